@@ -1,0 +1,168 @@
+"""Checked access to the fields of a JSON document: every refusal names its place.
+
+A `Section` is one object of the document. Each of its methods reads one field and either returns a value of the
+right kind or raises `BadScenario`; a place is put together only when there is something to say about it.
+"""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final
+
+REQUIRED: Final = object()
+LARGEST: Final = 1e12  # of any amount: far beyond what is sensible, and sums of many stay well inside a double
+
+
+class BadScenario(ValueError):
+    """A document that cannot be used: the place in it, and what is wrong there."""
+
+    def __init__(self, place: str, message: str) -> None:
+        super().__init__(f"{place}: {message}")
+        self.place, self.message = place, message
+
+    def __reduce__(self) -> tuple[type[BadScenario], tuple[str, str]]:
+        return type(self), (self.place, self.message)  # it travels between processes
+
+
+def suggestion(name: str, known: Iterable[str]) -> str:
+    """`; did you mean "epochs"?` for a name close to a known one, else nothing."""
+    near = difflib.get_close_matches(name, list(known), 1)
+    return f"; did you mean {quoted(near[0])}?" if near else ""
+
+
+def quoted(value: object, longest: int = 40) -> str:
+    """A value of the document on one line, shortened, as it may be repeated in a message."""
+    text = ascii(value).replace("'", '"') if isinstance(value, str) else ascii(value)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."
+
+
+def number(
+    value: object, place: str, *, least: float | None = None, above: float | None = None, most: float = LARGEST
+) -> float:
+    """A finite number of at least `least`, or strictly above `above`, and at most `most`."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise BadScenario(place, f"must be a number, not {quoted(value)}")
+    if isinstance(value, float) and not math.isfinite(value):
+        raise BadScenario(place, f"must be a finite number, not {value}")
+    if (least is not None and value < least) or (above is not None and value <= above):
+        bound = f"{least:g} or more" if least is not None else f"above {above:g}"
+        raise BadScenario(place, f"must be {bound}, not {quoted(value)}")
+    if abs(value) > most:
+        raise BadScenario(place, f"must be at most {most:g}, not {quoted(value)}")
+    return float(value) + 0.0  # a written -0.0 is 0.0
+
+
+def whole(value: object, place: str, *, least: int = 1, most: int = 10**9) -> int:
+    """An integer in [least, most]; 3.0 is one too."""
+    if isinstance(value, float) and value.is_integer() and abs(value) < 2**53:
+        value = int(value)
+    if isinstance(value, bool) or not isinstance(value, int) or value < least:
+        kind = {0: "an integer, 0 or more", 1: "a positive integer"}.get(least, f"an integer, {least} or more")
+        raise BadScenario(place, f"must be {kind}, not {quoted(value)}")
+    if value > most:
+        raise BadScenario(place, f"must be at most {most:,}, not {quoted(value)}")
+    return value
+
+
+def text(value: object, place: str, *, longest: int = 200) -> str:
+    """A text of 1 to `longest` characters, none of them a control character."""
+    if not isinstance(value, str):
+        raise BadScenario(place, f"must be a text, not {quoted(value)}")
+    if not 0 < len(value) <= longest or not value.isprintable():
+        raise BadScenario(place, f"must be 1 to {longest} printable characters, not {quoted(value)}")
+    return value
+
+
+def choice(value: object, place: str, among: Collection[str]) -> str:
+    """One of a few words."""
+    if not isinstance(value, str) or value not in among:
+        near = suggestion(value, among) if isinstance(value, str) else ""
+        raise BadScenario(place, f"must be one of {', '.join(among)}, not {quoted(value)}{near}")
+    return value
+
+
+class Section:
+    """One object of a document, and where it stands. Fields outside `known` are refused at once."""
+
+    __slots__ = ("fields", "place")
+
+    def __init__(self, value: object, place: str, known: Collection[str]) -> None:
+        if not isinstance(value, Mapping):
+            raise BadScenario(place or "scenario", f"must be an object, not {quoted(value)}")
+        self.fields: Mapping[str, Any] = value
+        self.place = place
+        for name in value:
+            if name not in known:
+                raise BadScenario(self.at(name), f"unknown field{suggestion(name, known)}")
+
+    def at(self, name: str) -> str:
+        """The place of one field."""
+        name = name if name.isprintable() and name else ascii(name)
+        return f"{self.place}.{name}" if self.place else name
+
+    def given(self, name: str) -> bool:
+        """Whether the field has a value; null is none."""
+        return self.fields.get(name) is not None
+
+    def raw(self, name: str, default: Any = REQUIRED) -> Any:
+        """The field as it stands; a missing one takes the default or is refused."""
+        value = self.fields.get(name, default)
+        if value is REQUIRED:
+            raise BadScenario(self.at(name), "is missing")
+        return value
+
+    def number(self, name: str, default: Any = REQUIRED, **bounds: float) -> Any:
+        """A number within bounds; null where the default is none."""
+        value = self.raw(name, default)
+        return None if value is None and default is None else number(value, self.at(name), **bounds)
+
+    def whole(self, name: str, default: Any = REQUIRED, **bounds: int) -> Any:
+        """An integer within bounds; null where the default is none."""
+        value = self.raw(name, default)
+        return None if value is None and default is None else whole(value, self.at(name), **bounds)
+
+    def text(self, name: str, default: Any = REQUIRED, **bounds: int) -> Any:
+        """A text that is not empty."""
+        value = self.raw(name, default)
+        return default if value is default else text(value, self.at(name), **bounds)
+
+    def choice(self, name: str, among: Collection[str], default: Any = REQUIRED) -> Any:
+        """One of a few words; null where the default is none."""
+        value = self.raw(name, default)
+        return None if value is None and default is None else choice(value, self.at(name), among)
+
+    def array(self, name: str, default: Any = REQUIRED, most: int = 10**9) -> list[Any]:
+        """A list of at most so many elements."""
+        value = self.raw(name, default)
+        if not isinstance(value, list | tuple):
+            raise BadScenario(self.at(name), f"must be a list, not {quoted(value)}")
+        if len(value) > most:
+            raise BadScenario(self.at(name), f"must have at most {most:,} elements, not {len(value):,}")
+        return list(value)
+
+    def object(self, name: str, default: Any = REQUIRED) -> Mapping[str, Any]:
+        """An object whose fields somebody else knows."""
+        value = self.raw(name, default)
+        if not isinstance(value, Mapping):
+            raise BadScenario(self.at(name), f"must be an object, not {quoted(value)}")
+        return value
+
+    def amounts(self, name: str, resources: Collection[str], default: Any = REQUIRED, **bounds: float) -> Any:
+        """{resource: number}: known resources only; 0 or more unless bounds say otherwise."""
+        value = self.object(name, default)
+        return amounts(value, self.at(name), resources, **bounds)
+
+
+def amounts(value: object, place: str, resources: Collection[str] | None, **bounds: float) -> dict[str, float]:
+    """{resource: number}, 0 or more unless bounds say otherwise. None: any resource may be named."""
+    if not isinstance(value, Mapping):
+        raise BadScenario(place, f"must be an object of amounts per resource, not {quoted(value)}")
+    checked = {}
+    for name, amount in value.items():
+        if resources is not None and name not in resources:
+            known = f"; there are {', '.join(resources)}"[:200]
+            raise BadScenario(f"{place}.{ascii(name)[1:-1]}", f"unknown resource{suggestion(name, resources) or known}")
+        checked[name] = number(amount, f"{place}.{ascii(name)[1:-1]}", **(bounds or {"least": 0.0}))
+    return checked
