@@ -1,0 +1,105 @@
+"""Who occupies what, when: the calendar of a cluster, slot by slot and server by server."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from scheduling.core.types import Allocation, Booking, Cluster, FloatArray, Job, read_only
+
+ROUNDING = 1e-9  # amounts are sums of decimals; capacity is never exceeded by more than this
+
+
+class CapacityExceeded(ValueError):
+    """A plan gave out more than there is. That is a broken promise of the policy, not a refusal."""
+
+
+def room(free: FloatArray, demand: FloatArray) -> FloatArray:
+    """Whole units of `demand` (resources,) that fit into `free` (resources, ...): the scarcest resource decides.
+
+    Resources that the demand does not name never bind; a demand of nothing at all has no limit (infinity).
+    """
+    named = np.flatnonzero(demand > 0)
+    if len(named) == 0:
+        return np.full(free.shape[1:], np.inf)
+    needed = demand[named].reshape(-1, *([1] * (free.ndim - 1)))
+    return np.floor(free[named] / needed + ROUNDING).min(axis=0)
+
+
+class Occupancy:
+    """Occupied amounts, (resources, slots, servers), from slot `origin` on. It grows as bookings reach further."""
+
+    def __init__(self, cluster: Cluster, origin: int = 0) -> None:
+        self.capacity = cluster.capacity
+        self.origin = origin
+        self._amounts = np.zeros((len(cluster.resources), 64, len(cluster.servers)))
+        self._reach = 0  # slots from the origin that may hold something
+
+    def window(self, slot: int) -> FloatArray:
+        """(resources, slots, servers) what is occupied from `slot` to the last occupied one; read-only, not a copy."""
+        window = self._amounts[:, slot - self.origin : max(self._reach, slot - self.origin)]
+        window.setflags(write=False)
+        return window
+
+    def add(self, resource: int, slot: int, server: int, amount: float) -> None:
+        """Occupy an amount that no booking stands for."""
+        self._reserve(slot + 1)
+        self._amounts[resource, slot - self.origin, server] += amount
+        self._check(slice(slot - self.origin, slot - self.origin + 1), server)
+
+    def place(self, job: Job, booking: Booking) -> None:
+        """Occupy what a booking takes; raises if it exceeds a server's capacity in any slot."""
+        self._reserve(booking.end)
+        for row, slots, demand in self._rows(job, booking, booking.allocation):
+            self._amounts[:, slots, row.server] += demand[:, None]
+            self._check(slots, row.server)
+
+    def release(self, job: Job, booking: Booking, start: int) -> None:
+        """Give back what a booking holds from slot `start` on."""
+        for row, slots, demand in self._rows(job, booking, booking.allocation, start):
+            self._amounts[:, slots, row.server] -= demand[:, None]
+
+    def forget_before(self, slot: int) -> None:
+        """Drop slots that have passed, once they make up half of what is kept."""
+        passed = slot - self.origin
+        if 2 * passed > self._amounts.shape[1]:
+            kept = self._amounts[:, passed:]
+            self._amounts = np.concatenate([kept, np.zeros_like(self._amounts[:, :passed])], axis=1)
+            self.origin, self._reach = slot, max(0, self._reach - passed)
+
+    def _rows(
+        self, job: Job, booking: Booking, allocation: Iterable[Allocation], start: int = -1
+    ) -> Iterable[tuple[Allocation, slice, FloatArray]]:
+        worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+        for row in allocation:
+            slots = slice(max(row.start, start) - self.origin, max(row.end, start) - self.origin)
+            yield row, slots, row.workers * worker + row.ps * ps
+
+    def _reserve(self, end: int) -> None:
+        needed = end - self.origin
+        self._reach = max(self._reach, needed)
+        if needed > self._amounts.shape[1]:
+            resources, kept, servers = self._amounts.shape
+            grown = np.zeros((resources, max(needed, 2 * kept), servers))
+            grown[:, :kept] = self._amounts
+            self._amounts = grown
+
+    def _check(self, slots: slice, server: int) -> None:
+        over = self._amounts[:, slots, server] > self.capacity[:, server, None] + ROUNDING
+        if over.any():
+            resource, slot = np.argwhere(over)[0]
+            raise CapacityExceeded(
+                f"server {server}, resource {resource}, slot {self.origin + slots.start + slot}: "
+                f"{self._amounts[resource, slots.start + slot, server]:g} of {self.capacity[resource, server]:g}"
+            )
+
+
+def units_in_use(
+    allocation: Iterable[Allocation], worker: FloatArray, ps: FloatArray, start: int, end: int
+) -> FloatArray:
+    """(resources, end - start) amounts that an allocation takes of the whole cluster in the slots [start, end)."""
+    used = np.zeros((len(worker), end - start))
+    for row in allocation:
+        used[:, max(row.start - start, 0) : max(row.end - start, 0)] += (row.workers * worker + row.ps * ps)[:, None]
+    return read_only(used)

@@ -1,0 +1,24 @@
+"""The policies by name, and the one way to make one from a scenario's settings.
+
+A new policy is a new module here and one line in `POLICIES`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from scheduling.core.types import Cluster, Job, Policy
+
+Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
+
+POLICIES: dict[str, Builder] = {}
+
+
+def build(settings: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:
+    """The policy that `settings` name, its other fields checked and its defaults filled in from the scenario.
+
+    Raises `BadScenario` naming the field (`policy.theta.worker: must be at least 2`).
+    """
+    fields = dict(settings)
+    return POLICIES[fields.pop("name")](fields, cluster, jobs)

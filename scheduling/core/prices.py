@@ -1,0 +1,27 @@
+"""Posted prices per unit and slot. Every price is posted before the job that reads it takes its own units."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduling.core.types import FloatArray
+
+
+def scarcity(base: FloatArray, used: FloatArray, total: FloatArray) -> FloatArray:
+    """base ** (used / total) - 1: nothing when all is free, base - 1 when nothing is (Astraea, Eq. 8).
+
+    Shapes broadcast. Where the total is 0 nothing is for sale and the price is 0.
+    """
+    share = np.divide(used, total, out=np.zeros(np.broadcast_shapes(np.shape(used), np.shape(total))), where=total > 0)
+    return np.expm1(share * np.log(base))
+
+
+def between(floor: FloatArray, ceiling: FloatArray, used: FloatArray, capacity: FloatArray) -> FloatArray:
+    """floor * (ceiling / floor) ** (used / capacity), in logarithms so that wide bounds do not overflow (OASiS).
+
+    Shapes broadcast; 0 < floor <= ceiling. Where the capacity is 0 there is no unit to charge for: the price is 0.
+    """
+    shape = np.broadcast_shapes(np.shape(floor), np.shape(ceiling), np.shape(used), np.shape(capacity))
+    share = np.divide(used, capacity, out=np.zeros(shape), where=np.broadcast_to(capacity, shape) > 0)
+    price = np.exp((1.0 - share) * np.log(floor) + share * np.log(ceiling))
+    return np.where(np.broadcast_to(capacity, shape) > 0, price, 0.0)

@@ -1,0 +1,192 @@
+"""One loop for every policy: ask at each slot boundary, check the answer, carry it along.
+
+The rule that makes one loop enough: `remaining` counts work not yet *booked*. A booking for a job's whole life
+makes it zero and the job no longer waits; a booking for one slot leaves it waiting for the rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from scheduling.core.occupancy import Occupancy
+from scheduling.core.scenario import Scenario
+from scheduling.core.speed import TOLERANCE
+from scheduling.core.types import (
+    AWARDED,
+    WAITING,
+    Booking,
+    Floor,
+    Job,
+    Plan,
+    Policy,
+    Reason,
+    Refusal,
+    View,
+    Window,
+)
+
+
+class PlanRejected(ValueError):
+    """A policy answered with something no policy may say."""
+
+
+@dataclass
+class Track:
+    """What became of one job so far."""
+
+    job: Job
+    state: str = WAITING
+    reason: Reason | None = None
+    bookings: list[Booking] = field(default_factory=list)
+    floor: Floor | None = None
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A whole run: every job's track in order of submission, the windows published, and how often was decided."""
+
+    tracks: tuple[Track, ...]
+    windows: tuple[Window, ...]
+    decisions: int
+
+
+class _Lane:
+    """The jobs of one lane: those to come, those waiting, and what its policy asked to be told again."""
+
+    def __init__(self, policy: Policy, jobs: list[Job]) -> None:
+        self.policy = policy
+        self.coming = sorted(jobs, key=lambda job: (job.arrival, job.number), reverse=True)
+        self.waiting: dict[int, Job] = {}
+        self.remaining: dict[int, float] = {}
+        self.memory: Mapping[str, object] = {}
+
+    def admit(self, slot: int) -> None:
+        """Jobs that may run in this slot begin to wait."""
+        while self.coming and self.coming[-1].first_slot <= slot:
+            job = self.coming.pop()
+            self.waiting[job.number] = job
+            self.remaining[job.number] = float(job.work)
+
+    def drop(self, number: int) -> None:
+        """A job waits no longer."""
+        del self.waiting[number], self.remaining[number]
+
+
+class Simulation:
+    """A run in progress. `policies` maps a lane to its policy; a policy on its own takes the jobs of every lane."""
+
+    def __init__(self, scenario: Scenario, policies: Mapping[str, Policy]) -> None:
+        self.scenario = scenario
+        self.jobs = {job.number: job for job in scenario.jobs}
+        self.tracks = {job.number: Track(job) for job in scenario.jobs}
+        self.lanes = [
+            _Lane(policy, [job for job in scenario.jobs if len(policies) == 1 or job.lane == lane])
+            for lane, policy in policies.items()
+        ]
+        self.occupancy = Occupancy(scenario.cluster)
+        for taken in scenario.preload:
+            self.occupancy.add(taken.resource, taken.slot, taken.server, taken.amount)
+        self.floors: dict[int, Floor] = {}
+        self.floors_kept = 64
+        self.active: list[Booking] = []
+        self.windows: list[Window] = []
+        self.spent = np.zeros(len(scenario.cluster.tenants))
+        self.decisions = 0
+
+    def run(self, on_slot: Callable[[int, int], None] | None = None) -> Outcome:
+        """Decide at every slot that matters. `on_slot(jobs settled, jobs)` is told of progress."""
+        slot = 0
+        while slot < self.scenario.slots and (next_slot := self._next_slot(slot)) is not None:
+            slot = next_slot
+            if slot >= self.scenario.slots:
+                break
+            self._forget_before(slot)
+            for lane in self.lanes:
+                lane.admit(slot)
+                if lane.waiting or len(self.lanes) > 1:
+                    self._apply(lane, slot, lane.policy.decide(self._view(lane, slot)))
+            if on_slot is not None:
+                open_jobs = sum(len(lane.waiting) + len(lane.coming) for lane in self.lanes)
+                on_slot(len(self.tracks) - open_jobs, len(self.tracks))
+            slot += 1
+        return Outcome(tuple(self.tracks.values()), tuple(self.windows), self.decisions)
+
+    def _next_slot(self, slot: int) -> int | None:
+        """The slot itself while a job waits, else that of the next arrival; None when there is nothing left to do."""
+        if any(lane.waiting for lane in self.lanes):
+            return slot
+        coming = [lane.coming[-1].job.first_slot for lane in self.lanes if lane.coming]
+        if not coming:
+            return None
+        return max(slot, min(coming)) if len(self.lanes) == 1 else slot
+
+    def _forget_before(self, slot: int) -> None:
+        self.occupancy.forget_before(slot)
+        self.active = [booking for booking in self.active if booking.end > slot]
+        if len(self.floors) > self.floors_kept:  # looked through only once they have doubled: cheap in long runs
+            self.floors = {
+                number: floor
+                for number, floor in self.floors.items()
+                if floor.end > slot or self.tracks[number].state == WAITING
+            }
+            self.floors_kept = 2 * len(self.floors) + 64
+
+    def _view(self, lane: _Lane, slot: int) -> View:
+        self.decisions += 1
+        return View(
+            slot=slot,
+            horizon=self.scenario.slots,
+            cluster=self.scenario.cluster,
+            waiting=tuple(lane.waiting.values()),
+            remaining=np.fromiter(lane.remaining.values(), np.float64, len(lane.remaining)),
+            occupied=self.occupancy.window(slot),
+            active=tuple(self.active),
+            jobs=self.jobs,
+            floors=self.floors,
+            windows=tuple(window for window in self.windows if window.end > slot),
+            spent=self.spent,
+            memory=lane.memory,
+        )
+
+    def _apply(self, lane: _Lane, slot: int, plan: Plan) -> None:
+        for floor in plan.floors:
+            self.floors[floor.job] = self.tracks[floor.job].floor = floor
+        for booking in plan.bookings:
+            self._book(lane, slot, booking)
+        for refusal in plan.refusals:
+            self._refuse(lane, refusal)
+        self.windows.extend(plan.windows)
+        if plan.memory is not None:
+            lane.memory = plan.memory
+
+    def _book(self, lane: _Lane, slot: int, booking: Booking) -> None:
+        job = lane.waiting.get(booking.job)
+        if job is None or booking.start < slot:
+            raise PlanRejected(f"slot {slot}: job {booking.job} does not wait, or would start in the past")
+        self.occupancy.place(job, booking)
+        self.active.append(booking)
+        self.spent[job.tenant] += booking.paid
+        track = self.tracks[booking.job]
+        track.bookings.append(replace(booking, slot_payouts=None))  # totals are enough; slots would fill the memory
+        lane.remaining[booking.job] -= booking.work
+        if lane.remaining[booking.job] <= TOLERANCE * job.work:
+            track.state, track.reason = AWARDED, None
+            lane.drop(booking.job)
+
+    def _refuse(self, lane: _Lane, refusal: Refusal) -> None:
+        if refusal.job not in lane.waiting:
+            raise PlanRejected(f"job {refusal.job} is refused but does not wait")
+        track = self.tracks[refusal.job]
+        track.state, track.reason = refusal.state, refusal.reason
+        if refusal.state != WAITING:
+            lane.drop(refusal.job)
+
+
+def simulate(
+    scenario: Scenario, policies: Mapping[str, Policy], on_slot: Callable[[int, int], None] | None = None
+) -> Outcome:
+    """Run a scenario to its end under one policy, or one for each lane."""
+    return Simulation(scenario, policies).run(on_slot)

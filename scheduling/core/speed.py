@@ -1,0 +1,44 @@
+"""How fast a job runs: mini-batches per worker and slot, durations, and how many parameter servers a gang needs."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from scheduling.core.types import Job
+
+TOLERANCE = 1e-9
+
+
+def ceiling(x: float) -> int:
+    """The smallest integer not below x, forgiving a rounding error of one part in 10^9: 6 / (0.5 * 3) is 4."""
+    return math.ceil(x - TOLERANCE * max(1.0, abs(x)))
+
+
+def exchange_seconds(gradient_mb: float, mbps: float) -> float:
+    """Time to push gradients and pull parameters once: 2 * MB * 8 / (Mbit/s)."""
+    return 2.0 * gradient_mb * 8.0 / mbps
+
+
+def minibatches_per_slot(job: Job, worker_type: int, ps_type: int, slot_seconds: float, *, centralized: bool) -> float:
+    """Mini-batches one worker trains in a slot (Astraea, Eq. 1): slot / (m + G [+ exchange unless on one server])."""
+    worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
+    seconds = worker.seconds + ps.seconds
+    if not centralized:
+        seconds += exchange_seconds(job.gradient_mb, worker.mbps)
+    return slot_seconds / seconds
+
+
+def duration(job: Job, rate: float, workers: int) -> int:
+    """Slots a gang of so many workers needs for the whole job at `rate` mini-batches per worker and slot."""
+    return max(1, ceiling(job.work / (rate * workers)))
+
+
+def parameter_servers(workers: int, worker_mbps: float, ps_mbps: float) -> int:
+    """Parameter servers whose bandwidth carries so many workers elsewhere: max(1, ceil(workers * b_w / b_p))."""
+    return max(1, ceiling(workers * worker_mbps / ps_mbps))
+
+
+def exact(number: float) -> Fraction:
+    """The decimal number that was written, exactly: 0.1 is one tenth, not the nearest binary fraction."""
+    return Fraction(repr(number))

@@ -1,0 +1,319 @@
+"""The vocabulary of the core. Everything else in `scheduling.core` is a function from these values to these values.
+
+One question, one answer: a policy is asked `decide(view) -> plan` at slot boundaries. A `View` is all it may
+know, a `Plan` is all it may say. Both are frozen, and every array in them is read-only.
+
+Time is counted in slots. Slot s is the half-open interval [s, s + 1); a schedule that runs in [start, end) uses
+slots start .. end - 1 and is complete at time `end`. Arrivals are real numbers of slots.
+
+Axes, always in this order: (resources, tenants or owners, slots, servers). "Owners" are the tenants, in their
+order, and the operator last. Amounts are per resource; a resource is whatever a server has a number of: a
+pre-sized worker, a parameter server, or gpu, cpu, memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+OPERATOR = "operator"
+BATCH, INSTANT = "batch", "instant"
+OWN, SHARED = "own", "shared"
+CENTRALIZED, DISTRIBUTED = "centralized", "distributed"
+AWARDED, REJECTED, WAITING, EXPIRED = "awarded", "rejected", "waiting", "expired"
+
+
+def read_only(values: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> Any:
+    """The values as an array nobody can write to. An array that can be written to is copied first."""
+    array = np.asarray(values, dtype=dtype)
+    if array.flags.writeable:
+        array = array.copy()
+        array.setflags(write=False)
+    return array
+
+
+class Value(Protocol):
+    """What a completion is worth, in credits, as a function of elapsed slots; it never rises with time."""
+
+    def __call__(self, elapsed: npt.ArrayLike) -> FloatArray: ...
+
+
+@dataclass(frozen=True, eq=False)
+class UnitType:
+    """A type of worker, or of parameter server, that a job can use: what one unit takes and how fast it is."""
+
+    demand: FloatArray  # (resources,)
+    seconds: float  # a worker: to compute one mini-batch; a parameter server: to apply one update
+    mbps: float  # bandwidth one unit has, Mbit/s
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "demand", read_only(self.demand))
+
+
+@dataclass(frozen=True, eq=False)
+class Samples:
+    """The same work counted in samples, for policies that need it (PD-ORS, Optimus, DL2)."""
+
+    total: float | None = None  # samples of one epoch
+    batch_size: int | None = None
+    seconds: float | None = None  # one worker, one sample
+    internal_mbps: float | None = None  # between a worker and a parameter server on one machine
+    ps_ratio: float | None = None  # workers per parameter server
+    mode: str = "sync"  # or "async"
+    speed: tuple[float, ...] = ()  # coefficients of Optimus' speed function
+    model: str = ""  # name of the model's type, for DL2
+
+
+@dataclass(frozen=True, eq=False)
+class Job:
+    """One training job as its tenant reported it.
+
+    The work is epochs * chunks * minibatches mini-batches. At most `max_workers` (never more than `chunks`) run
+    at once. Several worker or parameter-server types are alternatives: a job runs on one of each.
+    """
+
+    number: int  # unique; the order of submission
+    name: str
+    tenant: int  # index into Cluster.tenants
+    arrival: float  # slots
+    epochs: int
+    chunks: int
+    minibatches: int  # in one chunk
+    worker_types: tuple[UnitType, ...]
+    ps_types: tuple[UnitType, ...]
+    value: Value
+    gradient_mb: float = 0.0  # size of the gradients of one exchange, 10^6 bytes
+    min_workers: int = 1
+    max_workers: int = 1
+    max_ps: int | None = None
+    lane: str = BATCH
+    priority: int = 0  # larger goes first among a tenant's own jobs of one boundary
+    max_price: float | None = None  # credits for the whole run
+    rent: str | None = None  # overrides the tenant's rent policy
+    samples: Samples = field(default_factory=Samples)
+
+    @property
+    def work(self) -> int:
+        """Mini-batches in the whole job."""
+        return self.epochs * self.chunks * self.minibatches
+
+    @property
+    def first_slot(self) -> int:
+        """The first slot in which it may run: the arrival, rounded up."""
+        return int(np.ceil(self.arrival))
+
+
+@dataclass(frozen=True, eq=False)
+class Tenant:
+    """An owner's standing instructions."""
+
+    name: str
+    reserve_price: FloatArray  # (resources,) below it the tenant's idle units are not for sale
+    rent: str = "auto"  # never | budget | auto
+    budget: float | None = None  # credits for the whole run, when rent is "budget"
+    lend: str = "lend"  # keep | lend
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reserve_price", read_only(self.reserve_price))
+
+
+@dataclass(frozen=True, eq=False)
+class Cluster:
+    """The machines and who owns them. What no quota covers is the operator's."""
+
+    resources: tuple[str, ...]
+    servers: tuple[str, ...]
+    tenants: tuple[Tenant, ...]
+    slot_seconds: float
+    capacity: FloatArray  # (resources, servers)
+    quota: FloatArray  # (resources, tenants)
+    hosts_workers: BoolArray  # (servers,)
+    hosts_ps: BoolArray  # (servers,)
+    cells: FloatArray | None = None  # (resources, tenants, servers) home units; None: quotas are mere counts
+
+    def __post_init__(self) -> None:
+        shapes = {
+            "capacity": (len(self.resources), len(self.servers)),
+            "quota": (len(self.resources), len(self.tenants)),
+            "cells": (len(self.resources), len(self.tenants), len(self.servers)),
+            "hosts_workers": (len(self.servers),),
+            "hosts_ps": (len(self.servers),),
+        }
+        for name, shape in shapes.items():
+            if (array := getattr(self, name)) is not None:
+                dtype = np.bool_ if name.startswith("hosts") else np.float64
+                array = read_only(array, dtype)
+                if array.shape != shape:
+                    raise ValueError(f"Cluster.{name} has shape {array.shape}, expected {shape}")
+                object.__setattr__(self, name, array)
+
+    @property
+    def owners(self) -> tuple[str, ...]:
+        """The tenants' names and the operator's, in the order of every owners axis."""
+        return (*(tenant.name for tenant in self.tenants), OPERATOR)
+
+    @property
+    def total(self) -> FloatArray:
+        """(resources,) units in the whole cluster."""
+        return self.capacity.sum(axis=1)
+
+    @property
+    def shares(self) -> FloatArray:
+        """(resources, owners) units each owner has; the operator owns the rest."""
+        return np.column_stack([self.quota, self.total - self.quota.sum(axis=1)])
+
+    @property
+    def operator_cells(self) -> FloatArray:
+        """(resources, servers) units on each server that are nobody's home cell."""
+        return self.capacity if self.cells is None else self.capacity - self.cells.sum(axis=1)
+
+
+@dataclass(frozen=True)
+class Allocation:
+    """So many workers and parameter servers of a job on one server during [start, end)."""
+
+    server: int
+    start: int
+    end: int
+    workers: int
+    ps: int
+
+
+@dataclass(frozen=True)
+class Reason:
+    """Why a job does not run: a code of the market's one vocabulary, and its numbers."""
+
+    code: str
+    numbers: Mapping[str, float | int | str | None] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Floor:
+    """What a job would have got if its owner were alone: its schedule on home cells, and that schedule's value.
+
+    Given once, kept for good. A job without a schedule of positive value has the value 0 and no allocation.
+    """
+
+    job: int
+    value: float = 0.0
+    start: int = 0
+    end: int = 0
+    allocation: tuple[Allocation, ...] = ()
+    worker_type: int = 0
+    ps_type: int = 0
+
+
+@dataclass(frozen=True, eq=False)
+class Booking:
+    """Resources given to a job during [start, end), and the terms on which they are.
+
+    A booking whose `work` covers what the job has left is for its whole life; a smaller one leaves the job
+    waiting for the rest. Amounts are credits. `payouts` sum to `paid`; `slot_payouts` sum to `payouts`.
+    """
+
+    job: int
+    start: int
+    end: int
+    allocation: tuple[Allocation, ...]
+    work: float  # mini-batches trained under this booking
+    workers: int  # the largest number used at once
+    ps: int
+    worker_type: int = 0
+    ps_type: int = 0
+    phase: str | None = None  # OWN | SHARED where the policy makes the difference
+    placement: str | None = None  # CENTRALIZED | DISTRIBUTED
+    value: float = 0.0  # what the policy maximised
+    ideal: float = 0.0  # value counted from the start of the interval instead of the arrival
+    floor: float = 0.0
+    cost: float = 0.0  # gross price of the schedule
+    paid: float = 0.0  # what is charged
+    shadow_cost: float = 0.0  # a price that steered the choice and is not charged
+    payouts: FloatArray | None = None  # (owners,); None: nothing is paid
+    slot_payouts: FloatArray | None = None  # (end - start, owners)
+
+    def __post_init__(self) -> None:
+        for name in ("payouts", "slot_payouts"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(array))
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """A job that gets nothing now. WAITING is asked again; REJECTED and EXPIRED are final."""
+
+    job: int
+    reason: Reason
+    state: str = WAITING
+
+
+@dataclass(frozen=True, eq=False)
+class Window:
+    """A published batch plan's prices and contributions over the slots [start, end); frozen once published."""
+
+    start: int
+    end: int
+    prices: FloatArray  # (resources, slots) posted price per unit and slot once the plan is made
+    idle: FloatArray  # (resources, owners, slots) units each owner had for sale when renting began
+    rented: FloatArray  # (resources, slots) units sold by the plan
+
+    def __post_init__(self) -> None:
+        for name in ("prices", "idle", "rented"):
+            object.__setattr__(self, name, read_only(getattr(self, name)))
+
+
+@dataclass(frozen=True, eq=False)
+class View:
+    """Everything a policy may know when it decides at the boundary before slot `slot`.
+
+    `waiting` holds the jobs with work left to book that may run in `slot` or earlier (first_slot <= slot), in
+    order of (arrival, number). `occupied` begins at `slot`; beyond its last slot the cluster is free.
+    """
+
+    slot: int
+    horizon: int  # no decision is asked for at this slot or later
+    cluster: Cluster
+    waiting: tuple[Job, ...]
+    remaining: FloatArray  # (waiting,) mini-batches not yet booked
+    occupied: FloatArray  # (resources, slots, servers)
+    active: tuple[Booking, ...] = ()  # bookings of any lane that end after `slot`
+    jobs: Mapping[int, Job] = field(default_factory=dict)  # by number; at least those that the other fields name
+    floors: Mapping[int, Floor] = field(default_factory=dict)  # by job; at least those of waiting jobs or to end
+    windows: tuple[Window, ...] = ()  # published windows that end after `slot`
+    spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
+    memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
+
+    def __post_init__(self) -> None:
+        spent = self.spent if len(self.spent) else np.zeros(len(self.cluster.tenants))
+        object.__setattr__(self, "spent", read_only(spent))
+        object.__setattr__(self, "remaining", read_only(self.remaining))
+        object.__setattr__(self, "occupied", read_only(self.occupied))
+        for name in ("jobs", "floors", "memory"):  # not copied: a view is made at every slot of long runs
+            object.__setattr__(self, name, MappingProxyType(getattr(self, name)))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A policy's whole answer. `memory` is plain JSON; it comes back in the next view, unchanged."""
+
+    bookings: Sequence[Booking] = ()
+    refusals: Sequence[Refusal] = ()
+    floors: Sequence[Floor] = ()  # those newly given
+    windows: Sequence[Window] = ()  # those newly published
+    memory: Mapping[str, Any] | None = None  # None: keep what there was
+
+
+class Policy(Protocol):
+    """A frozen dataclass whose fields are its public settings (plain JSON). It keeps no memory of its own:
+    the same view gives the same plan."""
+
+    name: ClassVar[str]
+
+    def decide(self, view: View) -> Plan: ...
