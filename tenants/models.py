@@ -1,0 +1,188 @@
+"""Who there is: people, tenants, memberships, invitations, staff, and the history of every change to them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import Q
+from django.db.models.functions import Lower
+
+from tenants.roles import STAFF_ROLES, TENANT_ROLES
+from tenants.scoping import TenantOwned
+
+
+class UserManager(BaseUserManager["User"]):
+    def create_user(self, email: str, password: str | None = None, **fields: Any) -> User:
+        user = self.model(email=email.strip().lower(), **fields)
+        user.set_password(password)
+        user.save(using=self._db)
+        return user
+
+    def get_by_natural_key(self, username: str | None) -> User:
+        return self.get(email=(username or "").strip().lower())
+
+
+class User(AbstractBaseUser):
+    """A person. The e-mail address is the name to log in with; it is stored in lower case."""
+
+    email = models.EmailField(unique=True)
+    name = models.CharField(max_length=120, blank=True)
+    is_active = models.BooleanField(default=True)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    objects = UserManager()
+
+    USERNAME_FIELD = "email"
+    EMAIL_FIELD = "email"
+    REQUIRED_FIELDS: list[str] = []
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(email=Lower("email")), name="user_email_lower")]
+
+    def __str__(self) -> str:
+        return self.name or self.email
+
+    @property
+    def is_staff(self) -> bool:
+        """May open Django's admin, which only shows."""
+        return self.is_active and StaffGrant.objects.filter(user=self, revoked_at=None).exists()
+
+    def has_perm(self, permission: str, obj: Any = None) -> bool:
+        return permission.split(".")[-1].startswith("view_") and self.is_staff
+
+    def has_module_perms(self, app_label: str) -> bool:
+        return self.is_staff
+
+
+class Tenant(models.Model):
+    """A team, lab or company. Never deleted: the book names it for ever."""
+
+    slug = models.CharField(
+        max_length=40,
+        unique=True,
+        validators=[
+            RegexValidator(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", "Small letters, digits and single hyphens.")
+        ],
+    )
+    name = models.CharField(max_length=120)
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta:
+        ordering = ["name", "slug"]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class Membership(TenantOwned):
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
+    created_at = models.DateTimeField(auto_now_add=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["tenant", "user"], name="membership_once"),
+            models.CheckConstraint(condition=Q(role__in=TENANT_ROLES), name="membership_role_known"),
+        ]
+        indexes = [models.Index(fields=["user"])]
+
+    def __str__(self) -> str:
+        return f"{self.user} ({self.role})"
+
+
+class Invitation(TenantOwned):
+    """Good for one person (by e-mail address), once, until it expires. Only the token's hash is stored."""
+
+    email = models.EmailField()
+    role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    invited_by = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    accepted_at = models.DateTimeField(null=True, blank=True)
+    accepted_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    revoked_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "email"],
+                condition=Q(accepted_at=None, revoked_at=None),
+                name="invitation_one_open_per_address",
+            ),
+            models.CheckConstraint(condition=Q(email=Lower("email")), name="invitation_email_lower"),
+            models.CheckConstraint(condition=Q(role__in=TENANT_ROLES), name="invitation_role_known"),
+            models.CheckConstraint(
+                condition=Q(accepted_at=None) | Q(revoked_at=None),
+                name="invitation_not_both_accepted_and_revoked",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.email} ({self.role})"
+
+
+class StaffGrant(models.Model):
+    """A role over all tenants, from when to when, by whom and why. Revoked grants stay."""
+
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    role = models.CharField(max_length=20, choices=[(role, role) for role in STAFF_ROLES])
+    granted_at = models.DateTimeField()
+    granted_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    granted_reason = models.CharField(max_length=300)
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    revoked_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    revoked_reason = models.CharField(max_length=300, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(
+                fields=["user", "role"], condition=Q(revoked_at=None), name="staff_grant_one_open_per_role"
+            ),
+            models.CheckConstraint(condition=Q(role__in=STAFF_ROLES), name="staff_grant_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.user}: {self.role}"
+
+
+class AuditEntry(models.Model):
+    """One change, in one chain over all tenants. Written by tenants.history alone; the database refuses the rest.
+
+    Not tenant-owned: an entry may concern no tenant, and the chain is checked as a whole. Read it through
+    selectors.audit_entries, which asks who reads.
+    """
+
+    sequence = models.BigIntegerField(unique=True)
+    at = models.DateTimeField()
+    actor = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    actor_name = models.CharField(max_length=300)  # as it was then; "system" when no person acted
+    tenant = models.ForeignKey(Tenant, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    action = models.CharField(max_length=60)
+    subject = models.CharField(max_length=300)
+    reason = models.CharField(max_length=300)
+    before = models.JSONField(null=True)
+    after = models.JSONField(null=True)
+    previous_hash = models.CharField(max_length=64)
+    hash = models.CharField(max_length=64, unique=True)
+
+    class Meta:
+        ordering = ["-sequence"]
+        indexes = [models.Index(fields=["tenant", "-sequence"])]
+
+    def __str__(self) -> str:
+        return f"{self.sequence}: {self.action} {self.subject}"
+
+
+class AuditHead(models.Model):
+    """Where the chain ends: one row, locked by each append, and the witness against a cut-off end."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    sequence = models.BigIntegerField()
+    hash = models.CharField(max_length=64)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="audit_head_single")]

@@ -1,0 +1,90 @@
+"""Who may do what: the one place that says so. Services, views, sockets and the API ask `allows`.
+
+The table is market.md's. `billing` sees money and prices but no jobs; the auditor reads everything and changes
+nothing; the operator runs the cluster but does not act in a tenant's name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from enum import StrEnum
+from types import MappingProxyType
+
+VIEWER, SUBMITTER, BILLING, OWNER = "viewer", "submitter", "billing", "owner"
+AUDITOR, OPERATOR = "auditor", "operator"
+
+TENANT_ROLES = (VIEWER, SUBMITTER, BILLING, OWNER)
+STAFF_ROLES = (AUDITOR, OPERATOR)
+
+
+class Permission(StrEnum):
+    # in one tenant
+    TENANT_VIEW = "tenant_view"
+    PRICES_VIEW = "prices_view"
+    QUOTA_VIEW = "quota_view"
+    JOBS_VIEW = "jobs_view"
+    JOBS_SUBMIT = "jobs_submit"
+    JOBS_CANCEL = "jobs_cancel"
+    QUOTES_MAKE = "quotes_make"
+    LEDGER_VIEW = "ledger_view"
+    BUDGETS_VIEW = "budgets_view"
+    BUDGETS_CHANGE = "budgets_change"
+    MEMBERS_VIEW = "members_view"
+    MEMBERS_CHANGE = "members_change"
+    TOKENS_CHANGE = "tokens_change"
+    WEBHOOKS_CHANGE = "webhooks_change"
+    SHARING_CHANGE = "sharing_change"  # rent and lend policy
+    TENANT_HISTORY_VIEW = "tenant_history_view"
+    # over all tenants
+    TENANTS_VIEW = "tenants_view"
+    HISTORY_VIEW = "history_view"
+    FAIRNESS_VIEW = "fairness_view"
+    TENANTS_CHANGE = "tenants_change"
+    STAFF_CHANGE = "staff_change"
+    CLUSTER_CHANGE = "cluster_change"  # servers, cells, pools, hold and drain
+    POLICIES_CHANGE = "policies_change"
+    CREDITS_CHANGE = "credits_change"
+
+
+_EVERYBODY = frozenset({VIEWER, SUBMITTER, BILLING, OWNER, AUDITOR, OPERATOR})
+_JOB_READERS = frozenset({VIEWER, SUBMITTER, OWNER, AUDITOR, OPERATOR})
+_JOB_WRITERS = frozenset({SUBMITTER, OWNER})
+_MONEY_READERS = frozenset({BILLING, OWNER, AUDITOR, OPERATOR})
+_OWNER_AND_STAFF = frozenset({OWNER, AUDITOR, OPERATOR})
+_STAFF = frozenset({AUDITOR, OPERATOR})
+
+P = Permission
+ROLES_ALLOWED = MappingProxyType(
+    {
+        P.TENANT_VIEW: _EVERYBODY,
+        P.PRICES_VIEW: _EVERYBODY,
+        P.QUOTA_VIEW: _EVERYBODY,
+        P.JOBS_VIEW: _JOB_READERS,
+        P.JOBS_SUBMIT: _JOB_WRITERS,
+        P.JOBS_CANCEL: _JOB_WRITERS,
+        P.QUOTES_MAKE: _JOB_WRITERS,
+        P.LEDGER_VIEW: _MONEY_READERS,
+        P.BUDGETS_VIEW: _MONEY_READERS,
+        P.BUDGETS_CHANGE: frozenset({BILLING, OWNER}),
+        P.MEMBERS_VIEW: _EVERYBODY,
+        P.MEMBERS_CHANGE: frozenset({OWNER, OPERATOR}),
+        P.TOKENS_CHANGE: frozenset({OWNER}),
+        P.WEBHOOKS_CHANGE: frozenset({OWNER}),
+        P.SHARING_CHANGE: frozenset({OWNER}),
+        P.TENANT_HISTORY_VIEW: _OWNER_AND_STAFF,
+        P.TENANTS_VIEW: _STAFF,
+        P.HISTORY_VIEW: _STAFF,
+        P.FAIRNESS_VIEW: _STAFF,
+        P.TENANTS_CHANGE: frozenset({OPERATOR}),
+        P.STAFF_CHANGE: frozenset({OPERATOR}),
+        P.CLUSTER_CHANGE: frozenset({OPERATOR}),
+        P.POLICIES_CHANGE: frozenset({OPERATOR}),
+        P.CREDITS_CHANGE: frozenset({OPERATOR}),
+    }
+)
+
+
+def allows(roles: Iterable[str], permission: Permission) -> bool:
+    """Does any of these roles grant the permission? The caller has already picked the roles that count here:
+    the membership in the tenant at hand, and the roles over all."""
+    return not ROLES_ALLOWED[permission].isdisjoint(roles)
