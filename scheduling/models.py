@@ -1,0 +1,148 @@
+"""The cluster as it stands: pools, what their servers hold, and whose cells they are.
+
+What Django can declare is declared here. Two rules live in `migrations/sql/` because Django has no words for
+them: everything on a server belongs to one pool (composite foreign keys), and the cells of a server and a
+resource never exceed its capacity (deferred triggers that lock the capacity row).
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from django.core.validators import RegexValidator
+from django.db import models
+from django.db.models import F, Q
+
+from tenants.scoping import TenantOwned
+
+# Names go into addresses, scenario files and results, so they are plain words.
+_WORD = RegexValidator(r"^[a-z0-9]+([-_][a-z0-9]+)*\Z", "Small letters and digits, joined by single hyphens.")
+
+
+class Pool(models.Model):
+    """Servers that are sold together: one clock, one calendar, one policy per lane."""
+
+    slug = models.CharField(max_length=40, unique=True, validators=[_WORD])
+    name = models.CharField(max_length=120)
+    slot_seconds = models.PositiveIntegerField()
+    # Interval lengths in slots: `first`, doubled up to `cap`; `restart`: anew when the backlog is empty.
+    clock_first = models.PositiveIntegerField()
+    clock_cap = models.PositiveIntegerField()
+    clock_restart = models.BooleanField()
+    # The policy of each lane by name and fields, as in a scenario file. No instant policy: a closed lane.
+    batch_policy = models.JSONField()
+    instant_policy = models.JSONField(null=True, blank=True)
+    epoch_at = models.DateTimeField()  # when slot 0 began; moving it would rename every slot ever sold
+
+    class Meta:
+        ordering = ["slug"]
+        constraints = [
+            models.CheckConstraint(condition=Q(slot_seconds__gt=0), name="pool_slot_has_length"),
+            models.CheckConstraint(
+                condition=Q(clock_first__gt=0, clock_cap__gte=F("clock_first")), name="pool_clock_possible"
+            ),
+            models.CheckConstraint(condition=Q(batch_policy__has_key="name"), name="pool_batch_policy_named"),
+            models.CheckConstraint(
+                condition=Q(instant_policy=None) | Q(instant_policy__has_key="name"),
+                name="pool_instant_policy_named",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+    def slot_at(self, moment: datetime) -> int:
+        """The slot that contains the moment; negative before the epoch."""
+        return (moment - self.epoch_at) // timedelta(seconds=self.slot_seconds)
+
+    def slot_start(self, slot: int) -> datetime:
+        return self.epoch_at + timedelta(seconds=self.slot_seconds * slot)
+
+
+class ResourceKind(models.Model):
+    """What is counted, in one pool: `worker` and `ps`, or several types of either, or gpu, cpu, memory."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="resources")
+    name = models.CharField(max_length=40, validators=[_WORD])
+    label = models.CharField(max_length=60)  # as a sentence says one of it: "parameter server"
+
+    class Meta:
+        ordering = ["pool", "id"]  # in the order in which the pool was given them
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "name"], name="resource_name_once_per_pool"),
+            models.UniqueConstraint(
+                fields=["id", "pool"], name="resource_with_pool"
+            ),  # target of a composite key
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerState(models.TextChoices):
+    IN_SERVICE = "in_service"
+    DRAINING = "draining"  # finishes what is promised, is given nothing new
+    LOST = "lost"
+
+
+class Server(models.Model):
+    """One machine. Never deleted: old intervals name it."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="servers")
+    name = models.CharField(max_length=60, validators=[_WORD])
+    hosts_workers = models.BooleanField(default=True)
+    hosts_ps = models.BooleanField(default=True)
+    state = models.CharField(max_length=12, choices=ServerState.choices, default=ServerState.IN_SERVICE)
+
+    class Meta:
+        ordering = ["pool", "id"]  # policies that take "the lowest index" mean this order
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "name"], name="server_name_once_per_pool"),
+            models.UniqueConstraint(
+                fields=["id", "pool"], name="server_with_pool"
+            ),  # target of a composite key
+            models.CheckConstraint(
+                condition=Q(hosts_workers=True) | Q(hosts_ps=True), name="server_hosts_something"
+            ),
+            models.CheckConstraint(condition=Q(state__in=ServerState.values), name="server_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return self.name
+
+
+class ServerCapacity(models.Model):
+    """How many units of one resource a server has; also the lock under which its cells are counted."""
+
+    # The pool again, so that composite keys can insist on one pool for the server and the resource.
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="capacities", db_index=False)
+    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+")
+    units = models.PositiveIntegerField()
+
+    class Meta:
+        verbose_name_plural = "server capacities"
+        ordering = ["server", "resource"]
+        constraints = [
+            models.UniqueConstraint(fields=["server", "resource"], name="capacity_once_per_resource")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.units} {self.resource} on {self.server}"
+
+
+class Cell(TenantOwned):
+    """Units of one resource on one server that belong to a tenant. What no cell covers is the operator's."""
+
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)
+    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+")
+    units = models.PositiveIntegerField()
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["server", "resource", "tenant"], name="cell_once_per_owner"),
+            models.CheckConstraint(condition=Q(units__gt=0), name="cell_has_units"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.units} {self.resource} on {self.server}"
