@@ -1,0 +1,28 @@
+#!/usr/bin/env python
+"""`manage.py up` runs the whole product; every other command joins what `up` is running, if anything is."""
+
+import os
+import sys
+
+from pathlib import Path
+
+from marketplace import embedded
+
+VAR = Path(os.environ.get("BOURSE_VAR") or Path(__file__).resolve().parent / "var")
+
+
+def main() -> None:
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+    if sys.argv[1:2] == ["up"]:
+        os.environ.setdefault("DEBUG", "true")
+        embedded.announce(embedded.state_for(VAR))
+    else:
+        embedded.join_running(VAR)
+
+    from django.core.management import execute_from_command_line
+
+    execute_from_command_line(sys.argv)
+
+
+if __name__ == "__main__":
+    main()

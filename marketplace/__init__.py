@@ -1,0 +1,1 @@
+"""Wiring: settings, addresses, processes. No rules of the market live here."""

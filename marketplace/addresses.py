@@ -1,0 +1,36 @@
+"""One address from the environment, in the forms that Django, Celery and Channels want."""
+
+from typing import Any
+from urllib.parse import parse_qs, unquote, urlencode, urlsplit
+
+DATABASE_SCHEMES = ("postgresql", "postgres", "none")
+REDIS_SCHEMES = ("redis", "rediss", "unix")
+
+
+def database(address: str) -> dict[str, Any]:
+    """`postgresql://user:password@host:port/name?sslmode=require`; a socket folder goes into `?host=`.
+
+    `none://` is for commands that need no database, such as `makemigrations --check`.
+    """
+    parts = urlsplit(address)
+    if parts.scheme == "none":
+        return {"ENGINE": "django.db.backends.dummy"}
+    options: dict[str, Any] = {key: values[-1] for key, values in parse_qs(parts.query).items()}
+    return {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": unquote(parts.path.lstrip("/")),
+        "USER": unquote(parts.username or ""),
+        "PASSWORD": unquote(parts.password or ""),
+        "HOST": options.pop("host", parts.hostname or ""),
+        "PORT": str(parts.port or ""),
+        "OPTIONS": options,
+    }
+
+
+def celery_broker(redis_address: str) -> str:
+    """Celery names the socket transport differently from every other Redis client."""
+    parts = urlsplit(redis_address)
+    if parts.scheme != "unix":
+        return redis_address
+    number = parse_qs(parts.query).get("db", ["0"])[-1]
+    return f"redis+socket://{parts.path}?{urlencode({'virtual_host': number})}"

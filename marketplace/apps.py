@@ -1,0 +1,10 @@
+from django.apps import AppConfig
+
+
+class MarketplaceConfig(AppConfig):
+    name = "marketplace"
+    verbose_name = "Marketplace"
+
+    def ready(self) -> None:
+        # `@shared_task` binds to whichever application exists when a task is first sent.
+        from marketplace import celery  # noqa: F401

@@ -1,0 +1,104 @@
+"""Processes that we start: each in a session of its own, with a log file, stopped by its own id."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from marketplace import launch
+from marketplace.programs import Account
+
+
+class ChildFailed(Exception):
+    """A process ended, or did not get ready in time. The message holds its last lines."""
+
+
+@dataclass(frozen=True)
+class Child:
+    name: str
+    process: "subprocess.Popen[bytes]"
+    log: Path
+    stop_signal: signal.Signals
+
+    @property
+    def pid(self) -> int:
+        return self.process.pid
+
+    @property
+    def ended(self) -> bool:
+        return self.process.poll() is not None
+
+
+def start(
+    name: str,
+    command: Sequence[str | Path],
+    *,
+    log: Path,
+    environment: Mapping[str, str],
+    account: Account | None = None,
+    stop_signal: signal.Signals = signal.SIGTERM,
+) -> Child:
+    """Call it from the main thread only: the kernel takes the end of the calling thread for the parent's end.
+
+    A session of its own keeps Ctrl-C from reaching the child, so that we choose the order in which children stop.
+    """
+    owner = f"{account.uid}:{account.gid}" if account else "-"
+    launcher = [sys.executable, "-I", "-S", launch.__file__, str(int(stop_signal)), owner]
+    with log.open("ab") as output:
+        process = subprocess.Popen(
+            [*launcher, *map(str, command)],
+            env=dict(environment),
+            stdin=subprocess.DEVNULL,
+            stdout=output,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
+    return Child(name, process, log, stop_signal)
+
+
+def stop(child: Child, *, patience: float = 10.0) -> None:
+    """Ask, wait, insist. Whatever the child itself left behind in its process group goes with it."""
+    if not child.ended:
+        child.process.send_signal(child.stop_signal)
+        try:
+            child.process.wait(patience)
+        except subprocess.TimeoutExpired:
+            pass
+    _kill_group(child.pid)
+    child.process.wait()
+
+
+def wait_until(ready: Callable[[], Any], child: Child, *, patience: float = 30.0) -> None:
+    """`ready` is asked until it returns something true; it raises nothing for `not yet`."""
+    deadline = time.monotonic() + patience
+    while not ready():
+        if child.ended:
+            raise ChildFailed(describe_end(child))
+        if time.monotonic() > deadline:
+            raise ChildFailed(f"{child.name} was not ready after {patience:.0f} seconds.\n{last_lines(child.log)}")
+        time.sleep(0.02)
+
+
+def describe_end(child: Child) -> str:
+    code = child.process.returncode
+    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+    return f"{child.name} {how}. Its last lines, from {child.log}:\n{last_lines(child.log)}"
+
+
+def last_lines(log: Path, count: int = 15) -> str:
+    with log.open("rb") as file:
+        file.seek(max(0, log.stat().st_size - 20_000))
+        lines = file.read().decode("utf-8", "replace").splitlines()
+    return "\n".join(f"    {line}" for line in lines[-count:])
+
+
+def _kill_group(group: int) -> None:
+    try:
+        os.killpg(group, signal.SIGKILL)
+    except ProcessLookupError:
+        pass

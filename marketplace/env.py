@@ -1,0 +1,104 @@
+"""Typed reads of the environment. A bad value stops the start with a line that names the variable.
+
+Every helper reads one variable once. An unset or empty variable takes the default; without a default it is an error.
+"""
+
+import os
+from collections.abc import Callable, Collection
+from pathlib import Path
+from typing import Final, TypeVar
+from urllib.parse import urlsplit
+
+from django.core.exceptions import ImproperlyConfigured
+
+REQUIRED: Final = object()
+
+YES = frozenset({"1", "true", "yes", "on"})
+NO = frozenset({"0", "false", "no", "off"})
+
+T = TypeVar("T")
+
+
+class BadEnvironment(ImproperlyConfigured):
+    """A variable is missing or unreadable. The message names it and says what was expected."""
+
+
+def text(name: str, default: str | object = REQUIRED) -> str:
+    return _read(name, default, lambda raw: raw, "some text")
+
+
+def integer(name: str, default: int | object = REQUIRED, *, least: int, most: int) -> int:
+    def parse(raw: str) -> int:
+        number = int(raw)
+        if not least <= number <= most:
+            raise ValueError
+        return number
+
+    return _read(name, default, parse, f"a whole number from {least} to {most}")
+
+
+def flag(name: str, default: bool | object = REQUIRED) -> bool:
+    def parse(raw: str) -> bool:
+        if raw.lower() not in YES | NO:
+            raise ValueError
+        return raw.lower() in YES
+
+    return _read(name, default, parse, "true or false")
+
+
+def words(name: str, default: list[str] | object = REQUIRED) -> list[str]:
+    """A list separated by commas; blanks around the words are dropped."""
+    return _read(
+        name, default, lambda raw: [word.strip() for word in raw.split(",") if word.strip()], "a list with commas"
+    )
+
+
+def choice(name: str, default: str | object = REQUIRED, *, among: Collection[str]) -> str:
+    def parse(raw: str) -> str:
+        if raw not in among:
+            raise ValueError
+        return raw
+
+    return _read(name, default, parse, "one of " + ", ".join(sorted(among)))
+
+
+def url(name: str, default: str | object = REQUIRED, *, schemes: Collection[str]) -> str:
+    def parse(raw: str) -> str:
+        if urlsplit(raw).scheme not in schemes:
+            raise ValueError
+        return raw
+
+    # An address may hold a password, so the error repeats the expectation and never the value.
+    return _read(
+        name, default, parse, "an address that begins with " + " or ".join(f"{s}://" for s in schemes), quote=False
+    )
+
+
+def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> str:
+    """From NAME, or from the file that NAME_FILE points at (how container platforms hand over secrets)."""
+    path = os.environ.get(f"{name}_FILE", "")
+    if path and not os.environ.get(name):
+        try:
+            value = Path(path).read_text(encoding="utf-8").strip()
+        except OSError as error:
+            raise BadEnvironment(f"{name}_FILE: cannot read {path!r} ({error.strerror}).") from None
+    else:
+        value = text(name, default)
+    if len(value) < least:
+        raise BadEnvironment(f"{name}: expected at least {least} characters, found {len(value)}.")
+    return value
+
+
+def _read(
+    name: str, default: T | object, parse: Callable[[str], T], expected: str, *, quote: bool = True
+) -> T:
+    raw = os.environ.get(name, "").strip()
+    if not raw:
+        if default is REQUIRED:
+            raise BadEnvironment(f"{name} is not set: expected {expected}.")
+        return default  # type: ignore[return-value]
+    try:
+        return parse(raw)
+    except ValueError:
+        found = f", found {raw!r}" if quote else ""
+        raise BadEnvironment(f"{name}: expected {expected}{found}.") from None

@@ -1,0 +1,20 @@
+"""Every address of the product, by app."""
+
+from typing import Any
+
+from django.conf import settings
+from django.contrib import admin
+from django.urls import include, path
+
+from marketplace import views
+
+urlpatterns = [
+    path("healthz", views.live, name="live"),
+    path("readyz", views.ready, name="ready"),
+    path("accounts/", include("allauth.urls")),
+    path("", include("tenants.urls")),
+]
+if settings.DEBUG:
+    urlpatterns.append(path("admin/", admin.site.urls))
+
+websocket_urlpatterns: list[Any] = []

@@ -1,0 +1,44 @@
+"""Two plain answers for whoever watches the process: is it alive, and can it work?"""
+
+from collections.abc import Callable
+
+from django.core.cache import cache
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.http import HttpRequest, HttpResponse
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+from redis.exceptions import RedisError
+
+
+@require_safe
+@never_cache
+def live(request: HttpRequest) -> HttpResponse:
+    return HttpResponse("ok\n", content_type="text/plain")
+
+
+@require_safe
+@never_cache
+def ready(request: HttpRequest) -> HttpResponse:
+    found = {"database": _state_of(_ask_database), "broker": _state_of(_ask_broker)}
+    healthy = all(state == "ok" for state in found.values())
+    lines = "".join(f"{name}: {state}\n" for name, state in found.items())
+    return HttpResponse(lines, status=200 if healthy else 503, content_type="text/plain")
+
+
+def _state_of(ask: Callable[[], object]) -> str:
+    try:
+        ask()
+    except (DatabaseError, RedisError):
+        # The reason may name hosts and users, and this page is open to everyone.
+        return "does not answer"
+    return "ok"
+
+
+def _ask_database() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT 1")
+
+
+def _ask_broker() -> None:
+    cache.get("ready")

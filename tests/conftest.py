@@ -1,0 +1,87 @@
+"""One PostgreSQL and one Valkey for each test run, in a temporary folder of its own.
+
+They start when the first test asks for a database (or for the `servers` fixture), so tests of the core never wait for
+them. Under pytest-xdist the controlling process starts them for all its workers.
+"""
+
+import os
+import secrets
+import shutil
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import django
+import pytest
+
+from marketplace.embedded import FORGETFUL, Servers, State
+
+# This must be in place before Django's settings are read. The folder's name is short because sockets live in it.
+if "BOURSE_TEST_FOLDER" not in os.environ:
+    os.environ["BOURSE_TEST_FOLDER"] = tempfile.mkdtemp(prefix="bourse-test-")
+    os.environ["SECRET_KEY"] = secrets.token_urlsafe(50)
+FOLDER = Path(os.environ["BOURSE_TEST_FOLDER"])
+STATE = State(FOLDER)
+WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
+os.environ["DEBUG"] = "true"
+os.environ["BOURSE_VAR"] = str(FOLDER / "var")
+os.environ["DATABASE_URL"] = STATE.database_url
+# Each worker counts rate limits and sends messages in a Redis database of its own.
+os.environ["REDIS_URL"] = STATE.redis_url.replace("db=0", f"db={WORKER.removeprefix('gw') or 0}")
+
+_servers = Servers(STATE, settings=FORGETFUL)
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    # pytest-django looks for the settings before this file has named them, so it leaves this to us.
+    django.setup()
+    if not WORKER and getattr(config.option, "numprocesses", None):
+        _start_servers()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    if not WORKER:
+        _servers.stop()
+        shutil.rmtree(FOLDER, ignore_errors=True)
+
+
+def _start_servers() -> None:
+    if not _servers.running:
+        FOLDER.chmod(0o711)  # root's servers run under another account, which must get through to its own folders
+        _servers.start()
+
+
+@pytest.fixture(scope="session")
+def servers() -> Servers:
+    """For a test that needs Valkey and no database; a database test has this already."""
+    if not WORKER:
+        _start_servers()
+    return _servers
+
+
+@pytest.fixture(scope="session")
+def django_db_modify_db_settings(servers: Servers, django_db_modify_db_settings_parallel_suffix: None) -> None:
+    """pytest-django's hook before it makes the test database."""
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _cheap_passwords() -> None:
+    """Argon2 as in production, with its slowness turned off."""
+    from django.contrib.auth.hashers import Argon2PasswordHasher
+
+    Argon2PasswordHasher.time_cost, Argon2PasswordHasher.memory_cost, Argon2PasswordHasher.parallelism = 1, 8, 1
+
+
+@pytest.fixture(autouse=True)
+def _empty_cache(request: pytest.FixtureRequest) -> Iterator[None]:
+    """No rate limit counted in one test reaches the next."""
+    yield
+    if "servers" in request.fixturenames or "django_db_setup" in request.fixturenames or _uses_database(request):
+        from django.core.cache import cache
+
+        cache.clear()
+
+
+def _uses_database(request: pytest.FixtureRequest) -> bool:
+    return request.node.get_closest_marker("django_db") is not None
