@@ -8,11 +8,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+from scheduling.core.policies import fifo, oasis
 from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 
-POLICIES: dict[str, Builder] = {}
+POLICIES: dict[str, Builder] = {
+    "fifo": fifo.build,
+    "oasis": oasis.build,
+}
 
 
 def build(settings: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:

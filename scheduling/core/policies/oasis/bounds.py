@@ -1,0 +1,100 @@
+"""Price bounds: what an operator may set, and what past jobs propose (rules O6, O7; readings A6 to A8).
+
+The bounds are settings, checked here: 0 < floor <= ceiling, finite. The paper's formula for the floor ends in numbers
+like 1e-600, at which every price is 0 or not a number; so the proposal uses the typical value of a unit instead.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.policies.oasis.work import chunk_slots, ps_for, worker_slots
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import Cluster, FloatArray, Job
+
+FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """Credits per unit and slot: `floor` for an idle server, `ceiling` per resource for a full one."""
+
+    floor: float
+    ceiling: Mapping[str, float]
+
+    def ceilings(self, resources: Sequence[str]) -> FloatArray:
+        """(resources,) in the cluster's order; a resource that is not named stays at the floor."""
+        return np.array([self.ceiling.get(name, self.floor) for name in resources])
+
+
+def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> Bounds:
+    """Bounds from a scenario's `{"floor": L, "ceiling": {resource: U}}`, or one clear line about what is wrong."""
+    if not isinstance(settings, Mapping) or set(settings) != {"floor", "ceiling"}:
+        raise BadScenario(place, "must be an object with the fields floor and ceiling")
+    floor = _positive(settings["floor"], f"{place}.floor")
+    if not isinstance(settings["ceiling"], Mapping):
+        raise BadScenario(f"{place}.ceiling", "must be an object with a number per resource")
+    ceiling = {}
+    for name, number in settings["ceiling"].items():
+        if name not in resources:
+            raise BadScenario(f"{place}.ceiling.{name}", f"no server has this resource; known: {', '.join(resources)}")
+        ceiling[name] = _positive(number, f"{place}.ceiling.{name}")
+        if ceiling[name] < floor:
+            raise BadScenario(f"{place}.ceiling.{name}", f"must not be below the floor, {floor:g}")
+    return Bounds(floor, ceiling)
+
+
+def _positive(number: Any, place: str) -> float:
+    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number <= 0:
+        raise BadScenario(place, "must be a positive finite number")
+    return float(number)
+
+
+@dataclass(frozen=True)
+class _Unit:
+    """One kind of unit of one job: its demand, and what the job is worth per unit and slot at its shortest run."""
+
+    demand: FloatArray  # (resources,)
+    best: float  # value of the shortest run
+    unit_slots: float  # units * slots the whole job takes
+
+
+def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
+    """(worker bounds, ps bounds) from past jobs.
+
+    Ceiling: the largest value of a shortest run per amount of the resource in one unit (O7, with the delay of
+    reading A6). Floor: a quarter of the median value per amount and slot.
+    """
+    workers, servers = [], []
+    for job in jobs:
+        for worker in job.worker_types:
+            ps = job.ps_types[0]
+            per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds)
+            work = worker_slots(job, per_chunk)
+            shortest = math.ceil(work / job.max_workers)
+            best = float(job.value(np.maximum(shortest - 1, 0.0)))
+            if not (math.isfinite(best) and best > 0):
+                continue
+            ps_slots = work * ps_for(job.max_workers, worker, ps) / job.max_workers
+            workers.append(_Unit(worker.demand, best, float(work)))
+            servers.append(_Unit(ps.demand, best, max(1.0, ps_slots)))
+    return _proposal(workers, cluster.resources), _proposal(servers, cluster.resources)
+
+
+def _proposal(units: Sequence[_Unit], resources: Sequence[str]) -> Bounds:
+    per_amount: Callable[[_Unit], float] = lambda unit: unit.best / (unit.unit_slots * unit.demand.sum())  # noqa: E731
+    demanding = [unit for unit in units if unit.demand.sum() > 0]
+    if not demanding:
+        return Bounds(1.0, {})
+    floor = FLOOR_SHARE * float(np.median([per_amount(unit) for unit in demanding]))
+    ceiling = {}
+    for index, name in enumerate(resources):
+        values = [unit.best / unit.demand[index] for unit in demanding if unit.demand[index] > 0]
+        if values:
+            ceiling[name] = max(floor, max(values))
+    return Bounds(floor, ceiling)

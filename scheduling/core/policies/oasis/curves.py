@@ -1,0 +1,64 @@
+"""What n workers with their parameter servers cost in each slot, at the prices posted before the job (rule O9).
+
+One unit price per server and slot; the cheapest servers first, ties to the lowest index, each filled to its room.
+That is optimal in a slot: rooms are whole numbers, workers and parameter servers never compete for a resource, and
+the number of parameter servers follows from the number of workers.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.occupancy import room
+from scheduling.core.types import FloatArray
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Offer:
+    """What one kind of unit costs on each server in each slot, and how many still fit; servers cheapest first."""
+
+    order: IntArray  # (slots, servers) server indices
+    price: FloatArray  # (slots, servers) credits per unit, in that order
+    room: FloatArray  # (slots, servers) whole units, in that order
+
+    def unit_prices(self, most: int) -> FloatArray:
+        """(slots, most) price of the first, second, ... unit; infinite once the servers are full."""
+        slots = len(self.price)
+        filled = np.minimum(np.cumsum(self.room, axis=1), most)
+        taken = np.diff(filled, prepend=0.0, append=float(most), axis=1).astype(np.int64)
+        prices = np.concatenate([self.price, np.full((slots, 1), np.inf)], axis=1)
+        return np.repeat(prices.ravel(), taken.ravel()).reshape(slots, most)
+
+    def fill(self, slot: int, units: int) -> list[tuple[int, int]]:
+        """Where so many units go in a slot: (server, units) pairs."""
+        chosen, left = [], units
+        for server, fits in zip(self.order[slot], self.room[slot], strict=True):
+            take = int(min(left, fits))
+            if take:
+                chosen.append((int(server), take))
+                left -= take
+            if not left:
+                break
+        return chosen
+
+
+def offer(prices: FloatArray, free: FloatArray, demand: FloatArray, hosts: npt.NDArray[np.bool_]) -> Offer:
+    """The offer for units of `demand` (resources,) at `prices` and `free` amounts, both (resources, slots, servers)."""
+    fits = np.where(hosts, room(free, demand), 0.0)
+    unit = np.einsum("r,rts->ts", demand[demand > 0], prices[demand > 0])
+    order = np.argsort(unit, axis=1, kind="stable")
+    return Offer(order, np.take_along_axis(unit, order, axis=1), np.take_along_axis(fits, order, axis=1))
+
+
+def cost_curves(workers: Offer, ps: Offer, ps_needed: IntArray) -> FloatArray:
+    """(slots, most + 1) cost of 0, 1, ... workers and `ps_needed` (most + 1,) parameter servers; infinite if short."""
+    slots, most = len(workers.price), len(ps_needed) - 1
+    zero = np.zeros((slots, 1))
+    of_workers = np.concatenate([zero, np.cumsum(workers.unit_prices(most), axis=1)], axis=1)
+    of_ps = np.concatenate([zero, np.cumsum(ps.unit_prices(int(ps_needed[-1])), axis=1)], axis=1)
+    return of_workers + of_ps[:, ps_needed]

@@ -1,0 +1,124 @@
+"""What is for sale from a slot on, at what price, and who is paid for it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core import prices
+from scheduling.core.policies.oasis.bounds import Bounds
+from scheduling.core.policies.oasis.curves import Offer, offer
+from scheduling.core.types import Booking, Cluster, FloatArray, Job, UnitType, View
+
+
+@dataclass(frozen=True, eq=False)
+class Stall:
+    """One kind of unit for one job: its offer, and the posted prices per resource behind it.
+
+    Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it.
+    """
+
+    unit: UnitType
+    prices: FloatArray  # (resources, rows, servers)
+    offer: Offer
+
+
+class Market:
+    """A working copy of a view: occupied amounts grow as jobs of the same call are admitted."""
+
+    def __init__(self, view: View, worker_price: Bounds, ps_price: Bounds) -> None:
+        self.cluster: Cluster = view.cluster
+        self.slot, self.horizon = view.slot, view.horizon
+        self.worker_price, self.ps_price = worker_price, ps_price
+        ends = [window.end - view.slot for window in view.windows]
+        self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row is a slot nobody has touched
+        self._occupied = self._padded(view.occupied)
+        self._least = self._published(view, "prices", 0.0)
+        self._shares = self._contributions(view)
+        self._home = self._home_part()
+
+    @property
+    def rows(self) -> int:
+        """Slots that differ from each other; all later ones are like the last of these."""
+        return self._rows
+
+    def workers(self, unit: UnitType, rows: int) -> Stall:
+        """The first `rows` slots' offer of workers."""
+        return self._stall(unit, self.worker_price, self.cluster.hosts_workers, rows)
+
+    def parameter_servers(self, unit: UnitType, rows: int) -> Stall:
+        """The first `rows` slots' offer of parameter servers."""
+        return self._stall(unit, self.ps_price, self.cluster.hosts_ps, rows)
+
+    def _stall(self, unit: UnitType, bounds: Bounds, hosts: np.ndarray, rows: int) -> Stall:
+        rows = min(rows, self._rows)
+        used = self._occupied[:, :rows]
+        capacity = self.cluster.capacity[:, None, :]
+        posted = np.zeros(used.shape)
+        named = np.flatnonzero(unit.demand > 0)
+        ceilings = bounds.ceilings(self.cluster.resources)[named, None, None]
+        asked = prices.between(np.float64(bounds.floor), ceilings, used[named], capacity[named])
+        least = self._least[named, :rows, None]
+        posted[named] = np.maximum(asked, least)  # never below the slot's published batch price (C9)
+        return Stall(unit, posted, offer(posted, capacity - used, unit.demand, hosts))
+
+    def take(self, job: Job, booking: Booking) -> None:
+        """Occupy what a booking takes, so that the next job of this call sees it in prices and rooms."""
+        self._grow(booking.end - self.slot + 1)
+        worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+        for row in booking.allocation:
+            slots = slice(row.start - self.slot, row.end - self.slot)
+            self._occupied[:, slots, row.server] += (row.workers * worker + row.ps * ps)[:, None]
+
+    def owners_of(self, amounts: FloatArray, row: int) -> FloatArray:
+        """(owners,) the split of one slot's `amounts` (resources, servers) of credits (C12).
+
+        On every server the part that lies in home cells goes to the tenants by their frozen contribution in that
+        slot, the rest to the operator. Without pinned cells the split is by what each owner has.
+        """
+        home = (amounts * self._home).sum(axis=1)
+        shares = self._shares[:, :, min(row, self._shares.shape[2] - 1)]
+        split = np.einsum("r,ro->o", home, shares)
+        split[-1] += amounts.sum() - split.sum()
+        return split
+
+    def _grow(self, rows: int) -> None:
+        if rows > self._rows:
+            self._rows = rows
+            self._occupied = self._padded(self._occupied)
+            self._least = np.pad(self._least, ((0, 0), (0, rows - self._least.shape[1])), mode="edge")
+
+    def _padded(self, occupied: FloatArray) -> FloatArray:
+        resources, rows, servers = occupied.shape
+        return np.concatenate([occupied, np.zeros((resources, self._rows - rows, servers))], axis=1)
+
+    def _published(self, view: View, name: str, otherwise: float) -> FloatArray:
+        """(resources, rows) a number of the published windows in each slot."""
+        known = np.full((len(self.cluster.resources), self._rows), otherwise)
+        for window in view.windows:
+            begin = max(window.start, view.slot)
+            known[:, begin - view.slot : window.end - view.slot] = getattr(window, name)[:, begin - window.start :]
+        return known
+
+    def _contributions(self, view: View) -> FloatArray:
+        """(resources, owners, rows) shares in what home cells earn: published contributions, else plain shares."""
+        owned = self.cluster.shares.copy()
+        if self.cluster.cells is not None:
+            owned[:, -1] = 0.0  # the operator is paid for its own part of each server
+        amounts = np.repeat(owned[:, :, None], self._rows, axis=2)
+        for window in view.windows:
+            begin = max(window.start, view.slot)
+            idle = np.maximum(window.idle[:, :, begin - window.start :], 0.0)
+            if self.cluster.cells is not None:
+                idle[:, -1] = 0.0
+            amounts[:, :, begin - view.slot : window.end - view.slot] = idle
+        total = amounts.sum(axis=1, keepdims=True)
+        return np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0)
+
+    def _home_part(self) -> FloatArray:
+        """(resources, servers) the part of each server's units whose price is split among contributors."""
+        if self.cluster.cells is None:
+            return np.ones(self.cluster.capacity.shape)
+        capacity = self.cluster.capacity
+        return np.divide(self.cluster.cells.sum(axis=1), capacity, out=np.zeros(capacity.shape), where=capacity > 0)

@@ -1,0 +1,222 @@
+"""The menu of one job: what each completion slot costs, and the one it gains most from (rules O3 to O11, C10)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.policies.oasis.curves import cost_curves
+from scheduling.core.policies.oasis.market import Market, Stall
+from scheduling.core.policies.oasis.program import Table
+from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_for
+from scheduling.core.types import Cluster, FloatArray, Job, Reason
+
+MICRO = 1e6
+LAMBDAS = 16  # multipliers tried for the bound; more make it tighter and dearer
+
+
+@dataclass(frozen=True, eq=False)
+class Best:
+    """The schedule a job gains most from: workers in each slot from `first` on, and its price."""
+
+    worker_type: int
+    ps_type: int
+    first: int
+    workers: list[int]
+    ps: list[int]
+    value: float
+    cost: float
+    paid: float  # the cost, rounded half up to micro-credits, once and before the test
+    worker_stall: Stall
+    ps_stall: Stall
+
+    @property
+    def surplus(self) -> float:
+        return self.value - self.paid
+
+
+@dataclass(frozen=True, eq=False)
+class Question:
+    """One job on one pair of unit types: the work, and the gang that so much work in one slot takes."""
+
+    job: Job
+    worker_type: int
+    ps_type: int
+    work: int
+    gang: list[int]  # (steps + 1,) workers for 0, 1, 2, ... units of work in a slot
+    ps: list[int]  # (steps + 1,) parameter servers for each gang
+    values: FloatArray  # (slots,) value of completing in the first slot, the next, ...
+    first: int
+
+
+def unservable(job: Job, cluster: Cluster) -> Reason | None:
+    """Why no schedule of this job can be priced at all, whatever the load."""
+    for worker in job.worker_types:
+        for ps in job.ps_types:
+            if worker.mbps > ps.mbps:
+                return Reason("ps_bandwidth_below_worker", {"worker_mbps": worker.mbps, "ps_mbps": ps.mbps})
+            if not worker.demand.any() or not ps.demand.any():
+                return Reason("no_demand", {"worker": float(worker.demand.sum()), "ps": float(ps.demand.sum())})
+            both = (worker.demand > 0) & (ps.demand > 0)
+            if both.any() and (cluster.hosts_workers & cluster.hosts_ps).any():
+                return Reason("shared_resource", {"resource": cluster.resources[int(np.argmax(both))]})
+    return None
+
+
+def best_schedule(job: Job, worker_type: int, ps_type: int, market: Market, units: str) -> Best | Reason:
+    """The completion slot with the largest value less price, the first of equals; or why there is none above zero."""
+    question = ask(job, worker_type, ps_type, market, units)
+    if (reason := hopeless(question)) is not None:
+        return reason
+    slots = paying_slots(question, market)
+    if slots == 0:
+        return Reason("outbid", {"price_at_least": least_price(question, market), "value": float(question.values[0])})
+    rows = min(slots, market.rows)
+    workers = market.workers(job.worker_types[worker_type], rows)
+    ps = market.parameter_servers(job.ps_types[ps_type], rows)
+    curves = _curves(question, workers, ps)[np.minimum(np.arange(slots), rows - 1)]
+    return _choose(question, curves, workers, ps)
+
+
+def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) -> Question:
+    """The question in numbers. A value without bound at no delay counts as that of one slot's delay."""
+    worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
+    per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds)
+    work, gang = gangs(job, per_chunk, units, job.max_workers)
+    servers = [ps_for(workers, worker, ps) for workers in gang]
+    if job.max_ps is not None:
+        allowed = sum(count <= job.max_ps for count in servers)
+        gang, servers = gang[:allowed], servers[:allowed]
+    first = max(market.slot, job.first_slot)
+    delays = np.arange(first, max(first, market.horizon), dtype=np.float64) - job.first_slot
+    with np.errstate(divide="ignore"):
+        values = job.value(delays)
+    values = np.where(np.isfinite(values), values, job.value(np.maximum(delays, 1.0)))
+    return Question(job, worker_type, ps_type, work, gang, servers, values, first)
+
+
+def hopeless(question: Question) -> Reason | None:
+    """Refusals that need no prices: too little time, or worth nothing even on an empty cluster."""
+    steps = len(question.gang) - 1
+    needed = math.ceil(question.work / steps) if steps else None
+    if needed is None or needed > len(question.values):
+        return Reason("horizon_too_short", {"needs_slots": needed, "slots": len(question.values)})
+    if question.values[needed - 1] <= 0:
+        return Reason("not_worth_it", {"best_value": float(question.values[needed - 1])})
+    return None
+
+
+def least_price(question: Question, market: Market) -> float:
+    """No schedule costs less: every unit costs at least the floor, and workers bring their parameter servers."""
+    worker = question.job.worker_types[question.worker_type]
+    ps = question.job.ps_types[question.ps_type]
+    per_worker = market.worker_price.floor * worker.demand.sum()
+    per_worker += worker.mbps / ps.mbps * market.ps_price.floor * ps.demand.sum()
+    steps = len(question.gang) - 1
+    fewest = min(question.gang[step] / step for step in range(1, steps + 1))
+    return float(per_worker * question.work * fewest)
+
+
+def paying_slots(question: Question, market: Market) -> int:
+    """Slots in which a completion might still be worth more than it costs; values never rise with time."""
+    bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / MICRO
+    worth = np.flatnonzero(question.values > bound)
+    return int(worth[-1]) + 1 if len(worth) else 0
+
+
+def _curves(question: Question, workers: Stall, ps: Stall) -> FloatArray:
+    """(rows, steps + 1) cost of 0, 1, 2, ... units of work in a slot."""
+    most = question.gang[-1]
+    worker = question.job.worker_types[question.worker_type]
+    server = question.job.ps_types[question.ps_type]
+    needed = np.array([ps_for(count, worker, server) for count in range(most + 1)], dtype=np.int64)
+    return cost_curves(workers.offer, ps.offer, needed)[:, question.gang]
+
+
+def upper_bounds(question: Question, curves: FloatArray) -> FloatArray:
+    """(slots,) no completion slot gains more than this: value less a Lagrangian lower bound of the cost.
+
+    For any multiplier m, cost(t) >= m * work + sum over slots to t of min_y (cost_t(y) - m * y). One pass bounds
+    every completion slot; the best of a few multipliers is taken.
+    """
+    steps = np.arange(1, curves.shape[1])
+    average = curves[:, 1:] / steps
+    finite = average[np.isfinite(average)]
+    if not len(finite):
+        return np.full(len(curves), -np.inf)
+    bound = np.zeros(len(curves))
+    for multiplier in np.unique(np.quantile(finite, np.linspace(0.0, 1.0, LAMBDAS))):
+        slack = np.minimum((curves[:, 1:] - multiplier * steps).min(axis=1), 0.0)
+        bound = np.maximum(bound, multiplier * question.work + np.cumsum(slack))
+    return question.values[: len(curves)] - bound + 1.0 / MICRO + 1e-9 * np.maximum(1.0, bound)
+
+
+def rounded(cost: float) -> float:
+    """The price of a schedule: its cost, half up to whole micro-credits."""
+    return math.floor(cost * MICRO + 0.5) / MICRO
+
+
+def _choose(question: Question, curves: FloatArray, workers: Stall, ps: Stall) -> Best | Reason:
+    """Walk the menu in order of time; stop where no later completion can gain more than the best so far."""
+    bounds = upper_bounds(question, curves)
+    hopeful = np.flatnonzero(bounds > 0)
+    last = int(hopeful[-1]) if len(hopeful) else -1
+    later = np.append(np.maximum.accumulate(bounds[last::-1])[::-1][1:], -np.inf) if last >= 0 else np.empty(0)
+    table = Table(curves[: last + 1], question.work)
+    best, gain, at, refused = -1, 0.0, 0.0, _Refusals(question)
+    for slot, cost in enumerate(table.costs()):
+        if math.isfinite(cost):
+            price, value = rounded(cost), float(question.values[slot])
+            affordable = question.job.max_price is None or price <= question.job.max_price
+            refused.note(price, value, affordable)
+            if affordable and value - price > gain:
+                best, gain, at = slot, value - price, cost
+        if later[slot] <= gain:
+            break
+    if best < 0:
+        return refused.reason() or _dismissal(question, curves, bounds, workers)
+    steps = table.workers(best)
+    return Best(
+        worker_type=question.worker_type,
+        ps_type=question.ps_type,
+        first=question.first,
+        workers=[question.gang[step] for step in steps],
+        ps=[question.ps[step] for step in steps],
+        value=float(question.values[best]),
+        cost=at,
+        paid=rounded(at),
+        worker_stall=workers,
+        ps_stall=ps,
+    )
+
+
+def _dismissal(question: Question, curves: FloatArray, bounds: FloatArray, workers: Stall) -> Reason:
+    """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
+    if int(np.isfinite(curves[:, 1:]).sum()) < question.work:
+        free = np.minimum(workers.offer.room.sum(axis=1), question.gang[-1]).max()
+        return Reason("no_room", {"asked": question.work, "free": float(free)})
+    slot = int(np.argmax(bounds))
+    value = float(question.values[slot])
+    return Reason("outbid", {"price_at_least": value - float(bounds[slot]), "value": value})
+
+
+class _Refusals:
+    """The nearest miss seen on the menu, for the reason of a refusal."""
+
+    def __init__(self, question: Question) -> None:
+        self.most = question.job.max_price
+        self.nearest: tuple[float, float, bool] | None = None  # price, value, affordable
+
+    def note(self, price: float, value: float, affordable: bool) -> None:
+        if self.nearest is None or value - price > self.nearest[1] - self.nearest[0]:
+            self.nearest = (price, value, affordable)
+
+    def reason(self) -> Reason | None:
+        if self.nearest is None:
+            return None
+        price, value, affordable = self.nearest
+        if not affordable and value > price:
+            return Reason("over_max_price", {"price": price, "max_price": self.most})
+        return Reason("outbid", {"price": price, "value": value})

@@ -1,0 +1,39 @@
+"""How much a job needs, in whole worker-slots, counted on the exact decimals that its tenant wrote."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+
+from scheduling.core.speed import exact
+from scheduling.core.types import Job, UnitType
+
+
+def chunk_slots(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float) -> Fraction:
+    """q: slots in which one worker trains one chunk (rule O3): M * (m + G + exchange) / slot length.
+
+    The exchange of one mini-batch takes 2 * MB * 8 / (Mbit/s) seconds, and none where no gradients are sent.
+    """
+    exchange = 16 * exact(job.gradient_mb) / exact(worker.mbps) if job.gradient_mb else Fraction(0)
+    return job.minibatches * (exact(worker.seconds) + exact(ps.seconds) + exchange) / exact(slot_seconds)
+
+
+def worker_slots(job: Job, per_chunk: Fraction) -> int:
+    """W: worker-slots in the whole job, ceil(E * N * q); at least one."""
+    return max(1, math.ceil(job.epochs * job.chunks * per_chunk))
+
+
+def ps_for(workers: int, worker: UnitType, ps: UnitType) -> int:
+    """Parameter servers whose bandwidth carries so many workers: ceil(y * b / B) (rule O4)."""
+    return math.ceil(workers * exact(worker.mbps) / exact(ps.mbps))
+
+
+def gangs(job: Job, per_chunk: Fraction, units: str, most: int) -> tuple[int, list[int]]:
+    """(work, gang): the units of work to collect, and the workers that 0, 1, 2, ... units in one slot take.
+
+    In "worker_slots" a unit is one worker for one slot, and a gang is never smaller than the job's smallest. In
+    "chunks", the paper's literal program, a unit is a chunk, and d chunks take ceil(d * q) workers of a slot.
+    """
+    if units == "chunks":
+        return job.epochs * job.chunks, [math.ceil(d * per_chunk) for d in range(math.floor(most / per_chunk) + 1)]
+    return worker_slots(job, per_chunk), [0] + [max(n, job.min_workers) for n in range(1, most + 1)]
