@@ -47,11 +47,16 @@ def number(
     if isinstance(value, float) and not math.isfinite(value):
         raise BadScenario(place, f"must be a finite number, not {value}")
     if (least is not None and value < least) or (above is not None and value <= above):
-        bound = f"{least:g} or more" if least is not None else f"above {above:g}"
-        raise BadScenario(place, f"must be {bound}, not {quoted(value)}")
+        raise BadScenario(place, f"must be {_bound(value, least, above)}, not {quoted(value)}")
     if abs(value) > most:
         raise BadScenario(place, f"must be at most {most:g}, not {quoted(value)}")
     return float(value) + 0.0  # a written -0.0 is 0.0
+
+
+def _bound(value: float, least: float | None, above: float | None) -> str:
+    if least is None or value <= 0 < least:  # a tiny least is there to divide by: what matters is the sign
+        return f"above {0 if above is None else above:g}"
+    return f"{least:g} or more"
 
 
 def whole(value: object, place: str, *, least: int = 1, most: int = 10**9) -> int:
