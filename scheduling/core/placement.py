@@ -37,9 +37,7 @@ class Gang:
 
     def rate(self, job: Job, slot_seconds: float, *, centralized: bool = False) -> float:
         """Mini-batches the gang trains in a slot; when not on one server, gradients cross the network."""
-        each = minibatches_per_slot(
-            job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized
-        )
+        each = minibatches_per_slot(job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized)
         return each * self.workers
 
 

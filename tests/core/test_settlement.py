@@ -1,0 +1,200 @@
+"""Money: exact parts of exact wholes."""
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from scheduling.core.settlement import (
+    MICRO,
+    NothingToSplitBy,
+    UnbalancedBooking,
+    charges,
+    contributions,
+    micro,
+    slot_payout,
+    split_exactly,
+)
+from scheduling.core.types import OPERATOR, Booking
+
+CENTS = 100
+WEIGHTS = st.lists(
+    st.one_of(st.just(0.0), st.floats(0, 1e12), st.integers(0, 10**9), st.fractions(0, 1000)), min_size=1
+)
+
+# Payouts of one slot on a calendar that both lanes share: quotas and batch use are (workers, ps) per owner.
+CALENDAR = [
+    (
+        "pro rata to what is left of the quotas",
+        {"u1": (4, 2), "u2": (4, 2)},
+        {"u1": (3, 1), "u2": (1, 0)},
+        (6.00, 1.50),
+        {"u1": 2.00, "u2": 5.50},
+    ),
+    (
+        "who uses more than its quota contributes nothing",
+        {"u1": (4, 2), "u2": (4, 2)},
+        {"u1": (6, 2), "u2": (0, 0)},
+        (6.00, 0.00),
+        {"u1": 0.00, "u2": 6.00},
+    ),
+    (
+        "the odd cent goes to the first",
+        {"u1": (2, 1), "u2": (2, 1), "u3": (2, 1)},
+        {},
+        (0.10, 0.00),
+        {"u1": 0.04, "u2": 0.03, "u3": 0.03},
+    ),
+    ("operator units pay the operator", {OPERATOR: (5, 5)}, {}, (2.00, 1.00), {OPERATOR: 3.00}),
+    (
+        "what the payer left over comes back to it",
+        {"u1": (4, 2), "u2": (4, 2)},
+        {"u1": (0, 0), "u2": (2, 0)},
+        (6.00, 2.00),
+        {"u1": 5.00, "u2": 3.00},
+    ),
+]
+
+
+def make_booking(slot_payouts: object, paid: float | None = None) -> Booking:
+    payouts = None if slot_payouts is None else np.asarray(slot_payouts, dtype=float)
+    slots = 1 if payouts is None else len(payouts)
+    total = 0.0 if payouts is None else float(payouts.sum())
+    return Booking(
+        job=0,
+        start=3,
+        end=3 + slots,
+        allocation=(),
+        work=1.0,
+        workers=1,
+        ps=1,
+        paid=total if paid is None else paid,
+        slot_payouts=payouts,
+    )
+
+
+@given(st.integers(-(10**15), 10**15), WEIGHTS)
+def test_parts_add_up_and_are_within_one_unit_of_their_exact_share(amount, weights):
+    total = sum(map(Fraction, weights))
+    if total == 0:
+        return
+    parts = split_exactly(amount, weights)
+    assert sum(parts) == amount
+    for part, weight in zip(parts, weights, strict=True):
+        assert abs(part - Fraction(weight) * amount / total) < 1
+        assert part == 0 or weight > 0
+
+
+@given(st.integers(0, 10**9), WEIGHTS)
+def test_a_larger_weight_never_gets_less(amount, weights):
+    if not any(weights):
+        return
+    parts = split_exactly(amount, weights)
+    by_weight = sorted(zip(map(Fraction, weights), parts, strict=True))
+    for (lighter, less), (heavier, more) in itertools.pairwise(by_weight):
+        assert lighter == heavier or less <= more
+
+
+def test_ties_go_to_the_first():
+    assert split_exactly(5, [1, 1, 1]) == (2, 2, 1)
+    assert split_exactly(1, [0.0, 0.1, 0.1]) == (0, 1, 0)
+
+
+def test_a_refund_is_split_like_the_payment():
+    assert split_exactly(-10, [1, 1, 1]) == tuple(-part for part in split_exactly(10, [1, 1, 1]))
+
+
+def test_remainders_are_compared_exactly():
+    """As floats both weights are 1e16 and the tie would go to the first."""
+    assert split_exactly(1, [10**16, 10**16 + 1]) == (0, 1)
+
+
+def test_splits_nothing_into_nothing():
+    assert split_exactly(0, [0.0, 0.0]) == (0, 0)
+
+
+@pytest.mark.parametrize("weights", [[], [0.0, 0.0], [1.0, -1e-12], [math.nan], [math.inf, 1.0]])
+def test_refuses_weights_that_say_nothing(weights):
+    with pytest.raises(NothingToSplitBy):
+        split_exactly(7, weights)
+
+
+@pytest.mark.parametrize(
+    ("credits", "expected"),
+    [(0.0, 0), (1.0, MICRO), (0.0000005, 1), (0.00000049, 0), (2.5000005, 2_500_001), (0.1 + 0.2, 300_000)],
+)
+def test_rounds_half_a_micro_credit_up(credits, expected):
+    assert micro(credits) == expected
+
+
+@pytest.mark.parametrize("credits", [math.nan, math.inf, -math.inf])
+def test_refuses_an_amount_that_is_none(credits):
+    with pytest.raises(ValueError, match="not an amount"):
+        micro(credits)
+
+
+@pytest.mark.parametrize("case", CALENDAR, ids=[case[0] for case in CALENDAR])
+def test_pays_a_slot_by_contribution(case):
+    _, quotas, use, costs, expected = case
+    owners = sorted(quotas)
+    quota = np.array([quotas[owner] for owner in owners], dtype=float).T
+    used = np.array([use.get(owner, (0, 0)) for owner in owners], dtype=float).T
+    paid = slot_payout(micro(sum(costs), CENTS), costs, contributions(quota, used))
+    assert dict(zip(owners, paid, strict=True)) == {owner: micro(part, CENTS) for owner, part in expected.items()}
+
+
+def test_knows_no_owner_of_what_nobody_contributed():
+    with pytest.raises(NothingToSplitBy):
+        slot_payout(100, (1.0, 0.0), np.zeros((2, 3)))
+
+
+def test_pays_nobody_for_a_slot_that_costs_nothing():
+    assert slot_payout(0, (0.0, 0.0), np.zeros((2, 3))) == (0, 0, 0)
+
+
+SLOTS = st.integers(1, 6).flatmap(
+    lambda owners: st.lists(st.lists(st.floats(0, 1e6), min_size=owners, max_size=owners), min_size=1, max_size=8)
+)
+
+
+@given(SLOTS)
+def test_charges_add_up_to_the_payment(payouts):
+    booking = make_booking(payouts)
+    settled = charges(booking)
+    assert settled.shape == (booking.end - booking.start, len(payouts[0]))
+    assert settled.sum() == micro(booking.paid)
+    assert (settled >= 0).all()
+    assert (settled[np.asarray(payouts) == 0] == 0).all()
+
+
+@given(SLOTS)
+def test_an_owner_is_settled_what_the_award_says(payouts):
+    booking = make_booking(payouts)
+    if not booking.paid:
+        return
+    exact = [Fraction(float(part)) for part in np.asarray(payouts).sum(axis=0)]
+    for part, settled in zip(exact, charges(booking).sum(axis=0), strict=True):
+        assert abs(int(settled) - part * micro(booking.paid) / sum(exact)) < 1
+
+
+def test_charges_nothing_for_a_booking_in_the_own_share():
+    assert charges(make_booking(None)).sum() == 0
+
+
+@pytest.mark.parametrize(
+    "booking",
+    [
+        make_booking([[1.0, 2.0]], paid=4.0),
+        make_booking([[3.0, -1.0]], paid=2.0),
+        make_booking([[math.nan, 1.0]], paid=1.0),
+        make_booking(None, paid=1.0),
+        make_booking([[0.0]], paid=-1.0),
+    ],
+)
+def test_refuses_a_booking_that_does_not_balance(booking):
+    with pytest.raises(UnbalancedBooking):
+        charges(booking)
