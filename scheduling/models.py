@@ -1,8 +1,8 @@
 """The cluster as it stands: pools, what their servers hold, and whose cells they are.
 
-What Django can declare is declared here. Two rules live in `migrations/sql/` because Django has no words for
-them: everything on a server belongs to one pool (composite foreign keys), and the cells of a server and a
-resource never exceed its capacity (deferred triggers that lock the capacity row).
+What Django can declare is declared here. Three rules live in `migrations/sql/`, for Django has no words for
+them: a lane's policy has a name, everything on a server belongs to one pool (composite foreign keys), and the
+cells of a server and a resource never exceed its capacity (deferred triggers that lock the capacity row).
 """
 
 from __future__ import annotations
@@ -41,11 +41,6 @@ class Pool(models.Model):
             models.CheckConstraint(
                 condition=Q(clock_first__gt=0, clock_cap__gte=F("clock_first")), name="pool_clock_possible"
             ),
-            models.CheckConstraint(condition=Q(batch_policy__has_key="name"), name="pool_batch_policy_named"),
-            models.CheckConstraint(
-                condition=Q(instant_policy=None) | Q(instant_policy__has_key="name"),
-                name="pool_instant_policy_named",
-            ),
         ]
 
     def __str__(self) -> str:
@@ -70,9 +65,7 @@ class ResourceKind(models.Model):
         ordering = ["pool", "id"]  # in the order in which the pool was given them
         constraints = [
             models.UniqueConstraint(fields=["pool", "name"], name="resource_name_once_per_pool"),
-            models.UniqueConstraint(
-                fields=["id", "pool"], name="resource_with_pool"
-            ),  # target of a composite key
+            models.UniqueConstraint(fields=["id", "pool"], name="resource_with_pool"),  # target of a composite key
         ]
 
     def __str__(self) -> str:
@@ -98,12 +91,8 @@ class Server(models.Model):
         ordering = ["pool", "id"]  # policies that take "the lowest index" mean this order
         constraints = [
             models.UniqueConstraint(fields=["pool", "name"], name="server_name_once_per_pool"),
-            models.UniqueConstraint(
-                fields=["id", "pool"], name="server_with_pool"
-            ),  # target of a composite key
-            models.CheckConstraint(
-                condition=Q(hosts_workers=True) | Q(hosts_ps=True), name="server_hosts_something"
-            ),
+            models.UniqueConstraint(fields=["id", "pool"], name="server_with_pool"),  # target of a composite key
+            models.CheckConstraint(condition=Q(hosts_workers=True) | Q(hosts_ps=True), name="server_hosts_something"),
             models.CheckConstraint(condition=Q(state__in=ServerState.values), name="server_state_known"),
         ]
 
@@ -123,9 +112,7 @@ class ServerCapacity(models.Model):
     class Meta:
         verbose_name_plural = "server capacities"
         ordering = ["server", "resource"]
-        constraints = [
-            models.UniqueConstraint(fields=["server", "resource"], name="capacity_once_per_resource")
-        ]
+        constraints = [models.UniqueConstraint(fields=["server", "resource"], name="capacity_once_per_resource")]
 
     def __str__(self) -> str:
         return f"{self.units} {self.resource} on {self.server}"

@@ -41,9 +41,7 @@ class ServerView:
     state: str
     hosts_workers: bool
     hosts_ps: bool
-    capacities: tuple[
-        CapacityView, ...
-    ]  # one per resource of the pool, in its order; 0 units where it has none
+    capacities: tuple[CapacityView, ...]  # one per resource of the pool, in its order; 0 units where it has none
 
 
 @dataclass(frozen=True)
@@ -68,11 +66,7 @@ def pool_list() -> list[Pool]:
 
 def tenant_quota(tenant: Tenant, pool: Pool) -> dict[str, int]:
     """Resource name -> units of the tenant's cells; 0 where it has none. Needs the tenant's scope."""
-    sums = (
-        Cell.objects.filter(tenant=tenant, server__pool=pool)
-        .values_list("resource_id")
-        .annotate(Sum("units"))
-    )
+    sums = Cell.objects.filter(tenant=tenant, server__pool=pool).values_list("resource_id").annotate(Sum("units"))
     by_resource = dict(sums)
     return {kind.name: by_resource.get(kind.pk, 0) for kind in ResourceKind.objects.filter(pool=pool)}
 
@@ -86,17 +80,13 @@ def pool_overview(pool: Pool) -> PoolOverview:
 
     def capacities(server: Server) -> tuple[CapacityView, ...]:
         places = [(kind, (server.pk, kind.pk)) for kind in kinds]
-        return tuple(
-            CapacityView(kind.name, units.get(at, 0), tuple(cells.get(at, ()))) for kind, at in places
-        )
+        return tuple(CapacityView(kind.name, units.get(at, 0), tuple(cells.get(at, ()))) for kind, at in places)
 
     servers = tuple(
         ServerView(server.name, server.state, server.hosts_workers, server.hosts_ps, capacities(server))
         for server in Server.objects.filter(pool=pool)
     )
-    totals = tuple(
-        _total(kind, [server.capacities[index] for server in servers]) for index, kind in enumerate(kinds)
-    )
+    totals = tuple(_total(kind, [server.capacities[index] for server in servers]) for index, kind in enumerate(kinds))
     return PoolOverview(pool, totals, servers)
 
 

@@ -1,4 +1,4 @@
-"""One pool per server and no cell above capacity; the reasons stand in the SQL."""
+"""Named policies, one pool per server and no cell above capacity; the reasons stand in the SQL."""
 
 from pathlib import Path
 
@@ -13,6 +13,8 @@ DROP FUNCTION scheduling_cells_within_capacity();
 ALTER TABLE scheduling_cell DROP CONSTRAINT cell_on_capacity;
 ALTER TABLE scheduling_servercapacity
     DROP CONSTRAINT capacity_resource_in_pool, DROP CONSTRAINT capacity_server_in_pool;
+ALTER TABLE scheduling_pool
+    DROP CONSTRAINT pool_instant_policy_named, DROP CONSTRAINT pool_batch_policy_named;
 """
 
 

@@ -42,9 +42,7 @@ def make_server(pool: Pool, name: str = "s01", *, worker: int = 8, ps: int = 2) 
 def make_cells(server: Server, tenant: Tenant, units: Mapping[str, int]) -> None:
     with scope(tenant):
         for resource, number in units.items():
-            Cell.objects.create(
-                server=server, tenant=tenant, resource=kind(server.pool, resource), units=number
-            )
+            Cell.objects.create(server=server, tenant=tenant, resource=kind(server.pool, resource), units=number)
 
 
 def kind(pool: Pool, name: str) -> ResourceKind:

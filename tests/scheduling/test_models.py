@@ -39,7 +39,7 @@ def insert_cell(server, tenant, resource: str, units: int, *, pool=None) -> tupl
         ("pool_clock_possible", "UPDATE scheduling_pool SET clock_first = 0"),
         ("pool_clock_possible", "UPDATE scheduling_pool SET clock_first = 9"),
         ("pool_batch_policy_named", "UPDATE scheduling_pool SET batch_policy = '{}'"),
-        ("pool_batch_policy_named", "UPDATE scheduling_pool SET batch_policy = '[]'"),
+        ("pool_batch_policy_named", "UPDATE scheduling_pool SET batch_policy = '[\"name\"]'"),
         ("pool_instant_policy_named", "UPDATE scheduling_pool SET instant_policy = '{\"floor\": 1}'"),
     ],
 )
@@ -131,10 +131,7 @@ def test_refuses_a_cell_of_a_resource_that_the_server_does_not_have() -> None:
 def test_refuses_a_capacity_across_two_pools(foreign: str) -> None:
     pool, other = make_pool(), make_pool("other", resources=("worker", "ps", "gpu"))
     server, stranger = make_server(pool), make_server(other)
-    sql = (
-        "INSERT INTO scheduling_servercapacity (pool_id, server_id, resource_id, units) "
-        + "VALUES (%s, %s, %s, 1)"
-    )
+    sql = "INSERT INTO scheduling_servercapacity (pool_id, server_id, resource_id, units) " + "VALUES (%s, %s, %s, 1)"
     gpu = kind(other, "gpu").pk
     if foreign == "server":
         refuses("capacity_server_in_pool", sql, other.pk, server.pk, gpu)

@@ -1,5 +1,11 @@
 -- The rules of the cluster that Django cannot declare. They hold for raw SQL too.
 
+-- A policy says its name. (A missing key is NULL, which a check lets pass, hence coalesce.)
+ALTER TABLE scheduling_pool
+    ADD CONSTRAINT pool_batch_policy_named CHECK (coalesce(jsonb_typeof(batch_policy -> 'name'), '') = 'string'),
+    ADD CONSTRAINT pool_instant_policy_named CHECK (
+        instant_policy IS NULL OR coalesce(jsonb_typeof(instant_policy -> 'name'), '') = 'string');
+
 -- One pool: a capacity's server and resource are of the pool that the capacity names.
 ALTER TABLE scheduling_servercapacity
     ADD CONSTRAINT capacity_server_in_pool FOREIGN KEY (server_id, pool_id)

@@ -1,0 +1,97 @@
+"""What the demonstration shows: five tenants, twelve servers, a person for every role. Data only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+
+PASSWORD = "bourse-demo-only"  # printed on the screen, and refused wherever DEBUG is off  # noqa: S105
+
+
+@dataclass(frozen=True)
+class DemoTenant:
+    slug: str
+    name: str
+    credits: int  # brought in from outside at the start
+
+
+@dataclass(frozen=True)
+class DemoPerson:
+    email: str
+    name: str
+    roles: Mapping[str, str] = field(default_factory=dict)  # tenant slug -> role
+    staff: str = ""  # or a role over all tenants
+
+
+@dataclass(frozen=True)
+class DemoServer:
+    name: str
+    workers: int
+    ps: int
+    cells: Mapping[str, tuple[int, int]]  # tenant slug -> (workers, ps); the rest is the operator's
+
+    def units(self) -> dict[str, int]:
+        return {"worker": self.workers, "ps": self.ps}
+
+
+LUMEN, CASTOR, ORRIN, PELICAN, TARN = (
+    "lumen-lab",
+    "castor-vision",
+    "orrin-speech",
+    "pelican-bio",
+    "tarn-climate",
+)
+
+TENANTS = (
+    DemoTenant(LUMEN, "Lumen Lab", 600),
+    DemoTenant(CASTOR, "Castor Vision", 900),
+    DemoTenant(ORRIN, "Orrin Speech", 450),
+    DemoTenant(PELICAN, "Pelican Bio", 750),
+    DemoTenant(TARN, "Tarn Climate", 300),
+)
+
+# Lumen Lab has someone in every role; Sam works for three tenants, with another role in each.
+PEOPLE = (
+    DemoPerson("owner@lumen.example", "Mira Osei", {LUMEN: OWNER}),
+    DemoPerson("submitter@lumen.example", "Jonas Vik", {LUMEN: SUBMITTER}),
+    DemoPerson("viewer@lumen.example", "Lin Sato", {LUMEN: VIEWER}),
+    DemoPerson("billing@lumen.example", "Clara Hahn", {LUMEN: BILLING}),
+    DemoPerson("owner@castor.example", "Tomas Reyes", {CASTOR: OWNER}),
+    DemoPerson("submitter@castor.example", "Anna Kovac", {CASTOR: SUBMITTER}),
+    DemoPerson("owner@orrin.example", "Noor Haddad", {ORRIN: OWNER}),
+    DemoPerson("owner@pelican.example", "Ilse Brandt", {PELICAN: OWNER}),
+    DemoPerson("owner@tarn.example", "Rui Tavares", {TARN: OWNER}),
+    DemoPerson("sam@bourse.example", "Sam Keller", {LUMEN: SUBMITTER, CASTOR: VIEWER, ORRIN: BILLING}),
+    DemoPerson("auditor@bourse.example", "Edda Lund", staff=AUDITOR),
+    DemoPerson("operator@bourse.example", "Piet Moor", staff=OPERATOR),
+)
+
+POOL = {
+    "slug": "main",
+    "name": "Main pool",
+    "slot_seconds": 10,
+    "clock_first": 1,
+    "clock_cap": 8,  # an interval closes at least every 80 seconds, so that a visitor sees one
+    "clock_restart": True,
+    "batch_policy": {"name": "astraea", "mode": "guarantee", "price_floor": {"worker": 0.05, "ps": 0.05}},
+    "instant_policy": {"name": "oasis"},
+}
+RESOURCES = {"worker": "worker", "ps": "parameter server"}  # name -> what a sentence calls one
+
+# Whole servers at home, shared servers, servers of the operator: 100 workers and 28 parameter servers.
+SERVERS = (
+    DemoServer("s01", 8, 2, {LUMEN: (8, 2)}),
+    DemoServer("s02", 8, 2, {LUMEN: (8, 2)}),
+    DemoServer("s03", 8, 2, {CASTOR: (8, 2)}),
+    DemoServer("s04", 8, 2, {CASTOR: (4, 1), ORRIN: (4, 1)}),
+    DemoServer("s05", 8, 2, {ORRIN: (8, 2)}),
+    DemoServer("s06", 8, 2, {PELICAN: (8, 2)}),
+    DemoServer("s07", 8, 2, {TARN: (8, 2)}),
+    DemoServer("s08", 8, 2, {}),
+    DemoServer("s09", 12, 3, {CASTOR: (6, 1), ORRIN: (4, 1)}),
+    DemoServer("s10", 12, 3, {PELICAN: (6, 2), TARN: (4, 1)}),
+    DemoServer("s11", 4, 4, {TARN: (2, 1), PELICAN: (1, 1)}),
+    DemoServer("s12", 8, 2, {}),
+)

@@ -1,0 +1,100 @@
+"""Pools, and what every change to one has in common."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+from django.db.models import Model
+
+from scheduling.models import Pool, ResourceKind
+from tenants import history
+from tenants.access import Access, Refused
+from tenants.roles import Permission
+from tenants.services.members import NO_REASON, NOT_ALLOWED
+
+
+@transaction.atomic
+def pool_create(
+    *,
+    slug: str,
+    name: str,
+    slot_seconds: int,
+    clock_first: int,
+    clock_cap: int,
+    clock_restart: bool,
+    batch_policy: Mapping[str, Any],
+    instant_policy: Mapping[str, Any] | None,
+    resources: Mapping[str, str],
+    epoch_at: datetime,
+    by: Access,
+    reason: str,
+    at: datetime,
+) -> Pool | Refused:
+    """`resources` in their order: name -> what a sentence calls one. Slot 0 begins at `epoch_at`."""
+    if refusal := may_change_cluster(by, reason):
+        return refusal
+    values: dict[str, Any] = {
+        "slug": slug,
+        "name": name,
+        "slot_seconds": slot_seconds,
+        "clock_first": clock_first,
+        "clock_cap": clock_cap,
+        "clock_restart": clock_restart,
+        "batch_policy": dict(batch_policy),
+        "instant_policy": None if instant_policy is None else dict(instant_policy),
+        "epoch_at": epoch_at,
+    }
+    pool = Pool(**values)
+    if refusal := _pool_refusal(pool) or _resources_refusal(resources):
+        return refusal
+    pool.save()
+    ResourceKind.objects.bulk_create(
+        ResourceKind(pool=pool, name=name, label=label) for name, label in resources.items()
+    )
+    after = values | {"resources": list(resources)}
+    history.append(at=at, by=by, action="pool_create", subject=f"pool {slug}", reason=reason, after=after)
+    return pool
+
+
+def may_change_cluster(by: Access, reason: str) -> Refused | None:
+    if not by.allows(Permission.CLUSTER_CHANGE):
+        return NOT_ALLOWED
+    return None if reason.strip() else NO_REASON
+
+
+def pool_lock(pool: Pool) -> None:
+    """Operators' changes to one pool take turns. Rows that merely refer to the pool are not held up."""
+    Pool.objects.select_for_update(no_key=True).get(pk=pool.pk)
+
+
+def invalid(row: Model, code: str) -> Refused | None:
+    """What the model's own rules say against a row that is not yet saved."""
+    try:
+        row.full_clean()
+    except ValidationError as error:
+        return Refused(code, " ".join(error.messages))
+    return None
+
+
+def _pool_refusal(pool: Pool) -> Refused | None:
+    for policy in (pool.batch_policy, pool.instant_policy):
+        if policy is not None and not isinstance(policy.get("name"), str):
+            return Refused("invalid_pool", "A policy is given by its name and fields.")
+    return invalid(pool, "invalid_pool")
+
+
+def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:
+    if not resources:
+        return Refused("invalid_pool", "A pool counts at least one resource.")
+    for name, label in resources.items():
+        # The pool is not saved yet, so only the two words can be looked at.
+        row = ResourceKind(name=name, label=label)
+        try:
+            row.clean_fields(exclude=["pool"])
+        except ValidationError as error:
+            return Refused("invalid_resource", f"{name}: {' '.join(error.messages)}")
+    return None

@@ -1,0 +1,276 @@
+"""Operators change the cluster: done with a line in the history, or refused with numbers and nothing done."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import connection
+
+from scheduling import selectors, services
+from scheduling.models import Cell, Pool, Server, ServerCapacity
+from tenants import history
+from tenants.access import Access, Refused, access_of_system
+from tenants.models import AuditEntry
+from tenants.roles import ROLES_ALLOWED, Permission
+from tenants.scoping import ScopeClosed, scope, scope_disabled
+from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
+
+pytestmark = pytest.mark.django_db
+
+OPERATOR = access_of_system("test")
+CHANGE = {"by": OPERATOR, "reason": "new rack", "at": NOON}
+POOL = {
+    "slug": "main",
+    "name": "Main",
+    "slot_seconds": 10,
+    "clock_first": 1,
+    "clock_cap": 8,
+    "clock_restart": True,
+    "batch_policy": {"name": "astraea"},
+    "instant_policy": None,
+    "resources": {"worker": "worker", "ps": "parameter server"},
+    "epoch_at": NOON,
+}
+
+
+def cells_of(server: Server) -> dict[str, dict[str, int]]:
+    """tenant slug -> resource -> units, as stored."""
+    connection.check_constraints()  # whatever waits for the commit is asked now
+    found: dict[str, dict[str, int]] = {}
+    with scope_disabled("the test looks at all owners"):
+        for cell in Cell.objects.filter(server=server).select_related("tenant", "resource"):
+            found.setdefault(cell.tenant.slug, {})[cell.resource.name] = cell.units
+    return found
+
+
+def entries(action: str) -> list[AuditEntry]:
+    return list(AuditEntry.objects.filter(action=action).order_by("sequence"))
+
+
+def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
+    pool = services.pool_create(**POOL, **CHANGE)
+    assert isinstance(pool, Pool)
+    assert [kind.name for kind in pool.resources.all()] == ["worker", "ps"]
+    (entry,) = entries("pool_create")
+    assert (entry.reason, entry.after["slot_seconds"], entry.after["resources"]) == ("new rack", 10, ["worker", "ps"])
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("invalid_pool", {"slug": "Main pool"}),
+        ("invalid_pool", {"slot_seconds": 0}),
+        ("invalid_pool", {"clock_cap": 0}),
+        ("invalid_pool", {"batch_policy": {}}),
+        ("invalid_pool", {"instant_policy": {"name": 7}}),
+        ("invalid_pool", {"resources": {}}),
+        ("invalid_resource", {"resources": {"Worker 1": "worker"}}),
+    ],
+)
+def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> None:
+    refusal = services.pool_create(**(POOL | change), **CHANGE)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == code
+    assert not Pool.objects.exists()
+
+
+def test_refuses_a_pool_whose_name_is_taken() -> None:
+    make_pool("main")
+    refusal = services.pool_create(**POOL, **CHANGE)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "invalid_pool"
+
+
+def test_adds_a_server_with_its_capacity() -> None:
+    pool = make_pool()
+    server = services.server_add(pool=pool, name="s01", capacity={"worker": 8, "ps": 2}, **CHANGE)
+    assert isinstance(server, Server)
+    assert {row.resource.name: row.units for row in server.capacities.all()} == {"worker": 8, "ps": 2}
+    assert entries("server_add")[0].after["capacity"] == {"worker": 8, "ps": 2}
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("invalid_server", {"name": "s 01"}),
+        ("invalid_server", {"name": "taken"}),
+        ("invalid_server", {"hosts_workers": False, "hosts_ps": False}),
+        ("unknown_resource", {"capacity": {"gpu": 1}}),
+        ("invalid_units", {"capacity": {"worker": -1}}),
+        ("invalid_units", {"capacity": {"worker": 2**31}}),
+    ],
+)
+def test_refuses_an_impossible_server(code: str, change: dict[str, object]) -> None:
+    pool = make_pool()
+    make_server(pool, "taken")
+    refusal = services.server_add(**({"pool": pool, "name": "s01", "capacity": {"worker": 8}} | change | CHANGE))
+    assert isinstance(refusal, Refused)
+    assert refusal.code == code
+    assert Server.objects.count() == 1
+
+
+def test_changes_a_capacity_down_to_its_cells_and_refuses_below() -> None:
+    server = make_server(make_pool(), worker=8, ps=2)
+    make_cells(server, make_tenant(), {"worker": 5})
+    refusal = services.server_capacity_change(server=server, capacity={"worker": 4}, **CHANGE)
+    assert isinstance(refusal, services.BelowCells)
+    assert (refusal.server, refusal.resource, refusal.asked, refusal.cells) == ("s01", "worker", 4, 5)
+    assert services.server_capacity_change(server=server, capacity={"worker": 5}, **CHANGE) is None
+    assert set(ServerCapacity.objects.values_list("units", flat=True)) == {5, 2}
+    (entry,) = entries("server_capacity_change")
+    assert (entry.before, entry.after) == ({"worker": 8, "ps": 2}, {"worker": 5, "ps": 2})
+
+
+def test_replaces_all_cells_of_a_server_and_tells_each_owner_what_changed_for_it() -> None:
+    server = make_server(make_pool(), worker=8, ps=2)
+    lumen, castor, tarn = make_tenant("lumen"), make_tenant("castor"), make_tenant("tarn")
+    make_cells(server, lumen, {"worker": 6, "ps": 2})
+    make_cells(server, castor, {"worker": 2})
+    wanted = {"lumen": {"worker": 3}, "castor": {"worker": 2}, "tarn": {"worker": 3, "ps": 2}}
+    changes = services.cells_change_on_server(server=server, cells=wanted, **CHANGE)
+    assert cells_of(server) == wanted
+    assert [change.tenant for change in changes] == [lumen, tarn]
+    told = {entry.tenant_id: (entry.before, entry.after, entry.reason) for entry in entries("cells_change")}
+    assert told == {
+        lumen.pk: ({"s01": {"worker": 6, "ps": 2}}, {"s01": {"worker": 3}}, "new rack"),
+        tarn.pk: ({}, {"s01": {"worker": 3, "ps": 2}}, "new rack"),
+    }
+    assert isinstance(history.verify(), history.Verified)
+
+
+def test_replaces_all_cells_of_a_tenant_in_one_pool_and_no_others() -> None:
+    pool, other = make_pool(), make_pool("other")
+    first, second, elsewhere = make_server(pool, "s01"), make_server(pool, "s02"), make_server(other, "s01")
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    make_cells(first, lumen, {"worker": 4})
+    make_cells(second, castor, {"worker": 4})
+    make_cells(elsewhere, lumen, {"worker": 1})
+    services.cells_change_of_tenant(pool=pool, tenant=lumen, cells={"s02": {"worker": 4, "ps": 0}}, **CHANGE)
+    assert cells_of(first) == {}
+    assert cells_of(second) == {"castor": {"worker": 4}, "lumen": {"worker": 4}}
+    assert cells_of(elsewhere) == {"lumen": {"worker": 1}}
+
+
+def test_refuses_cells_above_capacity_with_the_numbers_and_changes_nothing() -> None:
+    server = make_server(make_pool(), worker=8)
+    make_cells(server, make_tenant("lumen"), {"worker": 6})
+    tarn = make_tenant("tarn")
+    refusal = services.cells_change_of_tenant(
+        pool=server.pool, tenant=tarn, cells={"s01": {"ps": 1, "worker": 3}}, **CHANGE
+    )
+    assert isinstance(refusal, services.AboveCapacity)
+    assert (refusal.server, refusal.resource, refusal.asked, refusal.capacity) == ("s01", "worker", 9, 8)
+    assert refusal.sentence == "s01 has 8 units of worker; the cells would take 9."
+    assert cells_of(server) == {"lumen": {"worker": 6}}
+    assert not entries("cells_change")
+
+
+def test_changes_nothing_and_writes_nothing_when_the_cells_are_the_same() -> None:
+    server = make_server(make_pool())
+    make_cells(server, make_tenant(), {"worker": 6})
+    assert services.cells_change_on_server(server=server, cells={"lumen": {"worker": 6}}, **CHANGE) == []
+    assert not entries("cells_change")
+
+
+@pytest.mark.parametrize(
+    ("code", "cells"),
+    [
+        ("unknown_tenant", {"nobody": {"worker": 1}}),
+        ("unknown_resource", {"lumen": {"gpu": 1}}),
+        ("invalid_units", {"lumen": {"worker": -1}}),
+    ],
+)
+def test_refuses_cells_that_make_no_sense(code: str, cells: dict[str, dict[str, int]]) -> None:
+    server = make_server(make_pool())
+    make_cells(server, make_tenant("lumen"), {"worker": 6})
+    refusal = services.cells_change_on_server(server=server, cells=cells, **CHANGE)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == code
+    assert cells_of(server) == {"lumen": {"worker": 6}}
+
+
+def test_refuses_cells_on_a_server_of_another_pool() -> None:
+    pool, other = make_pool(), make_pool("other")
+    make_server(other, "s09")
+    refusal = services.cells_change_of_tenant(pool=pool, tenant=make_tenant(), cells={"s09": {"worker": 1}}, **CHANGE)
+    assert isinstance(refusal, Refused)
+    assert refusal.code == "unknown_server"
+
+
+ROLES = sorted(set().union(*ROLES_ALLOWED.values()))
+
+
+@pytest.mark.parametrize("role", ROLES)
+@pytest.mark.parametrize("use_case", ["pool", "server", "capacity", "cells_on", "cells_of"])
+def test_lets_only_operators_change_the_cluster_and_only_with_a_reason(use_case: str, role: str) -> None:
+    server, tenant = make_server(make_pool("other")), make_tenant()
+
+    def ask(reason: str) -> object:
+        change = {"by": Access(None, tenant, frozenset({role}), "test"), "reason": reason, "at": NOON}
+        match use_case:
+            case "pool":
+                return services.pool_create(**POOL, **change)
+            case "server":
+                return services.server_add(pool=server.pool, name="s02", capacity={}, **change)
+            case "capacity":
+                return services.server_capacity_change(server=server, capacity={"worker": 9}, **change)
+            case "cells_on":
+                return services.cells_change_on_server(server=server, cells={"lumen": {"ps": 1}}, **change)
+            case _:
+                cells = {"s01": {"ps": 2}}
+                return services.cells_change_of_tenant(pool=server.pool, tenant=tenant, cells=cells, **change)
+
+    if role in ROLES_ALLOWED[Permission.CLUSTER_CHANGE]:
+        assert ask(" ").code == "reason_missing"
+        assert not isinstance(ask("new rack"), Refused)
+    else:
+        assert ask("new rack").code == "not_allowed"
+        assert not AuditEntry.objects.exists()
+
+
+def test_quota_is_the_sum_of_the_cells_in_that_pool() -> None:
+    pool, other = make_pool(), make_pool("other")
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    first, second = make_server(pool, "s01"), make_server(pool, "s02")
+    make_cells(first, lumen, {"worker": 3, "ps": 1})
+    make_cells(second, lumen, {"worker": 4})
+    make_cells(second, castor, {"worker": 4})
+    make_cells(make_server(other), lumen, {"worker": 8})
+    with scope(lumen):
+        assert selectors.tenant_quota(lumen, pool) == {"worker": 7, "ps": 1}
+    with scope(castor):
+        assert selectors.tenant_quota(castor, pool) == {"worker": 4, "ps": 0}
+        assert selectors.tenant_quota(lumen, pool) == {"worker": 0, "ps": 0}  # another's scope shows nothing
+
+
+def test_quota_outside_a_scope_is_an_error() -> None:
+    pool, lumen = make_pool(), make_tenant()
+    with pytest.raises(ScopeClosed):
+        selectors.tenant_quota(lumen, pool)
+
+
+def test_overview_gives_what_no_cell_covers_to_the_operator() -> None:
+    pool = make_pool()
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    first = make_server(pool, "s01", worker=8, ps=2)
+    make_server(pool, "s02", worker=4, ps=0)
+    make_cells(first, lumen, {"worker": 3})
+    make_cells(first, castor, {"worker": 4, "ps": 2})
+    overview = selectors.pool_overview(pool)
+    workers, ps = overview.totals
+    assert (workers.units, workers.operator_units, workers.units_by_tenant) == (12, 5, {lumen.pk: 3, castor.pk: 4})
+    assert (ps.units, ps.operator_units, ps.units_by_tenant) == (2, 0, {castor.pk: 2})
+    assert [(cell.name, cell.units) for cell in overview.servers[0].capacities[0].cells] == [
+        ("Castor", 4),
+        ("Lumen", 3),
+    ]
+
+
+def test_overview_asks_the_same_number_of_queries_for_one_server_and_for_twenty(django_assert_num_queries) -> None:
+    pool, tenant = make_pool(), make_tenant()
+    make_cells(make_server(pool, "s01"), tenant, {"worker": 1})
+    with django_assert_num_queries(4):
+        selectors.pool_overview(pool)
+    for number in range(2, 21):
+        make_cells(make_server(pool, f"s{number:02}"), tenant, {"worker": 1})
+    with django_assert_num_queries(4):
+        selectors.pool_overview(pool)
