@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from scheduling.core.occupancy import Occupancy
+from scheduling.core.calendar import Shared, Single
 from scheduling.core.scenario import Scenario
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import (
@@ -56,12 +56,15 @@ class Outcome:
 class _Lane:
     """The jobs of one lane: those to come, those waiting, and what its policy asked to be told again."""
 
-    def __init__(self, policy: Policy, jobs: list[Job]) -> None:
+    def __init__(self, name: str, policy: Policy, jobs: list[Job], scenario: Scenario) -> None:
+        self.name = name
         self.policy = policy
         self.coming = sorted(jobs, key=lambda job: (job.arrival, job.number), reverse=True)
         self.waiting: dict[int, Job] = {}
         self.remaining: dict[int, float] = {}
         self.memory: Mapping[str, object] = {}
+        self.active: list[Booking] = []
+        self.spent = np.zeros(len(scenario.cluster.tenants))  # an instant purchase is no rent: each lane has its own
 
     def admit(self, slot: int) -> None:
         """Jobs that may run in this slot begin to wait."""
@@ -83,17 +86,15 @@ class Simulation:
         self.jobs = {job.number: job for job in scenario.jobs}
         self.tracks = {job.number: Track(job) for job in scenario.jobs}
         self.lanes = [
-            _Lane(policy, [job for job in scenario.jobs if len(policies) == 1 or job.lane == lane])
-            for lane, policy in policies.items()
+            _Lane(lane, policy, [job for job in scenario.jobs if len(policies) == 1 or job.lane == lane], scenario)
+            for lane, policy in sorted(policies.items())  # the batch lane decides first
         ]
-        self.occupancy = Occupancy(scenario.cluster)
+        self.calendar = Single(scenario.cluster) if len(policies) == 1 else Shared(scenario.cluster)
         for taken in scenario.preload:
-            self.occupancy.add(taken.resource, taken.slot, taken.server, taken.amount)
+            self.calendar.take(taken.resource, taken.slot, taken.server, taken.amount)
+        self.windows: list[Window] = []
         self.floors: dict[int, Floor] = {}
         self.floors_kept = 64
-        self.active: list[Booking] = []
-        self.windows: list[Window] = []
-        self.spent = np.zeros(len(scenario.cluster.tenants))
         self.decisions = 0
 
     def run(self, on_slot: Callable[[int, int], None] | None = None) -> Outcome:
@@ -118,14 +119,15 @@ class Simulation:
         """The slot itself while a job waits, else that of the next arrival; None when there is nothing left to do."""
         if any(lane.waiting for lane in self.lanes):
             return slot
-        coming = [lane.coming[-1].job.first_slot for lane in self.lanes if lane.coming]
+        coming = [lane.coming[-1].first_slot for lane in self.lanes if lane.coming]
         if not coming:
             return None
         return max(slot, min(coming)) if len(self.lanes) == 1 else slot
 
     def _forget_before(self, slot: int) -> None:
-        self.occupancy.forget_before(slot)
-        self.active = [booking for booking in self.active if booking.end > slot]
+        self.calendar.forget_before(slot)
+        for lane in self.lanes:
+            lane.active = [booking for booking in lane.active if booking.end > slot]
         if len(self.floors) > self.floors_kept:  # looked through only once they have doubled: cheap in long runs
             self.floors = {
                 number: floor
@@ -136,18 +138,20 @@ class Simulation:
 
     def _view(self, lane: _Lane, slot: int) -> View:
         self.decisions += 1
+        stage = self.calendar.stage(lane.name, slot)
         return View(
             slot=slot,
             horizon=self.scenario.slots,
-            cluster=self.scenario.cluster,
+            cluster=stage.cluster,
             waiting=tuple(lane.waiting.values()),
             remaining=np.fromiter(lane.remaining.values(), np.float64, len(lane.remaining)),
-            occupied=self.occupancy.window(slot),
-            active=tuple(self.active),
+            occupied=stage.occupied,
+            active=tuple(lane.active),
             jobs=self.jobs,
             floors=self.floors,
-            windows=tuple(window for window in self.windows if window.end > slot),
-            spent=self.spent,
+            windows=stage.windows,
+            tail=stage.tail,
+            spent=lane.spent,
             memory=lane.memory,
         )
 
@@ -158,6 +162,7 @@ class Simulation:
             self._book(lane, slot, booking)
         for refusal in plan.refusals:
             self._refuse(lane, refusal)
+        self.calendar.publish(lane.name, slot, plan)
         self.windows.extend(plan.windows)
         if plan.memory is not None:
             lane.memory = plan.memory
@@ -166,11 +171,11 @@ class Simulation:
         job = lane.waiting.get(booking.job)
         if job is None or booking.start < slot:
             raise PlanRejected(f"slot {slot}: job {booking.job} does not wait, or would start in the past")
-        self.occupancy.place(job, booking)
-        self.active.append(booking)
-        self.spent[job.tenant] += booking.paid
+        placed = self.calendar.place(lane.name, job, booking)
+        lane.active.append(placed)
+        lane.spent[job.tenant] += placed.paid
         track = self.tracks[booking.job]
-        track.bookings.append(replace(booking, slot_payouts=None))  # totals are enough; slots would fill the memory
+        track.bookings.append(replace(placed, slot_payouts=None))  # totals are enough; slots would fill the memory
         lane.remaining[booking.job] -= booking.work
         if lane.remaining[booking.job] <= TOLERANCE * job.work:
             track.state, track.reason = AWARDED, None

@@ -274,7 +274,7 @@ class View:
     """Everything a policy may know when it decides at the boundary before slot `slot`.
 
     `waiting` holds the jobs with work left to book that may run in `slot` or earlier (first_slot <= slot), in
-    order of (arrival, number). `occupied` begins at `slot`; beyond its last slot the cluster is free.
+    order of (arrival, number). `occupied` begins at `slot`; beyond its last slot `tail` is.
     """
 
     slot: int
@@ -287,6 +287,7 @@ class View:
     jobs: Mapping[int, Job] = field(default_factory=dict)  # by number; at least those that the other fields name
     floors: Mapping[int, Floor] = field(default_factory=dict)  # by job; at least those of waiting jobs or to end
     windows: tuple[Window, ...] = ()  # published windows that end after `slot`
+    tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None: nothing
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
 
@@ -295,19 +296,26 @@ class View:
         object.__setattr__(self, "spent", read_only(spent))
         object.__setattr__(self, "remaining", read_only(self.remaining))
         object.__setattr__(self, "occupied", read_only(self.occupied))
+        if self.tail is not None:
+            object.__setattr__(self, "tail", read_only(self.tail))
         for name in ("jobs", "floors", "memory"):  # not copied: a view is made at every slot of long runs
             object.__setattr__(self, name, MappingProxyType(getattr(self, name)))
 
 
 @dataclass(frozen=True)
 class Plan:
-    """A policy's whole answer. `memory` is plain JSON; it comes back in the next view, unchanged."""
+    """A policy's whole answer. `memory` is plain JSON; it comes back in the next view, unchanged.
+
+    `frontier` is a promise to whoever sells what the plan leaves: no later plan of this policy touches a slot
+    before it. None promises nothing beyond the slot that was decided.
+    """
 
     bookings: Sequence[Booking] = ()
     refusals: Sequence[Refusal] = ()
     floors: Sequence[Floor] = ()  # those newly given
     windows: Sequence[Window] = ()  # those newly published
     memory: Mapping[str, Any] | None = None  # None: keep what there was
+    frontier: int | None = None
 
 
 class Policy(Protocol):

@@ -32,7 +32,8 @@ class Market:
         self.slot, self.horizon = view.slot, view.horizon
         self.worker_price, self.ps_price = worker_price, ps_price
         ends = [window.end - view.slot for window in view.windows]
-        self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row is a slot nobody has touched
+        self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row stands for all slots after it
+        self._tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
         self._occupied = self._padded(view.occupied)
         self._least = self._published(view, "prices", 0.0)
         self._shares = self._contributions(view)
@@ -90,8 +91,8 @@ class Market:
             self._least = np.pad(self._least, ((0, 0), (0, rows - self._least.shape[1])), mode="edge")
 
     def _padded(self, occupied: FloatArray) -> FloatArray:
-        resources, rows, servers = occupied.shape
-        return np.concatenate([occupied, np.zeros((resources, self._rows - rows, servers))], axis=1)
+        beyond = np.repeat(self._tail[:, None, :], self._rows - occupied.shape[1], axis=1)
+        return np.concatenate([occupied, beyond], axis=1)
 
     def _published(self, view: View, name: str, otherwise: float) -> FloatArray:
         """(resources, rows) a number of the published windows in each slot."""

@@ -1,0 +1,235 @@
+"""One reservation calendar for both lanes (rules C1 to C9 of the instant lane).
+
+The cluster is cut in two, server by server. The *home pool* is every tenant's cells: the batch lane plans it, and
+the instant lane may sell what the plan leaves, but only before the *frontier*, the first slot that a later batch plan
+may still touch. The *operator pool* is the rest: the instant lane sells it in any slot. So a batch plan finds the same
+home pool whether anybody uses the instant lane or not.
+
+The instant lane sees each server twice: its operator part first, its home part as many places further on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from itertools import pairwise
+
+import numpy as np
+
+from scheduling.core.occupancy import Occupancy
+from scheduling.core.types import BATCH, INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Plan, Window
+
+
+@dataclass(frozen=True, eq=False)
+class Stage:
+    """What one lane may see of the calendar at a slot; the fields are those of `View`."""
+
+    cluster: Cluster
+    occupied: FloatArray  # (resources, slots, servers)
+    tail: FloatArray | None
+    windows: tuple[Window, ...]
+
+
+class Single:
+    """The calendar of a cluster with one lane: everything is for everybody."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.occupancy = Occupancy(cluster)
+        self.windows: list[Window] = []
+
+    def stage(self, lane: str, slot: int) -> Stage:
+        """The whole calendar from `slot` on."""
+        del lane
+        windows = tuple(window for window in self.windows if window.end > slot)
+        return Stage(self.cluster, self.occupancy.window(slot), None, windows)
+
+    def place(self, lane: str, job: Job, booking: Booking) -> Booking:
+        """Enter a booking; raises `CapacityExceeded`."""
+        del lane
+        self.occupancy.place(job, booking)
+        return booking
+
+    def take(self, resource: int, slot: int, server: int, amount: float) -> None:
+        """Occupy an amount that no booking stands for."""
+        self.occupancy.add(resource, slot, server, amount)
+
+    def publish(self, lane: str, slot: int, plan: Plan) -> None:
+        """Keep the windows of a plan."""
+        del lane, slot
+        self.windows.extend(plan.windows)
+
+    def forget_before(self, slot: int) -> None:
+        """Drop slots that have passed."""
+        self.occupancy.forget_before(slot)
+        self.windows = [window for window in self.windows if window.end > slot]
+
+
+class Shared:
+    """The calendar of a cluster with a batch and an instant lane."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        if cluster.cells is None:
+            raise ValueError("two lanes need home cells: a mere count of units does not say which servers are whose")
+        self.cluster = cluster
+        self.cells = cluster.cells
+        self.home = replace(cluster, capacity=cluster.cells.sum(axis=1))
+        self.frontier = 0
+        self.windows: list[Window] = []
+        self.home_all = Occupancy(self.home)  # both lanes
+        self.home_batch = Occupancy(self.home)
+        self.operator_instant = Occupancy(replace(cluster, capacity=cluster.operator_cells))
+        self.own_use = [Occupancy(self._cells_of(index)) for index in range(len(cluster.tenants))]
+        self.counter = self._counter()
+
+    def _cells_of(self, tenant: int) -> Cluster:
+        return replace(self.cluster, capacity=self.cells[:, tenant])
+
+    def _counter(self) -> Cluster:
+        """The cluster as the instant lane sees it: operator parts, then the home parts of those who lend."""
+        cluster = self.cluster
+        lends = np.array([tenant.lend == "lend" for tenant in cluster.tenants])
+        cells = self.cells * lends[None, :, None]
+        return replace(
+            cluster,
+            servers=(*cluster.servers, *(f"{name} (home)" for name in cluster.servers)),
+            capacity=np.concatenate([cluster.operator_cells, cells.sum(axis=1)], axis=1),
+            cells=np.concatenate([np.zeros_like(cells), cells], axis=2),
+            hosts_workers=np.tile(cluster.hosts_workers, 2),
+            hosts_ps=np.tile(cluster.hosts_ps, 2),
+        )
+
+    def stage(self, lane: str, slot: int) -> Stage:
+        """The home pool for the batch lane; what may be sold, and nothing else, for the instant lane."""
+        if lane == BATCH:
+            return Stage(self.home, self.home_batch.window(slot), None, tuple(self.windows))
+        windows = self._offered_windows(slot)
+        return Stage(self.counter, *self._counter_occupied(slot, windows), windows)
+
+    def free(self, start: int, end: int) -> FloatArray:
+        """(resources, slots, servers) amounts that neither lane holds in the slots [start, end)."""
+        free = np.repeat(self.cluster.capacity[:, None, :], end - start, axis=1)
+        for occupancy in (self.home_all, self.operator_instant):
+            held = occupancy.window(start)[:, : end - start]
+            free[:, : held.shape[1]] -= held
+        return free
+
+    def place(self, lane: str, job: Job, booking: Booking) -> Booking:
+        """Enter a booking on its pool, checked against what both lanes hold; the answer names real servers."""
+        if lane == BATCH:
+            self.home_all.place(job, booking)
+            self.home_batch.place(job, booking)
+            if booking.phase == OWN:
+                self.own_use[job.tenant].place(job, booking)
+            return booking
+        servers = len(self.cluster.servers)
+        operator = [row for row in booking.allocation if row.server < servers]
+        home = [replace(row, server=row.server - servers) for row in booking.allocation if row.server >= servers]
+        if any(row.end > self.frontier for row in home):
+            raise ValueError(f"job {job.number}: home cells are not for sale from slot {self.frontier} on")
+        self.operator_instant.place(job, replace(booking, allocation=tuple(operator)))
+        self.home_all.place(job, replace(booking, allocation=tuple(home)))
+        return replace(booking, allocation=_joined([*operator, *home]))
+
+    def take(self, resource: int, slot: int, server: int, amount: float) -> None:
+        """Occupy an amount of the operator's that no booking stands for."""
+        self.operator_instant.add(resource, slot, server, amount)
+
+    def publish(self, lane: str, slot: int, plan: Plan) -> None:
+        """Windows and frontier of a batch plan; a frontier never moves back."""
+        if lane == INSTANT:
+            return
+        self.windows.extend(plan.windows)
+        self.frontier = max(self.frontier, slot + 1 if plan.frontier is None else plan.frontier)
+
+    def forget_before(self, slot: int) -> None:
+        """Drop slots that have passed."""
+        for occupancy in (self.home_all, self.home_batch, self.operator_instant, *self.own_use):
+            occupancy.forget_before(slot)
+        self.windows = [window for window in self.windows if window.end > slot]
+
+    def _counter_occupied(self, slot: int, windows: Sequence[Window]) -> tuple[FloatArray, FloatArray]:
+        """(occupied from `slot`, tail) of the counter; home parts count as full from the frontier on."""
+        servers = len(self.cluster.servers)
+        operator = self.operator_instant.window(slot)
+        sold_until = max(self.frontier - slot, 0)
+        occupied = np.zeros((len(self.cluster.resources), max(operator.shape[1], sold_until), 2 * servers))
+        occupied[:, : operator.shape[1], :servers] = operator
+        occupied[:, :, servers:] = self.counter.capacity[:, None, servers:]
+        occupied[:, :sold_until, servers:] = self._home_taken(slot, sold_until, windows)
+        tail = np.zeros(self.counter.capacity.shape)
+        tail[:, servers:] = self.counter.capacity[:, servers:]
+        return occupied, tail
+
+    def _home_taken(self, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
+        """(resources, slots, servers) of the lenders' cells: in use, sold, or held back below a reserve price."""
+        taken = _first(self.home_all, slot, slots)
+        for index, tenant in enumerate(self.cluster.tenants):
+            if tenant.lend != "lend":
+                taken -= _first(self.own_use[index], slot, slots)  # its cells are not part of the counter at all
+            elif tenant.reserve_price.any():
+                idle = self.cells[:, index][:, None, :] - _first(self.own_use[index], slot, slots)
+                taken += idle * self._held_back(index, slot, slots, windows)[None, :, None]
+        return np.minimum(taken, self.counter.capacity[:, None, len(self.cluster.servers) :])
+
+    def _held_back(self, tenant: int, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
+        """(slots,) 1 where the published price of a resource has not reached the tenant's reserve."""
+        reserve = self.cluster.tenants[tenant].reserve_price
+        posted = np.zeros((len(self.cluster.resources), slots))
+        for window in windows:
+            begin, end = max(window.start, slot), min(window.end, slot + slots)
+            posted[:, begin - slot : end - slot] = window.prices[:, begin - window.start : end - window.start]
+        return (posted < reserve[:, None] - 1e-12).any(axis=0).astype(float)
+
+    def _offered_windows(self, slot: int) -> tuple[Window, ...]:
+        """The published windows with only what is for sale; slots that no plan covers have an empty one."""
+        known = sorted((window for window in self.windows if window.end > slot), key=lambda window: window.start)
+        offered, begin = [], slot
+        for window in known:
+            if window.start > begin:
+                offered.append(self._empty_window(begin, min(window.start, self.frontier)))
+            offered.append(self._without_held_back(window))
+            begin = window.end
+        if begin < self.frontier:
+            offered.append(self._empty_window(begin, self.frontier))
+        return tuple(window for window in offered if window.end > window.start)
+
+    def _empty_window(self, start: int, end: int) -> Window:
+        """A batch window in which nothing was planned: all that the tenants do not use at home is idle."""
+        slots = max(end - start, 0)
+        idle = np.zeros((len(self.cluster.resources), len(self.cluster.owners), slots))
+        for index, tenant in enumerate(self.cluster.tenants):
+            if tenant.lend == "lend":
+                used = _first(self.own_use[index], start, slots).sum(axis=2)
+                idle[:, index] = self.cluster.quota[:, index, None] - used
+        nothing = np.zeros((len(self.cluster.resources), slots))
+        return self._without_held_back(Window(start, start + slots, nothing, idle, nothing))
+
+    def _without_held_back(self, window: Window) -> Window:
+        idle = window.idle.copy()
+        for index, tenant in enumerate(self.cluster.tenants):
+            if tenant.reserve_price.any():
+                idle[:, index] *= 1.0 - self._held_back(index, window.start, window.end - window.start, [window])
+        return replace(window, idle=idle)
+
+
+def _first(occupancy: Occupancy, slot: int, slots: int) -> FloatArray:
+    """(resources, slots, servers) a copy of the occupied amounts in so many slots."""
+    held = occupancy.window(slot)[:, :slots]
+    whole = np.zeros((held.shape[0], slots, held.shape[2]))
+    whole[:, : held.shape[1]] = held
+    return whole
+
+
+def _joined(rows: Sequence[Allocation]) -> tuple[Allocation, ...]:
+    """Rows of the two parts of a server added up, cut where either changes."""
+    joined: list[Allocation] = []
+    for server in sorted({row.server for row in rows}):
+        here = [row for row in rows if row.server == server]
+        cuts = sorted({row.start for row in here} | {row.end for row in here})
+        for start, end in pairwise(cuts):
+            covering = [row for row in here if row.start <= start and row.end >= end]
+            if covering:
+                workers, ps = sum(row.workers for row in covering), sum(row.ps for row in covering)
+                joined.append(Allocation(server, start, end, workers, ps))
+    return tuple(joined)
