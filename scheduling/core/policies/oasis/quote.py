@@ -70,9 +70,10 @@ def best_schedule(job: Job, worker_type: int, ps_type: int, market: Market, unit
     question = ask(job, worker_type, ps_type, market, units)
     if (reason := hopeless(question)) is not None:
         return reason
-    slots = paying_slots(question, market)
-    if slots == 0:
-        return Reason("outbid", {"price_at_least": least_price(question, market), "value": float(question.values[0])})
+    slots, needed = paying_slots(question, market), shortest(question)
+    if slots < needed:
+        value = float(question.values[needed - 1])
+        return Reason("outbid", {"price_at_least": least_price(question, market), "value": value})
     rows = min(slots, market.rows)
     workers = market.workers(job.worker_types[worker_type], rows)
     ps = market.parameter_servers(job.ps_types[ps_type], rows)
@@ -97,11 +98,17 @@ def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) ->
     return Question(job, worker_type, ps_type, work, gang, servers, values, first)
 
 
+def shortest(question: Question) -> int:
+    """Slots of the fastest run, on servers without end."""
+    return math.ceil(question.work / (len(question.gang) - 1))
+
+
 def hopeless(question: Question) -> Reason | None:
     """Refusals that need no prices: too little time, or worth nothing even on an empty cluster."""
-    steps = len(question.gang) - 1
-    needed = math.ceil(question.work / steps) if steps else None
-    if needed is None or needed > len(question.values):
+    if len(question.gang) == 1:
+        return Reason("no_room", {"asked": 1, "free": 0.0})
+    needed = shortest(question)
+    if needed > len(question.values):
         return Reason("horizon_too_short", {"needs_slots": needed, "slots": len(question.values)})
     if question.values[needed - 1] <= 0:
         return Reason("not_worth_it", {"best_value": float(question.values[needed - 1])})

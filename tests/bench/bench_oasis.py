@@ -1,0 +1,126 @@
+"""OASiS admissions: 300 slots, 50 + 50 servers, 5 resources, the paper's parameter ranges."""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.occupancy import Occupancy
+from scheduling.core.policies.oasis import build
+from scheduling.core.types import Cluster, Job, Samples, Tenant, UnitType, View
+from scheduling.core.value import Sigmoid
+from tests.core.offline_oasis import online, optimum, small_sequence
+
+SLOTS, SERVERS = 300, 50
+RESOURCES = ("gpu", "cpu", "memory_gb", "storage_gb", "mbps")
+
+
+def make_cluster() -> Cluster:
+    """Fifty servers for workers, fifty for parameter servers; each about eighteen times a middling unit."""
+    worker_server = np.array([16, 128, 512, 512, 100_000], dtype=float)
+    ps_server = np.array([0, 128, 512, 512, 200_000], dtype=float)
+    return Cluster(
+        resources=RESOURCES,
+        servers=tuple(f"s{index}" for index in range(2 * SERVERS)),
+        tenants=(Tenant("t", np.zeros(5)),),
+        slot_seconds=3600.0,
+        capacity=np.column_stack([worker_server] * SERVERS + [ps_server] * SERVERS),
+        quota=np.zeros((5, 1)),
+        hosts_workers=np.arange(2 * SERVERS) < SERVERS,
+        hosts_ps=np.arange(2 * SERVERS) >= SERVERS,
+    )
+
+
+def make_jobs(number: int, longest: int, seed: int) -> list[Job]:
+    """Jobs with the paper's ranges that can finish within `longest` slots with all their workers."""
+    dice = np.random.default_rng(seed)
+    jobs: list[Job] = []
+    while len(jobs) < number:
+        epochs, chunks = int(dice.integers(50, 201)), int(dice.integers(5, 101))
+        minibatches, seconds = int(dice.integers(10, 101)), float(dice.uniform(0.001, 0.1)) * 3600
+        shortest = math.ceil(epochs * minibatches * seconds / 3600)
+        if shortest > longest:
+            continue
+        bandwidth = float(dice.uniform(100, 5000))
+        worker = [*dice.integers(0, 5, 1), *dice.integers(1, 11, 1), *dice.integers(2, 33, 1), *dice.integers(5, 11, 1)]
+        ps = [0, *dice.integers(1, 11, 1), *dice.integers(2, 33, 1), *dice.integers(5, 11, 1)]
+        ps_bandwidth = float(dice.uniform(5000, 20000))
+        decay = float(dice.choice([0.0, *dice.uniform(0.01, 1, 1), *dice.uniform(4, 6, 1)], p=[0.1, 0.55, 0.35]))
+        jobs.append(
+            Job(
+                number=len(jobs),
+                name=f"j{len(jobs)}",
+                tenant=0,
+                arrival=float(dice.uniform(0, SLOTS * 0.8)),
+                epochs=epochs,
+                chunks=chunks,
+                minibatches=minibatches,
+                worker_types=(
+                    UnitType(np.array([*worker, bandwidth], dtype=float), round(seconds, 3), round(bandwidth, 1)),
+                ),
+                ps_types=(UnitType(np.array([*ps, ps_bandwidth], dtype=float), 0.0, round(ps_bandwidth, 1)),),
+                value=Sigmoid(float(dice.uniform(1, 100)), decay, float(dice.integers(1, 16))),
+                gradient_mb=round(float(dice.uniform(30, 575)), 1) if longest > 15 else 0.0,
+                max_workers=chunks,
+                samples=Samples(),
+            )
+        )
+    return jobs
+
+
+def admissions(longest: int, number: int, seed: int) -> tuple[list[float], int]:
+    """(milliseconds of each admission, how many were admitted), one job after the other on one calendar."""
+    cluster, jobs = make_cluster(), make_jobs(number, longest, seed)
+    policy = build({}, cluster, jobs)
+    taken = Occupancy(cluster)
+    times, admitted = [], 0
+    for job in sorted(jobs, key=lambda job: job.arrival):
+        view = View(
+            slot=job.first_slot,
+            horizon=SLOTS,
+            cluster=cluster,
+            waiting=(job,),
+            remaining=np.array([job.work]),
+            occupied=taken.window(job.first_slot),
+        )
+        begin = time.perf_counter()
+        plan = policy.decide(view)
+        times.append(1000 * (time.perf_counter() - begin))
+        for booking in plan.bookings:
+            taken.place(job, booking)
+            admitted += 1
+    return times, admitted
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    for longest, median, late in ((15, 4, 60), (100, 5, 250)):
+        times, admitted = admissions(longest, 400, seed=7)
+        detail = f"{admitted} of {len(times)} admitted, longest {max(times):.1f} ms"
+        for name, value, target in (("median", np.median(times), median), ("p99", np.quantile(times, 0.99), late)):
+            yield {
+                "name": f"oasis_admission_{name}_jobs_up_to_{longest}_slots",
+                "value": round(float(value), 2),
+                "unit": "ms",
+                "target": f"at most {target}",
+                "detail": detail,
+            }
+    yield from competitive_ratio()
+
+
+def competitive_ratio() -> Iterator[dict[str, Any]]:
+    """Offline optimum over what OASiS reaches, ten jobs in ten slots, ten draws."""
+    ratios = []
+    for seed in range(10):
+        world, jobs = small_sequence(seed)
+        ratios.append(optimum(world.cluster, jobs, world.slots) / online(world, jobs))
+    yield {
+        "name": "oasis_offline_optimum_over_online_mean",
+        "value": round(float(np.mean(ratios)), 3),
+        "unit": "ratio",
+        "target": "about 1.1",
+        "detail": f"largest {max(ratios):.3f} of {len(ratios)} draws of 10 jobs in 10 slots",
+    }
