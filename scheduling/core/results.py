@@ -1,0 +1,161 @@
+"""Result files: what was decided for every job, what it meant for every tenant, and the figures of the whole run.
+
+The same scenario and the same policy give the same document, byte for byte, but for `seconds`: rows stand in the
+order of submission, servers in that of the cluster, and amounts are written to twelve decimals, which is finer
+than the market counts and coarser than what another processor's arithmetic may change.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import fields, is_dataclass
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+
+from scheduling.core import metrics
+from scheduling.core.scenario import Scenario
+from scheduling.core.simulation import Outcome, Track
+from scheduling.core.types import AWARDED, BATCH, INSTANT, WAITING, Cluster, Job, Policy
+
+FORMAT = "result/1"
+DECIMALS = 12
+UNEXPLAINED = {"code": "waiting_for_interval"}  # nobody decided about the job yet
+
+Document = dict[str, Any]
+
+
+def document(
+    scenario: Scenario,
+    policies: Mapping[str, Policy],
+    outcome: Outcome,
+    alone: Sequence[float | None],
+    seconds: Mapping[str, float],
+) -> Document:
+    """The result of a run. `alone` (tenants,) is what each would have gained alone; `seconds` what the run took."""
+    batch = policies[BATCH]
+    result: Document = {"format": FORMAT, "policy": settings(batch)}
+    if INSTANT in policies:
+        result["instant"] = settings(policies[INSTANT])
+    result["jobs"] = [job_row(scenario.cluster, track) for track in outcome.tracks]
+    result["tenants"] = metrics.tenant_rows(scenario, outcome, alone)
+    result["metrics"] = dict(metrics.summary(scenario, outcome))
+    cleaned: Document = plain(result)
+    cleaned["seconds"] = {name: round(taken, 6) for name, taken in seconds.items()}
+    return cleaned
+
+
+def settings(policy: Policy) -> Document:
+    """The policy's name and all its fields as used, so that it can be built again."""
+    return {"name": policy.name} | {field.name: getattr(policy, field.name) for field in _fields(policy)}
+
+
+def _fields(policy: object) -> Iterable[Any]:
+    return fields(policy) if is_dataclass(policy) else ()
+
+
+def job_row(cluster: Cluster, track: Track) -> Document:
+    """One job: its state, its schedule and its terms; the schedule is null where there is none."""
+    bookings = track.bookings
+    first = bookings[0] if bookings else None
+    done = track.state == AWARDED
+    value, paid = _value(track), sum((booking.paid for booking in bookings), 0.0)
+    row: Document = {
+        "name": track.job.name,
+        "state": track.state,
+        "reason": _reason(track),
+        "phase": first.phase if first else None,
+        "placement": first.placement if first else None,
+        "start": min(booking.start for booking in bookings) if bookings else None,
+        "end": max(booking.end for booking in bookings) if done else None,
+        "workers": max((booking.workers for booking in bookings), default=0),
+        "ps": max((booking.ps for booking in bookings), default=0),
+        "allocation": _allocation(cluster, track),
+        "value": value,
+        "floor": track.floor.value if track.floor else sum((booking.floor for booking in bookings), 0.0),
+        "cost": sum((booking.cost for booking in bookings), 0.0),
+        "surplus": value - paid,  # where payment is gross, `paid` is `cost`
+        "paid": paid,
+        "payouts": _payouts(cluster, track),
+    }
+    shadow = sum(booking.shadow_cost for booking in bookings)
+    return row | ({"shadow_cost": shadow} if shadow else {}) | _types(track.job, track)
+
+
+def _reason(track: Track) -> Document | None:
+    if track.state == AWARDED:
+        return None
+    if track.reason is None:
+        return dict(UNEXPLAINED) if track.state == WAITING else None
+    return {"code": track.reason.code, **track.reason.numbers}
+
+
+def _value(track: Track) -> float:
+    """What the policy maximised; that of the completion where it looks at no values."""
+    total = sum((booking.value for booking in track.bookings), 0.0)
+    if total == 0 and track.state == AWARDED:
+        end = max(booking.end for booking in track.bookings)
+        return float(track.job.value(end - track.job.arrival))
+    return total
+
+
+def _payouts(cluster: Cluster, track: Track) -> dict[str, float]:
+    """What each owner receives, by name; owners that receive nothing are left out."""
+    total = np.zeros(len(cluster.owners))
+    for booking in track.bookings:
+        if booking.payouts is not None:
+            total += booking.payouts
+    received = zip(cluster.owners, total.tolist(), strict=True)
+    return {owner: amount for owner, amount in received if round(amount, DECIMALS)}
+
+
+def _types(job: Job, track: Track) -> Document:
+    """Which of several alternatives the job runs on, counted from 0."""
+    used: Document = {}
+    for name, alternatives in (("worker_type", job.worker_types), ("ps_type", job.ps_types)):
+        if len(alternatives) > 1 and track.bookings:
+            used[name] = getattr(track.bookings[0], name)
+    return used
+
+
+def _allocation(cluster: Cluster, track: Track) -> list[Document]:
+    """A row per server and run of slots with the same numbers, however many bookings they came in."""
+    changes: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for booking in track.bookings:
+        for part in booking.allocation:
+            for slot, sign in ((part.start, 1), (part.end, -1)):
+                change = changes[part.server][slot]
+                change[0] += sign * part.workers
+                change[1] += sign * part.ps
+    return [
+        {"server": cluster.servers[server], "slots": [start, end], "workers": workers, "ps": ps}
+        for server in sorted(changes)
+        for start, end, workers, ps in _runs(changes[server])
+    ]
+
+
+def _runs(changes: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int, int, int]]:
+    """(start, end, workers, ps) of the stretches between changes; what cancels out is no change."""
+    slots = [slot for slot in sorted(changes) if any(changes[slot])]
+    workers = ps = 0
+    for start, end in pairwise(slots):
+        workers, ps = workers + changes[start][0], ps + changes[start][1]
+        if workers or ps:
+            yield start, end, workers, ps
+
+
+def plain(value: Any) -> Any:
+    """The value in plain JSON: floats to twelve decimals and never -0.0, containers as lists and objects."""
+    if isinstance(value, np.generic | np.ndarray):
+        value = value.tolist()
+    if isinstance(value, float):
+        return round(value, DECIMALS) + 0.0
+    if isinstance(value, Mapping):
+        return {name: plain(inner) for name, inner in value.items()}
+    if isinstance(value, list | tuple):
+        return [plain(inner) for inner in value]
+    if is_dataclass(value) and not isinstance(value, type):
+        return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
+    return value

@@ -1,0 +1,49 @@
+"""What the commands on files share: no database, no checks of one, and a flaw in a file is one line."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduling.core.scenario import BadScenario
+
+WRONG_INPUT = 2
+INTERRUPTED = 130
+
+
+class FileCommand(BaseCommand):
+    """A command that turns files into files. Bad input ends it with status 2 and one line on standard error."""
+
+    requires_system_checks: list[str] = []
+    requires_migrations_checks = False
+
+    def execute(self, *args: Any, **options: Any) -> str | None:
+        try:
+            return super().execute(*args, **options)
+        except BadScenario as error:
+            return self.refuse([str(error)])
+        except KeyboardInterrupt:
+            if not self._called_from_command_line:
+                raise
+            sys.exit(INTERRUPTED)
+
+    def refuse(self, flaws: list[str]) -> str | None:
+        """End with one line for each flaw. A program that called the command gets them as an exception."""
+        if not self._called_from_command_line:
+            raise CommandError("\n".join(flaws), returncode=WRONG_INPUT)
+        for flaw in flaws:
+            self.stderr.write(flaw)
+        sys.exit(WRONG_INPUT)
+
+
+def add_set_option(parser: CommandParser, help_text: str) -> None:
+    """`--set KEY=VALUE`, as often as needed."""
+    parser.add_argument("--set", dest="changes", action="append", default=[], metavar="KEY=VALUE", help=help_text)
+
+
+def cores() -> int:
+    """The processors this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

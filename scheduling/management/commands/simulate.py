@@ -1,0 +1,104 @@
+"""`manage.py simulate`: run scenario files and write what was decided."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scheduling.core.scenario import BadScenario, Scenario, to_json
+from scheduling.management import reports
+from scheduling.management.base import FileCommand, add_set_option, cores
+from scheduling.management.files import folder_make, save, scenario_load
+from scheduling.management.parallel import each
+from scheduling.management.progress import Progress
+from scheduling.management.running import check_name, run
+from scheduling.management.settings import Setting, setting, settings_for, with_changes
+
+
+@dataclass(frozen=True)
+class Request:
+    """One file to run: under which policy, with what changed, and where the result goes."""
+
+    path: Path
+    policy: str | None
+    changes: tuple[Setting, ...]
+    output: Path | None
+
+
+class Command(FileCommand):
+    help = "Run scenario files and write what was decided: results of every job, tenant and the whole."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("scenarios", nargs="+", type=Path, metavar="SCENARIO.json")
+        parser.add_argument("--policy", metavar="NAME", help="another policy than the file's, with its own defaults")
+        add_set_option(parser, "change a field of the policy, e.g. theta.worker=16 or mode=guarantee")
+        parser.add_argument(
+            "--output", type=Path, metavar="RESULT.json", help="write the result; with several files a folder"
+        )
+
+    def handle(self, **options: Any) -> None:
+        if options["policy"] is not None:
+            check_name(options["policy"], "--policy")
+        changes = tuple(setting(written) for written in options["changes"])
+        requests = [
+            Request(path, options["policy"], changes, output)
+            for path, output in _outputs(options["scenarios"], options["output"])
+        ]
+        if len(requests) == 1:
+            self._one(requests[0])
+        else:
+            self._many(requests)
+
+    def _one(self, request: Request) -> None:
+        scenario = _scenario(request)
+        with Progress("simulating", "jobs") as progress:
+            result = run(scenario, progress).document()
+        if request.output is not None:
+            save(request.output, to_json(result))
+        self.stdout.write(reports.report(request.path.name, scenario, result))
+
+    def _many(self, requests: list[Request]) -> None:
+        if requests[0].output is not None:
+            folder_make(requests[0].output.parent)
+        with Progress("simulating", "files") as progress:
+            answers = each(simulate_file, requests, cores(), progress)
+        for line, wrong in answers:
+            if not wrong:
+                self.stdout.write(line)
+        if flaws := [line for line, wrong in answers if wrong]:
+            self.refuse(flaws)
+
+
+def simulate_file(request: Request) -> tuple[str, bool]:
+    """Run one file of many: a line about it, and whether that says what is wrong with the file."""
+    try:
+        result = run(_scenario(request)).document()
+        if request.output is not None:
+            save(request.output, to_json(result))
+    except BadScenario as error:
+        return str(error), True
+    return reports.line(request.path.name, result), False
+
+
+def _scenario(request: Request) -> Scenario:
+    scenario = scenario_load(request.path)
+    settings = with_changes(settings_for(scenario.policy, request.policy), request.changes)
+    return replace(scenario, policy=settings)
+
+
+def _outputs(paths: list[Path], output: Path | None) -> list[tuple[Path, Path | None]]:
+    """Where each file's result goes. No result may take the place of a scenario, or of another result."""
+    if output is None:
+        return [(path, None) for path in paths]
+    folder = len(paths) > 1 or output.is_dir()
+    targets = [output / path.name if folder else output for path in paths]
+    scenarios = {path.resolve() for path in paths}
+    for number, (path, target) in enumerate(zip(paths, targets, strict=True)):
+        if target.resolve() in scenarios:
+            raise BadScenario(f"--output {output}", f"would overwrite the scenario {target}")
+        if target in targets[:number]:
+            raise BadScenario(f"--output {output}", f"{path} and {paths[targets.index(target)]} have the same name")
+    return list(zip(paths, targets, strict=True))

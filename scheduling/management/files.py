@@ -1,0 +1,84 @@
+"""Files in and out: whole or not at all, and every failure one line that names the file."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TextIO
+
+from scheduling.core.scenario import BadScenario, Scenario, read
+
+LARGEST = 2**30  # bytes of a scenario file
+
+
+def scenario_load(path: Path) -> Scenario:
+    """The scenario in a file; the place of a flaw begins with the file's name."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
+    if len(content) > LARGEST:
+        raise BadScenario(str(path), f"is larger than {LARGEST:,} bytes")
+    try:
+        return read(content)
+    except BadScenario as error:
+        raise BadScenario(f"{path}: {error.place}", error.message) from None
+
+
+@contextlib.contextmanager
+def table_open(path: Path) -> Iterator[TextIO]:
+    """A table of a trace as text, packed (.gz) or not."""
+    try:
+        with path.open("rb") as file:
+            stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
+                yield text
+    except UnicodeDecodeError:
+        raise BadScenario(str(path), "is not UTF-8") from None
+    except (OSError, EOFError) as error:  # a broken gzip file is an OSError, too
+        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
+
+
+def save(path: Path, content: str | bytes) -> None:
+    """Put the content in place in one step: a reader sees the old file or the new one, never a part."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a terminal: there is nothing to replace
+            path.write_bytes(data)
+            return
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be written ({reason(error)})") from None
+
+
+def folder_make(path: Path) -> None:
+    """The folder for results, made where it is missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadScenario(str(path), f"is no folder to write to ({reason(error)})") from None
+
+
+def reason(error: BaseException) -> str:
+    """What the system said, in a few words."""
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,105 @@
+"""A run on the screen: its jobs if they are few, its tenants, its figures."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from scheduling.core.scenario import Scenario
+from scheduling.core.types import AWARDED
+from scheduling.management.tables import figure, table
+
+FEW_JOBS = 40
+FEW_TENANTS = 20
+
+Document = Mapping[str, Any]
+
+
+def report(name: str, scenario: Scenario, result: Document) -> str:
+    """The whole summary of one run."""
+    parts = [_title(name, scenario, result)]
+    if 0 < len(result["jobs"]) <= FEW_JOBS:
+        parts.append(_jobs(scenario, result))
+    elif unserved := _reasons(result["jobs"]):
+        parts.append(unserved)
+    if 0 < len(result["tenants"]) <= FEW_TENANTS:
+        parts.append(_tenants(result))
+    return "\n\n".join([*parts, figures(result)])
+
+
+def line(name: str, result: Document) -> str:
+    """The summary of one run of many."""
+    metrics = result["metrics"]
+    return (
+        f"{name}: {result['policy']['name']}, {metrics['awarded']:,} of {len(result['jobs']):,} jobs awarded, "
+        f"revenue {figure(metrics['revenue'])}, {result['seconds']['total']:.2f} s"
+    )
+
+
+def _title(name: str, scenario: Scenario, result: Document) -> str:
+    policy = result["policy"]
+    mode = f" ({policy['mode']})" if isinstance(policy.get("mode"), str) else ""
+    cluster = scenario.cluster
+    size = f"{len(cluster.servers):,} servers, {len(cluster.tenants):,} tenants, {len(scenario.jobs):,} jobs"
+    return f"{name}: {policy['name']}{mode}, {size}, {scenario.slots:,} slots"
+
+
+def _jobs(scenario: Scenario, result: Document) -> str:
+    headers = ("job", "tenant", "state", "phase", "placement", "start", "end", "workers", "ps", "value", "floor")
+    rows = [
+        [
+            row["name"],
+            scenario.cluster.tenants[job.tenant].name,
+            row["state"],
+            row["phase"] or "",
+            row["placement"] or "",
+            *([row["start"], row["end"], row["workers"], row["ps"], row["value"]] if row["allocation"] else [None] * 5),
+            row["floor"],
+            row["paid"],
+            _paid_to(row["payouts"]) or _because(row["reason"]),
+        ]
+        for job, row in zip(scenario.jobs, result["jobs"], strict=True)
+    ]
+    return table((*headers, "paid", "to, or why not"), rows)
+
+
+def _paid_to(payouts: Mapping[str, float]) -> str:
+    return ", ".join(f"{owner} {figure(amount)}" for owner, amount in payouts.items())
+
+
+def _because(reason: Mapping[str, Any] | None) -> str:
+    if reason is None:
+        return ""
+    numbers = ", ".join(
+        f"{name} {value if isinstance(value, str) else figure(value)}"
+        for name, value in reason.items()
+        if name != "code" and isinstance(value, str | int | float)
+    )
+    return f"{reason['code']} ({numbers})" if numbers else str(reason["code"])
+
+
+def _reasons(jobs: Iterable[Document]) -> str:
+    counts = Counter((row["state"], row["reason"]["code"] if row["reason"] else "") for row in jobs)
+    rows = [[state, code, count] for (state, code), count in counts.most_common() if state != AWARDED]
+    return table(("state", "reason", "jobs"), rows) if rows else ""
+
+
+def _tenants(result: Document) -> str:
+    rows = [[row["name"], row["gain"], row["alone"], row["fairness_ratio"]] for row in result["tenants"]]
+    return table(("tenant", "gain", "alone", "fairness ratio"), rows)
+
+
+def figures(result: Document) -> str:
+    """Every metric, one a line."""
+    rows = [*_flat(result["metrics"]), *((f"seconds {name}", taken) for name, taken in result["seconds"].items())]
+    width = max(len(name) for name, _ in rows)
+    return "\n".join(f"{name.ljust(width)}  {figure(value)}" for name, value in rows)
+
+
+def _flat(metrics: Mapping[str, Any]) -> Iterable[tuple[str, float | None]]:
+    for name, value in metrics.items():
+        if isinstance(value, Mapping):
+            yield from ((f"{name} {inner}".replace("_", " "), number) for inner, number in value.items())
+        else:
+            yield name.replace("_", " "), value

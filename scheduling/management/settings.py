@@ -1,0 +1,102 @@
+"""Settings of policies on a command line: `theta.worker=16`, `astraea[mode=guarantee,theta.worker=2]`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.core.scenario import BadScenario, parse
+
+Setting = tuple[tuple[str, ...], Any]
+
+
+@dataclass(frozen=True)
+class Variant:
+    """A policy as one column of a comparison: its name, and what differs from the file's or the default settings."""
+
+    name: str
+    changes: tuple[Setting, ...] = ()
+
+    @property
+    def label(self) -> str:
+        """`astraea guarantee theta.worker=2`: the mode goes without its key."""
+        words = (
+            _word(value) if path == ("mode",) else f"{'.'.join(path)}={_word(value)}" for path, value in self.changes
+        )
+        return " ".join([self.name, *words])
+
+
+def setting(written: str, option: str = "--set") -> Setting:
+    """The path and the value of KEY=VALUE; the value is JSON, or a bare word."""
+    key, equals, value = written.partition("=")
+    path = tuple(part.strip() for part in key.split("."))
+    if not equals or not all(path):
+        raise BadScenario(f"{option} {written}", "must be KEY=VALUE")
+    return path, _value(value.strip(), f"{option} {written}")
+
+
+def _value(text: str, place: str) -> Any:
+    try:
+        return parse(text)
+    except BadScenario as error:
+        if text[:1] in '[{"-0123456789' or text in ("NaN", "Infinity"):  # it was meant to be JSON
+            raise BadScenario(place, error.message) from None
+    return text
+
+
+def with_changes(settings: Mapping[str, Any], changes: Sequence[Setting], option: str = "--set") -> dict[str, Any]:
+    """The settings with each change made at its path; objects on the way are made where there are none."""
+    changed: dict[str, Any] = dict(settings)
+    for path, value in changes:
+        changed = _with_change(changed, path, value, f"{option} {'.'.join(path)}")
+    return changed
+
+
+def _with_change(settings: Mapping[str, Any], path: Sequence[str], value: Any, place: str) -> dict[str, Any]:
+    name, *rest = path
+    if rest:
+        inner = settings.get(name)
+        if not isinstance(inner, Mapping | None):
+            raise BadScenario(place, f"{name} is {inner!r} and has no fields")
+        value = _with_change(inner or {}, rest, value, place)
+    return {**settings, name: value}
+
+
+def settings_for(written: Mapping[str, Any], name: str | None) -> Mapping[str, Any]:
+    """The scenario's own settings for its own policy; any other policy begins with its defaults."""
+    return written if name in (None, written["name"]) else {"name": name}
+
+
+def variants(written: str) -> list[Variant]:
+    """The policies of `--policies`, separated by commas; no two may read alike."""
+    found = [_variant(part.strip()) for part in _split(written)]
+    for number, variant in enumerate(found):
+        if variant.label in [earlier.label for earlier in found[:number]]:
+            raise BadScenario("--policies", f"{variant.label} stands twice")
+    return found
+
+
+def _variant(written: str) -> Variant:
+    name, bracket, inside = written.partition("[")
+    if not name or (bracket and not inside.endswith("]")):
+        raise BadScenario(f"--policies {written}", "must be NAME or NAME[KEY=VALUE,...]")
+    changes = [setting(part, "--policies") for part in _split(inside[:-1])] if inside[:-1].strip() else []
+    return Variant(name.strip(), tuple(changes))
+
+
+def _split(written: str) -> Iterator[str]:
+    """The parts between commas that stand in no bracket."""
+    depth, part = 0, ""
+    for sign in written:
+        depth += (sign in "[{") - (sign in "]}")
+        if sign == "," and depth == 0:
+            yield part
+            part = ""
+        else:
+            part += sign
+    yield part
+
+
+def _word(value: object) -> str:
+    return value if isinstance(value, str) else str(value).replace("'", "").replace(" ", "")
