@@ -3,20 +3,22 @@
 
 import os
 import sys
-
 from pathlib import Path
 
 from marketplace import embedded
 
 VAR = Path(os.environ.get("BOURSE_VAR") or Path(__file__).resolve().parent / "var")
 
+FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"])  # they need neither the servers nor their settings
+
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+    offline = sys.argv[1:2] in FILE_COMMANDS
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.offline" if offline else "marketplace.settings")
     if sys.argv[1:2] == ["up"]:
         os.environ.setdefault("DEBUG", "true")
         embedded.announce(embedded.state_for(VAR))
-    else:
+    elif not offline:
         embedded.join_running(VAR)
 
     from django.core.management import execute_from_command_line
