@@ -1,5 +1,6 @@
 """Processes that we start: each in a session of its own, with a log file, stopped by its own id."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -11,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from marketplace import launch
-from marketplace.programs import Account
+from marketplace.embedded.programs import Account
 
 
 class ChildFailed(Exception):
@@ -65,10 +66,8 @@ def stop(child: Child, *, patience: float = 10.0) -> None:
     """Ask, wait, insist. Whatever the child itself left behind in its process group goes with it."""
     if not child.ended:
         child.process.send_signal(child.stop_signal)
-        try:
+        with contextlib.suppress(subprocess.TimeoutExpired):
             child.process.wait(patience)
-        except subprocess.TimeoutExpired:
-            pass
     _kill_group(child.pid)
     child.process.wait()
 
@@ -98,7 +97,5 @@ def last_lines(log: Path, count: int = 15) -> str:
 
 
 def _kill_group(group: int) -> None:
-    try:
+    with contextlib.suppress(ProcessLookupError):
         os.killpg(group, signal.SIGKILL)
-    except ProcessLookupError:
-        pass

@@ -89,9 +89,7 @@ def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> st
     return value
 
 
-def _read(
-    name: str, default: T | object, parse: Callable[[str], T], expected: str, *, quote: bool = True
-) -> T:
+def _read(name: str, default: T | object, parse: Callable[[str], T], expected: str, *, quote: bool = True) -> T:
     raw = os.environ.get(name, "").strip()
     if not raw:
         if default is REQUIRED:

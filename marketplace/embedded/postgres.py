@@ -1,0 +1,94 @@
+"""Making, starting and recovering the embedded PostgreSQL."""
+
+import os
+import signal
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+
+import psutil
+import psycopg
+from psycopg import sql
+
+from marketplace import children
+from marketplace.children import Child
+from marketplace.embedded.programs import Account
+from marketplace.embedded.state import (
+    DATABASE,
+    PORT,
+    ROLE,
+    SUPERUSER,
+    CannotStart,
+    State,
+    make_private,
+    write_private,
+)
+
+# Neither our secrets nor anybody's PG* variables are the server's business.
+ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
+
+
+def start(state: State, folder: Path, account: Account | None, *, settings: Sequence[str], log: Path) -> Child:
+    stop_orphan(state.data)
+    if not state.data.exists():
+        _initialise(state, folder, account, log)
+    command: list[str | Path] = [folder / "postgres", "-D", state.data, "-p", PORT, "-k", state.sockets]
+    for setting in ("listen_addresses=", "unix_socket_permissions=0700", "max_connections=100", *settings):
+        command += ["-c", setting]
+    # SIGINT is PostgreSQL's fast shutdown: it ends the sessions and writes everything out.
+    return children.start(
+        "PostgreSQL", command, log=log, environment=ENVIRONMENT, account=account, stop_signal=signal.SIGINT
+    )
+
+
+def is_ready(state: State) -> bool:
+    """False while PostgreSQL does not answer yet. Once it does, our role and database are made if missing."""
+    try:
+        connection = psycopg.connect(state.superuser_url, autocommit=True)
+    except psycopg.OperationalError as error:
+        if "password authentication failed" in str(error):
+            raise CannotStart(f"{state.folder}/passwords.json does not fit the data in {state.data}.") from None
+        return False
+    with connection:
+        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
+            # Not a superuser: what the product's own log-in cannot do, no fault in the product can do.
+            password = sql.Literal(state.passwords()[ROLE])
+            make = sql.SQL("CREATE ROLE {} LOGIN CREATEDB PASSWORD {}")
+            connection.execute(make.format(sql.Identifier(ROLE), password))
+        if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
+            make = sql.SQL("CREATE DATABASE {} OWNER {}")
+            connection.execute(make.format(sql.Identifier(DATABASE), sql.Identifier(ROLE)))
+    return True
+
+
+def stop_orphan(data: Path) -> None:
+    """A PostgreSQL that outlived its parent is stopped; a note that names a stranger's process is removed."""
+    note = data / "postmaster.pid"
+    try:
+        process = psutil.Process(int(note.read_text(encoding="utf-8").splitlines()[0]))
+        ours = str(data) in process.cmdline()
+    except (FileNotFoundError, psutil.NoSuchProcess, ValueError, IndexError):
+        return  # PostgreSQL itself removes the note of a process that is gone.
+    if not ours:
+        note.unlink()
+        return
+    process.send_signal(signal.SIGINT)
+    process.wait(20)
+
+
+def _initialise(state: State, folder: Path, account: Account | None, log: Path) -> None:
+    """Into a folder beside the final one, renamed at the end: a start that was cut off leaves nothing half made."""
+    with tempfile.TemporaryDirectory(dir=state.folder, prefix="new-") as scratch:
+        make_private(Path(scratch), account)
+        password_file, data = Path(scratch) / "password", Path(scratch) / "postgres"
+        write_private(password_file, state.passwords()[SUPERUSER])
+        if account:
+            os.chown(password_file, account.uid, account.gid)
+        command: list[str | Path] = [folder / "initdb", "-D", data, "-U", SUPERUSER, "--pwfile", password_file]
+        command += ["--auth=scram-sha-256", "--encoding=UTF8", "--no-instructions"]
+        # PostgreSQL's own locale sorts the same on every machine; the system's may change under an index.
+        command += ["--locale-provider=builtin", "--builtin-locale=C.UTF-8", "--locale=C"]
+        child = children.start("initdb", command, log=log, environment=ENVIRONMENT, account=account)
+        if child.process.wait(120) != 0:
+            raise children.ChildFailed(children.describe_end(child))
+        data.rename(state.data)

@@ -1,0 +1,136 @@
+"""The folder of the servers' data, sockets, passwords and logs; and the lock that gives it one user at a time."""
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import stat
+import tempfile
+from dataclasses import dataclass
+from pathlib import Path
+from typing import IO
+from urllib.parse import quote
+
+from marketplace.embedded import programs
+from marketplace.embedded.programs import Account
+
+PORT = "5432"  # only names the socket file
+LONGEST_SOCKET_PATH = 103  # bytes; Linux allows 107, macOS 103
+SUPERUSER, ROLE, DATABASE = "postgres", "bourse", "bourse"
+
+
+class AlreadyRunning(Exception):
+    """Somebody holds this state folder. The message names the process."""
+
+
+class CannotStart(Exception):
+    """Something about the folders is wrong. The message says what."""
+
+
+@dataclass(frozen=True)
+class State:
+    folder: Path
+
+    @property
+    def data(self) -> Path:
+        return self.folder / "postgres"
+
+    @property
+    def sockets(self) -> Path:
+        """Beside the data where the path is short enough for a socket, else in the temporary folder."""
+        near = self.folder / "sockets"
+        if len(os.fsencode(near / f".s.PGSQL.{PORT}")) <= LONGEST_SOCKET_PATH:
+            return near
+        return Path(tempfile.gettempdir()) / f"bourse-{os.geteuid()}-{_short_hash(self.folder)}"
+
+    @property
+    def database_url(self) -> str:
+        return self._postgres_url(ROLE, DATABASE)
+
+    @property
+    def superuser_url(self) -> str:
+        return self._postgres_url(SUPERUSER, "postgres")
+
+    @property
+    def redis_url(self) -> str:
+        return f"unix://{self.sockets}/valkey?db=0"
+
+    def passwords(self) -> dict[str, str]:
+        """Made on first use; one for the superuser, one for the role that the product logs in with."""
+        path = self.folder / "passwords.json"
+        if not path.exists():
+            make_passable(self.folder)
+            made = {name: secrets.token_urlsafe(24) for name in (SUPERUSER, ROLE)}
+            write_private(path, json.dumps(made))
+        passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
+        return passwords
+
+    def hold(self) -> IO[str]:
+        """The lock, until the file is closed. The kernel lets go of it when its holder dies, however it dies."""
+        make_passable(self.folder)
+        file = (self.folder / "lock").open("a+", encoding="ascii")
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            file.seek(0)
+            holder = file.read().strip()
+            file.close()
+            raise AlreadyRunning(f"Already running as process {holder}, with its data in {self.folder}.") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        return file
+
+    def is_held(self) -> bool:
+        try:
+            with (self.folder / "lock").open(encoding="ascii") as file:
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        except OSError:  # no such folder, or not ours to read
+            return False
+        return False
+
+    def _postgres_url(self, role: str, database: str) -> str:
+        return f"postgresql://{role}:{self.passwords()[role]}@:{PORT}/{database}?host={quote(str(self.sockets))}"
+
+
+def state_for(var: Path) -> State:
+    """In `var`; but root, working where the servers' account cannot enter, uses the system's state folder."""
+    if os.geteuid() == 0 and not programs.reachable(var):
+        return State(programs.SYSTEM_STATE / _short_hash(var))
+    return State(var)
+
+
+def write_private(path: Path, content: str) -> None:
+    """Nobody else may ever read it, not even for the moment between making it and changing its mode."""
+    part = path.with_name(f"{path.name}.{os.getpid()}")
+    with os.fdopen(os.open(part, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "w", encoding="utf-8") as file:
+        file.write(content)
+    part.replace(path)
+
+
+def make_passable(folder: Path) -> None:
+    """Others may pass through to what is theirs inside (the servers' account, when root starts it) and list nothing."""
+    folder.mkdir(parents=True, exist_ok=True)
+    if os.geteuid() == 0:
+        folder.chmod(0o711)
+    else:
+        folder.chmod(0o700)
+
+
+def make_private(path: Path, account: Account | None) -> None:
+    """For the servers' account alone, or for us where there is none. Root enters anyway."""
+    path.mkdir(exist_ok=True, mode=0o700)
+    found = path.lstat()
+    owner = account.uid if account else os.geteuid()
+    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (owner, os.geteuid()):
+        raise CannotStart(f"{path} belongs to somebody else: remove it, or choose another folder with BOURSE_VAR.")
+    path.chmod(0o700)
+    if account:
+        os.chown(path, account.uid, account.gid)
+
+
+def _short_hash(path: Path) -> str:
+    return hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:12]
