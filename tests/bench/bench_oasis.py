@@ -11,7 +11,8 @@ import numpy as np
 
 from scheduling.core.occupancy import Occupancy
 from scheduling.core.policies.oasis import build
-from scheduling.core.types import Cluster, Job, Samples, Tenant, UnitType, View
+from scheduling.core.policies.oasis.work import chunk_slots
+from scheduling.core.types import Cluster, Job, Tenant, UnitType, View
 from scheduling.core.value import Sigmoid
 from tests.core.offline_oasis import online, optimum, small_sequence
 
@@ -19,16 +20,18 @@ SLOTS, SERVERS = 300, 50
 RESOURCES = ("gpu", "cpu", "memory_gb", "storage_gb", "mbps")
 
 
-def make_cluster() -> Cluster:
-    """Fifty servers for workers, fifty for parameter servers; each about eighteen times a middling unit."""
-    worker_server = np.array([16, 128, 512, 512, 100_000], dtype=float)
-    ps_server = np.array([0, 128, 512, 512, 200_000], dtype=float)
+def make_cluster(seed: int) -> Cluster:
+    """Fifty GPU machines of two sizes for workers, fifty machines without GPUs for parameter servers, 20-50 Gbit/s."""
+    dice = np.random.default_rng([seed, 0])
+    gpu_machines = np.array([[16, 64, 732, 1000], [4, 64, 488, 1000]], dtype=float)[dice.integers(0, 2, SERVERS)]
+    plain_machines = np.tile([0.0, 36, 60, 1000], (SERVERS, 1))
+    bandwidth = dice.uniform(20_000, 50_000, 2 * SERVERS).round()
     return Cluster(
         resources=RESOURCES,
         servers=tuple(f"s{index}" for index in range(2 * SERVERS)),
         tenants=(Tenant("t", np.zeros(5)),),
         slot_seconds=3600.0,
-        capacity=np.column_stack([worker_server] * SERVERS + [ps_server] * SERVERS),
+        capacity=np.column_stack([np.vstack([gpu_machines, plain_machines]), bandwidth]).T,
         quota=np.zeros((5, 1)),
         hosts_workers=np.arange(2 * SERVERS) < SERVERS,
         hosts_ps=np.arange(2 * SERVERS) >= SERVERS,
@@ -37,44 +40,47 @@ def make_cluster() -> Cluster:
 
 def make_jobs(number: int, longest: int, seed: int) -> list[Job]:
     """Jobs with the paper's ranges that can finish within `longest` slots with all their workers."""
-    dice = np.random.default_rng(seed)
+    dice = np.random.default_rng([seed, longest])
     jobs: list[Job] = []
     while len(jobs) < number:
-        epochs, chunks = int(dice.integers(50, 201)), int(dice.integers(5, 101))
-        minibatches, seconds = int(dice.integers(10, 101)), float(dice.uniform(0.001, 0.1)) * 3600
-        shortest = math.ceil(epochs * minibatches * seconds / 3600)
-        if shortest > longest:
-            continue
-        bandwidth = float(dice.uniform(100, 5000))
-        worker = [*dice.integers(0, 5, 1), *dice.integers(1, 11, 1), *dice.integers(2, 33, 1), *dice.integers(5, 11, 1)]
-        ps = [0, *dice.integers(1, 11, 1), *dice.integers(2, 33, 1), *dice.integers(5, 11, 1)]
-        ps_bandwidth = float(dice.uniform(5000, 20000))
-        decay = float(dice.choice([0.0, *dice.uniform(0.01, 1, 1), *dice.uniform(4, 6, 1)], p=[0.1, 0.55, 0.35]))
-        jobs.append(
-            Job(
-                number=len(jobs),
-                name=f"j{len(jobs)}",
-                tenant=0,
-                arrival=float(dice.uniform(0, SLOTS * 0.8)),
-                epochs=epochs,
-                chunks=chunks,
-                minibatches=minibatches,
-                worker_types=(
-                    UnitType(np.array([*worker, bandwidth], dtype=float), round(seconds, 3), round(bandwidth, 1)),
-                ),
-                ps_types=(UnitType(np.array([*ps, ps_bandwidth], dtype=float), 0.0, round(ps_bandwidth, 1)),),
-                value=Sigmoid(float(dice.uniform(1, 100)), decay, float(dice.integers(1, 16))),
-                gradient_mb=round(float(dice.uniform(30, 575)), 1) if longest > 15 else 0.0,
-                max_workers=chunks,
-                samples=Samples(),
-            )
-        )
+        job = make_job(len(jobs), dice)
+        per_chunk = chunk_slots(job, job.worker_types[0], job.ps_types[0], 3600.0)
+        if math.ceil(job.epochs * per_chunk) <= longest:
+            jobs.append(job)
     return jobs
+
+
+def make_job(number: int, dice: np.random.Generator) -> Job:
+    """One job with every parameter drawn uniformly from the paper's range."""
+    chunks = int(dice.integers(5, 101))
+    mbps, ps_mbps = (round(float(dice.uniform(*limits)), 1) for limits in ((100, 5000), (5000, 20_000)))
+    shared = [float(dice.integers(low, high + 1)) for low, high in ((1, 10), (2, 32), (5, 10)) * 2]
+    decay = float(dice.choice([0.0, dice.uniform(0.01, 1), dice.uniform(4, 6)], p=[0.1, 0.55, 0.35]))
+    return Job(
+        number=number,
+        name=f"j{number}",
+        tenant=0,
+        arrival=float(dice.uniform(0, SLOTS * 0.8)),
+        epochs=int(dice.integers(50, 201)),
+        chunks=chunks,
+        minibatches=int(dice.integers(10, 101)),
+        worker_types=(
+            UnitType(
+                np.array([float(dice.integers(0, 5)), *shared[:3], mbps]),
+                round(dice.uniform(0.001, 0.1) * 3600, 2),
+                mbps,
+            ),
+        ),
+        ps_types=(UnitType(np.array([0.0, *shared[3:], ps_mbps]), 0.0, ps_mbps),),
+        value=Sigmoid(float(dice.uniform(1, 100)), decay, float(dice.integers(1, 16))),
+        gradient_mb=round(float(dice.uniform(30, 575)), 1),
+        max_workers=chunks,
+    )
 
 
 def admissions(longest: int, number: int, seed: int) -> tuple[list[float], int]:
     """(milliseconds of each admission, how many were admitted), one job after the other on one calendar."""
-    cluster, jobs = make_cluster(), make_jobs(number, longest, seed)
+    cluster, jobs = make_cluster(seed), make_jobs(number, longest, seed)
     policy = build({}, cluster, jobs)
     taken = Occupancy(cluster)
     times, admitted = [], 0
@@ -100,7 +106,10 @@ def measure() -> Iterator[dict[str, Any]]:
     for longest, median, late in ((15, 4, 60), (100, 5, 250)):
         times, admitted = admissions(longest, 400, seed=7)
         detail = f"{admitted} of {len(times)} admitted, longest {max(times):.1f} ms"
-        for name, value, target in (("median", np.median(times), median), ("p99", np.quantile(times, 0.99), late)):
+        for name, value, target in (
+            ("median", np.median(times), median),
+            ("p99", np.quantile(times, 0.99), late),
+        ):
             yield {
                 "name": f"oasis_admission_{name}_jobs_up_to_{longest}_slots",
                 "value": round(float(value), 2),

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.policies.oasis.work import chunk_slots, ps_for, worker_slots
+from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, worker_slots
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster, FloatArray, Job
 
@@ -80,7 +80,7 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
             best = float(job.value(np.maximum(shortest - 1, 0.0)))
             if not (math.isfinite(best) and best > 0):
                 continue
-            ps_slots = work * ps_for(job.max_workers, worker, ps) / job.max_workers
+            ps_slots = work * ps_counts(job.max_workers, worker, ps)[-1] / job.max_workers
             workers.append(_Unit(worker.demand, best, float(work)))
             servers.append(_Unit(ps.demand, best, max(1.0, ps_slots)))
     return _proposal(workers, cluster.resources), _proposal(servers, cluster.resources)

@@ -41,16 +41,19 @@ class Table:
 
     def _advance(self, curve: FloatArray, low: int, high: int) -> None:
         finite = int(np.isfinite(curve).sum())  # costs rise, so the finite ones come first
-        if finite <= 1:  # nobody can work in this slot
-            self.choices.append((low, np.zeros(max(0, high - low + 1), dtype=np.int64)))
+        reachable = max(0, high - low + 1)
+        if finite <= 1 or not reachable:  # nobody can work in this slot, or nothing leads to the end any more
+            self.choices.append((low, np.zeros(reachable, dtype=np.int64)))
             return
-        padded = np.concatenate([np.full(finite - 1, np.inf), self.row])
-        earlier = np.lib.stride_tricks.sliding_window_view(padded, finite)[low : high + 1, ::-1]  # [x, y] is row[x - y]
+        padded = np.concatenate([np.full(finite - 1, np.inf), self.row[: high + 1]])
+        # [x, y] is row[x - y]: windows of the padded row, read backwards, without a copy
+        step = padded.strides[0]
+        begin = padded[low + finite - 1 :]
+        earlier = np.lib.stride_tricks.as_strided(begin, (reachable, finite), (step, -step), writeable=False)
         sums = earlier + curve[:finite]
         best = np.argmin(sums, axis=1)
-        row = np.full(self.work + 1, np.inf)
-        row[low : high + 1] = sums[np.arange(len(best)), best]
-        self.row = row
+        self.row = np.full(self.work + 1, np.inf)
+        self.row[low : high + 1] = sums[np.arange(len(best)), best]
         self.choices.append((low, best))
 
     def workers(self, last: int) -> list[int]:

@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.core.policies.oasis.curves import cost_curves
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.program import Table
-from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_for
+from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts
 from scheduling.core.types import Cluster, FloatArray, Job, Reason
 
 MICRO = 1e6
@@ -46,7 +46,7 @@ class Question:
     ps_type: int
     work: int
     gang: list[int]  # (steps + 1,) workers for 0, 1, 2, ... units of work in a slot
-    ps: list[int]  # (steps + 1,) parameter servers for each gang
+    ps: list[int]  # parameter servers for 0, 1, 2, ... workers
     values: FloatArray  # (slots,) value of completing in the first slot, the next, ...
     first: int
 
@@ -86,16 +86,15 @@ def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) ->
     worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
     per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds)
     work, gang = gangs(job, per_chunk, units, job.max_workers)
-    servers = [ps_for(workers, worker, ps) for workers in gang]
+    counts = ps_counts(job.max_workers, worker, ps)
     if job.max_ps is not None:
-        allowed = sum(count <= job.max_ps for count in servers)
-        gang, servers = gang[:allowed], servers[:allowed]
+        gang = [workers for workers in gang if counts[workers] <= job.max_ps]
     first = max(market.slot, job.first_slot)
     delays = np.arange(first, max(first, market.horizon), dtype=np.float64) - job.first_slot
     with np.errstate(divide="ignore"):
         values = job.value(delays)
     values = np.where(np.isfinite(values), values, job.value(np.maximum(delays, 1.0)))
-    return Question(job, worker_type, ps_type, work, gang, servers, values, first)
+    return Question(job, worker_type, ps_type, work, gang, counts, values, first)
 
 
 def shortest(question: Question) -> int:
@@ -135,10 +134,7 @@ def paying_slots(question: Question, market: Market) -> int:
 
 def _curves(question: Question, workers: Stall, ps: Stall) -> FloatArray:
     """(rows, steps + 1) cost of 0, 1, 2, ... units of work in a slot."""
-    most = question.gang[-1]
-    worker = question.job.worker_types[question.worker_type]
-    server = question.job.ps_types[question.ps_type]
-    needed = np.array([ps_for(count, worker, server) for count in range(most + 1)], dtype=np.int64)
+    needed = np.array(question.ps[: question.gang[-1] + 1], dtype=np.int64)
     return cost_curves(workers.offer, ps.offer, needed)[:, question.gang]
 
 
@@ -190,7 +186,7 @@ def _choose(question: Question, curves: FloatArray, workers: Stall, ps: Stall) -
         ps_type=question.ps_type,
         first=question.first,
         workers=[question.gang[step] for step in steps],
-        ps=[question.ps[step] for step in steps],
+        ps=[question.ps[question.gang[step]] for step in steps],
         value=float(question.values[best]),
         cost=at,
         paid=rounded(at),

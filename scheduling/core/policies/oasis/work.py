@@ -23,9 +23,10 @@ def worker_slots(job: Job, per_chunk: Fraction) -> int:
     return max(1, math.ceil(job.epochs * job.chunks * per_chunk))
 
 
-def ps_for(workers: int, worker: UnitType, ps: UnitType) -> int:
-    """Parameter servers whose bandwidth carries so many workers: ceil(y * b / B) (rule O4)."""
-    return math.ceil(workers * exact(worker.mbps) / exact(ps.mbps))
+def ps_counts(most: int, worker: UnitType, ps: UnitType) -> list[int]:
+    """(most + 1,) parameter servers whose bandwidth carries 0, 1, ... workers: ceil(y * b / B) (rule O4)."""
+    ratio = exact(worker.mbps) / exact(ps.mbps)
+    return [-(-workers * ratio.numerator // ratio.denominator) for workers in range(most + 1)]
 
 
 def gangs(job: Job, per_chunk: Fraction, units: str, most: int) -> tuple[int, list[int]]:
