@@ -22,3 +22,16 @@ def deal_cells(capacity: FloatArray, quota: FloatArray) -> FloatArray:
     high = np.minimum(bounds[:, 1:, None], ends[:, None, :])
     cells: FloatArray = np.maximum(high - low, 0.0)
     return cells
+
+
+def deal_servers(capacity: FloatArray, bounds: FloatArray) -> FloatArray:
+    """(resources, tenants, servers) cells of whole units where each tenant owns a stretch of the row of servers.
+
+    Server s stands on [s, s + 1) of a line, its units spread evenly over it; tenant u owns the units whose middle
+    lies in [bounds[u], bounds[u + 1]). So workers and parameter servers of a tenant are on the same machines, and a
+    stretch between whole numbers is made of whole machines. `capacity` (resources, servers) is in whole units.
+    """
+    servers = np.arange(capacity.shape[1])
+    reached = np.ceil((bounds[None, :, None] - servers) * capacity[:, None, :] - 0.5)
+    cells: FloatArray = np.diff(np.clip(reached, 0.0, capacity[:, None, :]), axis=1)
+    return cells

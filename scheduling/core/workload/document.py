@@ -1,0 +1,92 @@
+"""The parts of a scenario document: short numbers, servers with their owners' cells, and the whole."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import FloatArray
+
+Document = dict[str, Any]
+
+MACHINE = ("worker", "ps")  # the resources of a machine that is cut into pre-sized units
+
+
+def short(number: float, digits: int = 4) -> int | float:
+    """The number with so many significant digits, so that big files stay readable; 12.0 is written 12."""
+    rounded = float(f"{number:.{digits}g}")
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def decimals(number: float, places: int) -> int | float:
+    """The number with so many decimal places; 12.0 is written 12."""
+    rounded = round(float(number), places)
+    return int(rounded) if rounded.is_integer() else rounded
+
+
+def amounts(resources: Sequence[str], numbers: Sequence[float]) -> dict[str, int | float]:
+    """{resource: amount} of those that are above zero."""
+    return {resource: decimals(number, 3) for resource, number in zip(resources, numbers, strict=True) if number}
+
+
+def server_rows(
+    resources: Sequence[str],
+    capacity: FloatArray,
+    tenants: Sequence[str],
+    cells: FloatArray | None,
+    hosts: Sequence[str] | None = None,
+) -> list[Document]:
+    """One row per server: capacity (resources, servers), home cells (resources, tenants, servers), what it hosts."""
+    rows = []
+    for server in range(capacity.shape[1]):
+        row: Document = {"name": f"s{server + 1}", "capacity": amounts(resources, capacity[:, server])}
+        if hosts is not None:
+            row["hosts"] = [hosts[server]]
+        if cells is not None:
+            owned = np.flatnonzero(cells[:, :, server].any(axis=0))
+            row["cells"] = {tenants[u]: amounts(resources, cells[:, u, server]) for u in owned}
+        rows.append(row)
+    return rows
+
+
+def tenant_rows(resources: Sequence[str], tenants: Sequence[str], quota: FloatArray) -> list[Document]:
+    """One row per tenant with its quota, (resources, tenants)."""
+    return [{"name": name, "quota": amounts(resources, quota[:, u])} for u, name in enumerate(tenants)]
+
+
+def scenario(
+    *,
+    slot_seconds: float,
+    slots: int,
+    servers: Sequence[Document],
+    tenants: Sequence[Document],
+    jobs: Sequence[Document],
+    policy: Mapping[str, Any],
+    generator: Mapping[str, Any],
+) -> Document:
+    """The whole document, with what made it."""
+    return {
+        "format": "scenario/1",
+        "generator": dict(generator),
+        "slot_seconds": decimals(slot_seconds, 6),
+        "slots": slots,
+        "servers": list(servers),
+        "tenants": list(tenants),
+        "jobs": list(jobs),
+        "policy": dict(policy),
+    }
+
+
+def at_least(name: str, number: float, least: float) -> None:
+    """Refuse an argument below its least value, by name."""
+    if not number >= least:
+        raise BadScenario(name, f"must be {least:g} or more, not {number:g}")
+
+
+def above_zero(name: str, number: float) -> None:
+    """Refuse an argument that is not above zero, by name."""
+    if not number > 0:
+        raise BadScenario(name, f"must be above 0, not {number:g}")

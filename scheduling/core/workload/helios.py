@@ -1,0 +1,117 @@
+"""Helios "Earth": not a log of jobs but how many GPUs every tenant used and waited for in each hour.
+
+The jobs are made up so that together they ask for exactly that many GPUs, hour by hour. What this cannot say: how
+large and how long real jobs were. Demand that waited in an hour counts as work of that hour, so the total is above
+what was really computed; and a tenant's jobs overlap as if nothing had ever queued.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.scenario import BadScenario
+from scheduling.core.workload.document import Document
+from scheduling.core.workload.tables import Row, rows
+from scheduling.core.workload.trace import HOUR, Period, Run, quota_scenario, scaled_quotas
+
+COLUMNS = ("hour", "tenant", "quota_gpus", "running_gpus", "pending_gpus")
+SIZES = (8, 4, 2, 1)  # GPUs of one made-up job
+MOST_HOURS = 24 * 366
+
+Demand = npt.NDArray[np.int64]
+
+
+def helios(
+    hours: Iterable[str],
+    *,
+    from_day: int = 0,
+    days: int = 31,
+    drain_days: int = 7,
+    scale_quota: float = 1.0,
+    ps_per_gpu: float = 1.0,
+    slot_seconds: float = 3600.0,
+    seed: int = 1,
+    policy: Mapping[str, Any] | None = None,
+) -> Document:
+    """A scenario with the demand of so many days, from an open text file of hourly use."""
+    period = Period(from_day, days, drain_days, slot_seconds)
+    quotas, demand = _read(hours, period)
+    dice = np.random.default_rng(seed)
+    runs = [run for tenant, wanted in demand.items() for run in _runs(tenant, wanted, from_day * 24, dice)]
+    return quota_scenario(
+        scaled_quotas(quotas, scale_quota),
+        runs,
+        period,
+        ps_per_gpu=ps_per_gpu,
+        seed=seed,
+        policy=policy,
+        generator={
+            "name": "helios",
+            "args": {
+                **{"from_day": from_day, "days": days, "drain_days": drain_days},
+                **{"scale_quota": scale_quota, "ps_per_gpu": ps_per_gpu, "slot_seconds": slot_seconds},
+            },
+            "seed": seed,
+            "notes": ["jobs are made up to match the hourly demand, pending GPUs included"],
+        },
+    )
+
+
+def _read(hours: Iterable[str], period: Period) -> tuple[dict[str, float], dict[str, Demand]]:
+    """Each tenant's quota, the largest it ever had, and its demand in whole GPUs by hour of the period."""
+    quotas: dict[str, float] = {}
+    wanted: dict[str, dict[int, int]] = {}
+    for row in rows("helios hours", hours, COLUMNS):
+        tenant, hour = row.text("tenant"), row.whole("hour", least=0, most=MOST_HOURS)
+        quotas[tenant] = max(quotas.get(tenant, 0.0), row.number("quota_gpus"))
+        if period.holds(hour * HOUR):
+            _note(wanted.setdefault(tenant, {}), row, hour - period.from_day * 24)
+    if not wanted:
+        raise BadScenario("helios hours", "no hour of the period is in the table")
+    empty = sorted(tenant for tenant, quota in quotas.items() if quota == 0)
+    if empty:
+        raise BadScenario("helios hours", f"tenant {empty[0]} never has a quota")
+    length = period.days * 24
+    return quotas, {
+        tenant: np.array([by_hour.get(hour, 0) for hour in range(length)], np.int64)
+        for tenant, by_hour in wanted.items()
+    }
+
+
+def _note(by_hour: dict[int, int], row: Row, hour: int) -> None:
+    if hour in by_hour:
+        raise row.wrong("hour", f"hour {row.fields['hour']} of {row.fields['tenant']} stands twice")
+    by_hour[hour] = round(row.number("running_gpus") + row.number("pending_gpus"))
+
+
+def _runs(tenant: str, wanted: Demand, first_hour: int, dice: np.random.Generator) -> list[Run]:
+    """Jobs whose GPUs add up to the demand in every hour.
+
+    When demand rises jobs begin, as large as the rise allows; when it falls jobs picked with the dice end. Where the
+    last of these is larger than what was left of the fall, smaller ones begin in its place.
+    """
+    alive: list[tuple[int, int]] = []  # (begin, gpus)
+    runs: list[Run] = []
+    level = 0
+    for hour, gpus in enumerate([*wanted.tolist(), 0]):
+        while level > gpus:
+            begin, ended = alive.pop(int(dice.integers(len(alive))))
+            name, hours = f"{tenant}-{len(runs) + 1}", hour - begin
+            runs.append(Run(name, tenant, (first_hour + begin) * HOUR, ended, hours * HOUR))
+            level -= ended
+        alive += [(hour, size) for size in _sizes(gpus - level)]
+        level = gpus
+    return runs
+
+
+def _sizes(gpus: int) -> list[int]:
+    """Job sizes that add up to a number of GPUs, largest first."""
+    sizes = []
+    for size in SIZES:
+        sizes += [size] * (gpus // size)
+        gpus %= size
+    return sizes

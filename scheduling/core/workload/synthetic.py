@@ -1,0 +1,182 @@
+"""Seeded synthetic markets with the papers' parameter ranges."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.cells import deal_servers
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import FloatArray
+from scheduling.core.workload.document import (
+    Document,
+    above_zero,
+    at_least,
+    decimals,
+    scenario,
+    server_rows,
+    tenant_rows,
+)
+from scheduling.core.workload.presets import PRESETS, Preset, draw_value
+
+TRIES = 10_000  # draws for one job before its limit on length is called impossible
+UNEVEN = 4.0  # the largest weight of a tenant over the smallest
+
+
+def synthetic(
+    *,
+    seed: int,
+    preset: str = "astraea",
+    tenants: int = 14,
+    servers: int = 100,
+    jobs: int = 300,
+    slots: int | None = None,
+    span: float | None = None,
+    load: float | None = None,
+    value: str | None = None,
+    longest: int | None = None,
+    operator_share: float = 0.0,
+    cells: bool = True,
+    slot_seconds: float = 3600.0,
+    policy: Mapping[str, Any] | None = None,
+) -> Document:
+    """A market drawn with a seed; what is left out is the preset's.
+
+    Jobs arrive in [0, span), evenly. `load` sets the span instead: so long that the work that arrives is so many
+    times what all workers can do in it. `longest` draws jobs again until their shortest run is at most so many
+    slots. `operator_share` of the servers belongs to no tenant; `cells` pins the quotas to servers.
+    """
+    chosen = _checked(preset, value, load, tenants, servers, jobs, span, operator_share)
+    dice = np.random.default_rng(seed)
+    capacity = chosen.machines(dice, servers)
+    names = [f"u{u + 1}" for u in range(tenants)]
+    home = deal_servers(capacity, _bounds(dice, tenants, servers * (1.0 - operator_share)))
+    rows = [_job(dice, chosen, longest if longest is not None else chosen.longest, slot_seconds) for _ in range(jobs)]
+    length = _span(rows, capacity, chosen, span, load, slot_seconds)
+    arrivals = _arrivals(dice, chosen, jobs, length)
+    owners = dice.choice(tenants, jobs, p=_weights(dice, tenants))
+    kind = value or chosen.value
+    document_jobs = [
+        {
+            "name": f"j{k + 1}",
+            "tenant": names[owners[k]],
+            "arrival": arrivals[k],
+            **row,
+            "value": draw_value(dice, kind),
+        }
+        for k, row in enumerate(rows)
+    ]
+    return scenario(
+        slot_seconds=slot_seconds,
+        slots=_slots(chosen, length) if slots is None else slots,
+        servers=server_rows(chosen.resources, capacity, names, home if cells else None, _hosts(chosen, servers)),
+        tenants=tenant_rows(chosen.resources, names, home.sum(axis=2)),
+        jobs=document_jobs,
+        policy=policy or {"name": "astraea"},
+        generator={
+            "name": "synthetic",
+            "args": {
+                **{"preset": preset, "tenants": tenants, "servers": servers, "jobs": jobs},
+                **{"slots": slots, "span": span, "load": load, "value": value, "longest": longest},
+                **{"operator_share": operator_share, "cells": cells, "slot_seconds": slot_seconds},
+            },
+            "seed": seed,
+        },
+    )
+
+
+def _checked(
+    preset: str,
+    value: str | None,
+    load: float | None,
+    tenants: int,
+    servers: int,
+    jobs: int,
+    span: float | None,
+    operator_share: float,
+) -> Preset:
+    """The preset, once every argument is known to make sense."""
+    if preset not in PRESETS:
+        raise BadScenario("preset", f"must be one of {', '.join(PRESETS)}, not {preset}")
+    if value not in (None, "linear", "convex", "sigmoid"):
+        raise BadScenario("value", f"must be one of linear, convex, sigmoid, not {value}")
+    for name, number in (("tenants", tenants), ("servers", servers)):
+        at_least(name, number, 1)
+    at_least("jobs", jobs, 0)
+    at_least("operator_share", operator_share, 0.0)
+    at_least("1 - operator_share", 1.0 - operator_share, 0.0)
+    for name, amount in (("load", load), ("span", span)):
+        if amount is not None:
+            above_zero(name, amount)
+    return PRESETS[preset]
+
+
+def _weights(dice: np.random.Generator, tenants: int) -> FloatArray:
+    """Uneven parts of one."""
+    weights = dice.uniform(1.0, UNEVEN, tenants)
+    return weights / weights.sum()
+
+
+def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArray:
+    """(tenants + 1,) where the stretches of servers end: whole machines, at least one each, if there are enough."""
+    ends = np.cumsum(_weights(dice, tenants)) * servers
+    if servers >= tenants:
+        spare = int(servers) - tenants
+        ends = np.arange(1, tenants + 1) + np.rint(ends / servers * spare)
+    return np.concatenate([[0.0], ends])
+
+
+def _hosts(preset: Preset, servers: int) -> list[str] | None:
+    """OASiS' machines host workers and parameter servers in turn; the others host both."""
+    return [("worker", "ps")[s % 2] for s in range(servers)] if preset.split else None
+
+
+def _job(dice: np.random.Generator, preset: Preset, longest: int | None, slot_seconds: float) -> Document:
+    """A job whose shortest run is within the limit, if there is one."""
+    for _ in range(TRIES):
+        row = preset.job(dice, slot_seconds)
+        if longest is None or preset.shortest(row, slot_seconds) <= longest:
+            return row
+    raise BadScenario("longest", f"no job in {TRIES:,} drawn can end within {longest} slots")
+
+
+def _span(
+    rows: list[Document],
+    capacity: FloatArray,
+    preset: Preset,
+    span: float | None,
+    load: float | None,
+    slot_seconds: float,
+) -> float:
+    """Slots in which the jobs arrive."""
+    if load is None:
+        return preset.span if span is None else span
+    if span is not None:
+        raise BadScenario("load", "sets the span itself; give one of the two")
+    if preset.resources[0] != "worker":
+        raise BadScenario("load", "is known only where machines are cut into workers (preset astraea)")
+    work = sum(row["chunks"] * _worker_slots(row, slot_seconds) for row in rows)
+    return float(work / (load * capacity[0].sum()))
+
+
+def _slots(preset: Preset, span: float) -> int:
+    """The preset's length; longer where jobs arrive for longer than the preset has it."""
+    return preset.slots if span <= preset.span else preset.slots + math.ceil(span)
+
+
+def _worker_slots(row: Document, slot_seconds: float) -> float:
+    """Slots of one chunk's worker, gradients crossing the network."""
+    seconds = row["minibatch_seconds"] + row["update_seconds"] + 16.0 * row["gradient_mb"] / row["worker_mbps"]
+    return float(row["epochs"] * row["minibatches"] * seconds / slot_seconds)
+
+
+def _arrivals(dice: np.random.Generator, preset: Preset, jobs: int, span: float) -> list[int | float]:
+    """Sorted arrivals in [0, span); with bursts two thirds of them fall into every second slot."""
+    times = dice.uniform(0.0, span, jobs)
+    if preset.bursts:
+        late = (dice.uniform(size=jobs) < 1 / 3) & (np.floor(times) % 2 == 0) & (times + 1 < span)
+        times = np.where(late, times + 1, times)
+    return [decimals(time, 3) for time in np.sort(times)]
