@@ -1,0 +1,102 @@
+"""What every policy promises, whatever it is after. A new policy is examined as soon as it is in `POLICIES`."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from scheduling.core.policies import POLICIES, build
+from scheduling.core.scenario import Scenario
+from scheduling.core.simulation import Outcome, simulate
+from scheduling.core.types import View
+from tests.core.builders import make_view
+from tests.core.policy_examination import Examined, frozen
+from tests.core.random_markets import random_market
+
+# Settings that a policy cannot do without, or variants that deserve an examination of their own.
+SETTINGS: dict[str, list[dict[str, Any]]] = {"astraea": [{"mode": "paper"}, {"mode": "guarantee"}]}
+EXAMINED = [(name, settings) for name in sorted(POLICIES) for settings in SETTINGS.get(name, [{}])]
+SEEDS = range(40)
+
+each_policy = pytest.mark.parametrize(
+    ("name", "settings"), EXAMINED, ids=["-".join([name, *map(str, settings.values())]) for name, settings in EXAMINED]
+)
+
+
+def market(seed: int, name: str, settings: dict[str, Any]) -> Scenario:
+    """A random market, with home cells so that every policy can be asked."""
+    return replace(random_market(seed, "guarantee", backlog=seed % 2 == 1), policy={"name": name} | settings)
+
+
+def examined(scenario: Scenario) -> tuple[Outcome, Examined]:
+    policy = Examined(build(scenario.policy, scenario.cluster, scenario.jobs))
+    return simulate(scenario, {"batch": policy}), policy
+
+
+def occupied(scenario: Scenario, outcome: Outcome) -> np.ndarray:
+    """(resources, slots, servers) summed up from the bookings alone."""
+    ends = [booking.end for track in outcome.tracks for booking in track.bookings]
+    last = max([scenario.slots, *ends, *(taken.slot + 1 for taken in scenario.preload)])
+    amounts = np.zeros((len(scenario.cluster.resources), last, len(scenario.cluster.servers)))
+    for taken in scenario.preload:
+        amounts[taken.resource, taken.slot, taken.server] += taken.amount
+    for track in outcome.tracks:
+        for booking in track.bookings:
+            worker = track.job.worker_types[booking.worker_type].demand
+            ps = track.job.ps_types[booking.ps_type].demand
+            for row in booking.allocation:
+                amounts[:, row.start : row.end, row.server] += (row.workers * worker + row.ps * ps)[:, None]
+    return amounts
+
+
+@each_policy
+@pytest.mark.parametrize("seed", SEEDS)
+def test_keeps_what_every_policy_promises(name: str, settings: dict[str, Any], seed: int) -> None:
+    scenario = market(seed, name, settings)
+    outcome, _ = examined(scenario)
+    capacity = scenario.cluster.capacity[:, None, :]
+    assert (occupied(scenario, outcome) <= capacity + 1e-9).all(), "more than there is"
+    for track in outcome.tracks:
+        assert sum(booking.work for booking in track.bookings) <= track.job.work * (1 + 1e-9)
+
+
+@each_policy
+def test_books_jobs_in_these_markets(name: str, settings: dict[str, Any]) -> None:
+    """An examination of a policy that never books anything would prove nothing."""
+    assert sum(examined(market(seed, name, settings))[1].plans for seed in range(12)) >= 12
+
+
+@each_policy
+def test_answers_an_empty_view_with_an_empty_plan(name: str, settings: dict[str, Any]) -> None:
+    scenario = market(0, name, settings)
+    policy = build(scenario.policy, scenario.cluster, scenario.jobs)
+    for slot in range(10):
+        plan = policy.decide(make_view(slot=slot, cluster=scenario.cluster))
+        assert not plan.bookings
+        assert not plan.refusals
+        assert not plan.floors
+
+
+@each_policy
+def test_two_builds_of_a_policy_decide_alike(name: str, settings: dict[str, Any]) -> None:
+    for seed in range(6):
+        scenario = market(seed, name, settings)
+        assert frozen(examined(scenario)[0].tracks) == frozen(examined(scenario)[0].tracks)
+
+
+class Careless:
+    """Writes into the view that it is given."""
+
+    name = "careless"
+
+    def decide(self, view: View) -> Any:
+        view.occupied[...] = 0.0
+
+
+def test_a_policy_cannot_write_into_its_view() -> None:
+    view = make_view(occupied=np.ones((2, 1, 1)))
+    with pytest.raises(ValueError, match="read-only"):
+        Careless().decide(view)
