@@ -22,11 +22,7 @@ def _managers(model: type[models.Model]) -> list[CheckMessage]:
     if all(isinstance(manager, ScopedManager) for manager in used):
         return []
     hint = "Inherit Meta from TenantOwned.Meta and add no plain manager."
-    return [
-        Error(
-            "A tenant-owned model has a manager without the scope.", hint=hint, obj=model, id="tenants.E001"
-        )
-    ]
+    return [Error("A tenant-owned model has a manager without the scope.", hint=hint, obj=model, id="tenants.E001")]
 
 
 def _reverse_sides(model: type[models.Model]) -> list[CheckMessage]:

@@ -63,9 +63,7 @@ class Tenant(models.Model):
     slug = models.CharField(
         max_length=40,
         unique=True,
-        validators=[
-            RegexValidator(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", "Small letters, digits and single hyphens.")
-        ],
+        validators=[RegexValidator(r"^[a-z0-9]+(-[a-z0-9]+)*\Z", "Small letters, digits and single hyphens.")],
     )
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
@@ -150,7 +148,7 @@ class StaffGrant(models.Model):
 
 
 class AuditEntry(models.Model):
-    """One change, in one chain over all tenants. Written by tenants.history alone; the database refuses the rest.
+    """One change, in one chain over all tenants. Written by tenants.history alone, and never changed.
 
     Not tenant-owned: an entry may concern no tenant, and the chain is checked as a whole. Read it through
     selectors.audit_entries, which asks who reads.
@@ -186,3 +184,6 @@ class AuditHead(models.Model):
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(id=1), name="audit_head_single")]
+
+    def __str__(self) -> str:
+        return f"{self.sequence}: {self.hash}"

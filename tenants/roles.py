@@ -1,7 +1,7 @@
 """Who may do what: the one place that says so. Services, views, sockets and the API ask `allows`.
 
-The table is market.md's. `billing` sees money and prices but no jobs; the auditor reads everything and changes
-nothing; the operator runs the cluster but does not act in a tenant's name.
+`billing` sees money and prices but no jobs; the auditor reads everything and changes nothing; the operator
+runs the cluster and mends memberships, but neither submits nor spends in a tenant's name.
 """
 
 from __future__ import annotations
@@ -15,6 +15,17 @@ AUDITOR, OPERATOR = "auditor", "operator"
 
 TENANT_ROLES = (VIEWER, SUBMITTER, BILLING, OWNER)
 STAFF_ROLES = (AUDITOR, OPERATOR)
+
+MEANING = MappingProxyType(
+    {
+        VIEWER: "Sees jobs, quota and prices.",
+        SUBMITTER: "Also submits, cancels and asks for quotes.",
+        BILLING: "Sees quota, prices, ledger, statements and budgets; no jobs.",
+        OWNER: "All of the tenant: members, tokens, webhooks, rent and lend policy.",
+        AUDITOR: "Reads everything of every tenant and changes nothing.",
+        OPERATOR: "Runs servers, pools, policies and credits; every change with a reason.",
+    }
+)
 
 
 class Permission(StrEnum):

@@ -51,9 +51,7 @@ def scope(tenant: models.Model | int) -> Iterator[None]:
         raise ScopeClosed("a scope needs a saved tenant")
     outer = _current.get()
     if outer is not None and outer.tenant_id not in (None, tenant_id):
-        raise ForeignTenant(
-            f"scope of tenant {outer.tenant_id} is open; tenant {tenant_id} cannot be opened inside"
-        )
+        raise ForeignTenant(f"tenant {tenant_id} cannot be opened inside the scope of {outer.tenant_id}")
     token = _current.set(Scope(tenant_id))
     try:
         yield
@@ -63,7 +61,7 @@ def scope(tenant: models.Model | int) -> Iterator[None]:
 
 @contextmanager
 def scope_disabled(why: str) -> Iterator[None]:
-    """Every tenant's rows. `why` is for the reviewer; tests/tenants/test_scoping.py lists every place that may."""
+    """Every tenant's rows. `why` is for the reviewer; a test lists every place that may."""
     if not why.strip():
         raise ValueError("scope_disabled needs a reason")
     token = _current.set(Scope(None))
@@ -123,7 +121,7 @@ class ScopedManager(models.Manager.from_queryset(ScopedQuerySet)):  # type: igno
 
 
 class TenantOwned(models.Model):
-    """A row of one tenant. The relation has no reverse side: a global model must not be a way around the scope."""
+    """A row of one tenant. Relations to global models have no reverse side: it would lead around the scope."""
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
 

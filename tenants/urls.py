@@ -1,9 +1,29 @@
-from django.http import HttpRequest, HttpResponse
-from django.urls import path
+"""Addresses about people and tenants. Everything under t/<slug>/ runs in that tenant's scope (tenants.middleware)."""
 
+from django.urls import URLPattern, URLResolver, include, path
 
-def home(request: HttpRequest) -> HttpResponse:
-    return HttpResponse("Bourse\n", content_type="text/plain")
+from tenants.views import history, home, invitations, members, staff
 
+tenant_patterns: list[URLPattern | URLResolver] = [
+    path("", home.tenant_home, name="tenant_home"),
+    path("members/", members.members, name="tenant_members"),
+    path("members/<int:pk>/role/", members.member_role_change, name="member_role_change"),
+    path("members/<int:pk>/remove/", members.member_remove, name="member_remove"),
+    path("leave/", members.member_leave, name="member_leave"),
+    path("invitations/", members.invitation_create, name="invitation_create"),
+    path("invitations/<int:pk>/revoke/", members.invitation_revoke, name="invitation_revoke"),
+    path("history/", history.tenant_history, name="tenant_history"),
+]
 
-urlpatterns = [path("", home, name="home")]
+urlpatterns = [
+    path("", home.home, name="home"),
+    path("t/<slug:tenant_slug>/", include(tenant_patterns)),
+    path("invitation/", invitations.invitation, name="invitation"),
+    path("invitation/accept/", invitations.invitation_accept, name="invitation_accept"),
+    path("invitation/<str:token>/", invitations.invitation_open, name="invitation_open"),
+    path("tenants/", staff.tenants, name="tenants"),
+    path("staff/", staff.staff, name="staff"),
+    path("staff/grant/", staff.staff_grant, name="staff_grant"),
+    path("staff/<int:pk>/revoke/", staff.staff_revoke, name="staff_revoke"),
+    path("history/", history.history, name="history"),
+]

@@ -1,0 +1,179 @@
+// Theme, countdown, now-line and charts. A chart is drawn from the table beside it: one source, two views.
+(() => {
+  "use strict";
+  const root = document.documentElement;
+  const token = (name) => getComputedStyle(root).getPropertyValue(name).trim();
+  const dark = () => (root.dataset.theme || (matchMedia("(prefers-color-scheme: dark)").matches ? "dark" : "light")) === "dark";
+
+  // ---- theme
+  for (const button of document.querySelectorAll("[data-theme-toggle]")) {
+    const say = () => button.setAttribute("aria-label", dark() ? "Switch to light theme" : "Switch to dark theme");
+    say();
+    button.addEventListener("click", () => {
+      root.dataset.theme = dark() ? "light" : "dark";
+      try { localStorage.setItem("theme", root.dataset.theme); } catch { /* not kept */ }
+      say();
+      drawAll();
+    });
+  }
+
+  // ---- countdown: the server says how many seconds are left, the page counts against its own monotonic clock
+  const opened = performance.now();
+  const clocks = document.querySelectorAll("[data-seconds-left]");
+  const two = (n) => String(n).padStart(2, "0");
+  const tick = () => {
+    const passed = Math.floor((performance.now() - opened) / 1000);
+    for (const el of clocks) {
+      const left = Math.max(0, Number(el.dataset.secondsLeft) - passed);
+      el.textContent = left ? `${two(Math.floor(left / 60))}:${two(left % 60)}` : "deciding";
+    }
+    for (const line of document.querySelectorAll("[data-now-percent]")) {
+      const x = `${Math.min(100, Number(line.dataset.nowPercent) + passed * Number(line.dataset.perSecond))}%`;
+      for (const name of ["x1", "x2", "x"]) if (line.hasAttribute(name)) line.setAttribute(name, x);
+    }
+  };
+  if (clocks.length) setInterval(tick, 1000);
+
+  // ---- copy what a field shows
+  for (const button of document.querySelectorAll("[data-copy]")) {
+    button.addEventListener("click", async () => {
+      const field = document.getElementById(button.dataset.copy);
+      field.select();
+      try { await navigator.clipboard.writeText(field.value); button.textContent = "Copied"; } catch { /* it is selected: the keyboard copies it */ }
+    });
+  }
+
+  // ---- an open menu closes when the reader goes elsewhere
+  const menus = document.querySelectorAll("details.switch");
+  for (const event of ["click", "focusin"]) document.addEventListener(event, ({ target }) => { for (const menu of menus) if (menu.open && !menu.contains(target)) menu.open = false; });
+  document.addEventListener("keydown", ({ key }) => { if (key === "Escape") for (const menu of menus) if (menu.open) { menu.open = false; menu.querySelector("summary").focus(); } });
+
+  // ---- charts
+  const charts = [];
+  const column = (table, key) => [...table.querySelectorAll(`tbody [data-k="${key}"]`)].map((cell) => (cell.dataset.v === undefined || cell.dataset.v === "" ? null : Number(cell.dataset.v)));
+  const clock = (u, splits) => splits.map((s) => { const d = new Date(s * 1000); return `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}`; });
+  const axis = (extra) => ({ stroke: token("--ink-3"), font: `11px ${token("--font")}`, grid: { stroke: token("--line"), width: 1 }, ticks: { show: false }, ...extra });
+  const credits = (u, v) => (v == null ? "–" : v.toFixed(2));
+  const step = () => uPlot.paths.stepped({ align: 1 });
+  const vertical = (at, colour, dash) => (u) => {
+    const x = Math.round(u.valToPos(at, "x", true)); const c = u.ctx;
+    c.save(); c.strokeStyle = colour; c.lineWidth = devicePixelRatio; c.setLineDash(dash.map((d) => d * devicePixelRatio));
+    c.beginPath(); c.moveTo(x, u.bbox.top); c.lineTo(x, u.bbox.top + u.bbox.height); c.stroke(); c.restore();
+  };
+  const kinds = {
+    price(table, host) {
+      const now = Number(host.dataset.now), edge = Number(host.dataset.edge);
+      const fill = `color-mix(in srgb, ${token("--worker")} 9%, transparent)`;
+      return {
+        data: ["t", "worker", "ps", "low", "high"].map((k) => column(table, k)),
+        options: {
+          height: 262,
+          scales: { y: { range: (u, lo, hi) => [0, Math.ceil(hi * 1.1)] } },
+          axes: [axis({ values: clock, space: 70, size: 30 }), axis({ size: 34, space: 38 })],
+          bands: [{ series: [4, 3], fill }],
+          series: [{ value: (u, v) => (v == null ? "–" : clock(u, [v])[0]), label: "Slot" },
+            { label: "Worker", stroke: token("--worker"), width: 2, paths: step(), points: { show: false }, value: credits },
+            { label: "Parameter server", stroke: token("--ps"), width: 2, dash: [5, 3], paths: step(), points: { show: false }, value: credits },
+            { label: "Expected from", stroke: token("--ink-3"), width: 1, dash: [2, 3], paths: step(), points: { show: false }, value: credits },
+            { label: "to", stroke: token("--ink-3"), width: 1, dash: [2, 3], paths: step(), points: { show: false }, value: credits }],
+          hooks: { draw: [vertical(edge, token("--ink-3"), [3, 3]), vertical(now, token("--danger"), [])] },
+        },
+      };
+    },
+    loss(table, host) {
+      return {
+        data: ["t", "loss", "fit", "low", "high"].map((k) => column(table, k)),
+        options: {
+          height: 220,
+          scales: { y: { range: (u, lo, hi) => [Math.floor(lo * 10) / 10, Math.ceil(hi * 10) / 10] } },
+          axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 38, space: 36, values: (u, s) => s.map((v) => v.toFixed(1)) })],
+          bands: [{ series: [4, 3], fill: `color-mix(in srgb, ${token("--own-fill")} 14%, transparent)` }],
+          series: [{ label: "Time", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) },
+            { label: "Loss", stroke: token("--own-fill"), width: 2, points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) },
+            { label: "Fitted", stroke: token("--ink-2"), width: 1.5, dash: [4, 3], points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) },
+            { label: "Range from", stroke: "transparent", points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) },
+            { label: "to", stroke: "transparent", points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }],
+          hooks: { draw: [vertical(Number(host.dataset.now), token("--danger"), [])] },
+        },
+      };
+    },
+    share(table, host) {
+      const [t, used, lent, idle] = ["t", "used", "lent", "idle"].map((k) => column(table, k));
+      t.push(t.at(-1) + 900); // the running slot lasts to its end
+      for (const series of [used, lent, idle]) series.push(series.at(-1));
+      const sum = (...cs) => cs[0].map((_, i) => cs.reduce((s, c) => s + c[i], 0));
+      const tint = (name, p) => `color-mix(in srgb, ${token(name)} ${p}%, transparent)`;
+      const value = (source) => (u, v, si, i) => (i == null ? "–" : String(source[i]));
+      return {
+        data: [t, sum(used, lent, idle), sum(used, lent), used],
+        options: {
+          height: 230,
+          scales: { y: { range: [0, 16] } },
+          axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 30, incrs: [4] })],
+          series: [{ label: "Slot", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) },
+            { label: "Unsold", stroke: token("--control"), width: 1, fill: token("--surface"), paths: step(), points: { show: false }, value: value(idle) },
+            { label: "Lent", stroke: token("--lend-fill"), width: 1.5, fill: tint("--lend-fill", 45), paths: step(), points: { show: false }, value: value(lent) },
+            { label: "Used", stroke: token("--own-fill"), width: 1.5, fill: tint("--own-fill", 72), paths: step(), points: { show: false }, value: value(used) }],
+        },
+      };
+    },
+    trend(table) {
+      const keys = table.dataset.keys.split(",");
+      const shades = { mine: "--own-fill", worst: "--danger" };
+      return {
+        data: ["t", ...keys].map((k) => column(table, k)),
+        options: {
+          height: 240,
+          padding: [8, 34, 0, 0],
+          scales: { y: { range: [0.8, 1.2] } },
+          hooks: { draw: [(u) => {
+            // names stand at the end of the lines, pushed apart where the lines meet
+            const k = devicePixelRatio, gap = 13 * k; let last = -Infinity;
+            const ends = keys.map((key, i) => ({ key, y: u.valToPos(u.data[i + 1].at(-1), "y", true) })).sort((a, b) => a.y - b.y);
+            u.ctx.save(); u.ctx.font = `600 ${11 * k}px ${token("--font")}`; u.ctx.textBaseline = "middle"; u.ctx.textAlign = "left";
+            for (const end of ends) {
+              last = Math.max(end.y, last + gap);
+              const head = table.querySelector(`th[data-col="${end.key}"]`);
+              u.ctx.fillStyle = token(head.dataset.mark ? shades[head.dataset.mark] : "--ink-2");
+              u.ctx.fillText(head.dataset.short, u.bbox.left + u.bbox.width + 6 * k, last);
+            }
+            u.ctx.restore();
+          }] },
+          axes: [axis({ space: 60, size: 30, values: (u, s) => s.map((v) => { const d = new Date(v * 1000); return `${d.getUTCDate()} ${d.toLocaleString("en", { month: "short", timeZone: "UTC" })}`; }) }), axis({ size: 38, values: (u, s) => s.map((v) => v.toFixed(2)) })],
+          series: [{ label: "Day", value: (u, v) => (v == null ? "–" : new Date(v * 1000).toISOString().slice(0, 10)) },
+            ...keys.map((k) => { const head = table.querySelector(`th[data-col="${k}"]`); const mark = head.dataset.mark; return { label: head.textContent, stroke: mark ? token(shades[mark]) : token("--other-line"), width: mark ? 2.25 : 1.25, dash: mark === "worst" ? [5, 3] : undefined, points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }; })],
+        },
+      };
+    },
+  };
+  function draw(host) {
+    const table = document.getElementById(host.dataset.table);
+    const { data, options } = kinds[host.dataset.chart](table, host);
+    // a price holds until the next slot begins: carry it over to the first slot without one
+    for (const series of data.slice(1)) for (let i = series.length - 1; i > 0; i--) if (host.dataset.chart === "price" && series[i] === null && series[i - 1] !== null) series[i] = series[i - 1];
+    const fmt = (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
+    let settle = () => {};
+    const plot = new uPlot({ width: host.clientWidth, tzDate: fmt, padding: [8, 20, 0, 0], cursor: { points: { size: 7 }, drag: { x: true, y: false } }, legend: { live: true }, ...options }, data, host);
+    // without a pointer the legend reads the newest value
+    const rest = Number(host.dataset.now || data[0].at(-1));
+    const at = data[0].reduce((best, t, i) => (t <= rest ? i : best), 0);
+    settle = () => plot.setLegend({ idx: at }, false);
+    queueMicrotask(() => queueMicrotask(settle)); // after the plot's own first commit
+    plot.over.addEventListener("mouseleave", () => requestAnimationFrame(settle));
+    return plot;
+  }
+  function drawAll() {
+    for (const c of charts) c.plot.destroy();
+    charts.length = 0;
+    for (const host of document.querySelectorAll(".plot")) charts.push({ host, plot: draw(host) });
+  }
+  if (window.uPlot) {
+    drawAll();
+    let wait;
+    addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => { for (const { host, plot } of charts) plot.setSize({ width: host.clientWidth, height: plot.height }); }, 80); });
+    matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
+  }
+
+  // ---- a scrolled chart opens at "now", not at its left edge
+  for (const box of document.querySelectorAll("[data-scroll-to]")) box.scrollLeft = (box.scrollWidth * Number(box.dataset.scrollTo)) / 100 - box.clientWidth / 3;
+})();

@@ -1,0 +1,55 @@
+"""Who acts, where, and with which roles: the value that views and services hand around."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from django.http import HttpRequest
+
+from tenants.models import Tenant, User
+from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows
+
+
+@dataclass(frozen=True)
+class Access:
+    user: User | None  # None: nobody is logged in, or no person acts (a command)
+    tenant: Tenant | None
+    roles: frozenset[str]
+    name: str = field(default="")  # for the history, where there is no person
+
+    def allows(self, permission: Permission) -> bool:
+        return allows(self.roles, permission)
+
+    @property
+    def role_list(self) -> list[str]:
+        return sorted(self.roles)
+
+    @property
+    def is_staff(self) -> bool:
+        return not self.roles.isdisjoint(STAFF_ROLES)
+
+    @property
+    def actor_name(self) -> str:
+        return self.name or (f"{self.user} <{self.user.email}>" if self.user else "nobody")
+
+
+class AccessRequest(HttpRequest):
+    """A request that passed tenants.middleware."""
+
+    access: Access
+
+
+NOBODY = Access(user=None, tenant=None, roles=frozenset())
+
+
+def access_of_system(name: str) -> Access:
+    """A command run by whoever has the machine: an operator without a face. `name` says which command."""
+    return Access(user=None, tenant=None, roles=frozenset({OPERATOR}), name=name)
+
+
+@dataclass(frozen=True)
+class Refused:
+    """What a service answers instead of doing it. The code is for programs, the sentence for people."""
+
+    code: str
+    sentence: str

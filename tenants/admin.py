@@ -1,0 +1,80 @@
+"""Django's admin, for looking only: every change goes through a service, so that it is checked and remembered."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.contrib import admin
+from django.db.models import Model
+from django.http import HttpRequest
+from django.template.response import TemplateResponse
+
+from tenants.models import AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.scoping import scope_disabled
+
+
+class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_change_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+    def has_delete_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
+        return False
+
+
+class TenantOwnedAdmin(ReadOnlyAdmin):
+    """Rows of every tenant, for the staff; rendered while the scope is open, because the lists query late."""
+
+    def changelist_view(self, request: HttpRequest, extra_context: dict[str, Any] | None = None) -> Any:
+        with scope_disabled("the admin shows the staff every tenant's rows"):
+            return _rendered(super().changelist_view(request, extra_context))
+
+    def changeform_view(self, request: HttpRequest, *args: Any, **kwargs: Any) -> Any:
+        with scope_disabled("the admin shows the staff every tenant's rows"):
+            return _rendered(super().changeform_view(request, *args, **kwargs))
+
+
+def _rendered(response: Any) -> Any:
+    return response.render() if isinstance(response, TemplateResponse) else response
+
+
+@admin.register(User)
+class UserAdmin(ReadOnlyAdmin):
+    list_display = ["email", "name", "is_active", "created_at", "last_login"]
+    search_fields = ["email", "name"]
+    exclude = ["password"]
+
+
+@admin.register(Tenant)
+class TenantAdmin(ReadOnlyAdmin):
+    list_display = ["name", "slug", "created_at"]
+    search_fields = ["name", "slug"]
+
+
+@admin.register(Membership)
+class MembershipAdmin(TenantOwnedAdmin):
+    list_display = ["user", "tenant", "role", "created_at"]
+    list_select_related = ["user", "tenant"]
+    list_filter = ["role"]
+
+
+@admin.register(Invitation)
+class InvitationAdmin(TenantOwnedAdmin):
+    list_display = ["email", "tenant", "role", "created_at", "expires_at", "accepted_at", "revoked_at"]
+    list_select_related = ["tenant"]
+    exclude = ["token_hash"]
+
+
+@admin.register(StaffGrant)
+class StaffGrantAdmin(ReadOnlyAdmin):
+    list_display = ["user", "role", "granted_at", "granted_reason", "revoked_at", "revoked_reason"]
+    list_select_related = ["user"]
+
+
+@admin.register(AuditEntry)
+class AuditEntryAdmin(ReadOnlyAdmin):
+    list_display = ["sequence", "at", "action", "subject", "tenant", "actor_name", "reason"]
+    list_select_related = ["tenant"]
+    search_fields = ["subject", "actor_name"]

@@ -1,0 +1,21 @@
+"""What every page of the shell needs: who reads, what they may do, and their tenants."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from tenants.access import NOBODY, Access
+from tenants.roles import Permission
+from tenants.selectors import user_tenants
+
+
+def shell(request: HttpRequest) -> dict[str, Any]:
+    access: Access = getattr(request, "access", NOBODY)  # an error page can come before the middleware
+    return {
+        "access": access,
+        "can": SimpleLazyObject(lambda: {permission.value: access.allows(permission) for permission in Permission}),
+        "own_tenants": SimpleLazyObject(lambda: user_tenants(access.user) if access.user else []),
+    }

@@ -1,0 +1,61 @@
+"""What people type. Forms check shape; services decide."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from allauth.account.forms import SignupForm
+from allauth.core import context
+from django import forms
+
+from tenants.adapters import invitation_of
+from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES
+
+ROLE_CHOICES = [(role, role.capitalize()) for role in TENANT_ROLES]
+
+
+class InvitedSignupForm(SignupForm):  # type: ignore[misc]
+    """The address is the invited one and cannot be another."""
+
+    name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"autocomplete": "name"}))
+    field_order = ["name", "email", "password1", "password2"]
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        invitation = invitation_of(context.request)
+        if invitation:
+            # A disabled field takes its initial value and ignores what the browser sends.
+            self.fields["email"].disabled = True
+            self.initial["email"] = invitation.email
+            self.fields["email"].help_text = "The address that was invited."
+
+
+class ReasonForm(forms.Form):
+    reason = forms.CharField(
+        max_length=300, required=False, help_text="Stands in the history for everybody who may read it."
+    )
+
+
+class RoleForm(ReasonForm):
+    role = forms.ChoiceField(choices=ROLE_CHOICES)
+
+
+class InvitationForm(forms.Form):
+    email = forms.EmailField(label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "off"}))
+    role = forms.ChoiceField(choices=ROLE_CHOICES, initial=SUBMITTER)
+    reason = forms.CharField(max_length=300, required=False)
+
+
+class TenantForm(forms.Form):
+    name = forms.CharField(max_length=120)
+    slug = forms.SlugField(
+        max_length=40, label="Short name", help_text="In addresses: small letters, digits, hyphens. Never changes."
+    )
+    owner = forms.EmailField(label="First owner", help_text="The e-mail address of somebody with an account.")
+    reason = forms.CharField(max_length=300)
+
+
+class StaffForm(forms.Form):
+    email = forms.EmailField(label="E-mail address", help_text="Of somebody with an account.")
+    role = forms.ChoiceField(choices=[(role, role.capitalize()) for role in STAFF_ROLES])
+    reason = forms.CharField(max_length=300)

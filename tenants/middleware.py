@@ -1,0 +1,100 @@
+"""The one place where a request opens a tenant scope: every address under /t/<slug>/.
+
+The tenant is in the address and not in the session, so two windows can show two tenants, a link means the same for
+everybody, and no page depends on what was opened last.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from typing import Any, cast
+
+from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.contrib.auth.views import redirect_to_login
+from django.http import Http404, HttpRequest, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from django.utils.decorators import sync_and_async_middleware
+from django.utils.functional import SimpleLazyObject
+
+from tenants.access import Access, AccessRequest
+from tenants.models import Tenant, User
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.selectors import access_of, tenant_by_slug
+
+TENANT_PATH = re.compile(r"^/t/([^/]+)/")
+
+Handler = Callable[[HttpRequest], Any]
+
+
+@sync_and_async_middleware
+def tenant_scope(get_response: Handler) -> Handler:
+    if iscoroutinefunction(get_response):
+        return _asynchronous(get_response)
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        admitted = _admit(cast(AccessRequest, request))
+        if not isinstance(admitted, Tenant):
+            return admitted or get_response(request)
+        with scope(admitted):
+            return _kept_open(get_response(request), admitted)
+
+    return handle
+
+
+def _asynchronous(get_response: Callable[[HttpRequest], Awaitable[HttpResponseBase]]) -> Handler:
+    async def handle(request: HttpRequest) -> HttpResponseBase:
+        admitted = await sync_to_async(_admit)(cast(AccessRequest, request))
+        if not isinstance(admitted, Tenant):
+            return admitted or await get_response(request)
+        with scope(admitted):
+            return _kept_open(await get_response(request), admitted)
+
+    return handle
+
+
+def _admit(request: AccessRequest) -> Tenant | HttpResponseBase | None:
+    """The tenant to open; or an answer instead; or neither, where the address names no tenant."""
+    found = TENANT_PATH.match(request.path_info)
+    if not found:
+        request.access = cast(Access, SimpleLazyObject(lambda: access_of(_person(request), None)))
+        return None
+    user = _person(request)
+    if user is None:
+        return redirect_to_login(request.get_full_path())
+    tenant = tenant_by_slug(found[1])
+    request.access = access_of(user, tenant)
+    if tenant is None or not request.access.allows(Permission.TENANT_VIEW):
+        raise Http404  # whether such a tenant exists is no stranger's business
+    return tenant
+
+
+def _person(request: HttpRequest) -> User | None:
+    return request.user if request.user.is_authenticated else None
+
+
+def _kept_open(response: HttpResponseBase, tenant: Tenant) -> HttpResponseBase:
+    """A stream is read after the scope around the view has closed; it gets the scope for each piece."""
+    if isinstance(response, StreamingHttpResponse):
+        pieces: Any = response.streaming_content
+        response.streaming_content = _async_pieces(pieces, tenant) if response.is_async else _pieces(pieces, tenant)
+    return response
+
+
+def _pieces(pieces: Iterator[bytes], tenant: Tenant) -> Iterator[bytes]:
+    while True:
+        with scope(tenant):
+            piece = next(pieces, None)
+        if piece is None:
+            return
+        yield piece
+
+
+async def _async_pieces(pieces: AsyncIterator[bytes], tenant: Tenant) -> AsyncIterator[bytes]:
+    while True:
+        with scope(tenant):
+            piece = await anext(pieces, None)
+        if piece is None:
+            return
+        yield piece

@@ -1,0 +1,109 @@
+"""Reads: who belongs where. Each function says in which scope it works."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from allauth.account.models import EmailAddress
+from django.db.models import QuerySet
+
+from tenants.access import NOBODY, Access
+from tenants.models import AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.roles import OWNER, Permission
+from tenants.scoping import scope_disabled
+
+
+def tenant_by_slug(slug: str) -> Tenant | None:
+    return Tenant.objects.filter(slug=slug).first()
+
+
+def staff_roles(user: User) -> frozenset[str]:
+    return frozenset(StaffGrant.objects.filter(user=user, revoked_at=None).values_list("role", flat=True))
+
+
+def access_of(user: User | None, tenant: Tenant | None) -> Access:
+    """The roles that count here: over all, and in this tenant. Works in any scope, because it decides
+    whether one may be opened."""
+    if user is None or not user.is_active:
+        return NOBODY
+    roles = staff_roles(user)
+    if tenant is not None:
+        with scope_disabled("a scope opens only after the membership was looked up"):
+            own = Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True)
+            roles |= frozenset(own)
+    return Access(user=user, tenant=tenant, roles=roles)
+
+
+@dataclass(frozen=True)
+class OwnTenant:
+    slug: str
+    name: str
+    role: str
+
+
+def user_tenants(user: User) -> list[OwnTenant]:
+    """Every tenant the person belongs to, in any scope: the switcher shows them all."""
+    with scope_disabled("a person's own memberships lie in several tenants"):
+        rows = Membership.objects.filter(user=user).select_related("tenant")
+        return [OwnTenant(row.tenant.slug, row.tenant.name, row.role) for row in rows.order_by("tenant__name", "pk")]
+
+
+@dataclass(frozen=True)
+class TenantSummary:
+    slug: str
+    name: str
+    members: int
+    owners: tuple[str, ...]
+
+
+def tenant_list() -> list[TenantSummary]:
+    """Every tenant, for the staff."""
+    by_tenant: dict[int, list[Membership]] = {}
+    with scope_disabled("staff see every tenant"):
+        for row in Membership.objects.select_related("user").order_by("pk"):
+            by_tenant.setdefault(row.tenant_id, []).append(row)
+    return [_summary(tenant, by_tenant.get(tenant.pk, [])) for tenant in Tenant.objects.all()]
+
+
+def _summary(tenant: Tenant, members: list[Membership]) -> TenantSummary:
+    owners = tuple(str(row.user) for row in members if row.role == OWNER)
+    return TenantSummary(tenant.slug, tenant.name, len(members), owners)
+
+
+def member_list() -> QuerySet[Membership]:
+    """The open tenant's members, by name."""
+    return Membership.objects.select_related("user").order_by("user__name", "user__email")
+
+
+def invitation_list(at: datetime) -> QuerySet[Invitation]:
+    """The open tenant's invitations that can still be accepted."""
+    rows = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=at)
+    return rows.select_related("invited_by").order_by("-created_at")
+
+
+def invitation_by_hash(token_hash: str) -> Invitation | None:
+    """Whoever has the token may read the invitation, whatever its state, before belonging to the tenant."""
+    with scope_disabled("an invitation is found by its token, by somebody who has no tenant yet"):
+        rows = Invitation.objects.select_related("tenant", "invited_by")
+        return rows.filter(token_hash=token_hash).first()
+
+
+def user_owns_address(user: User, email: str) -> bool:
+    """Has the person proved that the mailbox is theirs?"""
+    return EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists()
+
+
+def audit_entries(access: Access) -> QuerySet[AuditEntry]:
+    """What this reader may see of the history: the tenant's part, everything, or nothing. Newest first."""
+    entries = AuditEntry.objects.order_by("-sequence")
+    if access.tenant is not None and access.allows(Permission.TENANT_HISTORY_VIEW):
+        return entries.filter(tenant=access.tenant)
+    if access.tenant is None and access.allows(Permission.HISTORY_VIEW):
+        return entries.select_related("tenant")
+    return entries.none()
+
+
+def staff_list() -> Iterable[StaffGrant]:
+    return StaffGrant.objects.select_related("user", "granted_by", "revoked_by").order_by("-granted_at")

@@ -1,0 +1,156 @@
+"""Tenants and their members."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.core.exceptions import ValidationError
+from django.db import transaction
+
+from tenants import history
+from tenants.access import Access, Refused
+from tenants.models import Membership, Tenant, User
+from tenants.roles import OWNER, TENANT_ROLES, Permission
+from tenants.scoping import scope
+
+NOT_ALLOWED = Refused("not_allowed", "Your role does not allow this.")
+NO_REASON = Refused("reason_missing", "Say why: an operator's change always names its reason.")
+UNKNOWN_ROLE = Refused("unknown_role", "There is no such role.")
+LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make somebody else an owner first.")
+
+
+@transaction.atomic
+def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime) -> Tenant | Refused:
+    if not by.allows(Permission.TENANTS_CHANGE):
+        return NOT_ALLOWED
+    if not reason.strip():
+        return NO_REASON
+    tenant = Tenant(slug=slug, name=name.strip())
+    try:
+        tenant.full_clean()
+    except ValidationError as error:
+        return Refused("invalid_tenant", " ".join(error.messages))
+    tenant.save()
+    history.append(
+        at=at,
+        by=by,
+        tenant=tenant,
+        action="tenant_create",
+        subject=f"tenant {slug}",
+        reason=reason,
+        after={"slug": slug, "name": tenant.name},
+    )
+    return tenant
+
+
+@transaction.atomic
+def member_add(*, tenant: Tenant, user: User, role: str, by: Access, reason: str, at: datetime) -> Membership | Refused:
+    """Without asking the person: an operator's tool. Owners invite."""
+    if not by.allows(Permission.TENANTS_CHANGE):
+        return NOT_ALLOWED
+    if not reason.strip():
+        return NO_REASON
+    if role not in TENANT_ROLES:
+        return UNKNOWN_ROLE
+    with scope(tenant):
+        _lock(tenant)
+        if Membership.objects.filter(user=user).exists():
+            return Refused("already_member", f"{user} is a member already.")
+        membership = Membership.objects.create(user=user, role=role)
+        _remember("member_add", membership, by=by, reason=reason, at=at, after={"role": role})
+    return membership
+
+
+@transaction.atomic
+def member_role_change(
+    *, membership: Membership, role: str, by: Access, at: datetime, reason: str = ""
+) -> Membership | Refused:
+    if refusal := may_change_members(by, membership.tenant, reason):
+        return refusal
+    if role not in TENANT_ROLES:
+        return UNKNOWN_ROLE
+    with scope(membership.tenant):
+        current = _fresh(membership)
+        if current is None:
+            return Refused("not_member", "This person is no longer a member.")
+        before = current.role
+        if before == role:
+            return current
+        if before == OWNER and _is_last_owner(current):
+            return LAST_OWNER
+        current.role = role
+        current.save(update_fields=["role"])
+        _remember(
+            "member_role_change",
+            current,
+            by=by,
+            reason=reason,
+            at=at,
+            before={"role": before},
+            after={"role": role},
+        )
+    return current
+
+
+@transaction.atomic
+def member_remove(*, membership: Membership, by: Access, at: datetime, reason: str = "") -> Refused | None:
+    """By an owner or operator, or by the member who leaves."""
+    leaves = by.user is not None and by.user.pk == membership.user_id
+    if not leaves and (refusal := may_change_members(by, membership.tenant, reason)):
+        return refusal
+    with scope(membership.tenant):
+        current = _fresh(membership)
+        if current is None:
+            return Refused("not_member", "This person is no longer a member.")
+        if current.role == OWNER and _is_last_owner(current):
+            return LAST_OWNER
+        _remember("member_remove", current, by=by, reason=reason, at=at, before={"role": current.role})
+        current.delete()
+    return None
+
+
+def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | None:
+    """Owners in their own tenant; operators anywhere, with a reason."""
+    owns = OWNER in by.roles and by.tenant == tenant
+    if not owns and not by.allows(Permission.TENANTS_CHANGE):
+        return NOT_ALLOWED
+    if not owns and not reason.strip():
+        return NO_REASON
+    return None
+
+
+def _lock(tenant: Tenant) -> None:
+    """Changes to one tenant's members happen one after the other, else two owners could remove each other."""
+    Tenant.objects.select_for_update().get(pk=tenant.pk)
+
+
+def _fresh(membership: Membership) -> Membership | None:
+    """The membership as it is once the lock is held; the caller's copy may be old."""
+    _lock(membership.tenant)
+    return Membership.objects.select_related("user", "tenant").filter(pk=membership.pk).first()
+
+
+def _is_last_owner(membership: Membership) -> bool:
+    return not Membership.objects.filter(role=OWNER).exclude(pk=membership.pk).exists()
+
+
+def _remember(
+    action: str,
+    membership: Membership,
+    *,
+    by: Access,
+    reason: str,
+    at: datetime,
+    before: history.Values | None = None,
+    after: history.Values | None = None,
+) -> None:
+    history.append(
+        at=at,
+        by=by,
+        tenant=membership.tenant,
+        action=action,
+        subject=f"member {membership.user.email}",
+        reason=reason,
+        before=before,
+        after=after,
+    )

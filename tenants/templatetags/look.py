@@ -1,0 +1,90 @@
+"""The small pieces of the look that templates ask for by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django import forms, template
+from django.forms import BoundField
+from django.utils.html import format_html
+from django.utils.safestring import SafeString, mark_safe
+
+from tenants.roles import MEANING
+
+register = template.Library()
+
+ICONS = {
+    "account": (
+        "M8 8a2.800 2.800 0 1 0 0-5.600 2.800 2.800 0 0 0 0 5.600z"
+        "M2.500 14c.4-3 2.500-4.600 5.500-4.600s5.100 1.600 5.500 4.600"
+    ),
+    "back": "M9.500 3.500 5 8l4.500 4.500",
+    "check": "M3.500 8.500l3 3 6-7",
+    "chevron": "M4.500 6.500 8 10l3.500-3.500",
+    "clock": "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 4.500V8l2.300 1.500",
+    "fairness": "M8 2.500v11M5 13.500h6M2.500 5h11M4 5 2.200 9.500h3.600zM12 5l-1.800 4.500h3.600z",
+    "history": "M2.500 8a5.500 5.500 0 1 0 1.800-4.100M2.500 2.500v3h3M8 5v3.200l2.200 1.300",
+    "home": "M2.500 7.500 8 3l5.500 4.500M4 6.500v7h8v-7",
+    "jobs": "M2.500 3.500h11v3h-11zM2.500 9.500h11v3h-11z",
+    "key": "M5.500 13a2.800 2.800 0 1 0 0-5.600 2.800 2.800 0 0 0 0 5.600zM7.500 8.200 13.500 2.500M11 5l2 2",
+    "lab": "M6 2.500h4M6.800 2.500v4L3 13.500h10L9.200 6.500v-4M4.800 10.500h6.400",
+    "ledger": "M3 2.500h10v11H3zM5.500 5.500h5M5.500 8h5M5.500 10.500h3",
+    "leave": "M9.500 2.500h-6v11h6M7 8h6.500M11 5.500 13.500 8 11 10.500",
+    "mail": "M2 4h12v8.500H2zM2 4.500l6 4.500 6-4.500",
+    "market": "M2 12.500 5.500 8l3 2.500L14 3.500M10.500 3.500H14V7",
+    "members": (
+        "M6 7.500a2.300 2.300 0 1 0 0-4.600 2.300 2.300 0 0 0 0 4.600zM1.800 13.500c.3-2.600 1.900-4 4.200-4"
+        "s3.900 1.400 4.200 4M10.800 3.200a2.200 2.200 0 0 1 0 4.200M12 9.800c1.300.6 2.100 1.900 2.300 3.700"
+    ),
+    "plus": "M8 3v10M3 8h10",
+    "servers": "M2.500 3v10.500M2.500 5h6M5.500 8h8M4 11h6",
+    "share": "M2.500 2.500h4.500v4.500H2.500zM9 2.500h4.500v4.500H9zM2.500 9h4.500v4.500H2.500zM9 9h4.500v4.500H9z",
+    "shield": "M8 1.800 13 4v4c0 3-2 5.200-5 6.200C5 13.200 3 11 3 8V4z",
+    "sun": (
+        "M8 5.200a2.800 2.800 0 1 0 0 5.600 2.800 2.800 0 0 0 0-5.600zM8 1.500v1.700M8 12.800v1.700"
+        "M1.500 8h1.700M12.800 8h1.700"
+        "M3.400 3.400l1.200 1.200M11.400 11.400l1.200 1.200M12.600 3.400l-1.200 1.200M4.600 11.400l-1.200 1.200"
+    ),
+    "tenants": "M2.500 13.500v-8L6 3.500v10M6 6.500h7.500v7M2 13.500h12M8.500 9h2.500M8.500 11h2.500",
+    "warning": "M8 2.500 14 13H2zM8 6.500v3M8 11.300h.01",
+    "wrong": "M4 4l8 8M12 4l-8 8",
+}
+
+
+@register.simple_tag
+def icon(name: str) -> SafeString:
+    return format_html(
+        '<svg viewBox="0 0 16 16" fill="none" stroke="currentColor" stroke-width="1.5" stroke-linecap="round"'
+        ' stroke-linejoin="round" aria-hidden="true"><path d="{}"/></svg>',
+        mark_safe(ICONS[name]),  # noqa: S308  a constant of this file
+    )
+
+
+@register.filter
+def monogram(name: object) -> str:
+    """Two letters that stand for a tenant: of its first two words, else of its only one."""
+    words = str(name).split()
+    letters = "".join(word[0] for word in words[:2]) if len(words) > 1 else str(name)[:2]
+    return letters.upper()
+
+
+@register.filter
+def in_words(action: str) -> str:
+    """`member_role_change` -> `Member role change`: the code of a history entry, readable."""
+    return action.replace("_", " ").capitalize()
+
+
+@register.filter
+def meaning(role: str) -> str:
+    return MEANING[role]
+
+
+@register.inclusion_tag("look/field.html")
+def field(bound: BoundField, **attributes: Any) -> dict[str, Any]:
+    """A labelled control with help and errors. The label says what a placeholder would, so there is none."""
+    widget = bound.field.widget
+    tick = isinstance(widget, forms.CheckboxInput)
+    attributes = {"placeholder": False, **attributes}
+    if not tick:
+        attributes["class"] = "input"
+    return {"field": bound, "control": bound.as_widget(attrs=attributes), "tick": tick}

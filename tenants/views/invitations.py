@@ -1,0 +1,54 @@
+"""The invited person's side: open the link, log in or sign up, join."""
+
+from __future__ import annotations
+
+from django.contrib.auth.decorators import login_not_required
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from tenants import selectors, services
+from tenants.access import AccessRequest, Refused
+from tenants.adapters import SESSION_KEY
+from tenants.services import invitation_state, token_hash
+from tenants.views.gate import tell
+
+
+@login_not_required
+@never_cache
+@require_safe
+def invitation_open(request: AccessRequest, token: str) -> HttpResponse:
+    """Take the token out of the address at once, so that it stays out of histories and logs of later pages."""
+    request.session[SESSION_KEY] = token_hash(token)
+    return redirect("invitation")
+
+
+@login_not_required
+@never_cache
+@require_safe
+def invitation(request: AccessRequest) -> HttpResponse:
+    invitation = selectors.invitation_by_hash(request.session.get(SESSION_KEY, ""))
+    refusal = invitation_state(invitation, timezone.now())
+    if refusal:
+        status = 404 if invitation is None else 410
+        return render(request, "tenants/invitation_over.html", {"sentence": refusal.sentence}, status=status)
+    user = request.access.user
+    right_address = user is not None and invitation is not None and invitation.email == user.email
+    return render(request, "tenants/invitation.html", {"invitation": invitation, "right_address": right_address})
+
+
+@require_POST
+def invitation_accept(request: AccessRequest) -> HttpResponse:
+    if request.access.user is None:
+        raise RuntimeError("the log-in middleware lets nobody else through")
+    outcome = services.invitation_accept(
+        token_hash=request.session.get(SESSION_KEY, ""), user=request.access.user, at=timezone.now()
+    )
+    if isinstance(outcome, Refused):
+        tell(request, outcome, "")
+        return redirect("invitation")
+    del request.session[SESSION_KEY]
+    tell(request, outcome, f"Welcome to {outcome.tenant}. You are {outcome.role}.")
+    return redirect("tenant_home", outcome.tenant.slug)

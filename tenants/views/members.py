@@ -1,0 +1,120 @@
+"""Members and invitations of the open tenant."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from tenants import selectors, services
+from tenants.access import AccessRequest, Refused
+from tenants.forms import InvitationForm, ReasonForm, RoleForm
+from tenants.models import Invitation, Membership
+from tenants.roles import OWNER, TENANT_ROLES, Permission
+from tenants.services import IssuedInvitation
+from tenants.views.gate import open_tenant, requires, tell
+
+
+@require_safe
+@requires(Permission.MEMBERS_VIEW)
+def members(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    return _page(request, InvitationForm())
+
+
+def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation | None = None) -> HttpResponse:
+    rows = list(selectors.member_list())
+    context = {
+        "members": rows,
+        "owners": sum(row.role == OWNER for row in rows),
+        "roles": TENANT_ROLES,
+        "invitations": selectors.invitation_list(timezone.now()),
+        "form": form,
+        "issued": issued,
+        "link": request.build_absolute_uri(reverse("invitation_open", args=[issued.token])) if issued else "",
+        "by_staff": OWNER not in request.access.roles,
+        "is_member": any(row.user_id == request.user.pk for row in rows),
+    }
+    return render(request, "tenants/members.html", context)
+
+
+@never_cache
+@require_POST
+@requires(Permission.MEMBERS_CHANGE)
+def invitation_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """The answer shows the link, once: it is not kept, so it cannot survive a redirect."""
+    form = InvitationForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form)
+    outcome = services.invitation_create(
+        tenant=open_tenant(request), by=request.access, at=timezone.now(), **form.cleaned_data
+    )
+    if isinstance(outcome, Refused):
+        form.add_error("reason" if outcome.code == "reason_missing" else "email", outcome.sentence)
+        return _page(request, form)
+    return _page(request, InvitationForm(), issued=outcome)
+
+
+@require_POST
+@requires(Permission.MEMBERS_CHANGE)
+def invitation_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    invitation = get_object_or_404(Invitation.objects.select_related("tenant"), pk=pk)
+    outcome = services.invitation_revoke(
+        invitation=invitation, by=request.access, at=timezone.now(), reason=_reason(request)
+    )
+    tell(request, outcome, f"The invitation of {invitation.email} is withdrawn.")
+    return redirect("tenant_members", tenant_slug)
+
+
+@require_POST
+@requires(Permission.MEMBERS_CHANGE)
+def member_role_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    membership = _membership(pk)
+    form = RoleForm(request.POST)
+    if not form.is_valid():
+        messages.error(request, "There is no such role.")
+        return redirect("tenant_members", tenant_slug)
+    outcome = services.member_role_change(
+        membership=membership, by=request.access, at=timezone.now(), **form.cleaned_data
+    )
+    tell(request, outcome, f"{membership.user} is now {form.cleaned_data['role']}.")
+    return redirect("tenant_members", tenant_slug)
+
+
+@require_POST
+@requires(Permission.MEMBERS_CHANGE)
+def member_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    membership = _membership(pk)
+    outcome = services.member_remove(
+        membership=membership, by=request.access, at=timezone.now(), reason=_reason(request)
+    )
+    tell(request, outcome, f"{membership.user} is no longer a member.")
+    return _after_leaving(request, tenant_slug)
+
+
+@require_POST
+@requires(Permission.TENANT_VIEW)
+def member_leave(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    rows = Membership.objects.select_related("user", "tenant")
+    membership = get_object_or_404(rows, user=request.access.user)
+    outcome = services.member_remove(membership=membership, by=request.access, at=timezone.now())
+    tell(request, outcome, f"You have left {membership.tenant}.")
+    return _after_leaving(request, tenant_slug)
+
+
+def _after_leaving(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Who has just left would find no page here any more."""
+    gone = not Membership.objects.filter(user=request.access.user).exists() and not request.access.is_staff
+    return redirect("home") if gone else redirect("tenant_members", tenant_slug)
+
+
+def _membership(pk: int) -> Membership:
+    return get_object_or_404(Membership.objects.select_related("user", "tenant"), pk=pk)
+
+
+def _reason(request: AccessRequest) -> str:
+    form = ReasonForm(request.POST)
+    return form.cleaned_data["reason"] if form.is_valid() else ""
