@@ -14,6 +14,8 @@ from typing import Any
 from marketplace import launch
 from marketplace.embedded.programs import Account
 
+LONGEST_LOG = 5_000_000  # bytes; looked at when a child starts
+
 
 class ChildFailed(Exception):
     """A process ended, or did not get ready in time. The message holds its last lines."""
@@ -24,6 +26,7 @@ class Child:
     name: str
     process: "subprocess.Popen[bytes]"
     log: Path
+    log_start: int  # where this child's lines begin; the file also holds those of earlier runs
     stop_signal: signal.Signals
 
     @property
@@ -50,7 +53,9 @@ def start(
     """
     owner = f"{account.uid}:{account.gid}" if account else "-"
     launcher = [sys.executable, "-I", "-S", launch.__file__, str(int(stop_signal)), owner]
+    _keep_short(log)
     with log.open("ab") as output:
+        log_start = output.tell()
         process = subprocess.Popen(
             [*launcher, *map(str, command)],
             env=dict(environment),
@@ -59,7 +64,7 @@ def start(
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
-    return Child(name, process, log, stop_signal)
+    return Child(name, process, log, log_start, stop_signal)
 
 
 def stop(child: Child, *, patience: float = 10.0) -> None:
@@ -79,21 +84,26 @@ def wait_until(ready: Callable[[], Any], child: Child, *, patience: float = 30.0
         if child.ended:
             raise ChildFailed(describe_end(child))
         if time.monotonic() > deadline:
-            raise ChildFailed(f"{child.name} was not ready after {patience:.0f} seconds.\n{last_lines(child.log)}")
+            raise ChildFailed(f"{child.name} was not ready after {patience:.0f} seconds.\n{last_lines(child)}")
         time.sleep(0.02)
 
 
 def describe_end(child: Child) -> str:
     code = child.process.returncode
     how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    return f"{child.name} {how}. Its last lines, from {child.log}:\n{last_lines(child.log)}"
+    return f"{child.name} {how}. Its last lines, from {child.log}:\n{last_lines(child)}"
 
 
-def last_lines(log: Path, count: int = 15) -> str:
-    with log.open("rb") as file:
-        file.seek(max(0, log.stat().st_size - 20_000))
+def last_lines(child: Child, count: int = 15) -> str:
+    with child.log.open("rb") as file:
+        file.seek(max(child.log_start, child.log.stat().st_size - 20_000))
         lines = file.read().decode("utf-8", "replace").splitlines()
     return "\n".join(f"    {line}" for line in lines[-count:])
+
+
+def _keep_short(log: Path) -> None:
+    if log.exists() and log.stat().st_size > LONGEST_LOG:
+        log.replace(log.with_suffix(".log.1"))
 
 
 def _kill_group(group: int) -> None:

@@ -43,8 +43,7 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # The address of every request is the business of the proxy's log.
             "uvicorn.access": {"handlers": [], "level": "WARNING", "propagate": True},
-            "celery.app.trace": {"level": "WARNING"},
-            "celery.beat": {"level": "WARNING"},
+            "celery": {"level": "WARNING"},
         },
     }
 

@@ -74,6 +74,8 @@ MIDDLEWARE = [
     "django.contrib.messages.middleware.MessageMiddleware",
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
+    "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "tenants.middleware.tenant_scope",
 ]
 
 ROOT_URLCONF = "marketplace.urls"
@@ -90,6 +92,7 @@ TEMPLATES = [
                 "django.contrib.auth.context_processors.auth",
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
+                "tenants.context.shell",
             ],
         },
     },
@@ -148,13 +151,24 @@ LOGOUT_REDIRECT_URL = "/"
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
-ACCOUNT_EMAIL_VERIFICATION = "optional" if DEBUG else "mandatory"
+ACCOUNT_ADAPTER = "tenants.adapters.AccountAdapter"
+ACCOUNT_FORMS = {"signup": "tenants.forms.InvitedSignupForm"}
+# An invitation's link does not prove the mailbox: the inviter has seen it too.
+ACCOUNT_EMAIL_VERIFICATION = "mandatory"
+ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Bourse] "
+ACCOUNT_SESSION_REMEMBER = True
+# `key` is the account, whatever the address; so guessing one password from many addresses is slowed too.
+ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "10/m/ip,5/5m/key"}
+ALLAUTH_TRUSTED_PROXY_COUNT = env.integer("TRUSTED_PROXY_COUNT", 0, least=0, most=10)
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = False
 ACCOUNT_LOGOUT_ON_GET = False
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
 
-SOCIALACCOUNT_EMAIL_AUTHENTICATION = False
+SOCIALACCOUNT_ADAPTER = "tenants.adapters.SocialAccountAdapter"
+# The provider is the operator's own choice: an address that it has verified logs in to the account with it.
+SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
+SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {}
 OIDC_SERVER_URL = env.url("OIDC_SERVER_URL", "", schemes=("https",) if not DEBUG else ("https", "http"))
 if OIDC_SERVER_URL:

@@ -13,6 +13,7 @@ urlpatterns = [
     path("readyz", views.ready, name="ready"),
     path("accounts/", include("allauth.urls")),
     path("", include("tenants.urls")),
+    path("", include("scheduling.urls")),
 ]
 if settings.DEBUG:
     urlpatterns.append(path("admin/", admin.site.urls))

@@ -2,6 +2,8 @@
 
 from collections.abc import Callable
 
+from django.contrib.auth.decorators import login_not_required
+from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
 from django.db import Error as DatabaseError
 from django.db import connection
@@ -10,18 +12,26 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from redis.exceptions import RedisError
 
+from marketplace.tasks import HEARTBEAT_KEY
 
+
+@login_not_required
+@login_not_required
 @require_safe
 @never_cache
 def live(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
+@login_not_required
+@login_not_required
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
     found = {"database": _state_of(_ask_database), "broker": _state_of(_ask_broker)}
     healthy = all(state == "ok" for state in found.values())
+    # Says nothing about the pages, so it changes no status.
+    found["worker"] = "ok" if found["broker"] == "ok" and cache.get(HEARTBEAT_KEY) else "no sign of life"
     lines = "".join(f"{name}: {state}\n" for name, state in found.items())
     return HttpResponse(lines, status=200 if healthy else 503, content_type="text/plain")
 

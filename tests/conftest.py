@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import django
+import psycopg
 import pytest
 
 from marketplace.embedded import FORGETFUL, Servers, State
@@ -50,6 +51,9 @@ def _start_servers() -> None:
     if not _servers.running:
         FOLDER.chmod(0o711)  # root's servers run under another account, which must get through to its own folders
         _servers.start()
+        with psycopg.connect(STATE.superuser_url) as connection:
+            # Only here may our role turn triggers off: to empty the book after a test, and to tamper with it in one.
+            connection.execute("GRANT SET ON PARAMETER session_replication_role TO bourse")
 
 
 @pytest.fixture(scope="session")
@@ -71,6 +75,24 @@ def _cheap_passwords() -> None:
     from django.contrib.auth.hashers import Argon2PasswordHasher
 
     Argon2PasswordHasher.time_cost, Argon2PasswordHasher.memory_cost, Argon2PasswordHasher.parallelism = 1, 8, 1
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _book_is_emptied_between_tests() -> Iterator[None]:
+    """The book refuses TRUNCATE, which is how Django empties the database after a test with `transaction=True`.
+
+    That one statement runs with triggers off, which only a superuser of the database can do.
+    """
+    from django.db.backends.postgresql.operations import DatabaseOperations
+
+    flush = DatabaseOperations.execute_sql_flush
+
+    def flush_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
+        flush(self, ["SET LOCAL session_replication_role = replica", *sql_list])
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(DatabaseOperations, "execute_sql_flush", flush_without_triggers)
+        yield
 
 
 @pytest.fixture(autouse=True)

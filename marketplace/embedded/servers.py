@@ -22,6 +22,7 @@ class Servers:
     settings: tuple[str, ...] = DURABLE
     with_database: bool = True
     with_redis: bool = True
+    logs: Path | None = None
     running: list[Child] = field(default_factory=list)
     _lock: IO[str] | None = None
 
@@ -61,8 +62,8 @@ class Servers:
         children.wait_until(lambda: is_ready(self.state), child)
 
     def _log(self, name: str) -> Path:
-        folder = self.state.folder / "log"
-        folder.mkdir(exist_ok=True, mode=0o700)
+        folder = self.logs or self.state.folder / "log"
+        folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         return folder / f"{name}.log"
 
 

@@ -1,0 +1,46 @@
+"""`manage.py up`: the whole product until Ctrl-C."""
+
+from argparse import ArgumentParser
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management import BaseCommand, CommandError, call_command
+
+from marketplace import env, product
+from marketplace.children import ChildFailed
+from marketplace.embedded import AlreadyRunning, CannotStart, state_for
+from scheduling.management.commands.demo import log_ins
+from scheduling.services.demo import demo_is_loaded
+from tenants.models import Tenant
+
+
+class Command(BaseCommand):
+    help = "Starts PostgreSQL, Valkey, the web server, the worker and beat; loads the demo into an empty database."
+
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("--port", type=int, default=env.integer("PORT", 8000, least=1, most=65535))
+
+    def handle(self, *args: Any, port: int, **options: Any) -> None:
+        product.stop_on_signals()
+        try:
+            self._run(port)
+        except KeyboardInterrupt:
+            self.stdout.write("Stopped.")
+        except (AlreadyRunning, CannotStart, ChildFailed, product.PortTaken) as problem:
+            raise CommandError(str(problem)) from None
+
+    def _run(self, port: int) -> None:
+        places = product.Places(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
+        product.require_free(port)
+        with product.running(places, port=port, prepare=self._prepare) as started:
+            self.stdout.write(self.style.SUCCESS(f"\nBourse: http://{product.HOST}:{port}/"))
+            self.stdout.write(f"Logs: {places.logs}   Data: {places.state.folder}   Ctrl-C stops everything.")
+            product.wait_for_an_end(started)
+
+    def _prepare(self) -> None:
+        call_command("migrate", verbosity=0)
+        if settings.DEBUG and not Tenant.objects.exists():
+            call_command("demo")
+        elif demo_is_loaded():
+            self.stdout.write(log_ins())
