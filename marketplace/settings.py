@@ -2,6 +2,7 @@
 
 import secrets
 from pathlib import Path
+from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
@@ -170,6 +171,13 @@ SOCIALACCOUNT_ADAPTER = "tenants.adapters.SocialAccountAdapter"
 SOCIALACCOUNT_EMAIL_AUTHENTICATION = True
 SOCIALACCOUNT_EMAIL_AUTHENTICATION_AUTO_CONNECT = True
 SOCIALACCOUNT_PROVIDERS: dict[str, dict[str, object]] = {}
+
+
+def _origin(address: str) -> str:
+    parts = urlsplit(address)
+    return f"{parts.scheme}://{parts.netloc}"
+
+
 OIDC_SERVER_URL = env.url("OIDC_SERVER_URL", "", schemes=("https",) if not DEBUG else ("https", "http"))
 if OIDC_SERVER_URL:
     SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
@@ -259,7 +267,8 @@ CONTENT_SECURITY_POLICY = {
         "connect-src": [SELF],
         "object-src": [NONE],
         "base-uri": [NONE],
-        "form-action": [SELF],
+        # The log-in form of single sign-on leads to the provider by a redirect, which browsers check too.
+        "form-action": [SELF, *([_origin(OIDC_SERVER_URL)] if OIDC_SERVER_URL else [])],
         "frame-ancestors": [NONE],
     }
 }
