@@ -19,6 +19,7 @@ class FileCommand(BaseCommand):
 
     requires_system_checks: list[str] = []
     requires_migrations_checks = False
+    _called_from_command_line: bool  # Django's own flag, unknown to its stubs
 
     def execute(self, *args: Any, **options: Any) -> str | None:
         try:

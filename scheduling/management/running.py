@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from time import perf_counter
-from typing import Any
+from typing import Any, ClassVar
 
 from scheduling.core import metrics, results
 from scheduling.core.policies import POLICIES, build
@@ -36,7 +36,7 @@ class Run:
 class Timed:
     """A policy, and the time it took to decide. Stands in for the policy in the loop; the loop sees no clock."""
 
-    name = "timed"
+    name: ClassVar[str] = "timed"
 
     def __init__(self, policy: Policy) -> None:
         self.policy = policy
@@ -54,7 +54,7 @@ def run(scenario: Scenario, on_slot: Progress | None = None) -> Run:
     began = perf_counter()
     policies = policies_build(scenario)
     timed = {lane: Timed(policy) for lane, policy in policies.items()}
-    outcome = simulate(scenario, timed, on_slot)
+    outcome = simulate(scenario, dict(timed), on_slot)
     alone, outcomes = _alone(scenario, policies, outcome)
     seconds = {"total": perf_counter() - began, "deciding": sum(policy.seconds for policy in timed.values())}
     return Run(scenario, policies, outcome, alone, outcomes, seconds)

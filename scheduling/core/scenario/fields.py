@@ -7,6 +7,7 @@ right kind or raises `BadScenario`; a place is put together only when there is s
 from __future__ import annotations
 
 import difflib
+import json
 import math
 from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
@@ -33,8 +34,8 @@ def suggestion(name: str, known: Iterable[str]) -> str:
 
 
 def quoted(value: object, longest: int = 40) -> str:
-    """A value of the document on one line, shortened, as it may be repeated in a message."""
-    text = ascii(value).replace("'", '"') if isinstance(value, str) else ascii(value)
+    """A value as the document has it, on one line, shortened, as it may be repeated in a message."""
+    text = json.dumps(value, default=repr)
     return text if len(text) <= longest else f"{text[: longest - 3]}..."
 
 
@@ -45,7 +46,7 @@ def number(
     if isinstance(value, bool) or not isinstance(value, int | float):
         raise BadScenario(place, f"must be a number, not {quoted(value)}")
     if isinstance(value, float) and not math.isfinite(value):
-        raise BadScenario(place, f"must be a finite number, not {value}")
+        raise BadScenario(place, f"must be a finite number, not {quoted(value)}")
     if (least is not None and value < least) or (above is not None and value <= above):
         raise BadScenario(place, f"must be {_bound(value, least, above)}, not {quoted(value)}")
     if abs(value) > most:

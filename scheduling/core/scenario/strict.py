@@ -74,7 +74,7 @@ def _name_the_flaw(document: Any) -> None:
         if isinstance(value, _Repeated):
             raise BadScenario(f"{place}.{value.name}".lstrip("."), f"the name {quoted(value.name)} stands twice")
         if isinstance(value, float) and value - value != 0:
-            raise BadScenario(place or "scenario", f"must be a finite number, not {value}")
+            raise BadScenario(place or "scenario", f"must be a finite number, not {quoted(value)}")
 
 
 def _walk(value: Any, place: str) -> Iterator[tuple[str, Any]]:
