@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 
-PASSWORD = "bourse-demo-only"  # printed on the screen, and refused wherever DEBUG is off  # noqa: S105
+PASSWORD = "bourse-demo-only"  # noqa: S105  printed on the screen, and refused wherever DEBUG is off
 
 
 @dataclass(frozen=True)
@@ -68,7 +69,7 @@ PEOPLE = (
     DemoPerson("operator@bourse.example", "Piet Moor", staff=OPERATOR),
 )
 
-POOL = {
+POOL: dict[str, Any] = {
     "slug": "main",
     "name": "Main pool",
     "slot_seconds": 10,
@@ -77,8 +78,8 @@ POOL = {
     "clock_restart": True,
     "batch_policy": {"name": "astraea", "mode": "guarantee", "price_floor": {"worker": 0.05, "ps": 0.05}},
     "instant_policy": {"name": "oasis"},
+    "resources": {"worker": "worker", "ps": "parameter server"},
 }
-RESOURCES = {"worker": "worker", "ps": "parameter server"}  # name -> what a sentence calls one
 
 # Whole servers at home, shared servers, servers of the operator: 100 workers and 28 parameter servers.
 SERVERS = (

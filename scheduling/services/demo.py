@@ -1,0 +1,161 @@
+"""The demonstration: loaded once, whole, into an empty database, and only where DEBUG is on.
+
+Everything goes through the services that the pages use, so the history and the book tell of it. The same moment
+gives the same rows, apart from ids and password salts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import TypeVar
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from scheduling.models import Pool, Server
+from scheduling.services import demo_content as content
+from scheduling.services.cells import cells_change_on_server
+from scheduling.services.pools import pool_create
+from scheduling.services.servers import server_add
+from tenants import history
+from tenants.access import Access, Refused, access_of_system
+from tenants.ledger.postings import MICRO, OUTSIDE, InsufficientFunds, Posting, available
+from tenants.ledger.services import post_many
+from tenants.models import Tenant, User
+from tenants.scoping import scope_disabled
+from tenants.services import member_add, person_create, staff_grant, tenant_create
+
+ONLY_DEBUG = Refused("not_debug", "The demo has known passwords, so it loads only where DEBUG is on.")
+NOT_EMPTY = Refused(
+    "not_empty", "The demo loads into an empty database, and this one has people or tenants of its own."
+)
+NOT_DEMO = Refused("not_demo", "This database does not hold the demo, so nothing of it is removed.")
+
+T = TypeVar("T")
+
+_REASON = "demonstration"
+_LOCK = 0x64656D6F  # any fixed number: two loads at once take turns
+
+
+class DemoBroken(RuntimeError):
+    """The demo's own content was refused: its author's mistake, not the reader's."""
+
+
+@dataclass(frozen=True)
+class DemoLoaded:
+    already: bool
+
+
+@transaction.atomic
+def demo_load(*, at: datetime) -> DemoLoaded | Refused:
+    """`at` is now: a pool whose clock began long ago would have its past to catch up with."""
+    if not settings.DEBUG:
+        return ONLY_DEBUG
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    if demo_is_loaded():
+        return DemoLoaded(already=True)
+    if User.objects.exists() or Tenant.objects.exists() or Pool.objects.exists():
+        return NOT_EMPTY
+    by = access_of_system("the demo")
+    tenants = _tenants(by, at)
+    _people(tenants, by, at)
+    _cluster(by, at)
+    _credits(tenants, by, at)
+    return DemoLoaded(already=False)
+
+
+def demo_wipe() -> Refused | None:
+    """Remove every table of a database that holds the demo, or of an empty one; the caller migrates again.
+
+    Row by row would not do: the history and the book refuse to forget, and should not learn an exception.
+    """
+    if not settings.DEBUG:
+        return ONLY_DEBUG
+    if _has_people() and not demo_is_loaded():
+        return NOT_DEMO
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL lock_timeout = '10s'")  # somebody's open transaction is an error, not a wait
+        cursor.execute("SELECT quote_ident(current_schema())")
+        (schema,) = cursor.fetchone()
+        cursor.execute(f"DROP SCHEMA {schema} CASCADE")
+        cursor.execute(f"CREATE SCHEMA {schema}")
+    return None
+
+
+def demo_is_loaded() -> bool:
+    """The demo loads into an empty database alone, and all of it or nothing; so any one of its people is proof."""
+    return User.objects.filter(email=content.PEOPLE[0].email).exists()
+
+
+def _has_people() -> bool:
+    """No also where the tables are missing: a wipe that was interrupted before the migration is simply done again."""
+    return User._meta.db_table in connection.introspection.table_names() and User.objects.exists()
+
+
+def _tenants(by: Access, at: datetime) -> dict[str, Tenant]:
+    return {
+        tenant.slug: _done(tenant_create(slug=tenant.slug, name=tenant.name, by=by, reason=_REASON, at=at))
+        for tenant in content.TENANTS
+    }
+
+
+def _people(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
+    for person in content.PEOPLE:
+        user = _done(
+            person_create(email=person.email, name=person.name, password=content.PASSWORD, by=by, reason=_REASON, at=at)
+        )
+        for slug, role in person.roles.items():
+            _done(member_add(tenant=tenants[slug], user=user, role=role, by=by, reason=_REASON, at=at))
+        if person.staff:
+            _done(staff_grant(user=user, role=person.staff, by=by, reason=_REASON, at=at))
+
+
+def _cluster(by: Access, at: datetime) -> None:
+    round_time = at.replace(second=at.second - at.second % 10, microsecond=0)
+    pool = _done(pool_create(**content.POOL, epoch_at=round_time, by=by, reason=_REASON, at=at))
+    for server in content.SERVERS:
+        _server(pool, server, by, at)
+
+
+def _server(pool: Pool, wanted: content.DemoServer, by: Access, at: datetime) -> None:
+    server: Server = _done(
+        server_add(pool=pool, name=wanted.name, capacity=wanted.units(), by=by, reason=_REASON, at=at)
+    )
+    cells = {slug: {"worker": workers, "ps": ps} for slug, (workers, ps) in wanted.cells.items()}
+    _done(cells_change_on_server(server=server, cells=cells, by=by, reason=_REASON, at=at))
+
+
+def _credits(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
+    """Money from outside, under fixed keys: could this ever run twice, it would still pay once."""
+    amounts = {tenant.slug: tenant.credits * MICRO for tenant in content.TENANTS}
+    postings = [
+        Posting(
+            key=f"demo:top-up:{slug}",
+            kind="top_up",
+            entries=((OUTSIDE, -amount), (available(tenants[slug].pk), amount)),
+            at=at,
+            facts={"reason": _REASON},
+        )
+        for slug, amount in amounts.items()
+    ]
+    with scope_disabled("an operator's top-up for several tenants at once"):
+        _done(post_many(postings=postings))
+    for slug, amount in amounts.items():
+        history.append(
+            at=at,
+            by=by,
+            tenant=tenants[slug],
+            action="credits_grant",
+            subject=f"available credits of {slug}",
+            reason=_REASON,
+            after={"amount": amount},
+        )
+
+
+def _done(outcome: T | Refused | InsufficientFunds) -> T:
+    if isinstance(outcome, Refused | InsufficientFunds):
+        raise DemoBroken(str(outcome))
+    return outcome

@@ -1,0 +1,9 @@
+"""Addresses about the cluster and the market. Under t/<slug>/ the tenant's scope is open (tenants.middleware)."""
+
+from django.urls import path
+
+from scheduling.views import servers
+
+urlpatterns = [
+    path("t/<slug:tenant_slug>/servers/", servers.tenant_servers, name="tenant_servers"),
+]

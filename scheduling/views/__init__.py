@@ -1,0 +1,1 @@
+"""Pages about the cluster and the market. A view parses, calls, renders."""

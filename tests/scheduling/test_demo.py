@@ -1,0 +1,152 @@
+"""The demonstration: whole, the same each time, only where DEBUG is on, and never over somebody's own data."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import connection
+from pytest_django.fixtures import Settings
+
+from scheduling import selectors
+from scheduling.management.commands.demo import log_ins
+from scheduling.models import Pool
+from scheduling.services import demo, demo_content
+from tenants import history
+from tenants.access import Refused
+from tenants.ledger.postings import MICRO, available
+from tenants.ledger.selectors import balance
+from tenants.models import AuditEntry, Membership, StaffGrant, Tenant, User
+from tenants.roles import STAFF_ROLES, TENANT_ROLES
+from tenants.scoping import scope, scope_disabled
+from tests.scheduling.builders import NOON, make_tenant
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _debug(settings: Settings) -> None:
+    settings.DEBUG = True
+
+
+def load() -> str:
+    out = io.StringIO()
+    call_command("demo", at=NOON, stdout=out)
+    return out.getvalue()
+
+
+def test_puts_cells_of_five_tenants_on_twelve_servers_of_one_pool() -> None:
+    load()
+    pool = Pool.objects.get()
+    overview = selectors.pool_overview(pool)
+    assert (pool.slot_seconds, pool.epoch_at) == (10, NOON)
+    assert (len(overview.servers), Tenant.objects.count()) == (12, 5)
+    workers, ps = overview.totals
+    assert (workers.units, workers.operator_units, sum(workers.units_by_tenant.values())) == (100, 21, 79)
+    assert (ps.units, ps.operator_units, sum(ps.units_by_tenant.values())) == (28, 7, 21)
+    lumen = Tenant.objects.get(slug="lumen-lab")
+    with scope(lumen):
+        assert selectors.tenant_quota(lumen, pool) == {"worker": 16, "ps": 4}
+
+
+def test_has_somebody_for_every_role_and_somebody_in_several_tenants() -> None:
+    load()
+    with scope(Tenant.objects.get(slug="lumen-lab")):
+        assert set(Membership.objects.values_list("role", flat=True)) == set(TENANT_ROLES)
+    assert set(StaffGrant.objects.values_list("role", flat=True)) == set(STAFF_ROLES)
+    with scope_disabled("the test looks at all tenants"):
+        tenants_of = Counter(Membership.objects.values_list("user__email", flat=True))
+        owned = set(Membership.objects.filter(role="owner").values_list("tenant__slug", flat=True))
+    assert max(tenants_of.values()) == 3
+    assert owned == {tenant.slug for tenant in demo_content.TENANTS}
+    assert all(user.check_password(demo_content.PASSWORD) for user in User.objects.all())
+
+
+def test_prints_every_log_in() -> None:
+    printed = load()
+    assert "The demo is loaded." in printed
+    assert log_ins() in printed
+    assert all(user.email in printed for user in User.objects.all())
+    assert printed.count(demo_content.PASSWORD) == 1
+
+
+def test_is_told_by_the_history_and_the_history_holds() -> None:
+    load()
+    counted = Counter(AuditEntry.objects.values_list("action", flat=True))
+    owners_per_server = sum(len(server.cells) for server in demo_content.SERVERS)
+    assert (counted["pool_create"], counted["server_add"], counted["cells_change"]) == (1, 12, owners_per_server)
+    assert isinstance(history.verify(), history.Verified)
+
+
+def test_brings_credits_from_outside_to_every_tenant_and_the_book_adds_up() -> None:
+    load()
+    for wanted in demo_content.TENANTS:
+        tenant = Tenant.objects.get(slug=wanted.slug)
+        with scope(tenant):
+            assert balance(account=available(tenant.pk)) == wanted.credits * MICRO
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT sum(amount) FROM ledger_entry")
+        assert cursor.fetchone() == (0,)
+
+
+def test_loads_once_and_says_so_the_second_time() -> None:
+    load()
+    before = everything()
+    assert "The demo was loaded already." in load()
+    assert everything() == before
+
+
+def test_loads_nothing_where_debug_is_off(settings: Settings) -> None:
+    settings.DEBUG = False
+    with pytest.raises(CommandError, match="only where DEBUG is on"):
+        load()
+    with pytest.raises(CommandError, match="only where DEBUG is on"):
+        call_command("demo", reset=True)
+    assert not User.objects.exists()
+
+
+def test_does_not_mix_with_data_that_is_not_its_own() -> None:
+    make_tenant("mine")
+    with pytest.raises(CommandError, match="empty database"):
+        load()
+    assert not User.objects.exists()
+
+
+def test_does_not_wipe_a_database_that_is_not_a_demo() -> None:
+    make_tenant("mine")
+    User.objects.create_user("somebody@example.org", None)
+    outcome = demo.demo_wipe()
+    assert isinstance(outcome, Refused)
+    assert outcome.code == "not_demo"
+    assert Tenant.objects.filter(slug="mine").exists()
+
+
+WALL_CLOCK_OR_SALT = {"password", "created_at", "date_joined"}
+FRAMEWORK = {"django_migrations", "django_session", "django_content_type", "auth_permission"}
+
+
+def everything() -> dict[str, list[dict[str, object]]]:
+    """All rows of all tables, ids and hashes too: into an empty database they are given out alike."""
+    found = {}
+    with connection.cursor() as cursor:
+        for table in set(connection.introspection.table_names(cursor)) - FRAMEWORK:
+            cursor.execute(f'SELECT * FROM "{table}"')  # noqa: S608  names from the catalogue
+            names = [column[0] for column in cursor.description]
+            rows = [dict(zip(names, row, strict=True)) for row in cursor.fetchall()]
+            kept = [{name: row[name] for name in names if name not in WALL_CLOCK_OR_SALT} for row in rows]
+            found[table] = sorted(kept, key=repr)
+    return found
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reset_brings_back_the_same_rows_whatever_was_done_in_between() -> None:
+    call_command("demo", reset=True, at=NOON, stdout=io.StringIO())
+    first = everything()
+    make_tenant("newcomer")
+    with connection.cursor() as cursor:
+        cursor.execute("UPDATE scheduling_server SET state = 'draining'")
+    assert everything() != first
+    call_command("demo", reset=True, at=NOON, stdout=io.StringIO())
+    assert everything() == first

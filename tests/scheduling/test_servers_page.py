@@ -1,0 +1,137 @@
+"""The page of servers and cells: who may open it, and what it shows to whom."""
+
+from __future__ import annotations
+
+import re
+from datetime import UTC, datetime
+
+import pytest
+from django.test import Client
+
+from scheduling.models import Server
+from scheduling.views.servers_chart import MINE, OPERATOR, OTHERS, Share, Square, _squares
+from tenants.access import access_of_system
+from tenants.models import Tenant, User
+from tenants.roles import ROLES_ALLOWED, STAFF_ROLES, TENANT_ROLES, Permission
+from tenants.services import member_add, staff_grant
+from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
+
+pytestmark = pytest.mark.django_db
+
+BY = {"by": access_of_system("test"), "reason": "test", "at": datetime(2026, 3, 2, tzinfo=UTC)}
+
+
+def page(slug: str, user: User | None, **query: str):
+    client = Client()
+    if user:
+        client.force_login(user)
+    return client.get(f"/t/{slug}/servers/", query, secure=True)
+
+
+def make_person(role: str, tenant: Tenant | None = None) -> User:
+    """`role` in the tenant, or over all; "" belongs nowhere."""
+    user = User.objects.create_user(f"{role or 'stranger'}@example.org", None, name=role or "stranger")
+    if role in STAFF_ROLES:
+        staff_grant(user=user, role=role, **BY)
+    elif role:
+        assert tenant
+        member_add(tenant=tenant, user=user, role=role, **BY)
+    return user
+
+
+def numbers(html: str) -> list[list[str]]:
+    """The table's cells, row by row, as text."""
+    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)[1:]
+    cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
+    return [[re.sub(r"<.*?>", "", cell).strip() for cell in row] for row in cells]
+
+
+@pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])
+def test_opens_for_each_role_that_may_see_the_quota(role: str) -> None:
+    lumen = make_tenant("lumen")
+    make_server(make_pool())
+    expected = 200 if role in ROLES_ALLOWED[Permission.QUOTA_VIEW] else 403
+    assert page("lumen", make_person(role, lumen)).status_code == expected
+
+
+@pytest.mark.parametrize("role", TENANT_ROLES)
+def test_is_not_there_for_members_of_another_tenant(role: str) -> None:
+    make_tenant("lumen")
+    make_server(make_pool())
+    member = make_person(role, make_tenant("castor"))
+    assert page("lumen", member).status_code == 404
+    assert page("nobody", member).status_code == 404
+
+
+def test_is_not_there_for_people_without_a_tenant_and_asks_strangers_to_log_in() -> None:
+    make_tenant("lumen")
+    assert page("lumen", make_person("")).status_code == 404
+    answer = page("lumen", None)
+    assert answer.status_code == 302
+    assert answer["Location"].endswith("?next=/t/lumen/servers/")
+
+
+def test_shows_the_same_servers_from_each_owners_side() -> None:
+    pool = make_pool()
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    first = make_server(pool, "s01", worker=8, ps=2)
+    make_server(pool, "s02", worker=4, ps=0)
+    make_cells(first, lumen, {"worker": 5, "ps": 1})
+    make_cells(first, castor, {"worker": 2})
+    person = make_person("viewer", lumen)
+    member_add(tenant=castor, user=person, role="owner", **BY)
+    assert numbers(page("lumen", person).content.decode()) == [
+        ["s01", "Lumen, Castor", "5", "2", "1", "1", "0", "1"],
+        ["s02", "none, all the operator's", "0", "0", "4", "0", "0", "0"],
+        ["Sum", "", "5", "2", "5", "1", "0", "1"],
+    ]
+    assert numbers(page("castor", person).content.decode()) == [
+        ["s01", "Castor, Lumen", "2", "5", "1", "0", "1", "1"],
+        ["s02", "none, all the operator's", "0", "0", "4", "0", "0", "0"],
+        ["Sum", "", "2", "5", "5", "0", "1", "1"],
+    ]
+
+
+def test_says_when_a_server_is_not_in_service() -> None:
+    server = make_server(make_pool())
+    person = make_person("viewer", make_tenant("lumen"))
+    assert b"Draining" not in page("lumen", person).content
+    Server.objects.filter(pk=server.pk).update(state="draining")
+    assert b"Draining" in page("lumen", person).content
+
+
+def test_shows_the_pool_that_is_asked_for() -> None:
+    make_server(make_pool("first"), "s01")
+    make_server(make_pool("second"), "z01")
+    person = make_person("viewer", make_tenant("lumen"))
+    assert [row[0] for row in numbers(page("lumen", person).content.decode())] == ["s01", "Sum"]
+    assert [row[0] for row in numbers(page("lumen", person, pool="second").content.decode())] == ["z01", "Sum"]
+    assert page("lumen", person, pool="third").status_code == 404
+
+
+def test_says_what_is_missing_before_there_is_a_pool() -> None:
+    answer = page("lumen", make_person("viewer", make_tenant("lumen")))
+    assert answer.status_code == 200
+    assert b"No pool yet" in answer.content
+
+
+def test_needs_no_style_that_the_policy_forbids() -> None:
+    make_cells(make_server(make_pool()), make_tenant("lumen"), {"worker": 5})
+    html = page("lumen", make_person("viewer", make_tenant("lumen"))).content.decode()
+    assert "style=" not in html
+    assert "<script>" not in html
+
+
+def test_draws_one_square_per_unit_and_one_bar_per_owner_where_squares_would_be_too_narrow() -> None:
+    share = Share("worker", mine=1, others=2, operator=1)
+    assert list(_squares(share, 25, whole=False)) == [
+        Square(MINE, 0, 21.5),
+        Square(OTHERS, 25, 21.5),
+        Square(OTHERS, 50, 21.5),
+        Square(OPERATOR, 75, 21.5),
+    ]
+    assert [(square.owner, square.x, square.width) for square in _squares(share, 25, whole=True)] == [
+        (MINE, 0, 21.5),
+        (OTHERS, 25, 46.5),
+        (OPERATOR, 75, 21.5),
+    ]
