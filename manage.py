@@ -15,11 +15,12 @@ WHERE = "docs/operations.md lists the variables."
 
 
 def main() -> None:
-    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+    offline = sys.argv[1:2] in FILE_COMMANDS
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.offline" if offline else "marketplace.settings")
     if sys.argv[1:2] == ["up"]:
         os.environ.setdefault("DEBUG", "true")
         embedded.announce(embedded.state_for(VAR))
-    else:
+    elif not offline:
         embedded.join_running(VAR)
 
     from django.core.management import execute_from_command_line
