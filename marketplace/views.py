@@ -3,7 +3,6 @@
 from collections.abc import Callable
 
 from django.contrib.auth.decorators import login_not_required
-from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
 from django.db import Error as DatabaseError
 from django.db import connection
@@ -16,14 +15,12 @@ from marketplace.tasks import HEARTBEAT_KEY
 
 
 @login_not_required
-@login_not_required
 @require_safe
 @never_cache
 def live(request: HttpRequest) -> HttpResponse:
     return HttpResponse("ok\n", content_type="text/plain")
 
 
-@login_not_required
 @login_not_required
 @require_safe
 @never_cache
