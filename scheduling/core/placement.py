@@ -2,28 +2,19 @@
 
 Parameter servers follow the workers under a cursor of their own, so that on a cluster split into machines for
 workers and machines for parameter servers each kind goes round its own machines.
+
+Units are dealt one by one over plain lists: the next server nearly always has room, so looking at one or two of
+them costs less than one array operation over all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-import numpy.typing as npt
-
-from scheduling.core.occupancy import room
+from scheduling.core.occupancy import ROUNDING
 from scheduling.core.speed import minibatches_per_slot, parameter_servers
-from scheduling.core.types import (
-    CENTRALIZED,
-    DISTRIBUTED,
-    Allocation,
-    Cluster,
-    FloatArray,
-    Job,
-)
-
-Counts = npt.NDArray[np.int64]
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Cluster, FloatArray, Job, UnitType
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,36 +49,96 @@ class Cursors:
         return {"workers_cursor": self.workers, "ps_cursor": self.ps}
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@dataclass(frozen=True, slots=True)
 class Placement:
-    """Where a gang's units are: counts on the servers that hold any, and the cursors after them."""
+    """Where a gang's units are: the server of each, in the order they were dealt in; and the cursors after them."""
 
     gang: Gang
-    servers: Counts  # (k,) ascending
-    workers: Counts  # (k,)
-    ps: Counts  # (k,)
+    workers: Sequence[int]
+    ps: Sequence[int]
     cursors: Cursors
 
     @property
     def kind(self) -> str:
         """Centralized is all on one server with one parameter server; everything else is distributed."""
-        return CENTRALIZED if len(self.servers) == 1 and self.gang.ps == 1 else DISTRIBUTED
+        centralized = len(self.ps) == 1 and all(server == self.ps[0] for server in self.workers)
+        return CENTRALIZED if centralized else DISTRIBUTED
 
     def rate(self, job: Job, slot_seconds: float) -> float:
         """Mini-batches the gang trains in a slot where it is."""
         return self.gang.rate(job, slot_seconds, centralized=self.kind == CENTRALIZED)
 
-    def demand(self, job: Job) -> FloatArray:
-        """(resources, k) amounts taken on each of the servers."""
-        worker = job.worker_types[self.gang.worker_type].demand
-        ps = job.ps_types[self.gang.ps_type].demand
-        taken: FloatArray = worker[:, None] * self.workers + ps[:, None] * self.ps
-        return taken
-
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
-        """The same units in every slot of [start, end)."""
-        columns = zip(self.servers.tolist(), self.workers.tolist(), self.ps.tolist(), strict=True)
-        return tuple(Allocation(server, start, end, workers, ps) for server, workers, ps in columns)
+        """The same units in every slot of [start, end), a row for each server."""
+        counts: dict[int, list[int]] = {}
+        for kind, servers in enumerate((self.workers, self.ps)):
+            for server in servers:
+                counts.setdefault(server, [0, 0])[kind] += 1
+        return tuple(Allocation(server, start, end, *counts[server]) for server in sorted(counts))
+
+
+class Vacancies:
+    """What is free on each server in every one of the next `slots` slots; it shrinks as units are dealt."""
+
+    def __init__(self, cluster: Cluster, occupied: FloatArray, slots: int = 1) -> None:
+        free = cluster.capacity - occupied[:, :slots].max(axis=1, initial=0.0) + ROUNDING
+        self.free: list[list[float]] = free.T.tolist()  # by server, then by resource
+        self.hosts_workers: list[bool] = cluster.hosts_workers.tolist()
+        self.hosts_ps: list[bool] = cluster.hosts_ps.tolist()
+        self._named: dict[int, list[tuple[int, float]]] = {}
+
+    def place(self, job: Job, gang: Gang, cursors: Cursors) -> Placement | None:
+        """Deal a whole gang out. If it does not fit nothing changes, and there is no placement."""
+        worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
+        workers = self.deal(worker, gang.workers, cursors.workers, self.hosts_workers)
+        if workers is None:
+            return None
+        servers = self.deal(ps, gang.ps, cursors.ps, self.hosts_ps)
+        if servers is None:
+            self.give_back(worker, workers)
+            return None
+        behind = Cursors((workers[-1] + 1) % len(self.free), (servers[-1] + 1) % len(self.free))
+        return Placement(gang, workers, servers, behind)
+
+    def deal(self, unit: UnitType, count: int, cursor: int, hosts: Sequence[bool]) -> list[int] | None:
+        """The servers of so many units: from the cursor on each goes to the next server that has room for it."""
+        demand = self._demand(unit)
+        dealt: list[int] = []
+        passed = 0  # servers without room since the last unit
+        while len(dealt) < count:
+            free = self.free[cursor]
+            if hosts[cursor] and all(free[resource] >= amount for resource, amount in demand):
+                for resource, amount in demand:
+                    free[resource] -= amount
+                dealt.append(cursor)
+                passed = 0
+            else:
+                passed += 1
+                if passed == len(self.free):
+                    self.give_back(unit, dealt)
+                    return None
+            cursor = (cursor + 1) % len(self.free)
+        return dealt
+
+    def give_back(self, unit: UnitType, servers: Sequence[int]) -> None:
+        """Free one unit on each of the servers named."""
+        for server in servers:
+            for resource, amount in self._demand(unit):
+                self.free[server][resource] += amount
+
+    def take(self, unit: UnitType, servers: Sequence[int]) -> None:
+        """Take one unit on each of the servers named, as a deal did elsewhere."""
+        for server in servers:
+            for resource, amount in self._demand(unit):
+                self.free[server][resource] -= amount
+
+    def _demand(self, unit: UnitType) -> list[tuple[int, float]]:
+        """The resources that a unit takes something of, and how much."""
+        demand = self._named.get(id(unit))
+        if demand is None:
+            demand = [(resource, amount) for resource, amount in enumerate(unit.demand.tolist()) if amount > 0]
+            self._named[id(unit)] = demand
+        return demand
 
 
 def gangs(job: Job, workers: int) -> Iterator[Gang]:
@@ -103,45 +154,3 @@ def gangs(job: Job, workers: int) -> Iterator[Gang]:
                 if job.max_ps is None or ps <= job.max_ps:
                     yield Gang(workers, ps, worker_type, ps_type)
         workers //= 2
-
-
-def place(job: Job, gang: Gang, cluster: Cluster, free: FloatArray, cursors: Cursors) -> Placement | None:
-    """The gang dealt out on the free amounts (resources, servers); None if it does not fit as a whole."""
-    worker = job.worker_types[gang.worker_type].demand
-    ps = job.ps_types[gang.ps_type].demand
-    workers = deal(np.where(cluster.hosts_workers, room(free, worker), 0), gang.workers, cursors.workers)
-    if workers is None:
-        return None
-    if worker @ ps > 0:  # they draw on the same resource
-        free = free - worker[:, None] * np.bincount(workers, minlength=free.shape[1])
-    servers = deal(np.where(cluster.hosts_ps, room(free, ps), 0), gang.ps, cursors.ps)
-    if servers is None:
-        return None
-    return _placement(gang, workers, servers, free.shape[1])
-
-
-def deal(room: FloatArray, count: int, cursor: int) -> Counts | None:
-    """The servers of `count` units in the order they are dealt in, or None if there is not room for so many.
-
-    From the cursor on each unit goes to the next server, cyclically, that has room for one more; `room` (servers,)
-    is for how many there is at the start.
-    """
-    lap = np.flatnonzero(room > 0)
-    first = int(np.searchsorted(lap, cursor))
-    dealt: Counts = np.concatenate([lap[first:], lap[:first]])[:count]
-    if len(dealt) == count:  # one lap is enough: the usual case
-        return dealt
-    if np.minimum(room, count).sum() < count:
-        return None
-    laps = [dealt]
-    while (missing := count - sum(map(len, laps))) > 0:
-        laps.append(laps[-1][room[laps[-1]] > len(laps)][:missing])
-    return np.concatenate(laps)
-
-
-def _placement(gang: Gang, workers: Counts, ps: Counts, servers: int) -> Placement:
-    """Both deals as counts per server. A cursor stops behind the last server that got a unit."""
-    cursors = Cursors((int(workers[-1]) + 1) % servers, (int(ps[-1]) + 1) % servers)
-    worker_counts, ps_counts = np.bincount(workers, minlength=servers), np.bincount(ps, minlength=servers)
-    used = np.flatnonzero(worker_counts + ps_counts)
-    return Placement(gang, used, worker_counts[used], ps_counts[used], cursors)

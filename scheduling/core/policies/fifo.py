@@ -12,12 +12,22 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.occupancy import room
-from scheduling.core.placement import Cursors, Gang, Placement, gangs, place
+from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, gangs
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import Section, whole
 from scheduling.core.speed import ceiling
-from scheduling.core.types import REJECTED, Booking, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
+from scheduling.core.types import (
+    REJECTED,
+    WAITING,
+    Booking,
+    Cluster,
+    Job,
+    Plan,
+    Reason,
+    Refusal,
+    UnitType,
+    View,
+)
 
 
 @dataclass(frozen=True)
@@ -34,34 +44,29 @@ class Fifo:
 
     def decide(self, view: View) -> Plan:
         """Start the jobs at the head of the queue, up to the first that must wait for room."""
-        cursors = Cursors.read(view.memory)
-        taken = np.zeros_like(view.cluster.capacity)  # by this plan: it all begins now
+        room = _Room(view)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-            answer = self._start(job, remaining, view, taken, cursors)
-            if isinstance(answer, Placement):
-                taken[:, answer.servers] += answer.demand(job)
-                cursors = answer.cursors
-                bookings.append(_booking(job, remaining, answer, view))
+            answer = self._start(job, remaining, view, room)
+            if isinstance(answer, Booking):
+                bookings.append(answer)
                 continue
             refusals.append(answer)
-            if answer.state != REJECTED:
+            if answer.state == WAITING:
                 break
-        return Plan(bookings, refusals, memory=cursors.memory())
+        return Plan(bookings, refusals, memory=room.cursors.memory())
 
-    def _start(
-        self, job: Job, remaining: float, view: View, taken: FloatArray, cursors: Cursors
-    ) -> Placement | Refusal:
-        """Where the job's gang goes now; or that it waits, because only the empty cluster could hold it."""
-        cluster = view.cluster
+    def _start(self, job: Job, remaining: float, view: View, room: _Room) -> Booking | Refusal:
+        """The job's gang from now on; or the job waits, if an empty cluster could hold the gang."""
         for gang in gangs(job, self._asked(job)):
-            free = _free(view, _slots(gang.rate(job, cluster.slot_seconds), remaining)) - taken
-            if (placed := place(job, gang, cluster, free, cursors)) is not None:
-                return placed
-            if place(job, gang, cluster, cluster.capacity, cursors) is not None:
-                return Refusal(job.number, _no_room(job, gang, free))
-        return Refusal(job.number, _no_room(job, Gang(job.min_workers, 1), cluster.capacity), REJECTED)
+            slots = _slots(remaining, gang.rate(job, view.cluster.slot_seconds))
+            placement = room.place(job, gang, slots)
+            if placement is not None:
+                return _booking(job, remaining, placement, view)
+            if room.empty.place(job, gang, Cursors()) is not None:
+                return _refusal(job, gang.workers, WAITING)
+        return _refusal(job, job.min_workers, REJECTED)
 
     def _asked(self, job: Job) -> int:
         """The workers a job asks for. A draw depends on the seed and the job alone, not on when it is made."""
@@ -73,37 +78,64 @@ class Fifo:
         return max(job.min_workers, min(asked, job.max_workers))
 
 
-def _free(view: View, slots: int) -> FloatArray:
-    """(resources, servers) amounts that are free in every one of the next `slots` slots."""
-    free: FloatArray = view.cluster.capacity - view.occupied[:, :slots].max(axis=1, initial=0.0)
-    return free
+class _Room:
+    """The room that is left while a plan is made, and where the cursors stand. All that a plan starts starts now."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.cursors = Cursors.read(view.memory)
+        self.now = Vacancies(view.cluster, view.occupied)
+        # Where nothing begins later, as when no other lane books ahead, what is free now stays free.
+        self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
+        self.dealt: list[tuple[UnitType, Sequence[int]]] = []
+
+    @property
+    def empty(self) -> Vacancies:
+        """The whole cluster."""
+        return Vacancies(self.view.cluster, self.view.occupied[:, :0])
+
+    def place(self, job: Job, gang: Gang, slots: int) -> Placement | None:
+        """A gang on units that are free for so many slots."""
+        placement = self._free_for(slots).place(job, gang, self.cursors)
+        if placement is not None:
+            self.cursors = placement.cursors
+            self.dealt.append((job.worker_types[gang.worker_type], placement.workers))
+            self.dealt.append((job.ps_types[gang.ps_type], placement.ps))
+        return placement
+
+    def _free_for(self, slots: int) -> Vacancies:
+        if self.stays_free:
+            return self.now
+        free = Vacancies(self.view.cluster, self.view.occupied, slots)
+        for unit, servers in self.dealt:
+            free.take(unit, servers)
+        return free
 
 
-def _slots(rate: float, work: float) -> int:
+def _slots(work: float, rate: float) -> int:
     """Slots in which a gang that trains `rate` mini-batches a slot does the work."""
     return max(1, ceiling(work / rate))
 
 
-def _no_room(job: Job, gang: Gang, free: FloatArray) -> Reason:
-    workers = room(free, job.worker_types[gang.worker_type].demand).sum()
-    return Reason("no_room", {"asked": gang.workers, "free": int(workers)})
+def _refusal(job: Job, asked: int, state: str) -> Refusal:
+    return Refusal(job.number, Reason("no_room", {"asked": asked}), state)
 
 
-def _booking(job: Job, remaining: float, placed: Placement, view: View) -> Booking:
-    """The gang from now until the work is done."""
-    gang = placed.gang
-    end = view.slot + _slots(placed.rate(job, view.cluster.slot_seconds), remaining)
+def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
+    """The gang from now until the work is done, at the speed its placement allows."""
+    gang = placement.gang
+    end = view.slot + _slots(remaining, placement.rate(job, view.cluster.slot_seconds))
     return Booking(
         job=job.number,
         start=view.slot,
         end=end,
-        allocation=placed.allocation(view.slot, end),
+        allocation=placement.allocation(view.slot, end),
         work=remaining,
         workers=gang.workers,
         ps=gang.ps,
         worker_type=gang.worker_type,
         ps_type=gang.ps_type,
-        placement=placed.kind,
+        placement=placement.kind,
         value=float(job.value(end - job.arrival)),
         ideal=float(job.value(end - view.slot)),
     )
