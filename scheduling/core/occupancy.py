@@ -32,6 +32,7 @@ class Occupancy:
 
     def __init__(self, cluster: Cluster, origin: int = 0) -> None:
         self.capacity = cluster.capacity
+        self._limit = cluster.capacity + ROUNDING
         self.origin = origin
         self._amounts = np.zeros((len(cluster.resources), 64, len(cluster.servers)))
         self._reach = 0  # slots from the origin that may hold something
@@ -46,14 +47,17 @@ class Occupancy:
         """Occupy an amount that no booking stands for."""
         self._reserve(slot + 1)
         self._amounts[resource, slot - self.origin, server] += amount
-        self._check(slice(slot - self.origin, slot - self.origin + 1), server)
+        if self._amounts[resource, slot - self.origin, server] > self._limit[resource, server]:
+            raise self._exceeded(slice(slot - self.origin, slot - self.origin + 1), server)
 
     def place(self, job: Job, booking: Booking) -> None:
         """Occupy what a booking takes; raises if it exceeds a server's capacity in any slot."""
         self._reserve(booking.end)
         for row, slots, demand in self._rows(job, booking, booking.allocation):
-            self._amounts[:, slots, row.server] += demand[:, None]
-            self._check(slots, row.server)
+            held = self._amounts[:, slots, row.server]
+            held += demand[:, None]
+            if (held > self._limit[:, row.server, None]).any():
+                raise self._exceeded(slots, row.server)
 
     def release(self, job: Job, booking: Booking, start: int) -> None:
         """Give back what a booking holds from slot `start` on."""
@@ -85,14 +89,13 @@ class Occupancy:
             grown[:, :kept] = self._amounts
             self._amounts = grown
 
-    def _check(self, slots: slice, server: int) -> None:
-        over = self._amounts[:, slots, server] > self.capacity[:, server, None] + ROUNDING
-        if over.any():
-            resource, slot = np.argwhere(over)[0]
-            raise CapacityExceeded(
-                f"server {server}, resource {resource}, slot {self.origin + slots.start + slot}: "
-                f"{self._amounts[resource, slots.start + slot, server]:g} of {self.capacity[resource, server]:g}"
-            )
+    def _exceeded(self, slots: slice, server: int) -> CapacityExceeded:
+        """The first amount of a server that is above its capacity, in words."""
+        resource, slot = np.argwhere(self._amounts[:, slots, server] > self._limit[:, server, None])[0]
+        return CapacityExceeded(
+            f"server {server}, resource {resource}, slot {self.origin + slots.start + slot}: "
+            f"{self._amounts[resource, slots.start + slot, server]:g} of {self.capacity[resource, server]:g}"
+        )
 
 
 def units_in_use(

@@ -175,7 +175,7 @@ class Simulation:
         lane.active.append(placed)
         lane.spent[job.tenant] += placed.paid
         track = self.tracks[booking.job]
-        track.bookings.append(replace(placed, slot_payouts=None))  # totals are enough; slots would fill the memory
+        track.bookings.append(_totals(placed))
         lane.remaining[booking.job] -= booking.work
         if lane.remaining[booking.job] <= TOLERANCE * job.work:
             track.state, track.reason = AWARDED, None
@@ -188,6 +188,11 @@ class Simulation:
         track.state, track.reason = refusal.state, refusal.reason
         if refusal.state != WAITING:
             lane.drop(refusal.job)
+
+
+def _totals(booking: Booking) -> Booking:
+    """The booking without its payouts slot by slot, which would fill the memory in a long run."""
+    return booking if booking.slot_payouts is None else replace(booking, slot_payouts=None)
 
 
 def simulate(
