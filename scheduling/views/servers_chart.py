@@ -15,9 +15,10 @@ _FILLED = 0.86  # of a unit's width; the rest is the gap to the next one
 
 @dataclass(frozen=True)
 class Share:
-    """One resource in the whole pool."""
+    """One resource, in the whole pool or on one server, by owner."""
 
-    label: str
+    name: str  # ps
+    label: str  # parameter server
     mine: int
     others: int
     operator: int
@@ -61,7 +62,7 @@ def shares(overview: PoolOverview, tenant_id: int) -> tuple[Share, ...]:
 
 
 def server_rows(overview: PoolOverview, tenant_id: int) -> tuple[ServerRow, ...]:
-    widest = [_widest(overview, index) for index in range(len(overview.totals))]
+    widest = _widest(overview)
 
     def bands(server: ServerView) -> tuple[Band, ...]:
         return tuple(
@@ -77,13 +78,13 @@ def server_rows(overview: PoolOverview, tenant_id: int) -> tuple[ServerRow, ...]
 
 def _share_of_total(total: ResourceTotal, tenant_id: int) -> Share:
     mine = total.units_by_tenant.get(tenant_id, 0)
-    return Share(total.label, mine, total.units - mine - total.operator_units, total.operator_units)
+    return Share(total.resource, total.label, mine, total.units - mine - total.operator_units, total.operator_units)
 
 
 def _band(capacity: CapacityView, label: str, widest: int, tenant_id: int, *, thick: bool) -> Band:
     """A unit is as wide on every server, so that a larger server looks larger."""
     mine, operator = capacity.units_of(tenant_id), capacity.operator_units
-    share = Share(label, mine, capacity.units - mine - operator, operator)
+    share = Share(capacity.resource, label, mine, capacity.units - mine - operator, operator)
     return Band(share, thick, tuple(_squares(share, 100 / widest, whole=widest > MOST_SQUARES)))
 
 
@@ -112,5 +113,9 @@ def _hosts(server: ServerView) -> str:
     return "workers only" if server.hosts_workers else "parameter servers only"
 
 
-def _widest(overview: PoolOverview, index: int) -> int:
-    return max((server.capacities[index].units for server in overview.servers), default=0) or 1
+def _widest(overview: PoolOverview) -> list[int]:
+    """Per resource, how many units fill the width. Squares of all resources are alike where they fit."""
+    columns = range(len(overview.totals))
+    most = [max((server.capacities[index].units for server in overview.servers), default=0) for index in columns]
+    together = max(most, default=0)
+    return [max(together if together <= MOST_SQUARES else units, 1) for units in most]

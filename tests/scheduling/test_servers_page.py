@@ -115,6 +115,23 @@ def test_says_what_is_missing_before_there_is_a_pool() -> None:
     assert b"No pool yet" in answer.content
 
 
+def test_shows_a_pool_without_servers_and_a_server_without_units() -> None:
+    pool = make_pool()
+    person = make_person("viewer", make_tenant("lumen"))
+    assert [row[0] for row in numbers(page("lumen", person).content.decode())] == ["Sum"]
+    make_server(pool, "s01", worker=0, ps=0)
+    assert numbers(page("lumen", person).content.decode())[0] == ["s01", "none, all the operator's", *"000000"]
+
+
+def test_draws_large_amounts_beside_small_ones_each_on_its_own_scale() -> None:
+    server = make_server(make_pool(), worker=4, ps=400)
+    make_cells(server, make_tenant("lumen"), {"worker": 1, "ps": 100})
+    html = page("lumen", make_person("viewer", make_tenant("lumen"))).content.decode()
+    assert html.count('width="21.5%"') == 4  # four single workers
+    assert 'width="24.965%"' in html  # a hundred in one bar
+    assert 'width="74.965%"' in html
+
+
 def test_needs_no_style_that_the_policy_forbids() -> None:
     make_cells(make_server(make_pool()), make_tenant("lumen"), {"worker": 5})
     html = page("lumen", make_person("viewer", make_tenant("lumen"))).content.decode()
@@ -123,7 +140,7 @@ def test_needs_no_style_that_the_policy_forbids() -> None:
 
 
 def test_draws_one_square_per_unit_and_one_bar_per_owner_where_squares_would_be_too_narrow() -> None:
-    share = Share("worker", mine=1, others=2, operator=1)
+    share = Share("worker", "worker", mine=1, others=2, operator=1)
     assert list(_squares(share, 25, whole=False)) == [
         Square(MINE, 0, 21.5),
         Square(OTHERS, 25, 21.5),
