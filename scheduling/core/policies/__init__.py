@@ -8,12 +8,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scheduling.core.policies import fifo, oasis
+from scheduling.core.policies import astraea, dominant_resource_fairness, fifo, oasis
 from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 
 POLICIES: dict[str, Builder] = {
+    "astraea": astraea.build,
+    "dominant_resource_fairness": dominant_resource_fairness.build,
     "fifo": fifo.build,
     "oasis": oasis.build,
 }

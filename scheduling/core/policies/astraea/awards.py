@@ -1,0 +1,81 @@
+"""Schedules as bookings: absolute slots, and who pays what to whom."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.policies.astraea.pool import Pool
+from scheduling.core.policies.astraea.round import Round
+from scheduling.core.policies.astraea.search import Schedule
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking, FloatArray, Floor, Job
+
+
+def own_booking(round_: Round, job: Job, found: Schedule, prices: FloatArray) -> Booking:
+    """Phase one on shares: free; `prices` (resources, slots) only steered the choice."""
+    shadow_cost = float((found.amounts @ prices[:, found.start : found.end]).sum())
+    return Booking(**_schedule(round_, job, found), phase=OWN, shadow_cost=shadow_cost)
+
+
+def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
+    """The job's floor schedule, on its owner's cells, free. It may end after the window (G4)."""
+    return Booking(
+        job=job.number,
+        start=floor.start,
+        end=floor.end,
+        allocation=floor.allocation,
+        work=job.work,
+        workers=sum(row.workers for row in floor.allocation),
+        ps=sum(row.ps for row in floor.allocation),
+        worker_type=floor.worker_type,
+        ps_type=floor.ps_type,
+        phase=OWN,
+        placement=CENTRALIZED if len(floor.allocation) == 1 else DISTRIBUTED,
+        value=floor.value,
+        ideal=float(job.value(floor.end - round_.start)),
+        floor=floor.value,
+    )
+
+
+def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, floor: float) -> Booking:
+    """Phase two: each slot's cost goes to the owners by contribution; a net payer is spared its own part (R21, G7)."""
+    slots = slice(found.start, found.end)
+    costs = found.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
+    slot_payouts = np.einsum("rs,ros->so", costs, pool.contribution[:, :, slots])
+    cost = paid = float(costs.sum())
+    if round_.settings.payment == "net":
+        slot_payouts[:, job.tenant] = 0.0
+        paid = float(slot_payouts.sum())
+    return Booking(
+        **_schedule(round_, job, found),
+        phase=SHARED,
+        floor=floor,
+        cost=cost,
+        paid=paid,
+        payouts=slot_payouts.sum(axis=0),
+        slot_payouts=slot_payouts,
+    )
+
+
+def _schedule(round_: Round, job: Job, found: Schedule) -> dict[str, Any]:
+    """The fields of a booking that follow from its schedule."""
+    start, end = round_.start + found.start, round_.start + found.end
+    since = round_.start if round_.settings.value_from == "round_start" else job.arrival
+    return {
+        "job": job.number,
+        "start": start,
+        "end": end,
+        "allocation": tuple(
+            replace(row, start=round_.start + row.start, end=round_.start + row.end) for row in found.rows
+        ),
+        "work": job.work,
+        "workers": found.workers,
+        "ps": found.ps,
+        "worker_type": found.pair.worker_type,
+        "ps_type": found.pair.ps_type,
+        "placement": CENTRALIZED if found.central else DISTRIBUTED,
+        "value": float(job.value(end - since)),
+        "ideal": float(job.value(end - round_.start)),
+    }

@@ -1,0 +1,41 @@
+"""What a unit-slot is worth to the jobs at hand (L7): the ground for the default price base and price floor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from scheduling.core.policies.astraea.candidates import candidates
+from scheduling.core.types import Cluster, FloatArray, Job
+
+
+def values_per_unit_slot(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> list[FloatArray]:
+    """For each resource the positive values per unit and slot, one for each job whose best types name the resource.
+
+    A job is looked at in its shortest schedule, alone and at once: value / (units * slots) for one unit of demand.
+    """
+    figures: list[list[float]] = [[] for _ in cluster.resources]
+    for job in jobs:
+        for resource, figure in _of_one_job(job, cluster, exact):
+            if figure > 0:
+                figures[resource].append(figure)
+    return [np.array(found) for found in figures]
+
+
+def _of_one_job(job: Job, cluster: Cluster, exact: bool) -> Iterator[tuple[int, float]]:
+    """(resource, value per unit and slot) in the shortest schedule: fewest workers, centralized, lowest types.
+
+    Centralized is never slower than distributed, so one parameter server is what the shortest schedule takes.
+    """
+    ways = candidates(job, cluster, exact=exact)
+    central = np.flatnonzero(ways.central)
+    if not len(central):
+        return
+    shortest = central[ways.duration[central].argmin()]
+    slots, workers = int(ways.duration[shortest]), int(ways.workers[shortest])
+    value = float(job.value(slots))
+    pair = ways.pairs[ways.pair[shortest]]
+    for demand, units in ((pair.worker.demand, workers), (pair.ps.demand, 1)):
+        for resource in np.flatnonzero(demand > 0):
+            yield int(resource), value / (units * slots) / float(demand[resource])

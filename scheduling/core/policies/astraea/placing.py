@@ -1,0 +1,76 @@
+"""Where a gang of workers and its parameter servers go (R9-R11): all minima are over the job's whole window."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.policies.astraea.candidates import Pair
+from scheduling.core.policies.astraea.room import MOST_UNITS, IntArray, Units
+from scheduling.core.types import Allocation, FloatArray
+
+FAR = np.iinfo(np.int64).max
+
+
+@dataclass(frozen=True)
+class Spot:
+    """The server of the parameter servers, how many there are, and the workers beside them."""
+
+    server: int
+    ps: int
+    beside: int
+
+
+def centralized(workers: int, free_workers: Units, free_ps: Units, used: FloatArray | None) -> Spot | None:
+    """R11: all workers and one parameter server on one server. Arrays are (servers,)."""
+    fits = (free_workers >= workers) & (free_ps >= 1)
+    first = int(fits.argmax()) if len(fits) else 0
+    if not len(fits) or not fits[first]:
+        return None
+    return Spot(first if used is None else _least_used(fits, used), 1, workers)
+
+
+def distributed(
+    workers: int, pair: Pair, free_workers: Units, free_ps: Units, most_ps: int, used: FloatArray | None
+) -> Spot | None:
+    """R9: all parameter servers on the server that needs the fewest, at most `most_ps`; some workers elsewhere."""
+    beside = np.minimum(free_workers, min(workers - 1, MOST_UNITS))
+    needs = pair.needs[workers - beside]
+    needs = np.where(needs <= np.minimum(free_ps, min(most_ps, MOST_UNITS)), needs, FAR)
+    server = int(needs.argmin()) if len(needs) else 0
+    if not len(needs) or needs[server] == FAR:
+        return None
+    if used is not None:
+        server = _least_used(needs == needs[server], used)
+    elsewhere = int(free_workers.sum(dtype=np.int64)) - int(free_workers[server])
+    if elsewhere < workers - beside[server]:
+        return None
+    return Spot(server, int(needs[server]), int(beside[server]))
+
+
+def rows(
+    spot: Spot, workers: int, start: int, end: int, free_workers: Units, used: FloatArray | None
+) -> tuple[Allocation, ...]:
+    """The spot filled up with workers on other servers (R10): those with the fewest free ones first."""
+    filled = [Allocation(spot.server, start, end, spot.beside, spot.ps)]
+    missing = workers - spot.beside
+    for server in _scarcest_first(free_workers, used) if missing else ():
+        if server != spot.server and missing:
+            taken = min(missing, int(free_workers[server]))
+            filled.append(Allocation(int(server), start, end, taken, 0))
+            missing -= taken
+    return tuple(filled)
+
+
+def _scarcest_first(free_workers: Units, used: FloatArray | None) -> Iterable[int]:
+    """Servers with free workers, by ascending number of them, then least used, then lowest."""
+    some: IntArray = np.flatnonzero(free_workers)
+    if used is None:
+        return some[np.argsort(free_workers[some], kind="stable")].tolist()
+    return some[np.lexsort((used[some], free_workers[some]))].tolist()
+
+
+def _least_used(among: FloatArray, used: FloatArray) -> int:
+    return int(np.where(among, used, np.inf).argmin())

@@ -1,0 +1,72 @@
+"""Astraea: jobs are collected, and at each boundary a window of slots is dealt out in two phases.
+
+Phase one serves each owner's jobs from what it owns, free. Phase two sells what is left at posted prices, and every
+price is divided among the owners of what was for sale.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from scheduling.core.policies.astraea import refusals
+from scheduling.core.policies.astraea.clock import Turn, turn
+from scheduling.core.policies.astraea.home import award_at_home, plan_floors
+from scheduling.core.policies.astraea.renting import rent_from_pool
+from scheduling.core.policies.astraea.round import Round
+from scheduling.core.policies.astraea.screening import screen
+from scheduling.core.policies.astraea.settings import Settings, read_settings
+from scheduling.core.policies.astraea.shares import award_from_shares
+from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, View, Window
+
+
+@dataclass(frozen=True)
+class Astraea(Settings):
+    """The policy; its settings are all there is to it."""
+
+    name: ClassVar[str] = "astraea"
+
+    def decide(self, view: View) -> Plan:
+        """At a boundary, the plan for the windows it opens; between boundaries, when the next one is."""
+        now = turn(self, view)
+        if not now.windows:
+            told = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
+            return Plan(refusals=tuple(told), memory=now.memory, frontier=now.frontier)
+        return self._decide_windows(view, now)
+
+    def _decide_windows(self, view: View, now: Turn) -> Plan:
+        collected = [job for job in view.waiting if job.arrival < view.slot]
+        late = view.waiting[len(collected) :]  # they arrive at the boundary itself
+        jobs, refused = screen(self, view, collected, now.cap)
+        given = self._new_floors(view, jobs, now)
+        floors = {**view.floors, **{floor.job: floor for floor in given}} if given else view.floors
+        bookings: list[Booking] = []
+        windows: list[Window] = []
+        for start, end in now.windows:
+            round_ = Round(self, view, start, end, bookings)
+            windows.append(_decide_round(round_, jobs, floors))
+            bookings += round_.awards.values()
+            jobs = [job for job in jobs if job.number not in round_.awards]
+        refused += [refusals.waiting(round_, job, floors.get(job.number)) for job in jobs]
+        refused += refusals.until_the_interval_closes(now, late)
+        return Plan(tuple(bookings), tuple(refused), tuple(given), tuple(windows), now.memory, now.frontier)
+
+    def _new_floors(self, view: View, jobs: Sequence[Job], now: Turn) -> list[Floor]:
+        if not self.floor:
+            return []
+        return plan_floors(self, view, [job for job in jobs if job.number not in view.floors], now.windows[0])
+
+
+def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> Window:
+    """Phase one, then phase two (Algorithm 2, G3, G5)."""
+    if round_.settings.floor:
+        award_at_home(round_, jobs, floors)
+    else:
+        award_from_shares(round_, jobs)
+    return rent_from_pool(round_, jobs, floors)
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Astraea:
+    """Astraea with the settings of a scenario. Raises BadScenario naming the field."""
+    return Astraea(**read_settings(fields, cluster, jobs))

@@ -1,0 +1,56 @@
+"""Why a job gets nothing now: codes and numbers of the market's one vocabulary."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from scheduling.core.policies.astraea.clock import Turn
+from scheduling.core.policies.astraea.renting import NEVER, OVER_BUDGET, OVER_MAX_PRICE
+from scheduling.core.policies.astraea.round import Round
+from scheduling.core.policies.astraea.search import NO_ROOM, TOO_LONG, Shortfall
+from scheduling.core.types import Floor, Job, Reason, Refusal, View
+
+
+def waiting(round_: Round, job: Job, floor: Floor | None) -> Refusal:
+    """A job that was offered everything and took nothing."""
+    if floor is not None and floor.value > 0:
+        return Refusal(job.number, Reason("waiting_at_home", {"start": floor.start, "value": floor.value}))
+    return Refusal(job.number, _reason(round_, job, round_.shortfalls[job.number]))
+
+
+def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
+    if short.kind == TOO_LONG:
+        return larger_than_window(round_.ways(job).shortest, round_.slots)
+    if short.kind == NO_ROOM:
+        return Reason("no_room", {"asked": short.asked, "free": short.free})
+    if short.kind == NEVER:
+        return Reason("rent_never", {})
+    if short.kind == OVER_BUDGET:
+        return Reason("over_budget", {"price": short.price, "left": short.limit})
+    if short.kind == OVER_MAX_PRICE:
+        return Reason("over_max_price", {"price": short.price, "max_price": short.limit})
+    if short.value <= 0:
+        return Reason("not_worth_it", {"best_value": short.value})
+    return Reason("outbid", {"price": short.price, "value": short.value})
+
+
+def larger_than_window(needs: int | None, window: int | None) -> Reason:
+    """No window of so many slots is long enough. None: no number of slots is, or windows have no limit."""
+    return Reason("larger_than_window", {"needs_slots": needs, "window_slots": window})
+
+
+def until_the_interval_closes(now: Turn, jobs: Sequence[Job]) -> Iterator[Refusal]:
+    """Jobs that came since the last boundary are told of the next."""
+    if now.closes_at is not None:
+        reason = Reason("waiting_for_interval", {"closes_at": now.closes_at})
+        yield from (Refusal(job.number, reason) for job in jobs)
+
+
+def newly_seen(view: View) -> list[Job]:
+    """Jobs that may run in this slot and in none before: the last of those that wait, for they come by arrival."""
+    found = []
+    for job in reversed(view.waiting):
+        if job.arrival <= view.slot - 1:
+            break
+        found.append(job)
+    return found[::-1]

@@ -1,0 +1,85 @@
+"""Free units over a stretch of slots, server by server, in the units of the jobs that look for room."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.occupancy import room
+from scheduling.core.policies.astraea.candidates import Pair
+from scheduling.core.types import Allocation, BoolArray, FloatArray
+
+Units = npt.NDArray[np.int16]
+IntArray = npt.NDArray[np.int64]
+MOST_UNITS = np.iinfo(np.int16).max  # on one server; a demand of nothing at all has no other limit
+
+
+class PairRoom:
+    """Whole workers and parameter servers of one pair of types that fit: (slots, servers), and figures per slot.
+
+    The figures are what no placement in a slot can exceed: `beside` workers on one server that also has a free
+    parameter server (centralized), `together` workers on all servers, `most_ps` parameter servers on one server.
+    """
+
+    def __init__(self, pair: Pair, free: FloatArray, hosts_workers: BoolArray, hosts_ps: BoolArray) -> None:
+        self._demands = (pair.worker.demand, pair.ps.demand)
+        self._hosts = (hosts_workers, hosts_ps)
+        slots, servers = free.shape[1:]
+        self.workers: Units = np.zeros((slots, servers), dtype=np.int16)
+        self.ps: Units = np.zeros((slots, servers), dtype=np.int16)
+        self.beside: IntArray = np.zeros(slots, dtype=np.int64)
+        self.together: IntArray = np.zeros(slots, dtype=np.int64)
+        self.most_ps: IntArray = np.zeros(slots, dtype=np.int64)
+        self.refresh(free, slice(0, slots), np.arange(servers))
+
+    def refresh(self, free: FloatArray, slots: slice, servers: IntArray) -> None:
+        """Count anew on some servers in some slots; `free` is (resources, all slots, all servers)."""
+        amounts = free[:, slots, servers]
+        for units, demand, hosts in zip((self.workers, self.ps), self._demands, self._hosts, strict=True):
+            units[slots, servers] = np.where(hosts[servers], np.clip(room(amounts, demand), 0, MOST_UNITS), 0)
+        workers, ps = self.workers[slots], self.ps[slots]
+        if workers.shape[1]:
+            self.beside[slots] = np.where(ps > 0, workers, 0).max(axis=1)
+            self.together[slots] = workers.sum(axis=1, dtype=np.int64)
+            self.most_ps[slots] = ps.max(axis=1)
+
+    def least(self, start: int, end: int) -> tuple[Units, Units]:
+        """(servers,) workers and parameter servers that are free in every slot of [start, end)."""
+        return self.workers[start:end].min(axis=0), self.ps[start:end].min(axis=0)
+
+
+class Room:
+    """Free amounts (resources, slots, servers); slots are counted from the beginning of the stretch."""
+
+    def __init__(self, free: FloatArray, hosts_workers: BoolArray, hosts_ps: BoolArray) -> None:
+        self.free = free
+        self._hosts = (hosts_workers, hosts_ps)
+        self._pairs: dict[tuple[bytes, bytes], PairRoom] = {}
+
+    def of(self, pair: Pair) -> PairRoom:
+        """The room in units of this pair of types."""
+        found = self._pairs.get(pair.key)
+        if found is None:
+            found = self._pairs[pair.key] = PairRoom(pair, self.free, *self._hosts)
+        return found
+
+    def take(self, rows: Iterable[Allocation], worker: FloatArray, ps: FloatArray, sign: int = 1) -> None:
+        """Use what the rows take (or, with sign -1, give it back); their slots and servers are the room's own."""
+        rows = [row for row in rows if row.start < row.end]
+        if not rows:
+            return
+        for row in rows:
+            self.free[:, row.start : row.end, row.server] -= sign * (row.workers * worker + row.ps * ps)[:, None]
+        slots = slice(min(row.start for row in rows), max(row.end for row in rows))
+        servers = np.array([row.server for row in rows])
+        for pair_room in self._pairs.values():
+            pair_room.refresh(self.free, slots, servers)
+
+
+def within(rows: Iterable[Allocation], start: int, end: int) -> list[Allocation]:
+    """The rows cut to the slots [start, end), and counted from its beginning."""
+    cut = (replace(row, start=max(row.start, start) - start, end=min(row.end, end) - start) for row in rows)
+    return [row for row in cut if row.start < row.end]

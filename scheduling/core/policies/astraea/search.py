@@ -1,0 +1,271 @@
+"""The best schedule of one job in a window: the job's own problem, given what is free and what it costs.
+
+All (start, candidate) combinations get an upper bound of their surplus from figures per slot alone: exact for
+centralized ones, and for distributed ones with as few parameter servers as any placement could need. They are then
+tried on the servers in order of that bound, until no bound is better than the best surplus found. So the answer is
+that of trying them all, and few are tried.
+
+Shapes: (candidates, starts), starts being the slots of the window from its beginning.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.occupancy import room
+from scheduling.core.policies.astraea import placing
+from scheduling.core.policies.astraea.candidates import Candidates, Pair
+from scheduling.core.policies.astraea.minima import WindowMinimum
+from scheduling.core.policies.astraea.room import IntArray, Room
+from scheduling.core.types import Allocation, BoolArray, FloatArray
+
+TIE = 1e-9  # of max(1, |surplus|), R17
+PAYMENT_TOLERANCE = 1e-9
+NOTHING = -1  # fits beyond the window's end
+
+
+@dataclass(frozen=True, eq=False)
+class Schedule:
+    """A way to run a job in a window; slots are counted from the window's beginning."""
+
+    pair: Pair
+    central: bool
+    start: int
+    end: int
+    workers: int
+    ps: int
+    rows: tuple[Allocation, ...]
+
+    @property
+    def amounts(self) -> FloatArray:
+        """(resources,) what the schedule takes in each of its slots."""
+        taken: FloatArray = self.workers * self.pair.worker.demand + self.ps * self.pair.ps.demand
+        return taken
+
+
+@dataclass(frozen=True)
+class Shortfall:
+    """Why there is no schedule: the best one costs more than it is worth, or the fewest units do not fit."""
+
+    kind: str  # TOO_LONG | NO_ROOM | TOO_DEAR
+    value: float = 0.0
+    price: float = 0.0
+    asked: int = 0
+    free: int = 0
+    limit: float = 0.0
+
+
+TOO_LONG, NO_ROOM, TOO_DEAR = "too_long", "no_room", "too_dear"
+
+
+class PairTerms:
+    """What a job with one pair of types meets: limits in units and prices per unit, slot by slot."""
+
+    def __init__(self, pair: Pair, space: Room, limits: FloatArray, prices: FloatArray) -> None:
+        self.space = space.of(pair)
+        workers = _whole(room(limits, pair.worker.demand))
+        self.limit_ps = _whole(room(limits, pair.ps.demand))
+        self.beside = WindowMinimum(np.minimum(workers, self.space.beside), NOTHING)
+        self.together = WindowMinimum(np.minimum(workers, self.space.together), NOTHING)
+        self.ps = WindowMinimum(np.minimum(self.limit_ps, self.space.most_ps), NOTHING)
+        self.price_worker, self.price_ps = pair.worker.demand @ prices, pair.ps.demand @ prices
+        self.paid_worker = np.concatenate([[0.0], np.cumsum(self.price_worker)])
+        self.paid_ps = np.concatenate([[0.0], np.cumsum(self.price_ps)])
+        self.least_worker, self.least_ps = self.price_worker.min(), self.price_ps.min()
+
+
+class Terms:
+    """What one job meets in a window: room on servers, limits (resources, slots) in all, prices (resources, slots).
+
+    `used` (servers,) breaks ties between servers; None leaves it to their order. Terms hold until something is taken.
+    """
+
+    def __init__(self, space: Room, limits: FloatArray, prices: FloatArray, used: FloatArray | None) -> None:
+        self.space, self.limits, self.prices, self.used = space, limits, prices, used
+        self.slots = prices.shape[1]
+        self._pairs: dict[tuple[bytes, bytes], PairTerms] = {}
+
+    def of(self, pair: Pair) -> PairTerms:
+        """The terms in units of one pair of types."""
+        found = self._pairs.get(pair.key)
+        if found is None:
+            found = self._pairs[pair.key] = PairTerms(pair, self.space, self.limits, self.prices)
+        return found
+
+
+class Search:
+    """The search for one job. `values` (slots,) are the job's values of ending with the window's 1st, 2nd, ... slot."""
+
+    def __init__(self, ways: Candidates, terms: Terms, values: FloatArray, least: float, most_paid: float) -> None:
+        self.ways, self.terms, self.values = ways, terms, values
+        self.least = least - TIE * max(1.0, abs(least))  # a little generous: the caller decides on exact sums
+        self.most_paid = most_paid + PAYMENT_TOLERANCE
+        self.chosen: IntArray = np.zeros(0, dtype=np.int64)  # candidates worth a look, ascending
+        self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of chosen, start)
+
+    def run(self) -> Schedule | Shortfall:
+        """The best schedule worth more than `least` for at most `most_paid`; ties by R17."""
+        shortfall = self._choose()
+        if shortfall is not None:
+            return shortfall
+        bounds = self._bounds()
+        best = self._best(bounds.copy())
+        if best is None:
+            return self._shortfall(bounds)
+        return self._schedule(*self._first_of_the_tied(bounds, best))
+
+    def _choose(self) -> Shortfall | None:
+        """Keep the candidates that could win in the emptiest and cheapest slots; none depends on a start yet."""
+        ways = self.ways
+        short = np.flatnonzero(ways.duration <= self.terms.slots)
+        if not len(short):
+            return Shortfall(TOO_LONG)
+        fits, costs = np.zeros(len(short), dtype=bool), np.zeros(len(short))
+        for mine, pair in self._by_pair(short):
+            terms, rows = self.terms.of(pair), short[mine]
+            levels = ways.level[rows]
+            most = np.where(ways.central[rows], terms.beside.most[levels], terms.together.most[levels])
+            fits[mine] = (ways.workers[rows] <= most) & (ways.least_ps[rows] <= terms.ps.most[levels])
+            costs[mine] = ways.workers[rows] * terms.least_worker + ways.least_ps[rows] * terms.least_ps
+        if not fits.any():
+            return self._too_few(int(short[0]))
+        durations = ways.duration[short]
+        costs *= durations
+        gains = np.where(fits, self.values[durations - 1] - costs, -np.inf)  # no later start is worth more
+        self.chosen = short[gains > self.least]
+        if len(self.chosen):
+            return None
+        dearest = int(gains.argmax())
+        return Shortfall(TOO_DEAR, float(self.values[durations[dearest] - 1]), float(costs[dearest]))
+
+    def _by_pair(self, candidates: IntArray) -> list[tuple[slice | BoolArray, Pair]]:
+        """The candidates of each pair of types, as an index into them."""
+        pairs = self.ways.pairs
+        if len(pairs) == 1:
+            return [(slice(None), pairs[0])]
+        masks = [(self.ways.pair[candidates] == index, pair) for index, pair in enumerate(pairs)]
+        return [(mask, pair) for mask, pair in masks if mask.any()]
+
+    def _bounds(self) -> FloatArray:
+        """(chosen, starts) upper bounds of the surplus; -inf where the figures per slot leave no room."""
+        ways, chosen, slots = self.ways, self.chosen, self.terms.slots
+        starts = np.arange(slots - int(ways.duration[chosen].min()) + 1)
+        bounds = np.empty((len(chosen), len(starts)))
+        for mine, pair in self._by_pair(chosen):
+            terms, rows = self.terms.of(pair), chosen[mine]
+            ends = np.minimum(ways.duration[rows, None] + starts, slots)
+            costs = ways.workers[rows, None] * (terms.paid_worker.take(ends) - terms.paid_worker[: len(starts)])
+            costs += ways.least_ps[rows, None] * (terms.paid_ps.take(ends) - terms.paid_ps[: len(starts)])
+            fits = self._fits(terms, rows, starts)
+            if self.most_paid < np.inf:
+                fits &= costs <= self.most_paid
+            ends -= 1
+            bounds[mine] = np.where(fits, self.values.take(ends) - costs, -np.inf)
+        return bounds
+
+    def _fits(self, terms: PairTerms, rows: IntArray, starts: IntArray) -> BoolArray:
+        """(rows, starts) whether the figures per slot leave room in every slot."""
+        ways = self.ways
+        durations, levels, central = ways.duration[rows], ways.level[rows], ways.central[rows]
+        fits = terms.ps.rows(levels, durations, starts) >= ways.least_ps[rows, None]
+        for minimum, kind in ((terms.beside, central), (terms.together, ~central)):
+            if kind.any():
+                free = minimum.rows(levels[kind], durations[kind], starts)
+                fits[kind] &= free >= ways.workers[rows[kind], None]
+        return fits
+
+    def _best(self, bounds: FloatArray) -> float | None:
+        """The largest surplus of all schedules that fit, above `least`; None without any. Tried bounds become -inf."""
+        flat, starts = bounds.ravel(), bounds.shape[1]
+        best = -np.inf
+        while True:
+            where = int(flat.argmax())
+            if not flat[where] > max(best, self.least):
+                return best if best > -np.inf else None
+            found = self._try(*divmod(where, starts), float(flat[where]))
+            flat[where] = -np.inf
+            if found is not None:
+                best = max(best, found[0])
+
+    def _first_of_the_tied(self, bounds: FloatArray, best: float) -> tuple[int, int, placing.Spot]:
+        """(row, start, spot) of the earliest start, then the first candidate, among the best within tolerance."""
+        enough = best - TIE * max(1.0, abs(best))
+        rows, starts = np.nonzero(bounds >= enough)
+        for where in np.lexsort((rows, starts)):
+            row, start = int(rows[where]), int(starts[where])
+            found = self._try(row, start, float(bounds[row, start]))
+            if found is not None and found[0] >= enough:
+                return row, start, found[1]
+        raise AssertionError("the best schedule is one of the tied")
+
+    def _try(self, row: int, start: int, bound: float) -> tuple[float, placing.Spot] | None:
+        """(surplus, spot) of one combination on the servers, or None where it does not fit or costs too much."""
+        key = (row, start)
+        if key not in self.tried:
+            self.tried[key] = self._place(row, start, bound)
+        return self.tried[key]
+
+    def _place(self, row: int, start: int, bound: float) -> tuple[float, placing.Spot] | None:
+        ways, candidate = self.ways, self.chosen[row]
+        pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
+        terms, end = self.terms.of(pair), start + int(ways.duration[candidate])
+        free_workers, free_ps = terms.space.least(start, end)
+        if ways.central[candidate]:
+            spot = placing.centralized(workers, free_workers, free_ps, self.terms.used)
+            return None if spot is None else (bound, spot)
+        most_ps = min(int(terms.limit_ps[start:end].min()), ways.most_ps)
+        spot = placing.distributed(workers, pair, free_workers, free_ps, most_ps, self.terms.used)
+        if spot is None:
+            return None
+        more = (spot.ps - int(ways.least_ps[candidate])) * (terms.paid_ps[end] - terms.paid_ps[start])
+        if self.values[end - 1] - bound + more > self.most_paid:
+            return None
+        return bound - float(more), spot
+
+    def _schedule(self, row: int, start: int, spot: placing.Spot) -> Schedule:
+        ways, candidate = self.ways, self.chosen[row]
+        pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
+        end = start + int(ways.duration[candidate])
+        free_workers, _ = self.terms.of(pair).space.least(start, end)
+        rows = placing.rows(spot, workers, start, end, free_workers, self.terms.used)
+        return Schedule(pair, bool(ways.central[candidate]), start, end, workers, spot.ps, rows)
+
+    def _shortfall(self, bounds: FloatArray) -> Shortfall:
+        """Nothing was found: too few units, or too scattered where it would pay, or it pays nowhere."""
+        best = float(bounds.max())
+        if best == -np.inf:
+            return self._too_few(int(self.chosen[0]))
+        row, start = divmod(int(bounds.argmax()), bounds.shape[1])
+        if best > self.least:
+            return self._too_scattered(int(self.chosen[row]), start)
+        value = float(self.values[start + self.ways.duration[self.chosen[row]] - 1])
+        return Shortfall(TOO_DEAR, value, value - best)
+
+    def _too_few(self, candidate: int) -> Shortfall:
+        """The units that a candidate lacks where its workers fit best, by the figures per slot."""
+        ways = self.ways
+        terms, duration = self.terms.of(ways.pairs[ways.pair[candidate]]), ways.duration[[candidate]]
+        starts, level = np.arange(self.terms.slots - int(duration[0]) + 1), ways.level[[candidate]]
+        workers = (terms.beside if ways.central[candidate] else terms.together).rows(level, duration, starts)[0]
+        asked, free = int(ways.workers[candidate]), int(workers.max())
+        if free < asked:
+            return Shortfall(NO_ROOM, asked=asked, free=free)
+        ps = terms.ps.rows(level, duration, starts)[0, workers.argmax()]
+        return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps))
+
+    def _too_scattered(self, candidate: int, start: int) -> Shortfall:
+        """What a candidate finds on the servers: too few workers in reach, or too few parameter servers together."""
+        ways, asked = self.ways, int(self.ways.workers[candidate])
+        space = self.terms.of(ways.pairs[ways.pair[candidate]]).space
+        workers, ps = space.least(start, start + int(ways.duration[candidate]))
+        free = int(np.where(ps > 0, workers, 0).max()) if ways.central[candidate] else int(workers.sum(dtype=np.int64))
+        if free < asked:
+            return Shortfall(NO_ROOM, asked=asked, free=free)
+        return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps.max()))
+
+
+def _whole(units: FloatArray) -> IntArray:
+    """Numbers of units as integers; a demand of nothing has no limit."""
+    return np.clip(units, 0, np.iinfo(np.int32).max).astype(np.int64)

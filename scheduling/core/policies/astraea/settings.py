@@ -1,0 +1,172 @@
+"""The public settings of Astraea: presets, checks, and the defaults that come from a scenario's own jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from dataclasses import fields as dataclass_fields
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.policies.astraea.estimates import values_per_unit_slot
+from scheduling.core.scenario.fields import REQUIRED, BadScenario, Section, choice, quoted
+from scheduling.core.types import Cluster, FloatArray, Job
+
+GEOMETRIC = "geometric"
+THETA_LEAST = 2.0  # R28
+THETA_FACTOR, THETA_QUANTILE = 0.8, 0.9  # L7
+PRICE_FLOOR_SHARE = 0.01  # of the median value of a unit-slot (section 9, defaults)
+Figures = Callable[[], list[FloatArray]]
+
+MOST_ROUNDS = 1000
+MOST_WINDOW = 10**5  # slots; a window is held in memory server by server
+CLOCK: dict[str, Any] = {"first": 1, "cap": 32, "restart": True}
+
+PRESETS: dict[str, dict[str, Any]] = {
+    "paper": {
+        "clock": GEOMETRIC,
+        "own_price": "shadow",
+        "floor": False,
+        "price_floor": 0.0,
+        "price_counts": "cluster",
+        "payment": "gross",
+        "value_from": "round_start",
+        "upgrade": False,
+    },
+    "guarantee": {
+        "clock": CLOCK,
+        "own_price": "zero",
+        "floor": True,
+        "price_floor": None,  # from the jobs
+        "price_counts": "pool",
+        "payment": "net",
+        "value_from": "arrival",
+        "upgrade": True,
+    },
+}
+COMMON: dict[str, Any] = {
+    "theta": None,
+    "rounds": 1,
+    "intervals": None,
+    "workers": "range",
+    "server_choice": "lowest_index",
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """Every difference between the modes is one of these fields; `mode` only says which preset they came from."""
+
+    mode: str
+    theta: dict[str, float]  # price base by resource, at least 2 (R14, R28)
+    rounds: int  # lambda: rounds of one geometric batch (R4)
+    clock: str | dict[str, Any]  # "geometric", or first, cap and restart (R2-R4, L1-L2)
+    intervals: int | None  # decide so many boundaries, then none
+    workers: str  # "range": any count up to the most; "exact": the most (R8)
+    server_choice: str  # "lowest_index" | "least_used" (R17)
+    own_price: str  # what steers phase one on shares: "shadow" | "own" | "zero" (R19)
+    floor: bool  # home cells, floor plan, crossing, and the tenants' rent and lend policies (G1-G5, G9)
+    price_floor: dict[str, float]  # by resource, added to what a renter is charged (G6)
+    price_counts: str  # a price rises with all use in the "cluster", or with what is rented of the "pool" (R14, G6)
+    payment: str  # "gross", or "net" of the payer's own contribution (R22, G7)
+    value_from: str  # value counts from "round_start" or "arrival" (R16, G8)
+    upgrade: bool  # jobs that phase one served are offered the pool too (G5)
+
+    def by_resource(self, amounts: Mapping[str, float], cluster: Cluster) -> FloatArray:
+        """(resources,) the amounts in the cluster's order."""
+        return np.array([amounts[resource] for resource in cluster.resources])
+
+
+def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> dict[str, Any]:
+    """All fields checked, presets and defaults filled in. Raises BadScenario naming the field."""
+    known = [field.name for field in dataclass_fields(Settings)]
+    written = {name: value for name, value in Section(fields, "policy", known).fields.items() if value is not None}
+    mode = Section(written, "policy", known).choice("mode", tuple(PRESETS), "paper")
+    section = Section({**COMMON, **PRESETS[mode], **written}, "policy", known)
+    workers = section.choice("workers", ("range", "exact"))
+
+    def figures() -> list[FloatArray]:
+        return values_per_unit_slot(cluster, jobs, exact=workers == "exact")
+
+    settings = {
+        "mode": mode,
+        "theta": _theta(section, cluster, figures),
+        "rounds": section.whole("rounds", most=MOST_ROUNDS),
+        "clock": _clock(section.raw("clock")),
+        "intervals": section.whole("intervals", None, least=0),
+        "workers": workers,
+        "server_choice": section.choice("server_choice", ("lowest_index", "least_used")),
+        "own_price": section.choice("own_price", ("shadow", "own", "zero")),
+        "floor": _flag(section, "floor"),
+        "price_floor": _price_floor(section, cluster, figures),
+        "price_counts": section.choice("price_counts", ("cluster", "pool")),
+        "payment": section.choice("payment", ("gross", "net")),
+        "value_from": section.choice("value_from", ("round_start", "arrival")),
+        "upgrade": _flag(section, "upgrade"),
+    }
+    _check_together(settings, cluster)
+    return settings
+
+
+def _check_together(settings: Mapping[str, Any], cluster: Cluster) -> None:
+    if settings["rounds"] > 1 and settings["clock"] != GEOMETRIC:
+        raise BadScenario("policy.rounds", "more than one round needs the geometric clock")
+    if settings["floor"] and cluster.cells is None:
+        raise BadScenario("policy.floor", "the guarantee needs home cells: the servers must have `cells`")
+
+
+def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
+    """L7: 1 + 0.8 times the 0.9 quantile of the value of a unit-slot, at least 2, where nothing is given."""
+
+    def default(found: FloatArray) -> float:
+        return max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(found, THETA_QUANTILE)))
+
+    given = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
+    return _completed(given, cluster, figures, default, THETA_LEAST)
+
+
+def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
+    """One number for all, or by resource; what is not given is 1 % of the median value of a unit-slot."""
+
+    def default(found: FloatArray) -> float:
+        return PRICE_FLOOR_SHARE * float(np.median(found))
+
+    if not section.given("price_floor"):
+        return _completed({}, cluster, figures, default, 0.0)
+    if isinstance(section.raw("price_floor"), Mapping):
+        given = section.amounts("price_floor", cluster.resources, least=0.0)
+        return _completed(given, cluster, figures, default, 0.0)
+    return dict.fromkeys(cluster.resources, section.number("price_floor", least=0.0))
+
+
+def _completed(
+    given: Mapping[str, float],
+    cluster: Cluster,
+    figures: Figures,
+    default: Callable[[FloatArray], float],
+    without_figures: float,
+) -> dict[str, float]:
+    """What is given, and the default of each other resource; the figures are worked out only if they are needed."""
+    if len(given) == len(cluster.resources):
+        return {resource: given[resource] for resource in cluster.resources}
+    return {
+        resource: given.get(resource, default(found) if len(found) else without_figures)
+        for resource, found in zip(cluster.resources, figures(), strict=True)
+    }
+
+
+def _clock(value: object) -> str | dict[str, Any]:
+    if isinstance(value, str):
+        return choice(value, "policy.clock", (GEOMETRIC,))
+    section = Section(value, "policy.clock", CLOCK)
+    first = section.whole("first", CLOCK["first"], most=MOST_WINDOW)
+    cap = section.whole("cap", max(first, int(CLOCK["cap"])), least=first, most=MOST_WINDOW)
+    return {"first": first, "cap": cap, "restart": _flag(section, "restart", CLOCK["restart"])}
+
+
+def _flag(section: Section, name: str, default: Any = REQUIRED) -> bool:
+    value = section.raw(name, default)
+    if not isinstance(value, bool):
+        raise BadScenario(section.at(name), f"must be true or false, not {quoted(value)}")
+    return value

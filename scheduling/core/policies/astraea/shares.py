@@ -1,0 +1,62 @@
+"""Phase one on shares: each tenant's jobs in what its count of units leaves them, on any server (R13, R18-R20)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scheduling.core.policies.astraea.awards import own_booking
+from scheduling.core.policies.astraea.round import Round
+from scheduling.core.policies.astraea.search import TOO_DEAR, Schedule, Search, Shortfall, Terms
+from scheduling.core.prices import scarcity
+from scheduling.core.types import FloatArray, Job
+
+
+def award_from_shares(round_: Round, jobs: Sequence[Job]) -> None:
+    """Offer each job, in order, its owner's leftover. A price may steer the choice; nobody pays."""
+    phase = _Phase(round_)
+    for job in jobs:
+        terms = phase.terms(job.tenant)
+        found = Search(round_.ways(job), terms, round_.values(job), 0.0, np.inf).run()
+        if isinstance(found, Shortfall):
+            round_.shortfalls[job.number] = found
+            continue
+        phase.award(job, found, terms)
+
+
+class _Phase:
+    """Terms by tenant, until the next award changes them."""
+
+    def __init__(self, round_: Round) -> None:
+        self.round = round_
+        self.shares = round_.cluster.shares[:, :-1]  # (resources, tenants)
+        self.theta = round_.settings.by_resource(round_.settings.theta, round_.cluster)[:, None]
+        self._terms: dict[int, Terms] = {}
+
+    def terms(self, tenant: int) -> Terms:
+        found = self._terms.get(tenant)
+        if found is None:
+            left = self.shares[:, tenant, None] - self.round.own_use[:, tenant]
+            found = Terms(self.round.room, left, self.prices(tenant), self.round.least_used())
+            self._terms[tenant] = found
+        return found
+
+    def prices(self, tenant: int) -> FloatArray:
+        """(resources, slots) what steers phase one: all use (R14, R19), the tenant's own, or nothing."""
+        total = self.round.cluster.total[:, None]
+        used = {
+            "shadow": self.round.allocated,
+            "own": self.round.own_use[:, tenant],
+            "zero": np.zeros_like(self.round.allocated),
+        }
+        return scarcity(self.theta, used[self.round.settings.own_price], total)
+
+    def award(self, job: Job, found: Schedule, terms: Terms) -> None:
+        booking = own_booking(self.round, job, found, terms.prices)
+        if booking.value - booking.shadow_cost > 0:
+            self.round.awards[job.number] = booking
+            self.round.take_home(job, booking)
+            self._terms.clear()
+        else:
+            self.round.shortfalls[job.number] = Shortfall(TOO_DEAR, booking.value, booking.shadow_cost)
