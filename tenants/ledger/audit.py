@@ -1,0 +1,117 @@
+"""Auditing the whole book: every cached figure against the entries, every row against its digest, every seal.
+
+Each check is one statement, so it sees one moment of the book and may run beside writers.
+docs/decisions/0011-ledger-seals.md says what a person with write access to the database can and cannot hide.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import partial
+
+from tenants.ledger import checks
+from tenants.ledger.findings import MOST, Finding, rows_of
+
+CHUNK = 50_000  # transactions per step of the progress bar
+_MEMBER = 40  # bytes in a seal per transaction: 8 of id, 32 of digest
+
+Progress = Callable[[int, int], None]  # steps done, steps in all
+
+
+@dataclass(frozen=True)
+class Audit:
+    findings: tuple[Finding, ...]
+    transactions: int
+    entries: int
+    sealed: int  # transactions covered by seals; the rest can still be removed without a trace
+    head: str
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings
+
+
+def verify(*, known_head: str = "", progress: Progress = lambda done, total: None) -> Audit:
+    """Audit everything. `known_head` is a head of the seals noted earlier outside the database."""
+    steps = _steps(known_head)
+    findings: list[Finding] = []
+    for done, step in enumerate(steps, 1):
+        findings += step()
+        progress(done, len(steps))
+    return Audit(tuple(findings), *_counts())
+
+
+def _steps(known_head: str) -> list[Callable[[], Iterator[Finding]]]:
+    ((last,),) = rows_of(
+        "SELECT greatest((SELECT max(id) FROM ledger_transaction), (SELECT max(transaction_id) FROM ledger_entry), 0)"
+    )
+    chunks = [(start, start + CHUNK) for start in range(0, int(last), CHUNK)]
+    return [
+        *(partial(check, *chunk) for chunk in chunks for check in (checks.transactions, checks.orphans)),
+        checks.keys,
+        checks.accounts,
+        checks.day_totals,
+        checks.balances,
+        checks.sum_of_all,
+        checks.rules,
+        _seals,
+        partial(_known_head, known_head),
+    ]
+
+
+def _counts() -> tuple[int, int, int, str]:
+    ((transactions, entries, sealed, head),) = rows_of(
+        "SELECT (SELECT count(*) FROM ledger_transaction), (SELECT count(*) FROM ledger_entry),"
+        " (SELECT coalesce(sum(length(members)), 0) / %s FROM ledger_seal),"
+        " coalesce((SELECT encode(digest, 'hex') FROM ledger_seal ORDER BY number DESC LIMIT 1), '')",
+        _MEMBER,
+    )
+    return int(transactions), int(entries), int(sealed), str(head)
+
+
+def _seals() -> Iterator[Finding]:
+    rows = rows_of(
+        """
+        WITH chain AS (
+            SELECT number, last_transaction_id, sealed_at, members, digest,
+                   lag(number) OVER w AS before, lag(digest) OVER w AS previous,
+                   coalesce(lag(last_transaction_id) OVER w, 0) AS after
+              FROM ledger_seal WINDOW w AS (ORDER BY number)
+        ), checked AS (
+            SELECT number, after, last_transaction_id, members,
+                   number = coalesce(before, 0) + 1
+                   AND digest = ledger_seal_digest(previous, number, sealed_at, members) AS chained,
+                   (SELECT string_agg(int8send(t.id) || t.digest, ''::bytea ORDER BY t.id)
+                      FROM ledger_transaction t WHERE t.id > after AND t.id <= last_transaction_id) AS present
+              FROM chain
+        )
+        SELECT number, after, last_transaction_id, members, present, chained FROM checked
+         WHERE NOT chained OR present IS DISTINCT FROM members ORDER BY number LIMIT %s
+        """,
+        MOST,
+    )
+    for number, after, last, members, present, chained in rows:
+        if not chained:
+            yield Finding("seal", f"seal {number}", "was changed, or the seal before it was changed or removed")
+        yield from _changed_members(number, _members(members), _members(present or b""))
+        if not _members(members) or not after < max(_members(members)) == last:
+            yield Finding("seal", f"seal {number}", f"does not end at transaction {last}")
+
+
+def _changed_members(number: int, sealed: dict[int, bytes], present: dict[int, bytes]) -> Iterator[Finding]:
+    changed = [member for member in sorted(sealed | present) if sealed.get(member) != present.get(member)]
+    for member in changed[:MOST]:
+        story = "was added" if member not in sealed else "was removed" if member not in present else "was replaced"
+        yield Finding("seal", f"transaction {member}", f"{story} after seal {number} closed over it")
+
+
+def _members(packed: bytes) -> dict[int, bytes]:
+    whole = bytes(packed)
+    pieces = (whole[start : start + _MEMBER] for start in range(0, len(whole), _MEMBER))
+    return {int.from_bytes(piece[:8], "big", signed=True): piece[8:] for piece in pieces}
+
+
+def _known_head(known: str) -> Iterator[Finding]:
+    if known and not rows_of("SELECT FROM ledger_seal WHERE digest = decode(%s, 'hex')", known.lower()):
+        yield Finding("seal", f"head {known}", "was noted earlier and is not in the chain: the seals were rewritten")

@@ -1,0 +1,173 @@
+"""The checks of an audit that compare rows with rows. Each yields what is wrong, and nothing when all is well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tenants.ledger.findings import MOST, Finding, rows_of
+from tenants.ledger.postings import AccountName
+
+
+def transactions(after: int, upto: int) -> Iterator[Finding]:
+    """Complete, balanced, without zero entries, and what its digest says."""
+    rows = rows_of(
+        """
+        SELECT t.id, t.key, t.entry_count, count(e.line), coalesce(sum(e.amount), 0),
+               string_agg(e.transaction_id || '.' || e.line, ' ' ORDER BY e.line) FILTER (WHERE e.amount = 0),
+               string_agg(e.transaction_id || '.' || e.line, ' ' ORDER BY e.line)
+          FROM ledger_transaction t LEFT JOIN ledger_entry e
+            ON e.transaction_id = t.id AND e.transaction_id > %s AND e.transaction_id <= %s
+         WHERE t.id > %s AND t.id <= %s
+         GROUP BY t.id
+        HAVING count(e.line) <> t.entry_count OR coalesce(sum(e.amount), 0) <> 0 OR bool_or(e.amount = 0)
+            OR bool_or(e.occurred_at <> t.occurred_at)
+            OR t.digest IS DISTINCT FROM ledger_digest(
+                t.key, t.kind, t.subject, t.occurred_at, t.corrects_id, t.facts,
+                string_agg(ledger_line(e.account_id, e.amount), ', ' ORDER BY e.line))
+         ORDER BY t.id LIMIT %s
+        """,
+        after, upto, after, upto, MOST,
+    )  # fmt: skip
+    for number, key, declared, found, total, zeros, entries in rows:
+        who = f"transaction {number} ({key})"
+        if found != declared:
+            yield Finding("entries", who, f"{found} entries instead of {declared}: {entries or 'none'}")
+        if total:
+            yield Finding("balance", who, f"entries {entries} sum to {total}")
+        if zeros:
+            yield Finding("zero", who, f"zero entries {zeros}")
+        yield Finding("digest", who, f"not what was posted; entries {entries or 'none'}")
+
+
+def orphans(after: int, upto: int) -> Iterator[Finding]:
+    rows = rows_of(
+        "SELECT e.transaction_id, e.line FROM ledger_entry e WHERE e.transaction_id > %s AND e.transaction_id <= %s"
+        " AND NOT EXISTS (SELECT FROM ledger_transaction t WHERE t.id = e.transaction_id) LIMIT %s",
+        after, upto, MOST,
+    )  # fmt: skip
+    for transaction_id, line in rows:
+        yield Finding("orphan", f"entry {transaction_id}.{line}", f"transaction {transaction_id} is gone")
+
+
+def keys() -> Iterator[Finding]:
+    rows = rows_of(
+        "SELECT key, array_agg(id ORDER BY id) FROM ledger_transaction GROUP BY key HAVING count(*) > 1 LIMIT %s", MOST
+    )
+    for key, numbers in rows:
+        yield Finding("key", f"transactions {numbers}", f"posted under one key, {key}")
+
+
+def accounts() -> Iterator[Finding]:
+    rows = rows_of(
+        """
+        SELECT a.id, a.kind, a.tenant_id FROM ledger_account a
+         WHERE (a.id < 8 AND (a.kind, a.id) NOT IN (('operator', 1), ('outside', 2)))
+            OR (a.id < 8) <> (tenant_id IS NULL)
+            OR (a.id >= 8 AND (tenant_id <> a.id / 8 OR a.kind IS DISTINCT FROM
+                               (ARRAY['available', 'held', 'earned'])[a.id %% 8 + 1]))
+         LIMIT %s
+        """,
+        MOST,
+    )
+    for number, kind, tenant_id in rows:
+        yield Finding("account", f"account {number}", f"says {kind} of tenant {tenant_id}; its number says otherwise")
+
+
+def day_totals() -> Iterator[Finding]:
+    rows = rows_of(
+        """
+        SELECT account_id, day, coalesce(e.amount, 0), coalesce(e.entries, 0), coalesce(t.amount, 0),
+               coalesce(t.entries, 0)
+          FROM (SELECT account_id, (occurred_at AT TIME ZONE 'UTC')::date AS day, sum(amount) AS amount,
+                       count(*) AS entries
+                  FROM ledger_entry GROUP BY 1, 2) e
+          FULL JOIN (SELECT account_id, day, sum(amount) AS amount, sum(entry_count) AS entries
+                       FROM ledger_daytotal GROUP BY 1, 2) t USING (account_id, day)
+         WHERE e.amount IS DISTINCT FROM t.amount OR e.entries IS DISTINCT FROM t.entries
+         ORDER BY 1, 2 LIMIT %s
+        """,
+        MOST,
+    )
+    for account_id, day, amount, entries, cached, cached_entries in rows:
+        yield Finding(
+            "day total",
+            f"{named(account_id)} on {day}",
+            f"{entries} entries sum to {amount}, cached as {cached_entries} entries and {cached}",
+        )
+
+
+def balances() -> Iterator[Finding]:
+    """The running balance equals the day totals (which equal the entries), and no tenant's is below zero."""
+    rows = rows_of(
+        """
+        SELECT account_id, coalesce(b.amount, 0), coalesce(t.amount, 0), coalesce(b.entries, 0), coalesce(t.entries, 0)
+          FROM (SELECT account_id, sum(amount) AS amount, sum(entry_count) AS entries
+                  FROM ledger_balance GROUP BY 1) b
+          FULL JOIN (SELECT account_id, sum(amount) AS amount, sum(entry_count) AS entries
+                       FROM ledger_daytotal GROUP BY 1) t USING (account_id)
+         WHERE coalesce(b.amount, 0) <> coalesce(t.amount, 0) OR coalesce(b.entries, 0) <> coalesce(t.entries, 0)
+            OR (account_id >= 8 AND b.amount < 0)
+         ORDER BY 1 LIMIT %s
+        """,
+        MOST,
+    )
+    for account_id, amount, days, entries, day_entries in rows:
+        if amount < 0 and account_id >= 8:
+            yield Finding("below zero", named(account_id), f"balance {amount}")
+        if (amount, entries) != (days, day_entries):
+            yield Finding(
+                "cached balance",
+                named(account_id),
+                f"{amount} after {entries} entries; days give {days}, {day_entries}",
+            )
+
+
+def sum_of_all() -> Iterator[Finding]:
+    ((total,),) = rows_of("SELECT coalesce(sum(amount), 0) FROM ledger_balance")
+    if total:
+        yield Finding("sum of all", "the book", f"all balances sum to {total} instead of 0")
+
+
+def rules() -> Iterator[Finding]:
+    """The triggers, checks and unique keys that guard the book are there and switched on."""
+    triggers = dict(rows_of("SELECT tgname, tgenabled::text FROM pg_trigger WHERE tgname LIKE 'ledger\\_%%'"))
+    constraints = dict(
+        rows_of(
+            "SELECT conname, convalidated FROM pg_constraint WHERE conname LIKE 'ledger\\_%%' AND contype IN ('c', 'u')"
+        )
+    )
+    for name in GUARDS:
+        if triggers.get(name, "D") == "D" and not constraints.get(name, False):
+            state = "switched off" if name in triggers or name in constraints else "missing"
+            yield Finding("rule", name, f"{state}: the database no longer refuses what it guards against")
+
+
+GUARDS = (
+    "ledger_account_appends",
+    "ledger_transaction_appends",
+    "ledger_entry_appends",
+    "ledger_seal_appends",
+    "ledger_balance_follows",
+    "ledger_balance_stays",
+    "ledger_daytotal_follows",
+    "ledger_daytotal_stays",
+    "ledger_transaction_balances",
+    "ledger_transaction_enters",
+    "ledger_entry_moves_balances",
+    "ledger_account_opens",
+    "ledger_account_id_names_owner",
+    "ledger_transaction_key_once",
+    "ledger_transaction_two_entries",
+    "ledger_transaction_plain_names",
+    "ledger_transaction_plain_subject",
+    "ledger_transaction_corrects_earlier",
+    "ledger_entry_not_zero",
+    "ledger_balance_not_negative",
+)
+
+
+def named(account_id: int) -> str:
+    try:
+        return f"account {account_id} ({AccountName.of(account_id)})"
+    except (KeyError, IndexError):
+        return f"account {account_id} (nobody's)"

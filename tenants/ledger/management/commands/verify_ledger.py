@@ -1,0 +1,44 @@
+"""manage.py verify_ledger: audit the whole book; exit 1 and name the culprit when anything is wrong."""
+
+from __future__ import annotations
+
+import re
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from tenants.ledger.audit import Audit, verify
+
+_WIDTH = 30
+
+
+class Command(BaseCommand):
+    help = "Audit the whole book: entries, digests, cached balances, seals, and the rules in the database."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--head", default="", help="a head of the seals noted earlier, which must be in the chain")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        known_head: str = options["head"]
+        if known_head and not re.fullmatch(r"[0-9a-fA-F]{64}", known_head):
+            raise CommandError("--head takes the 64 hexadecimal digits that an earlier run printed", returncode=2)
+        audit = verify(known_head=known_head, progress=self._progress)
+        self.stdout.write(_summary(audit))
+        for finding in audit.findings:
+            self.stderr.write(str(finding))
+        if not audit.is_clean:
+            sys.exit(1)
+
+    def _progress(self, done: int, total: int) -> None:
+        if not sys.stderr.isatty():
+            return
+        bar = "#" * (_WIDTH * done // total)
+        sys.stderr.write(f"\r[{bar:<{_WIDTH}}] {100 * done // total:3d} %" + ("\n" if done == total else ""))
+        sys.stderr.flush()
+
+
+def _summary(audit: Audit) -> str:
+    verdict = "the book is in order" if audit.is_clean else f"{len(audit.findings)} findings"
+    seals = f"{audit.sealed} sealed" + (f", head {audit.head}" if audit.head else "")
+    return f"{verdict}: {audit.transactions} transactions, {audit.entries} entries, {seals}"

@@ -1,0 +1,180 @@
+"""The rows of the book. Only this package touches them; everyone else calls services and selectors.
+
+What Django can declare is declared here. The rest (append-only, balance at commit, the running balances)
+lives in `migrations/sql/` as triggers, so that it also holds for raw SQL.
+"""
+
+from __future__ import annotations
+
+from functools import reduce
+from operator import or_
+
+from django.db import models
+from django.db.models import F, Q
+
+from tenants.models import Tenant
+
+
+class AccountKind(models.TextChoices):
+    AVAILABLE = "available"
+    HELD = "held"
+    EARNED = "earned"
+    OPERATOR = "operator"
+    OUTSIDE = "outside"
+
+
+# Account ids say whose and what: 8 * tenant id + offset. A tenant's account is found without a look-up and
+# cannot be given to somebody else; ids below 8 are the house's own. Kept by ledger_account_id_names_owner.
+TENANT_OFFSETS = {AccountKind.AVAILABLE: 0, AccountKind.HELD: 1, AccountKind.EARNED: 2}
+HOUSE_IDS = {AccountKind.OPERATOR: 1, AccountKind.OUTSIDE: 2}
+IDS_PER_TENANT = 8
+
+# Printable, and nothing that JSON would escape: the digest is taken over JSON text built by concatenation.
+_PLAIN = r"^[!#-[\]-~]+$"
+
+
+def _id_names_owner() -> Q:
+    owned = [Q(kind=kind, id=F("tenant") * IDS_PER_TENANT + offset) for kind, offset in TENANT_OFFSETS.items()]
+    house = [Q(kind=kind, id=number, tenant__isnull=True) for kind, number in HOUSE_IDS.items()]
+    return reduce(or_, [*owned, *house])
+
+
+class Account(models.Model):
+    """Who owns a balance. Identity only: the amounts are sums over entries."""
+
+    id = models.BigIntegerField(primary_key=True)
+    kind = models.CharField(max_length=16, choices=AccountKind.choices)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="+")
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(condition=_id_names_owner(), name="ledger_account_id_names_owner"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} of tenant {self.tenant_id}" if self.tenant_id else str(self.kind)
+
+
+class Transaction(models.Model):
+    """One posting: entries that sum to zero, under a key that can be used once."""
+
+    key = models.CharField(max_length=200, db_collation="C")
+    kind = models.CharField(max_length=40)
+    # What the money is about (a job, an interval), so that one job's postings are one index look-up.
+    subject = models.CharField(max_length=120, blank=True, default="", db_collation="C")
+    occurred_at = models.DateTimeField()
+    corrects = models.ForeignKey(
+        "self", on_delete=models.PROTECT, null=True, related_name="corrections", db_index=False
+    )
+    facts = models.JSONField(default=dict)
+    # Declared when the transaction is written: lines 0 .. entry_count-1 and never another one.
+    entry_count = models.PositiveSmallIntegerField()
+    digest = models.BinaryField(max_length=32)
+
+    class Meta:
+        indexes = [
+            models.Index(fields=["subject", "id"], condition=~Q(subject=""), name="ledger_transaction_subject"),
+            models.Index(fields=["corrects"], condition=Q(corrects__isnull=False), name="ledger_transaction_corrects"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["key"], name="ledger_transaction_key_once"),
+            models.CheckConstraint(condition=Q(entry_count__gte=2), name="ledger_transaction_two_entries"),
+            models.CheckConstraint(
+                condition=Q(key__regex=_PLAIN) & Q(kind__regex=_PLAIN), name="ledger_transaction_plain_names"
+            ),
+            models.CheckConstraint(
+                condition=Q(subject="") | Q(subject__regex=_PLAIN), name="ledger_transaction_plain_subject"
+            ),
+            models.CheckConstraint(condition=Q(corrects__lt=F("id")), name="ledger_transaction_corrects_earlier"),
+        ]
+
+    def __str__(self) -> str:
+        return self.key
+
+
+class Entry(models.Model):
+    """One line of a transaction: so many micro-credits into (+) or out of (-) one account."""
+
+    pk = models.CompositePrimaryKey("transaction_id", "line")
+    # No foreign-key triggers on the busiest table: the trigger on entries checks the transaction, the key of
+    # the day totals the account, and neither can ever be deleted (decision 0010 has the figures).
+    transaction = models.ForeignKey(
+        Transaction, on_delete=models.PROTECT, related_name="entries", db_index=False, db_constraint=False
+    )
+    line = models.PositiveSmallIntegerField()
+    account = models.ForeignKey(
+        Account, on_delete=models.PROTECT, related_name="entries", db_index=False, db_constraint=False
+    )
+    amount = models.BigIntegerField()
+    # The transaction's time again: a statement reads one index range of its account.
+    occurred_at = models.DateTimeField()
+
+    class Meta:
+        verbose_name_plural = "entries"
+        indexes = [
+            models.Index(fields=["account", "occurred_at", "transaction", "line"], name="ledger_entry_statement")
+        ]
+        constraints = [models.CheckConstraint(condition=~Q(amount=0), name="ledger_entry_not_zero")]
+
+    def __str__(self) -> str:
+        return f"{self.transaction_id}.{self.line}"
+
+
+class Balance(models.Model):
+    """Running balance, moved only by the trigger on entries, in the transaction that writes them.
+
+    An account that may not fall below zero has one row (stripe 0), and its row lock is the account's lock.
+    The house's own accounts, which everybody pays into, have several rows (stripes) so that writers do
+    not queue; their balance is the sum of the stripes.
+    """
+
+    pk = models.CompositePrimaryKey("account_id", "stripe")
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="balances", db_index=False)
+    stripe = models.PositiveSmallIntegerField()
+    guarded = models.BooleanField()
+    amount = models.BigIntegerField(default=0)
+    entry_count = models.BigIntegerField(default=0)
+
+    class Meta:
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(guarded=False) | Q(amount__gte=0, stripe=0), name="ledger_balance_not_negative"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.account_id}/{self.stripe}"
+
+
+class DayTotal(models.Model):
+    """What one UTC day added to an account: the opening balance of any period without reading years of entries."""
+
+    pk = models.CompositePrimaryKey("account_id", "day", "stripe")
+    account = models.ForeignKey(Account, on_delete=models.PROTECT, related_name="day_totals", db_index=False)
+    day = models.DateField()
+    stripe = models.PositiveSmallIntegerField()
+    amount = models.BigIntegerField()
+    entry_count = models.BigIntegerField()
+
+    def __str__(self) -> str:
+        return f"{self.account_id} on {self.day}"
+
+
+class Seal(models.Model):
+    """A closed block of transactions, from after the last block up to `last_transaction_id`, chained to that block.
+
+    `members` is, per transaction in id order, 8 bytes of id and 32 bytes of digest.
+    `digest` is SHA-256 of the previous digest, the number, the time (microseconds) and the members.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    last_transaction_id = models.BigIntegerField(unique=True)
+    sealed_at = models.DateTimeField()
+    members = models.BinaryField()
+    digest = models.BinaryField(max_length=32)
+
+    class Meta:
+        ordering = ["number"]
+
+    def __str__(self) -> str:
+        return f"seal {self.number}"

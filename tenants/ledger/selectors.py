@@ -1,0 +1,208 @@
+"""Reading the book. Amounts are micro-credits; a tenant's account needs that tenant's scope, the house's needs all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import connection
+
+from tenants.ledger.models import Entry, Transaction
+from tenants.ledger.postings import AccountName, available, earned, held
+from tenants.scoping import scope_current, tenant_require
+
+PAGE = 500
+
+
+@dataclass(frozen=True)
+class TenantBalances:
+    available: int
+    held: int
+    earned: int
+
+
+@dataclass(frozen=True)
+class Cursor:
+    """Where a page of a statement ended, and the balance there."""
+
+    at: datetime
+    transaction_id: int
+    line: int
+    balance: int
+
+
+@dataclass(frozen=True)
+class Line:
+    at: datetime
+    transaction_id: int
+    line: int
+    key: str
+    kind: str
+    subject: str
+    facts: Mapping[str, Any]
+    amount: int
+    balance: int  # after this line
+
+    @property
+    def cursor(self) -> Cursor:
+        return Cursor(self.at, self.transaction_id, self.line, self.balance)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """One page of an account's movements in [start, end); opening and closing are those of the whole period."""
+
+    account: AccountName
+    start: datetime
+    end: datetime
+    opening: int
+    closing: int
+    lines: tuple[Line, ...]
+    next: Cursor | None
+
+
+@dataclass(frozen=True)
+class TransactionView:
+    """A transaction as the open scope may see it: under one tenant's scope, only that tenant's entries."""
+
+    id: int
+    key: str
+    kind: str
+    subject: str
+    at: datetime
+    corrects: int | None
+    facts: Mapping[str, Any]
+    entries: tuple[tuple[AccountName, int], ...]
+
+
+def balance(*, account: AccountName) -> int:
+    return balances(accounts=[account])[account]
+
+
+def balances(*, accounts: Iterable[AccountName]) -> dict[AccountName, int]:
+    """In one query. An account that was never used has nothing."""
+    by_id = {account.id: account for account in accounts}
+    for account in by_id.values():
+        tenant_require(account.tenant_id)
+    rows = _rows(
+        "SELECT account_id, sum(amount)::bigint FROM ledger_balance WHERE account_id = ANY(%s) GROUP BY 1",
+        [list(by_id)],
+    )
+    return dict.fromkeys(by_id.values(), 0) | {by_id[account_id]: amount for account_id, amount in rows}
+
+
+def balances_of_tenant(*, tenant_id: int) -> TenantBalances:
+    names = (available(tenant_id), held(tenant_id), earned(tenant_id))
+    found = balances(accounts=names)
+    return TenantBalances(*(found[name] for name in names))
+
+
+def balance_before(*, account: AccountName, moment: datetime) -> int:
+    """Sum of all entries that happened before the moment: whole days from their totals, the rest from entries."""
+    tenant_require(account.tenant_id)
+    day = moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    ((amount,),) = _rows(
+        "SELECT (SELECT coalesce(sum(amount), 0) FROM ledger_daytotal WHERE account_id = %s AND day < %s)"
+        " + (SELECT coalesce(sum(amount), 0) FROM ledger_entry"
+        "     WHERE account_id = %s AND occurred_at >= %s AND occurred_at < %s)",
+        [account.id, day.date(), account.id, day, moment],
+    )
+    return int(amount)
+
+
+def statement(
+    *, account: AccountName, start: datetime, end: datetime, after: Cursor | None = None, limit: int = PAGE
+) -> Statement:
+    """One page, in order of time; the next page starts `after` this one's `next`. Costs one index range."""
+    opening = balance_before(account=account, moment=start)
+    lines = _lines(account, start, end, after or _before(start, opening), limit)
+    return Statement(
+        account=account,
+        start=start,
+        end=end,
+        opening=opening,
+        closing=balance_before(account=account, moment=end),
+        lines=lines,
+        next=lines[-1].cursor if len(lines) == limit else None,
+    )
+
+
+def statement_lines(*, account: AccountName, start: datetime, end: datetime, page: int = 5_000) -> Iterator[Line]:
+    """Every line of the period, page by page, so that memory does not grow with it (CSV)."""
+    cursor: Cursor | None = _before(start, balance_before(account=account, moment=start))
+    while cursor is not None:
+        lines = _lines(account, start, end, cursor, page)
+        yield from lines
+        cursor = lines[-1].cursor if len(lines) == page else None
+
+
+def turnover(*, account: AccountName, start: datetime, end: datetime) -> dict[str, int]:
+    """What each kind of transaction added in [start, end)."""
+    tenant_require(account.tenant_id)
+    rows = _rows(
+        "SELECT t.kind, sum(e.amount)::bigint FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
+        " WHERE e.account_id = %s AND e.occurred_at >= %s AND e.occurred_at < %s GROUP BY 1 ORDER BY 1",
+        [account.id, start, end],
+    )
+    return dict(rows)
+
+
+def transaction_view(*, key: str) -> TransactionView | None:
+    return next(iter(_views(Transaction.objects.filter(key=key))), None)
+
+
+def transactions_about(*, subject: str) -> tuple[TransactionView, ...]:
+    """Everything posted about one job (or interval), in order."""
+    return _views(Transaction.objects.filter(subject=subject).exclude(subject="").order_by("pk"))
+
+
+def _lines(account: AccountName, start: datetime, end: datetime, after: Cursor, limit: int) -> tuple[Line, ...]:
+    tenant_require(account.tenant_id)
+    rows = _rows(
+        "SELECT e.occurred_at, e.transaction_id, e.line, t.key, t.kind, t.subject, t.facts, e.amount,"
+        "       (sum(e.amount) OVER (ORDER BY e.occurred_at, e.transaction_id, e.line) + %s)::bigint"
+        "  FROM (SELECT * FROM ledger_entry WHERE account_id = %s AND occurred_at >= %s AND occurred_at < %s"
+        "           AND (occurred_at, transaction_id, line) > (%s, %s, %s)"
+        "         ORDER BY occurred_at, transaction_id, line LIMIT %s) e"
+        "  JOIN ledger_transaction t ON t.id = e.transaction_id"
+        " ORDER BY e.occurred_at, e.transaction_id, e.line",
+        [after.balance, account.id, start, end, after.at, after.transaction_id, after.line, limit],
+    )
+    return tuple(Line(*row[:6], _facts(row[6]), *row[7:]) for row in rows)
+
+
+def _before(start: datetime, opening: int) -> Cursor:
+    return Cursor(start - timedelta(microseconds=1), 0, 0, opening)
+
+
+def _facts(stored: Any) -> Mapping[str, Any]:
+    """Django reads jsonb as text outside its own fields."""
+    return json.loads(stored) if isinstance(stored, str) else stored
+
+
+def _views(transactions: Any) -> tuple[TransactionView, ...]:
+    rows = list(transactions)
+    entries: dict[int, list[tuple[AccountName, int]]] = {row.pk: [] for row in rows}
+    for entry in Entry.objects.filter(transaction__in=entries).order_by("transaction_id", "line"):
+        entries[entry.transaction_id].append((AccountName.of(entry.account_id), entry.amount))
+    tenant_id = scope_current().tenant_id
+    visible = {
+        number: tuple(line for line in lines if tenant_id in (None, line[0].tenant_id))
+        for number, lines in entries.items()
+    }
+    return tuple(
+        TransactionView(
+            row.pk, row.key, row.kind, row.subject, row.occurred_at, row.corrects_id, row.facts, visible[row.pk]
+        )
+        for row in rows
+        if visible[row.pk]
+    )
+
+
+def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()

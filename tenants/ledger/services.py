@@ -1,0 +1,188 @@
+"""Writing the book. Every function is one database call; inside an open transaction it becomes part of it.
+
+LOCKING RULE: a posting locks the balance rows of its tenants' accounts, highest account id first, until the
+database transaction ends. So: ledger calls come last in a transaction, and one call with all postings
+(`post_many`) instead of several. docs/architecture.md, "Locking", says why.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, connection
+
+from tenants.ledger.models import Entry, Transaction
+from tenants.ledger.postings import (
+    AccountName,
+    BadPosting,
+    InsufficientFunds,
+    Posted,
+    Posting,
+    Shortage,
+    available,
+    batch_arguments,
+    held,
+    settlement,
+)
+from tenants.scoping import tenant_require
+
+
+class KeyReused(RuntimeError):
+    """A key came back with other contents: two different payments claim to be the same one."""
+
+
+class UnknownTransaction(LookupError):
+    """No transaction was posted under this key."""
+
+
+def post(
+    *,
+    key: str,
+    kind: str,
+    entries: Sequence[tuple[AccountName, int]],
+    at: datetime,
+    subject: str = "",
+    corrects: int | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Posted | InsufficientFunds:
+    """Write one transaction, once: the same key with the same contents gives the earlier one back."""
+    posting = Posting(
+        key=key, kind=kind, entries=tuple(entries), at=at, subject=subject, corrects=corrects, facts=facts or {}
+    )
+    return _one(post_many(postings=[posting]))
+
+
+def post_many(*, postings: Sequence[Posting]) -> tuple[Posted, ...] | InsufficientFunds:
+    """All of them or none, in one round trip. Funds are checked for what the whole batch takes from each account."""
+    if not postings:
+        return ()
+    if len({posting.key for posting in postings}) < len(postings):
+        raise BadPosting("one batch names the same key twice")
+    _require_scope(postings)
+    rows = _call(*batch_arguments(postings))
+    conflicts = [key for outcome, key, *_ in rows if outcome == "conflict"]
+    if conflicts:
+        raise KeyReused(f"posted before with other contents: {', '.join(conflicts[:5])}")
+    if rows[0][0] == "short":
+        return InsufficientFunds(
+            tuple(Shortage(AccountName.of(account), balance, needed) for _, _, account, balance, needed in rows)
+        )
+    written = {key: Posted(key, transaction_id, outcome == "repeated") for outcome, key, transaction_id, *_ in rows}
+    return tuple(written[posting.key] for posting in postings)
+
+
+def hold(
+    *,
+    key: str,
+    tenant_id: int,
+    amount: int,
+    at: datetime,
+    subject: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> Posted | InsufficientFunds:
+    """Set money aside for what was awarded: available -> held."""
+    entries = _transfer(available(tenant_id), held(tenant_id), amount)
+    return post(key=key, kind="hold", entries=entries, at=at, subject=subject, facts=facts)
+
+
+def release(
+    *,
+    key: str,
+    tenant_id: int,
+    amount: int,
+    at: datetime,
+    subject: str = "",
+    corrects: int | None = None,
+    facts: Mapping[str, Any] | None = None,
+) -> Posted | InsufficientFunds:
+    """Give back what was set aside: held -> available."""
+    entries = _transfer(held(tenant_id), available(tenant_id), amount)
+    return post(key=key, kind="release", entries=entries, at=at, subject=subject, corrects=corrects, facts=facts)
+
+
+def settle(
+    *,
+    key: str,
+    tenant_id: int,
+    parts: Mapping[AccountName, int],
+    at: datetime,
+    subject: str = "",
+    facts: Mapping[str, Any] | None = None,
+) -> Posted | InsufficientFunds:
+    """Pay the owners out of what the tenant holds. For a whole slot: `settlement(...)` values and `post_many`."""
+    posting = settlement(key=key, tenant_id=tenant_id, parts=parts, at=at, subject=subject, facts=facts)
+    return _one(post_many(postings=[posting]))
+
+
+def reverse(
+    *, key: str, original_key: str, at: datetime, facts: Mapping[str, Any] | None = None
+) -> Posted | InsufficientFunds:
+    """Undo a transaction by its mirror image, which names it. Refused when the money is no longer there."""
+    original = Transaction.objects.filter(key=original_key).first()
+    if original is None:
+        raise UnknownTransaction(original_key)
+    lines = Entry.objects.filter(transaction=original).order_by("line")
+    entries = [(AccountName.of(line.account_id), -line.amount) for line in lines]
+    return post(
+        key=key, kind="reverse", entries=entries, at=at, subject=original.subject, corrects=original.pk, facts=facts
+    )
+
+
+def accounts_open(*, tenant_ids: Iterable[int]) -> None:
+    """Open the three accounts of each tenant ahead of their first use. Harmless when they are open."""
+    ids = [AccountName(kind, tenant_id).id for tenant_id in tenant_ids for kind in ("available", "held", "earned")]
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT ledger_open_accounts(%s)", [ids])
+
+
+def balances_lock(*, accounts: Iterable[AccountName]) -> dict[AccountName, int]:
+    """Balances that nobody else can change until the caller's transaction ends, for deciding what can be afforded.
+
+    Follows the locking rule. Accounts of tenants only: the house's are never locked.
+    """
+    wanted = {account.id: account for account in accounts}
+    if not connection.in_atomic_block:
+        raise RuntimeError("locks end with the transaction: balances_lock needs one")
+    for account in wanted.values():
+        tenant_require(account.tenant_id)
+        if account.tenant_id is None:
+            raise BadPosting(f"{account} is written by everybody and cannot be locked")
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT account_id, amount FROM ledger_balance WHERE account_id = ANY(%s)"
+            " ORDER BY account_id DESC FOR NO KEY UPDATE",
+            [list(wanted)],
+        )
+        found = dict(cursor.fetchall())
+    return {account: found.get(number, 0) for number, account in wanted.items()}
+
+
+def _transfer(source: AccountName, target: AccountName, amount: int) -> list[tuple[AccountName, int]]:
+    if amount <= 0:
+        raise BadPosting(f"only more than nothing can move from {source} to {target}, not {amount}")
+    return [(source, -amount), (target, amount)]
+
+
+def _one(answer: tuple[Posted, ...] | InsufficientFunds) -> Posted | InsufficientFunds:
+    return answer if isinstance(answer, InsufficientFunds) else answer[0]
+
+
+def _require_scope(postings: Sequence[Posting]) -> None:
+    """Paying somebody is free; taking money needs the scope of the one it is taken from (the house: of all)."""
+    payers = {account.tenant_id for posting in postings for account, amount in posting.entries if amount < 0}
+    for tenant_id in payers:
+        tenant_require(tenant_id)
+
+
+def _call(batch: str, deltas: str) -> list[tuple[Any, ...]]:
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("SELECT * FROM ledger_post(%s::jsonb, %s::jsonb)", [batch, deltas])
+            return cursor.fetchall()
+    except IntegrityError as error:
+        # Two writers, one key, no account in common: only the unique key brought them together.
+        if "ledger_transaction_key_once" in str(error):
+            raise KeyReused(str(error)) from error
+        raise
