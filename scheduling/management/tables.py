@@ -6,12 +6,16 @@ from collections.abc import Sequence
 
 Cell = str | float | int | None
 NOTHING = "-"
+DIGITS = 4  # that count
 
 
-def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]]) -> str:
-    """The rows under their headers. A column is set right if any of its cells is a number."""
+def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, figures_after: int | None = None) -> str:
+    """The rows under their headers. Set right are columns with a number, and those from `figures_after` on."""
     shown = [[cell if isinstance(cell, str) else figure(cell) for cell in row] for row in rows]
-    right = [any(isinstance(row[c], int | float) for row in rows) for c in range(len(headers))]
+    right = [
+        any(isinstance(row[c], int | float) for row in rows) or (figures_after is not None and c >= figures_after)
+        for c in range(len(headers))
+    ]
     widths = [max(len(line[c]) for line in [list(headers), *shown]) for c in range(len(headers))]
     ruled = [list(headers), ["─" * width for width in widths], *shown]
     return "\n".join(_line(cells, widths, right) for cells in ruled)
@@ -22,14 +26,23 @@ def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) ->
     return "  ".join(cell.rjust(width) if to_right else cell.ljust(width) for cell, width, to_right in parts).rstrip()
 
 
-def figure(number: float | None, digits: int = 4) -> str:
+def figure(number: float | None) -> str:
     """A number as short as it can be read: about four digits that count, thousands set apart."""
     if number is None:
         return NOTHING
     if number == int(number) and abs(number) < 1e15:
         return f"{int(number):,}"
-    size = abs(number)
-    if size < 1e-4:
-        return f"{number:.1e}"
-    whole = len(str(int(size))) if size >= 1 else 0
-    return f"{number:,.{max(0, digits - whole) if size >= 1 else digits}f}"
+    return f"{number:.1e}" if abs(number) < 1e-4 else f"{number:,.{decimals(number)}f}"
+
+
+def with_spread(mean: float, spread: float) -> str:
+    """`22,612 ± 340`, both with the decimals that the larger needs; the mean alone where nothing varied."""
+    if not spread:
+        return figure(mean)
+    places = decimals(max(abs(mean), abs(spread)))
+    return f"{mean:,.{places}f} ± {spread:,.{places}f}"
+
+
+def decimals(number: float) -> int:
+    """Decimal places that leave four digits: 12.34, 0.1234, 12345."""
+    return DIGITS if abs(number) < 1 else max(0, DIGITS - len(str(int(abs(number)))))

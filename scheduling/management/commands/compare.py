@@ -1,0 +1,141 @@
+"""`manage.py compare`: the same scenario under several policies, as a table, as CSV and as plots."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scheduling.core.results import plain
+from scheduling.core.scenario import BadScenario
+from scheduling.management.base import FileCommand, add_set_option, cores
+from scheduling.management.comparison import Column, Figures, Trial, plan, title, trial_run
+from scheduling.management.files import folder_make, save
+from scheduling.management.parallel import each
+from scheduling.management.plots import pictures
+from scheduling.management.progress import Progress
+from scheduling.management.running import check_name
+from scheduling.management.settings import Setting, Variant, setting, variants
+from scheduling.management.tables import table
+
+MOST_SEEDS = 1000
+
+
+class Command(FileCommand):
+    help = (
+        "Run one scenario under several policies and compare what comes of it. With --seeds, scenarios made by "
+        "`scenario synthetic` are drawn again with the next seeds, and policies that draw use the next ones of theirs."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("scenario", type=Path, metavar="SCENARIO.json")
+        parser.add_argument(
+            "--policies",
+            required=True,
+            metavar="A,B,...",
+            help="names, or variants: astraea[mode=guarantee,theta.worker=2]; the file's own policy keeps its fields",
+        )
+        parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of what depends on a seed")
+        add_set_option(parser, "a field for one policy (astraea.theta.worker=2) or for all (policy.seed=3)")
+        parser.add_argument("--output", type=Path, metavar="DIR", help="write CSV files and plots (PNG, SVG) there")
+
+    def handle(self, **options: Any) -> None:
+        compared = variants(options["policies"])
+        for variant in compared:
+            check_name(variant.name, "--policies")
+        if not 1 <= options["seeds"] <= MOST_SEEDS:
+            raise BadScenario("--seeds", f"must be 1 to {MOST_SEEDS:,}, not {options['seeds']}")
+        trials = plan(options["scenario"], compared, _changes(options["changes"], compared), options["seeds"])
+        with Progress("comparing", "runs") as progress:
+            found = each(trial_run, trials, cores(), progress)
+        columns = _columns(trials, found)
+        measures = list(dict.fromkeys(measure for figures in found for measure in figures))
+        heading = f"{options['scenario'].name}: {_runs(trials)}"
+        if options["output"] is not None:
+            _write(options["output"], heading, trials, found, columns, measures)
+        self.stdout.write(f"{heading}\n\n{_table(columns, measures)}")
+
+
+def _changes(written: Iterable[str], compared: Sequence[Variant]) -> Mapping[str, list[Setting]]:
+    """The settings by the policy they are for; `policy` is every one."""
+    known = {"policy", *(variant.name for variant in compared)}
+    changes: defaultdict[str, list[Setting]] = defaultdict(list)
+    for text in written:
+        (policy, *path), value = setting(text)
+        if policy not in known or not path:
+            raise BadScenario(f"--set {text}", f"must begin with one of {', '.join(sorted(known))} and name a field")
+        changes[policy].append((tuple(path), value))
+    return changes
+
+
+def _columns(trials: Sequence[Trial], found: Sequence[Figures]) -> list[Column]:
+    """A variant's trials stand side by side."""
+    pairs = groupby(zip(trials, found, strict=True), lambda pair: pair[0].variant.label)
+    return [Column(label, [figures for _, figures in group]) for label, group in pairs]
+
+
+def _runs(trials: Sequence[Trial]) -> str:
+    steps = 1 + max(trial.step for trial in trials)
+    if steps == 1:
+        return "one run each"
+    what = "scenarios drawn" if trials[0].redrawn else "runs of whatever draws,"
+    return f"{steps} {what} with consecutive seeds, mean ± standard deviation"
+
+
+def _table(columns: Sequence[Column], measures: Sequence[str]) -> str:
+    """A row for each figure, a column for each policy: names are long, policies are few."""
+    rows = [[title(measure), *(column.shown(measure) for column in columns)] for measure in measures]
+    return table(["", *(column.label for column in columns)], rows, figures_after=1)
+
+
+def _write(
+    folder: Path,
+    heading: str,
+    trials: Sequence[Trial],
+    found: Sequence[Figures],
+    columns: Sequence[Column],
+    measures: Sequence[str],
+) -> None:
+    files = {
+        "compare.csv": _compare_csv(columns, measures),
+        "runs.csv": _runs_csv(trials, found, measures),
+        **{f"compare.{form}": content for form, content in pictures(heading, columns, measures).items()},
+    }
+    folder_make(folder)
+    for name, content in files.items():
+        save(folder / name, content)
+
+
+def _compare_csv(columns: Sequence[Column], measures: Sequence[str]) -> str:
+    header = ["policy", "runs", *(f"{_key(m)}{suffix}" for m in measures for suffix in ("", "_spread"))]
+    rows = [
+        [column.label, len(column.runs), *(n for m in measures for n in (column.mean(m), column.spread(m)))]
+        for column in columns
+    ]
+    return _csv(header, rows)
+
+
+def _runs_csv(trials: Sequence[Trial], found: Sequence[Figures], measures: Sequence[str]) -> str:
+    rows = [
+        [trial.variant.label, trial.step, *(figures.get(measure) for measure in measures)]
+        for trial, figures in zip(trials, found, strict=True)
+    ]
+    return _csv(["policy", "seed_step", *map(_key, measures)], rows)
+
+
+def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(plain(row) for row in rows)
+    return stream.getvalue()
+
+
+def _key(measure: str) -> str:
+    return measure.replace(" ", "_")
