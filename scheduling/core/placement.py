@@ -12,6 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+import numpy as np
+
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.speed import minibatches_per_slot, parameter_servers
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Cluster, FloatArray, Job, UnitType
@@ -154,3 +156,9 @@ def gangs(job: Job, workers: int) -> Iterator[Gang]:
                 if job.max_ps is None or ps <= job.max_ps:
                     yield Gang(workers, ps, worker_type, ps_type)
         workers //= 2
+
+
+def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
+    """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
+    nothing = np.zeros((len(cluster.resources), 0, len(cluster.servers)))
+    return Vacancies(cluster, nothing).place(job, gang, Cursors()) is not None

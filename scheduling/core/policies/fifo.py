@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, gangs
+from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, fits_empty, gangs
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import Section, whole
 from scheduling.core.speed import ceiling
@@ -64,7 +64,7 @@ class Fifo:
             placement = room.place(job, gang, slots)
             if placement is not None:
                 return _booking(job, remaining, placement, view)
-            if room.empty.place(job, gang, Cursors()) is not None:
+            if fits_empty(job, gang, view.cluster):
                 return _refusal(job, gang.workers, WAITING)
         return _refusal(job, job.min_workers, REJECTED)
 
@@ -88,11 +88,6 @@ class _Room:
         # Where nothing begins later, as when no other lane books ahead, what is free now stays free.
         self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
         self.dealt: list[tuple[UnitType, Sequence[int]]] = []
-
-    @property
-    def empty(self) -> Vacancies:
-        """The whole cluster."""
-        return Vacancies(self.view.cluster, self.view.occupied[:, :0])
 
     def place(self, job: Job, gang: Gang, slots: int) -> Placement | None:
         """A gang on units that are free for so many slots."""
