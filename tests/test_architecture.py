@@ -12,11 +12,11 @@ ROOT = Path(__file__).parent.parent
 CORE = ROOT / "scheduling" / "core"
 
 # Nothing here reads a clock, throws a die, or opens a file. `io`, `csv` and `json` parse text that the caller opened.
-PURE = frozenset(
-    """__future__ abc base64 bisect collections contextlib copy csv dataclasses decimal enum fractions functools hashlib
-    heapq io itertools json keyword math numbers operator re statistics string struct textwrap types typing
-    unicodedata warnings""".split()
-)
+PURE = frozenset({
+    "__future__", "abc", "bisect", "collections", "contextlib", "copy", "csv", "dataclasses", "decimal", "difflib",
+    "enum", "fractions", "functools", "hashlib", "heapq", "io", "itertools", "json", "keyword", "math", "numbers",
+    "operator", "re", "statistics", "string", "textwrap", "types", "typing", "warnings",
+})  # fmt: skip
 LIBRARIES = frozenset({"numpy", "scipy"})
 
 

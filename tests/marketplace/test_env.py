@@ -1,0 +1,111 @@
+from pathlib import Path
+
+import pytest
+
+from marketplace import addresses, env
+from marketplace.env import BadEnvironment
+
+
+@pytest.fixture
+def given(monkeypatch: pytest.MonkeyPatch):
+    def set_to(value: str | None) -> str:
+        monkeypatch.delenv("WISH", raising=False)
+        if value is not None:
+            monkeypatch.setenv("WISH", value)
+        return "WISH"
+
+    return set_to
+
+
+def test_missing_variable_without_default_is_an_error_that_names_it(given) -> None:
+    with pytest.raises(BadEnvironment, match=r"^WISH is not set: expected a whole number from 1 to 9\.$"):
+        env.integer(given(None), least=1, most=9)
+
+
+@pytest.mark.parametrize("value", [None, "", "   "])
+def test_unset_and_blank_variables_take_the_default(given, value: str | None) -> None:
+    assert env.integer(given(value), 7, least=1, most=9) == 7
+
+
+def test_default_of_false_is_a_default(given) -> None:
+    assert env.flag(given(None), False) is False
+
+
+@pytest.mark.parametrize("value", ["eight", "8.0", "0", "10", "1e1"])
+def test_number_outside_its_range_or_no_number_names_variable_range_and_value(given, value: str) -> None:
+    with pytest.raises(BadEnvironment, match=f"^WISH: expected a whole number from 1 to 9, found '{value}'.$"):
+        env.integer(given(value), least=1, most=9)
+
+
+@pytest.mark.parametrize(
+    ("value", "meaning"), [("1", True), ("TRUE", True), (" yes ", True), ("off", False), ("0", False)]
+)
+def test_flag_reads_the_usual_words(given, value: str, meaning: bool) -> None:
+    assert env.flag(given(value)) is meaning
+
+
+def test_flag_refuses_to_guess(given) -> None:
+    with pytest.raises(BadEnvironment, match=r"^WISH: expected true or false, found 'ture'\.$"):
+        env.flag(given("ture"))
+
+
+def test_words_are_split_at_commas_and_trimmed(given) -> None:
+    assert env.words(given(" a.example, b.example ,,")) == ["a.example", "b.example"]
+
+
+def test_choice_lists_what_there_is(given) -> None:
+    with pytest.raises(BadEnvironment, match=r"^WISH: expected one of json, text, found 'xml'\.$"):
+        env.choice(given("xml"), among=("text", "json"))
+
+
+def test_bad_address_is_refused_without_showing_its_password(given) -> None:
+    with pytest.raises(BadEnvironment, match=r"^WISH: expected an address that begins with redis://\.$") as caught:
+        env.url(given("mysql://user:hunter2@host/name"), schemes=("redis",))
+    assert "hunter2" not in str(caught.value)
+    assert caught.value.__cause__ is None
+
+
+def test_short_secret_is_refused_without_showing_it(given) -> None:
+    with pytest.raises(BadEnvironment, match=r"^WISH: expected at least 50 characters, found 7\.$"):
+        env.secret(given("hunter2"), least=50)
+
+
+def test_secret_can_come_from_a_file(given, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "secret").write_text("from the file\n")
+    monkeypatch.setenv("WISH_FILE", str(tmp_path / "secret"))
+    assert env.secret(given(None)) == "from the file"
+
+
+def test_secret_file_that_cannot_be_read_is_named(given, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WISH_FILE", "/nowhere/at/all")
+    with pytest.raises(BadEnvironment, match=r"^WISH_FILE: cannot read '/nowhere/at/all' \(No such file"):
+        env.secret(given(None))
+
+
+def test_database_address_becomes_django_settings() -> None:
+    found = addresses.database("postgresql://bo%40urse:p%2Fw@db.example:6432/market?sslmode=require")
+    assert found == {
+        "ENGINE": "django.db.backends.postgresql",
+        "NAME": "market",
+        "USER": "bo@urse",
+        "PASSWORD": "p/w",
+        "HOST": "db.example",
+        "PORT": "6432",
+        "OPTIONS": {"sslmode": "require"},
+    }
+
+
+def test_socket_folder_in_a_database_address_is_the_host() -> None:
+    found = addresses.database("postgresql://bourse:x@:5432/bourse?host=/var/a%20b")
+    assert (found["HOST"], found["PORT"], found["OPTIONS"]) == ("/var/a b", "5432", {})
+
+
+@pytest.mark.parametrize(
+    ("address", "broker"),
+    [
+        ("redis://:pw@host:6379/3", "redis://:pw@host:6379/3"),
+        ("unix:///run/v/valkey?db=2", "redis+socket:///run/v/valkey?virtual_host=2"),
+    ],
+)
+def test_broker_address_is_what_celery_calls_it(address: str, broker: str) -> None:
+    assert addresses.celery_broker(address) == broker
