@@ -80,8 +80,9 @@ class Market:
         """
         home = (amounts * self._home).sum(axis=1)
         shares = self._shares[:, :, min(row, self._shares.shape[2] - 1)]
-        split = np.einsum("r,ro->o", home, shares)
-        split[-1] += amounts.sum() - split.sum()
+        split: FloatArray = np.einsum("r,ro->o", home, shares)
+        nobodys = home[shares.sum(axis=1) == 0].sum()
+        split[-1] += (amounts * (1.0 - self._home)).sum() + nobodys
         return split
 
     def _grow(self, rows: int) -> None:
