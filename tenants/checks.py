@@ -36,6 +36,7 @@ def _reverse_sides(model: type[models.Model]) -> list[CheckMessage]:
         )
         for field in model._meta.get_fields()
         if isinstance(field, models.ForeignKey)
+        and isinstance(field.related_model, type)  # Django itself reports a name that leads nowhere
         and not issubclass(field.related_model, TenantOwned)
         and not field.remote_field.hidden
     ]

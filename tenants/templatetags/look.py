@@ -50,6 +50,19 @@ ICONS = {
     "wrong": "M4 4l8 8M12 4l-8 8",
 }
 
+DONE = {
+    "invitation_accept": "Joined by invitation:",
+    "invitation_create": "Sent the",
+    "invitation_revoke": "Withdrew the",
+    "member_add": "Added",
+    "member_remove": "Removed",
+    "member_role_change": "Changed the role of",
+    "person_create": "Made an account for",
+    "staff_grant": "Gave a role to",
+    "staff_revoke": "Took a role from",
+    "tenant_create": "Made",
+}
+
 
 @register.simple_tag
 def icon(name: str) -> SafeString:
@@ -70,8 +83,20 @@ def monogram(name: object) -> str:
 
 @register.filter
 def in_words(action: str) -> str:
-    """`member_role_change` -> `Member role change`: the code of a history entry, readable."""
-    return action.replace("_", " ").capitalize()
+    """What was done to the subject that follows, for the code of a history entry."""
+    return DONE.get(action) or action.replace("_", " ").capitalize()
+
+
+@register.filter
+def amount(micro_credits: int) -> SafeString:
+    """Credits with two digits large and four small, as every page shows money."""
+    sign = "\N{MINUS SIGN}" if micro_credits < 0 else ""
+    whole, micro = divmod(abs(micro_credits), 1_000_000)
+    digits = f"{micro:06}"
+    thousands = f"{whole:,}".replace(",", "\N{THIN SPACE}")
+    return format_html(
+        '<span class="amount">{}{}.{}<span class="micro">{}</span></span>', sign, thousands, digits[:2], digits[2:]
+    )
 
 
 @register.filter

@@ -12,6 +12,7 @@ from django.views.decorators.http import require_safe
 
 from tenants import selectors
 from tenants.access import AccessRequest
+from tenants.ledger.selectors import balances_of_tenant
 from tenants.roles import TENANT_ROLES, Permission
 from tenants.views.gate import open_tenant, requires
 
@@ -32,12 +33,14 @@ def home(request: AccessRequest) -> HttpResponse:
 @requires(Permission.TENANT_VIEW)
 def tenant_home(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     members = list(selectors.member_list())
+    tenant, may_see_money = open_tenant(request), request.access.allows(Permission.LEDGER_VIEW)
     counted = Counter(member.role for member in members)
     context = {
         "members": members,
         "role_counts": [(role, counted[role]) for role in TENANT_ROLES],
         "invitations": selectors.invitation_list(timezone.now()),
         "recent": selectors.audit_entries(request.access)[:5],
-        "tenant": open_tenant(request),
+        "tenant": tenant,
+        "balances": balances_of_tenant(tenant_id=tenant.pk) if may_see_money else None,
     }
     return render(request, "tenants/home.html", context)

@@ -31,7 +31,7 @@ def assert_keeps_the_policy(response) -> None:
     assert not re.search(r"<[^>]+\son[a-z]+=", html)
     assert "<style" not in html
     for attributes, body in re.findall(r"<script([^>]*)>(.*?)</script>", html, re.DOTALL):
-        assert "src=" in attributes and not body.strip() or 'type="application/json"' in attributes
+        assert ("src=" in attributes and not body.strip()) or 'type="application/json"' in attributes
 
 
 @pytest.mark.parametrize("path", STRANGER_PAGES)
