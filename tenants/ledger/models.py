@@ -34,7 +34,11 @@ _PLAIN = r"^[!#-[\]-~]+$"
 
 
 def _id_names_owner() -> Q:
-    owned = [Q(kind=kind, id=F("tenant") * IDS_PER_TENANT + offset) for kind, offset in TENANT_OFFSETS.items()]
+    # A CHECK lets NULL pass, so a missing tenant must be false by itself.
+    owned = [
+        Q(tenant__isnull=False, kind=kind, id=F("tenant") * IDS_PER_TENANT + offset)
+        for kind, offset in TENANT_OFFSETS.items()
+    ]
     house = [Q(kind=kind, id=number, tenant__isnull=True) for kind, number in HOUSE_IDS.items()]
     return reduce(or_, [*owned, *house])
 

@@ -1,0 +1,268 @@
+# ruff: noqa: S608  (the SQL is this file's own)
+"""Somebody who can switch the triggers off changes the book; the audit names what was touched."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Iterator
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from tenants.ledger.audit import Audit, verify
+from tenants.ledger.models import Transaction
+from tenants.ledger.postings import available, earned
+from tenants.ledger.seals import Sealed, head, seal
+from tenants.scoping import scope_disabled
+from tests.ledger.builders import NOON, commit_checks, grant, make_book, run, tamper
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def book() -> Iterator[tuple[int, int]]:
+    with scope_disabled("the audit reads the whole book"):
+        yield make_book()
+
+
+def number_of(key: str) -> int:
+    return Transaction.objects.get(key=key).pk
+
+
+def found(audit: Audit | None = None) -> dict[str, set[str]]:
+    """Culprits by check."""
+    answer: dict[str, set[str]] = {}
+    for finding in (audit or verify()).findings:
+        answer.setdefault(finding.check, set()).add(finding.culprit)
+    return answer
+
+
+def follow_in_caches() -> None:
+    """The thief also makes the cached figures agree with the entries."""
+    tamper(
+        "UPDATE ledger_balance b SET (amount, entry_count) ="
+        " (SELECT coalesce(sum(amount), 0), count(*) FROM ledger_entry WHERE account_id = b.account_id)"
+        " WHERE stripe = 0"
+    )
+    tamper("UPDATE ledger_balance SET (amount, entry_count) = (0, 0) WHERE stripe > 0")
+    tamper("DELETE FROM ledger_daytotal")
+    tamper(
+        "INSERT INTO ledger_daytotal (day, stripe, amount, entry_count, account_id)"
+        " SELECT (occurred_at AT TIME ZONE 'UTC')::date, 0, sum(amount), count(*), account_id"
+        " FROM ledger_entry GROUP BY 1, account_id"
+    )
+
+
+def redigest(key: str) -> None:
+    """The thief also writes the digest that fits the changed row."""
+    tamper(
+        "UPDATE ledger_transaction t SET digest = ledger_digest(t.key, t.kind, t.subject, t.occurred_at, t.corrects_id,"
+        " t.facts, (SELECT string_agg(ledger_line(account_id, amount), ', ' ORDER BY line) FROM ledger_entry"
+        " WHERE transaction_id = t.id)) WHERE key = %s",
+        [key],
+    )
+
+
+def test_untouched_book_is_clean_sealed_or_not(book: tuple[int, int]) -> None:
+    assert found() == {}
+    assert isinstance(seal(at=NOON), Sealed)
+    audit = verify()
+    assert (found(audit), audit.transactions, audit.entries, audit.sealed) == ({}, 5, 12, 5)
+
+
+def test_names_transaction_whose_amounts_were_changed_in_a_pair(book: tuple[int, int]) -> None:
+    tamper(
+        "UPDATE ledger_entry SET amount = amount + CASE line WHEN 1 THEN -5 ELSE 5 END"
+        " WHERE transaction_id = %s AND line > 0",
+        [number_of("slot:1")],
+    )
+    follow_in_caches()
+    assert found() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
+    assert f"{number_of('slot:1')}.1" in verify().findings[0].detail
+
+
+def test_names_transaction_whose_amount_was_changed_alone(book: tuple[int, int]) -> None:
+    tamper("UPDATE ledger_entry SET amount = 95 WHERE transaction_id = %s AND line = 1", [number_of("slot:1")])
+    answer = found()
+    assert answer["balance"] == answer["digest"] == {f"transaction {number_of('slot:1')} (slot:1)"}
+    assert answer["day total"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]}) on 2026-03-02"}
+
+
+def test_names_transaction_whose_entry_went_to_another_account(book: tuple[int, int]) -> None:
+    renter, _ = book
+    tamper(
+        "UPDATE ledger_entry SET account_id = %s WHERE transaction_id = %s AND line = 1",
+        [available(renter).id, number_of("slot:1")],
+    )
+    follow_in_caches()
+    assert found() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
+
+
+@pytest.mark.parametrize("change", ["key = 'slot:9'", "subject = 'job:2'", "facts = '{\"a\": 1}'", "kind = 'grant'"])
+def test_names_transaction_whose_story_was_changed(change: str) -> None:
+    number = number_of("slot:1")
+    tamper(f"UPDATE ledger_transaction SET {change} WHERE id = %s", [number])
+    (culprits,) = found().values()
+    assert [culprit.startswith(f"transaction {number} ") for culprit in culprits] == [True]
+
+
+def test_names_transaction_moved_to_another_day(book: tuple[int, int]) -> None:
+    for table in ("ledger_entry WHERE transaction_id", "ledger_transaction WHERE id"):
+        name, where = table.split(" WHERE ")
+        tamper(
+            f"UPDATE {name} SET occurred_at = occurred_at - interval '1 day' WHERE {where} = %s", [number_of("slot:1")]
+        )
+    follow_in_caches()
+    assert found() == {"digest": {f"transaction {number_of('slot:1')} (slot:1)"}}
+
+
+def test_names_transaction_that_lost_an_entry(book: tuple[int, int]) -> None:
+    tamper("DELETE FROM ledger_entry WHERE transaction_id = %s AND line = 2", [number_of("slot:1")])
+    assert found()["entries"] == {f"transaction {number_of('slot:1')} (slot:1)"}
+
+
+def test_names_entries_whose_transaction_is_gone(book: tuple[int, int]) -> None:
+    number = number_of("slot:1")
+    tamper("DELETE FROM ledger_transaction WHERE id = %s", [number])
+    assert found() == {"orphan": {f"entry {number}.{line}" for line in range(3)}}
+
+
+def test_names_zero_entries(book: tuple[int, int]) -> None:
+    run("ALTER TABLE ledger_entry DROP CONSTRAINT ledger_entry_not_zero")
+    tamper("UPDATE ledger_entry SET amount = 0 WHERE transaction_id = %s", [number_of("slot:1")])
+    assert found()["zero"] == {f"transaction {number_of('slot:1')} (slot:1)"}
+
+
+def test_names_key_used_twice(book: tuple[int, int]) -> None:
+    run("ALTER TABLE ledger_transaction DROP CONSTRAINT ledger_transaction_key_once")
+    tamper("UPDATE ledger_transaction SET key = 'slot:0' WHERE key = 'slot:1'")
+    answer = found()
+    assert answer["key"] == {
+        f"transactions {sorted(Transaction.objects.filter(key='slot:0').values_list('pk', flat=True))}"
+    }
+    assert answer["rule"] == {"ledger_transaction_key_once"}
+
+
+@pytest.mark.parametrize("table", ["ledger_balance", "ledger_daytotal"])
+def test_names_account_whose_cached_figure_was_changed(book: tuple[int, int], table: str) -> None:
+    _, owner = book
+    tamper(f"UPDATE {table} SET amount = amount + 7 WHERE account_id = %s", [earned(owner).id])
+    answer = found()
+    assert {culprit.partition(" on ")[0] for culprits in answer.values() for culprit in culprits} - {"the book"} == {
+        f"account {earned(owner).id} (earned of tenant {owner})"
+    }
+
+
+def test_names_account_below_zero(book: tuple[int, int]) -> None:
+    run("ALTER TABLE ledger_balance DROP CONSTRAINT ledger_balance_not_negative")
+    tamper("UPDATE ledger_balance SET amount = -1 WHERE account_id = %s", [earned(book[1]).id])
+    assert found()["below zero"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
+
+
+def test_names_account_given_to_another_tenant(book: tuple[int, int]) -> None:
+    renter, owner = book
+    run("ALTER TABLE ledger_account DROP CONSTRAINT ledger_account_id_names_owner")
+    tamper("UPDATE ledger_account SET tenant_id = %s WHERE id = %s", [renter, earned(owner).id])
+    assert found()["account"] == {f"account {earned(owner).id}"}
+
+
+@pytest.mark.parametrize(
+    ("table", "trigger"),
+    [("ledger_entry", "ledger_entry_appends"), ("ledger_transaction", "ledger_transaction_balances")],
+)
+def test_names_rule_that_was_switched_off(table: str, trigger: str) -> None:
+    run(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
+    assert found() == {"rule": {trigger}}
+
+
+def remove(key: str) -> int:
+    """A transaction without a trace in entries and cached figures."""
+    number = number_of(key)
+    tamper("DELETE FROM ledger_entry WHERE transaction_id = %s", [number])
+    tamper("DELETE FROM ledger_transaction WHERE id = %s", [number])
+    follow_in_caches()
+    return number
+
+
+def test_names_sealed_transaction_that_was_removed(book: tuple[int, int]) -> None:
+    seal(at=NOON)
+    number = remove("slot:1")
+    assert {finding.detail for finding in verify().findings if finding.culprit == f"transaction {number}"} == {
+        "was removed after seal 1 closed over it"
+    }
+
+
+def test_removal_of_an_unsealed_transaction_leaves_no_trace(book: tuple[int, int]) -> None:
+    """What seals are for, and why they are made often: this is what cannot be seen without one."""
+    remove("slot:1")
+    assert found() == {}
+
+
+def test_names_sealed_transaction_that_was_changed_with_its_digest(book: tuple[int, int]) -> None:
+    seal(at=NOON)
+    tamper(
+        "UPDATE ledger_entry SET amount = amount + CASE line WHEN 1 THEN -5 ELSE 5 END"
+        " WHERE transaction_id = %s AND line > 0",
+        [number_of("slot:1")],
+    )
+    follow_in_caches()
+    redigest("slot:1")
+    assert found() == {"seal": {f"transaction {number_of('slot:1')}"}}
+
+
+def test_names_seal_that_was_changed_or_removed(book: tuple[int, int]) -> None:
+    for number in range(3):
+        grant(book[0], 5, key=f"more:{number}")
+        commit_checks()
+        seal(at=NOON)
+    tamper("UPDATE ledger_seal SET sealed_at = sealed_at + interval '1 second' WHERE number = 1")
+    assert found() == {"seal": {"seal 1"}}
+    tamper("DELETE FROM ledger_seal WHERE number = 1")
+    assert "seal 2" in found()["seal"]
+
+
+def test_rewritten_chain_is_seen_by_who_noted_an_earlier_head(book: tuple[int, int]) -> None:
+    seal(at=NOON)
+    noted = head()
+    remove("slot:1")
+    tamper("DELETE FROM ledger_seal")
+    seal(at=NOON)
+    assert found() == {}, "consistent in itself"
+    assert found(verify(known_head=noted)) == {"seal": {f"head {noted}"}}
+
+
+def test_seals_are_cut_into_blocks_and_start_where_the_last_ended(
+    book: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenants.ledger.seals.BLOCK", 2)
+    answer = seal(at=NOON)
+    assert isinstance(answer, Sealed)
+    assert (answer.blocks, answer.transactions) == (3, 5)
+    assert seal(at=NOON) == Sealed(0, 0, answer.head)
+    assert found() == {}
+
+
+def test_command_says_the_book_is_in_order(book: tuple[int, int]) -> None:
+    out, err = io.StringIO(), io.StringIO()
+    call_command("seal_ledger", stdout=out)
+    call_command("verify_ledger", "--head", head(), stdout=out, stderr=err)
+    assert out.getvalue().splitlines() == [
+        f"5 transactions in 1 blocks, head {head()}",
+        f"the book is in order: 5 transactions, 12 entries, 5 sealed, head {head()}",
+    ]
+    assert err.getvalue() == ""
+
+
+def test_command_exits_1_and_names_the_culprit(book: tuple[int, int]) -> None:
+    tamper("UPDATE ledger_entry SET amount = 95 WHERE transaction_id = %s AND line = 1", [number_of("slot:1")])
+    out, err = io.StringIO(), io.StringIO()
+    with pytest.raises(SystemExit) as stop:
+        call_command("verify_ledger", stdout=out, stderr=err)
+    assert stop.value.code == 1
+    assert f"transaction {number_of('slot:1')} (slot:1)" in err.getvalue()
+    assert f"{number_of('slot:1')}.1" in err.getvalue()
+
+
+def test_command_refuses_what_is_no_head() -> None:
+    with pytest.raises(CommandError, match="64 hexadecimal"):
+        call_command("verify_ledger", "--head", "abc")
