@@ -57,7 +57,7 @@ def demo_load(*, at: datetime) -> DemoLoaded | Refused:
         cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
     if demo_is_loaded():
         return DemoLoaded(already=True)
-    if User.objects.exists() or Tenant.objects.exists() or Pool.objects.exists():
+    if not database_is_empty():
         return NOT_EMPTY
     by = access_of_system("the demo")
     tenants = _tenants(by, at)
@@ -83,6 +83,11 @@ def demo_wipe() -> Refused | None:
         cursor.execute(f"DROP SCHEMA {schema} CASCADE")
         cursor.execute(f"CREATE SCHEMA {schema}")
     return None
+
+
+def database_is_empty() -> bool:
+    """Migrated, and nobody has put anything in yet."""
+    return not (User.objects.exists() or Tenant.objects.exists() or Pool.objects.exists())
 
 
 def demo_is_loaded() -> bool:

@@ -10,6 +10,7 @@ from scheduling.selectors import CapacityView, PoolOverview, ResourceTotal, Serv
 
 MINE, OTHERS, OPERATOR = "mine", "others", "operator"
 MOST_SQUARES = 48  # above it single units would be too narrow to tell apart
+MOST_SERVERS = 100  # above it nobody counts units any more, and the page would be heavy
 _FILLED = 0.86  # of a unit's width; the rest is the gap to the next one
 
 
@@ -63,11 +64,12 @@ def shares(overview: PoolOverview, tenant_id: int) -> tuple[Share, ...]:
 
 def server_rows(overview: PoolOverview, tenant_id: int) -> tuple[ServerRow, ...]:
     widest = _widest(overview)
+    many = len(overview.servers) > MOST_SERVERS
 
     def bands(server: ServerView) -> tuple[Band, ...]:
         return tuple(
-            _band(capacity, overview.totals[index].label, widest[index], tenant_id, thick=index == 0)
-            for index, capacity in enumerate(server.capacities)
+            Band(share, index == 0, tuple(_squares(share, 100 / fill, whole=many or fill > MOST_SQUARES)))
+            for index, (share, fill) in enumerate(zip(_shares_on(server, overview, tenant_id), widest, strict=True))
         )
 
     return tuple(
@@ -81,14 +83,21 @@ def _share_of_total(total: ResourceTotal, tenant_id: int) -> Share:
     return Share(total.resource, total.label, mine, total.units - mine - total.operator_units, total.operator_units)
 
 
-def _band(capacity: CapacityView, label: str, widest: int, tenant_id: int, *, thick: bool) -> Band:
-    """A unit is as wide on every server, so that a larger server looks larger."""
+def _shares_on(server: ServerView, overview: PoolOverview, tenant_id: int) -> list[Share]:
+    return [
+        _share(capacity, total.label, tenant_id)
+        for capacity, total in zip(server.capacities, overview.totals, strict=True)
+    ]
+
+
+def _share(capacity: CapacityView, label: str, tenant_id: int) -> Share:
     mine, operator = capacity.units_of(tenant_id), capacity.operator_units
-    share = Share(capacity.resource, label, mine, capacity.units - mine - operator, operator)
-    return Band(share, thick, tuple(_squares(share, 100 / widest, whole=widest > MOST_SQUARES)))
+    return Share(capacity.resource, label, mine, capacity.units - mine - operator, operator)
 
 
 def _squares(share: Share, unit: float, *, whole: bool) -> Iterator[Square]:
+    """`unit`: the width of one, the same on every server, so that a larger server looks larger. `whole`: one bar
+    per owner instead of one square per unit."""
     at = 0
     for owner, units in ((MINE, share.mine), (OTHERS, share.others), (OPERATOR, share.operator)):
         runs = [units] if whole and units else [1] * units

@@ -9,6 +9,7 @@ import pytest
 from django.test import Client
 
 from scheduling.models import Server
+from scheduling.views import servers_chart
 from scheduling.views.servers_chart import MINE, OPERATOR, OTHERS, Share, Square, _squares
 from tenants.access import access_of_system
 from tenants.models import Tenant, User
@@ -18,6 +19,7 @@ from tests.scheduling.builders import make_cells, make_pool, make_server, make_t
 
 pytestmark = pytest.mark.django_db
 
+SQUARE = 'height="22" rx="2"'  # of a worker
 BY = {"by": access_of_system("test"), "reason": "test", "at": datetime(2026, 3, 2, tzinfo=UTC)}
 
 
@@ -130,6 +132,15 @@ def test_draws_large_amounts_beside_small_ones_each_on_its_own_scale() -> None:
     assert html.count('width="21.5%"') == 4  # four single workers
     assert 'width="24.965%"' in html  # a hundred in one bar
     assert 'width="74.965%"' in html
+
+
+def test_draws_whole_bars_when_there_are_very_many_servers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(servers_chart, "MOST_SERVERS", 1)
+    pool, person = make_pool(), make_person("viewer", make_tenant("lumen"))
+    make_server(pool, "s01", worker=8, ps=0)
+    assert page("lumen", person).content.decode().count(SQUARE) == 8
+    make_server(pool, "s02", worker=8, ps=0)
+    assert page("lumen", person).content.decode().count(SQUARE) == 2
 
 
 def test_needs_no_style_that_the_policy_forbids() -> None:

@@ -1,0 +1,30 @@
+"""The cluster in Django's admin: the staff look, nobody changes anything there."""
+
+from __future__ import annotations
+
+import pytest
+from django.contrib import admin
+from django.test import Client
+from django.urls import path
+
+from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
+from tests.scheduling.test_servers_page import make_person
+
+pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.scheduling.test_admin")]
+
+urlpatterns = [path("admin/", admin.site.urls)]  # the product has these addresses only where DEBUG is on
+
+MODELS = ["pool", "resourcekind", "server", "servercapacity", "cell"]
+
+
+@pytest.mark.parametrize(
+    ("role", "look", "add"), [("auditor", 200, 403), ("operator", 200, 403), ("owner", 302, 302), ("viewer", 302, 302)]
+)
+@pytest.mark.parametrize("model", MODELS)
+def test_shows_the_cluster_to_the_staff_and_lets_nobody_add(model: str, role: str, look: int, add: int) -> None:
+    tenant = make_tenant("lumen")
+    make_cells(make_server(make_pool()), tenant, {"worker": 5})
+    client = Client()
+    client.force_login(make_person(role, tenant))
+    assert client.get(f"/admin/scheduling/{model}/", secure=True).status_code == look
+    assert client.get(f"/admin/scheduling/{model}/add/", secure=True).status_code == add
