@@ -171,6 +171,8 @@ class Simulation:
         job = lane.waiting.get(booking.job)
         if job is None or booking.start < slot:
             raise PlanRejected(f"slot {slot}: job {booking.job} does not wait, or would start in the past")
+        if not all(booking.start <= row.start < row.end <= booking.end for row in booking.allocation):
+            raise PlanRejected(f"slot {slot}: job {booking.job} is given units outside its booking")
         placed = self.calendar.place(lane.name, job, booking)
         lane.active.append(placed)
         lane.spent[job.tenant] += placed.paid
