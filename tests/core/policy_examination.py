@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields, is_dataclass
+from dataclasses import fields, is_dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -36,6 +36,12 @@ def frozen(value: Any) -> Any:
     if isinstance(value, list | tuple):
         return tuple(frozen(item) for item in value)
     return value
+
+
+def kept(view: View) -> View:
+    """The view as it is now; what a simulation hands out goes on changing with the run."""
+    now = {"occupied": view.occupied.copy(), "spent": view.spent.copy(), "remaining": view.remaining.copy()}
+    return replace(view, **now, floors=dict(view.floors), jobs=dict(view.jobs), memory=dict(view.memory))
 
 
 def arrays_in(view: View) -> list[np.ndarray]:

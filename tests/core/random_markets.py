@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import random
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -37,13 +37,17 @@ VECTOR = Kit(("gpu", "cpu", "memory"), ((1, 0.5, 0), (1, 1.5, 0), (0, 1, 0)), ((
 
 
 def random_market(seed: int, mode: str, *, backlog: bool = False) -> Scenario:
-    """A market in one mode; with `backlog` many jobs wait for few cells."""
+    """A market in one mode; with `backlog` many patient jobs wait for few cells, most of which are for rent."""
     chance = random.Random(f"{mode} {seed} {backlog}")
     kit = chance.choice((PLAIN, PLAIN, PLAIN, TYPES, VECTOR))
     cluster = random_cluster(chance, kit, mode, few=backlog)
+    if backlog and chance.random() < 0.8:
+        cluster = replace(cluster, tenants=tuple(replace(t, rent="auto", lend="lend") for t in cluster.tenants))
     count = chance.randint(6, 12) if backlog else chance.randint(1, 7)
     last_arrival = chance.choice((0, 2, 5, 8, 14))
     jobs = [random_job(chance, kit, cluster, number, last_arrival) for number in range(count)]
+    if backlog and chance.random() < 0.8:
+        jobs = [replace(job, value=patient_value(chance), max_price=None, min_workers=1) for job in jobs]
     policy = random_policy(chance, kit, mode)
     slots = chance.choice((5, 9, 17)) if policy.get("clock", "geometric") == "geometric" else chance.randint(10, 26)
     preload = random_preload(chance, cluster, mode) if chance.random() < 0.2 else ()
@@ -59,7 +63,7 @@ def random_cluster(chance: random.Random, kit: Kit, mode: str, *, few: bool) -> 
     operators_part = chance.choice((0.0, 0.2, 0.5, 0.8))
     for r in range(len(kit.resources)):
         for s in range(servers):
-            home = chance.randrange(tenants)  # most servers have one owner, so that gangs find room at home
+            home = s % tenants  # most servers have one owner, so that gangs find room at home
             for _ in range(int(capacity[r, s])):
                 owner = home if chance.random() < 0.8 else chance.randrange(tenants)
                 cells[r, owner, s] += chance.random() >= operators_part
@@ -140,6 +144,13 @@ def random_value(chance: random.Random) -> Value:
     return Deadline(base, chance.choice((4.0, 9.0, chance.uniform(1, 25))))
 
 
+def patient_value(chance: random.Random) -> Value:
+    """Worth something for a long time."""
+    return Linear(
+        -chance.choice((0.5, 1.0, 4.0, chance.uniform(0, 8))), chance.choice((200.0, chance.uniform(50, 400)))
+    )
+
+
 def random_policy(chance: random.Random, kit: Kit, mode: str) -> dict[str, Any]:
     fields: dict[str, Any] = {"name": "astraea", "mode": mode}
     if chance.random() < 0.85:
@@ -147,7 +158,7 @@ def random_policy(chance: random.Random, kit: Kit, mode: str) -> dict[str, Any]:
     fields["workers"] = chance.choice(("range", "range", "range", "exact"))
     fields["server_choice"] = chance.choice(("lowest_index", "lowest_index", "least_used"))
     first = chance.choice((1, 2, 3, 4))
-    cap = chance.choice((first, 2 * first, 8, 8))
+    cap = chance.choice((first, 2 * first, 8, 8, 16))
     clock = {"first": first, "cap": cap, "restart": chance.random() < 0.5}
     if mode == "guarantee":
         if chance.random() < 0.85:

@@ -28,6 +28,7 @@ from scheduling.core.types import (
     Reason,
     Refusal,
     View,
+    Window,
 )
 from tests.core.reference_search import (
     ENOUGH,
@@ -88,7 +89,8 @@ class ReferenceAstraea:
         market = Market(self, view, collected)
         for start, end in windows:
             market.round(start, end)
-        return Plan(bookings=market.bookings, refusals=market.refusals, floors=market.new_floors, memory=memory)
+        made = (market.bookings, market.refusals, market.new_floors, market.windows)
+        return Plan(*made, memory=memory)
 
 
 def boundary(settings: Mapping[str, Any], view: View) -> tuple[list[tuple[int, int]], dict[str, Any]]:
@@ -146,6 +148,7 @@ class Market:
         self.bookings: list[Booking] = []
         self.refusals: list[Refusal] = []
         self.new_floors: list[Floor] = []
+        self.windows: list[Window] = []
         self.crossing: dict[tuple[int, int], float] = defaultdict(float)
         for booking in view.active if self.settings["floor"] else ():
             if booking.phase == OWN:
@@ -265,6 +268,7 @@ class Market:
         for job in sorted(listed, key=lambda job: (job.arrival, job.number)):
             self.offer_pool(job)
         self.bookings.extend(self.awards.values())
+        self.publish()
 
     def award_floors(self) -> None:
         """G3: floors that start in this window, exactly as planned."""
@@ -442,6 +446,14 @@ class Market:
         self.spent[job.tenant] += best.paid
         self.place(job, booking, +1)
         self.bookings.append(booking)
+
+    def publish(self) -> None:
+        """Posted prices once all is sold, what was for sale, and what was sold."""
+        slots = range(self.start, self.end)
+        prices = [[self.pool_price(r, t) for t in slots] for r in self.resources]
+        idle = [[[self.idle[u, r, t] for t in slots] for u in self.owners] for r in self.resources]
+        rented = [[self.sold[r, t] for t in slots] for r in self.resources]
+        self.windows.append(Window(self.start, self.end, np.array(prices), np.array(idle), np.array(rented)))
 
     # -- who uses what -------------------------------------------------------------------------------------------
 
