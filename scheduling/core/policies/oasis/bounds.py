@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, worker_slots
+from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, values_after, worker_slots
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster, FloatArray, Job
 
@@ -77,7 +77,7 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
             per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds)
             work = worker_slots(job, per_chunk)
             shortest = math.ceil(work / job.max_workers)
-            best = float(job.value(np.maximum(shortest - 1, 0.0)))
+            best = float(values_after(job, np.float64(shortest - 1)))
             if not (math.isfinite(best) and best > 0):
                 continue
             ps_slots = work * ps_counts(job.max_workers, worker, ps)[-1] / job.max_workers

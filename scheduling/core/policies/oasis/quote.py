@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.core.policies.oasis.curves import cost_curves
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.program import Table
-from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts
+from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts, values_after
 from scheduling.core.types import Cluster, FloatArray, Job, Reason
 
 MICRO = 1e6
@@ -82,7 +82,7 @@ def best_schedule(job: Job, worker_type: int, ps_type: int, market: Market, unit
 
 
 def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) -> Question:
-    """The question in numbers. A value without bound at no delay counts as that of one slot's delay."""
+    """The question in numbers."""
     worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
     per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds)
     work, gang = gangs(job, per_chunk, units, job.max_workers)
@@ -91,10 +91,7 @@ def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) ->
         gang = [workers for workers in gang if counts[workers] <= job.max_ps]
     first = max(market.slot, job.first_slot)
     delays = np.arange(first, max(first, market.horizon), dtype=np.float64) - job.first_slot
-    with np.errstate(divide="ignore"):
-        values = job.value(delays)
-    values = np.where(np.isfinite(values), values, job.value(np.maximum(delays, 1.0)))
-    return Question(job, worker_type, ps_type, work, gang, counts, values, first)
+    return Question(job, worker_type, ps_type, work, gang, counts, values_after(job, delays), first)
 
 
 def shortest(question: Question) -> int:

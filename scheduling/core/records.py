@@ -1,0 +1,228 @@
+"""Views and plans as bytes, and back: what a stored interval is made of.
+
+The bytes are canonical: the same value gives the same bytes on every machine, so that a replay can be compared with
+what was stored, and a digest of the bytes stands for the value. Numbers are written so that they read back exactly.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import fields
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.types import (
+    Allocation,
+    Booking,
+    Cluster,
+    Floor,
+    Job,
+    Plan,
+    Reason,
+    Refusal,
+    Samples,
+    Tenant,
+    UnitType,
+    View,
+    Window,
+)
+from scheduling.core.value import KINDS
+
+Document = dict[str, Any]
+
+
+def to_bytes(document: Mapping[str, Any]) -> bytes:
+    """Canonical JSON: sorted names, no blanks, ASCII, floats in their shortest exact form."""
+    return json.dumps(document, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
+def digest(previous: str, *parts: bytes) -> str:
+    """SHA-256 in hexadecimal over the previous digest and each part with its length: a link of a chain."""
+    link = hashlib.sha256(previous.encode("ascii"))
+    for part in parts:
+        link.update(len(part).to_bytes(8, "big"))
+        link.update(part)
+    return link.hexdigest()
+
+
+def view_bytes(view: View) -> bytes:
+    """A view; of its jobs only those that its other fields name."""
+    named = {job.number for job in view.waiting} | {b.job for b in view.active} | set(view.floors)
+    jobs = {number: view.jobs[number] for number in named if number in view.jobs}
+    jobs |= {job.number: job for job in view.waiting}
+    document = {
+        "slot": view.slot,
+        "horizon": view.horizon,
+        "cluster": _record(view.cluster) | {"tenants": [_record(tenant) for tenant in view.cluster.tenants]},
+        "waiting": [job.number for job in view.waiting],
+        "remaining": _array(view.remaining),
+        "occupied": _array(view.occupied),
+        "active": [_booking(booking) for booking in view.active],
+        "jobs": [_job(jobs[number]) for number in sorted(jobs)],
+        "floors": [_floor(view.floors[number]) for number in sorted(view.floors)],
+        "windows": [_record(window) for window in view.windows],
+        "tail": _array(view.tail),
+        "spent": _array(view.spent),
+        "memory": dict(view.memory),
+    }
+    return to_bytes(document)
+
+
+def view_from(stored: bytes) -> View:
+    """The view that was stored."""
+    document = json.loads(stored)
+    jobs = {row["number"]: _job_from(row) for row in document["jobs"]}
+    return View(
+        slot=document["slot"],
+        horizon=document["horizon"],
+        cluster=_cluster_from(document["cluster"]),
+        waiting=tuple(jobs[number] for number in document["waiting"]),
+        remaining=_array_from(document["remaining"]),
+        occupied=_array_from(document["occupied"]),
+        active=tuple(_booking_from(row) for row in document["active"]),
+        jobs=jobs,
+        floors={row["job"]: _floor_from(row) for row in document["floors"]},
+        windows=tuple(_window_from(row) for row in document["windows"]),
+        tail=None if document["tail"] is None else _array_from(document["tail"]),
+        spent=_array_from(document["spent"]),
+        memory=document["memory"],
+    )
+
+
+def plan_bytes(plan: Plan) -> bytes:
+    """A policy's whole answer."""
+    return to_bytes(
+        {
+            "bookings": [_booking(booking) for booking in plan.bookings],
+            "refusals": [
+                {"job": r.job, "state": r.state, "code": r.reason.code, "numbers": _plain(dict(r.reason.numbers))}
+                for r in plan.refusals
+            ],
+            "floors": [_floor(floor) for floor in plan.floors],
+            "windows": [_record(window) for window in plan.windows],
+            "memory": None if plan.memory is None else dict(plan.memory),
+            "frontier": plan.frontier,
+        }
+    )
+
+
+def plan_from(stored: bytes) -> Plan:
+    """The plan that was stored."""
+    document = json.loads(stored)
+    return Plan(
+        bookings=tuple(_booking_from(row) for row in document["bookings"]),
+        refusals=tuple(
+            Refusal(row["job"], Reason(row["code"], row["numbers"]), row["state"]) for row in document["refusals"]
+        ),
+        floors=tuple(_floor_from(row) for row in document["floors"]),
+        windows=tuple(_window_from(row) for row in document["windows"]),
+        memory=document["memory"],
+        frontier=document["frontier"],
+    )
+
+
+def _record(value: Any) -> Document:
+    """The fields of a dataclass in plain JSON; nested records are the caller's business."""
+    return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name != "tenants"}
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return _array(value)
+    if isinstance(value, np.generic):
+        return value.item()
+    if isinstance(value, Mapping):
+        return {name: _plain(inner) for name, inner in value.items()}
+    if isinstance(value, tuple | list):
+        return [_plain(inner) for inner in value]
+    return value
+
+
+def _array(array: npt.NDArray[Any] | None) -> Document | None:
+    """An array as its shape and its runs: [how often, value] in order of memory. Calendars are long runs."""
+    if array is None:
+        return None
+    flat = array.ravel()
+    begins = np.flatnonzero(np.r_[True, flat[1:] != flat[:-1]]) if len(flat) else np.zeros(0, dtype=np.int64)
+    lengths = np.diff(np.r_[begins, len(flat)])
+    runs = [list(run) for run in zip(lengths.tolist(), flat[begins].tolist(), strict=True)]
+    return {"shape": list(array.shape), "type": array.dtype.name, "runs": runs}
+
+
+def _array_from(document: Mapping[str, Any]) -> Any:
+    runs = document["runs"]
+    values = np.array([value for _, value in runs], dtype=document["type"])
+    return np.repeat(values, [length for length, _ in runs]).reshape(document["shape"])
+
+
+def _job(job: Job) -> Document:
+    kind = next(kind for kind, form in KINDS.items() if type(job.value) is form)
+    return _record(job) | {
+        "worker_types": [_record(unit) for unit in job.worker_types],
+        "ps_types": [_record(unit) for unit in job.ps_types],
+        "value": _record(job.value) | {"kind": kind},
+        "samples": _record(job.samples),
+    }
+
+
+def _job_from(row: Mapping[str, Any]) -> Job:
+    value = dict(row["value"])
+    samples = dict(row["samples"])
+    return Job(
+        **{
+            **row,
+            "worker_types": tuple(_unit_from(unit) for unit in row["worker_types"]),
+            "ps_types": tuple(_unit_from(unit) for unit in row["ps_types"]),
+            "value": KINDS[value.pop("kind")](**value),
+            "samples": Samples(**{**samples, "speed": tuple(samples["speed"])}),
+        }
+    )
+
+
+def _unit_from(row: Mapping[str, Any]) -> UnitType:
+    return UnitType(**{**row, "demand": _array_from(row["demand"])})
+
+
+def _cluster_from(row: Mapping[str, Any]) -> Cluster:
+    arrays = {name: _array_from(row[name]) for name in ("capacity", "quota", "hosts_workers", "hosts_ps")}
+    return Cluster(
+        resources=tuple(row["resources"]),
+        servers=tuple(row["servers"]),
+        tenants=tuple(Tenant(**{**t, "reserve_price": _array_from(t["reserve_price"])}) for t in row["tenants"]),
+        slot_seconds=row["slot_seconds"],
+        cells=None if row["cells"] is None else _array_from(row["cells"]),
+        **arrays,
+    )
+
+
+def _booking(booking: Booking) -> Document:
+    return _record(booking) | {"allocation": _rows(booking.allocation)}
+
+
+def _booking_from(row: Mapping[str, Any]) -> Booking:
+    arrays = {name: _array_from(row[name]) if row[name] else None for name in ("payouts", "slot_payouts")}
+    return Booking(**{**row, **arrays, "allocation": _rows_from(row["allocation"])})
+
+
+def _floor(floor: Floor) -> Document:
+    return _record(floor) | {"allocation": _rows(floor.allocation)}
+
+
+def _floor_from(row: Mapping[str, Any]) -> Floor:
+    return Floor(**{**row, "allocation": _rows_from(row["allocation"])})
+
+
+def _window_from(row: Mapping[str, Any]) -> Window:
+    return Window(row["start"], row["end"], *(_array_from(row[name]) for name in ("prices", "idle", "rented")))
+
+
+def _rows(allocation: tuple[Allocation, ...]) -> list[list[int]]:
+    return [[int(n) for n in (row.server, row.start, row.end, row.workers, row.ps)] for row in allocation]
+
+
+def _rows_from(rows: list[list[int]]) -> tuple[Allocation, ...]:
+    return tuple(Allocation(*row) for row in rows)
