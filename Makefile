@@ -24,7 +24,7 @@ test: .venv/everything ## run the whole test suite (ARGS=... for a part of it)
 check: .venv/everything ## style, types, import contracts, migrations, settings for production
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
-	$(BIN)/mypy
+	$(PRODUCTION_LIKE) $(BIN)/mypy
 	$(BIN)/lint-imports --no-logo
 	$(PRODUCTION_LIKE) $(BIN)/python manage.py makemigrations --check --dry-run
 	$(PRODUCTION_LIKE) $(BIN)/python manage.py check --deploy --fail-level WARNING
