@@ -70,6 +70,13 @@ def earned(tenant_id: int) -> AccountName:
 
 
 @dataclass(frozen=True)
+class TenantBalances:
+    available: int
+    held: int
+    earned: int
+
+
+@dataclass(frozen=True)
 class Posting:
     """One transaction to be written: amounts in micro-credits, into (+) or out of (-) each account, summing to zero."""
 

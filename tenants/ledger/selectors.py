@@ -11,17 +11,10 @@ from typing import Any
 from django.db import connection
 
 from tenants.ledger.models import Entry, Transaction
-from tenants.ledger.postings import AccountName, available, earned, held
+from tenants.ledger.postings import AccountName, TenantBalances, available, earned, held
 from tenants.scoping import scope_current, tenant_require
 
 PAGE = 500
-
-
-@dataclass(frozen=True)
-class TenantBalances:
-    available: int
-    held: int
-    earned: int
 
 
 @dataclass(frozen=True)

@@ -21,8 +21,10 @@ from tenants.ledger.postings import (
     Posted,
     Posting,
     Shortage,
+    TenantBalances,
     available,
     batch_arguments,
+    earned,
     held,
     settlement,
 )
@@ -132,31 +134,35 @@ def reverse(
 
 def accounts_open(*, tenant_ids: Iterable[int]) -> None:
     """Open the three accounts of each tenant ahead of their first use. Harmless when they are open."""
-    ids = [AccountName(kind, tenant_id).id for tenant_id in tenant_ids for kind in ("available", "held", "earned")]
+    ids = [available(tenant_id).id for tenant_id in tenant_ids]
     with connection.cursor() as cursor:
         cursor.execute("SELECT ledger_open_accounts(%s)", [ids])
 
 
-def balances_lock(*, accounts: Iterable[AccountName]) -> dict[AccountName, int]:
+def balances_lock(*, tenant_ids: Iterable[int]) -> dict[int, TenantBalances]:
     """Balances that nobody else can change until the caller's transaction ends, for deciding what can be afforded.
 
-    Follows the locking rule. Accounts of tenants only: the house's are never locked.
+    Follows the locking rule: it takes all accounts of all these tenants at once, so name every tenant whom the
+    transaction will take money from or pay.
     """
-    wanted = {account.id: account for account in accounts}
     if not connection.in_atomic_block:
         raise RuntimeError("locks end with the transaction: balances_lock needs one")
-    for account in wanted.values():
-        tenant_require(account.tenant_id)
-        if account.tenant_id is None:
-            raise BadPosting(f"{account} is written by everybody and cannot be locked")
+    tenants = sorted(set(tenant_ids))
+    for tenant_id in tenants:
+        tenant_require(tenant_id)
+    accounts_open(tenant_ids=tenants)
+    names = [name(tenant_id) for tenant_id in tenants for name in (available, held, earned)]
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT account_id, amount FROM ledger_balance WHERE account_id = ANY(%s)"
             " ORDER BY account_id DESC FOR NO KEY UPDATE",
-            [list(wanted)],
+            [[name.id for name in names]],
         )
         found = dict(cursor.fetchall())
-    return {account: found.get(number, 0) for number, account in wanted.items()}
+    return {
+        tenant_id: TenantBalances(*(found[name(tenant_id).id] for name in (available, held, earned)))
+        for tenant_id in tenants
+    }
 
 
 def _transfer(source: AccountName, target: AccountName, amount: int) -> list[tuple[AccountName, int]]:

@@ -24,7 +24,6 @@ def tenants() -> tuple[int, int]:
 READERS = {
     "balance": lambda account: balance(account=account),
     "balance_before": lambda account: balance_before(account=account, moment=NOON),
-    "balances_lock": lambda account: balances_lock(accounts=[account]),
     "statement": lambda account: statement(account=account, start=NOON, end=NOON),
     "turnover": lambda account: turnover(account=account, start=NOON, end=NOON),
 }
@@ -44,6 +43,16 @@ def test_rejects_reading_another_tenants_account(reader, tenants: tuple[int, int
         for account in (available(other), OPERATOR):
             with pytest.raises(ForeignTenant):
                 reader(account)
+
+
+def test_locking_balances_needs_the_tenants_scope_and_a_transaction(tenants: tuple[int, int]) -> None:
+    mine, other = tenants
+    with pytest.raises(ScopeClosed):
+        balances_lock(tenant_ids=[mine])
+    with scope(mine):
+        assert balances_lock(tenant_ids=[mine])[mine].held == 50
+        with pytest.raises(ForeignTenant):
+            balances_lock(tenant_ids=[mine, other])
 
 
 def test_taking_money_needs_the_payers_scope(tenants: tuple[int, int]) -> None:

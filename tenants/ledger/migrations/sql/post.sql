@@ -10,10 +10,14 @@
 -- otherwise returns one row per posting, in any order,
 --   'posted'    written now, or 'repeated': the same posting was written before under this key.
 
--- First use opens an account; whose it is stands in its id. The house's own come with the first of them.
+-- First use opens all three accounts of a tenant (whose they are stands in their ids), and the house's with
+-- the first of them. All at once and in the order of the locking rule: nobody waits for an account that another
+-- opens while holding a balance that the other wants.
 CREATE FUNCTION ledger_open_accounts(ids bigint[]) RETURNS void LANGUAGE sql AS $$
     INSERT INTO ledger_account (id, kind, tenant_id)
-    SELECT id, (ARRAY['available', 'held', 'earned'])[id % 8 + 1], id / 8 FROM unnest(ids) AS id WHERE id >= 8
+    SELECT DISTINCT id / 8 * 8 + place, kind, id / 8
+      FROM unnest(ids) AS id, (VALUES (0, 'available'), (1, 'held'), (2, 'earned')) AS kinds (place, kind)
+     WHERE id >= 8
     UNION ALL VALUES (1, 'operator', NULL::bigint), (2, 'outside', NULL)
     ORDER BY 1 DESC
     ON CONFLICT DO NOTHING
@@ -28,12 +32,16 @@ DECLARE
     short boolean;
     used text[];
 BEGIN
-    -- The locking rule: highest account id first, before anything is looked at.
+    -- The locking rule: highest account id first, before anything is looked at. Nothing is locked while an
+    -- account is missing: locking the rest after opening it would be out of order.
     LOOP
         WITH locked AS (
             SELECT b.amount, (d ->> 1)::bigint AS delta
               FROM jsonb_array_elements(deltas) d JOIN ledger_balance b ON b.account_id = (d ->> 0)::bigint
              WHERE b.stripe = 0
+               AND jsonb_array_length(deltas) = (
+                   SELECT count(*) FROM jsonb_array_elements(deltas) d
+                     JOIN ledger_balance b ON b.account_id = (d ->> 0)::bigint AND b.stripe = 0)
              ORDER BY b.account_id DESC FOR NO KEY UPDATE OF b
         )
         SELECT count(*), bool_or(delta < 0 AND amount + delta < 0) INTO known, short FROM locked;
