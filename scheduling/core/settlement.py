@@ -75,7 +75,7 @@ def slot_payout(amount: int, costs: Sequence[float], contributed: FloatArray) ->
     contributes.
     """
     if amount == 0:
-        return (0,) * contributed.shape[1]
+        return (0,) * len(contributed.T)
     shares = [Fraction(0)] * contributed.shape[1]
     for cost, units in zip(costs, contributed.tolist(), strict=True):
         if cost:

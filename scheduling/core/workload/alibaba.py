@@ -18,7 +18,7 @@ import numpy as np
 from scheduling.core.cells import deal_servers
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import FloatArray
-from scheduling.core.workload.document import Document, above_zero, at_least
+from scheduling.core.workload.document import Document, above_zero, within
 from scheduling.core.workload.tables import rows
 from scheduling.core.workload.trace import Period, Run, owned_scenario, server_capacity
 
@@ -46,8 +46,9 @@ def alibaba(
     `scale_quota` keeps that part of the machines, evenly picked from the list. A pod that asks for a part of a GPU
     takes that part of a worker; parts are packed into a machine as a whole, not into single GPUs.
     """
-    at_least("tenants", tenants, 0)
+    within("tenants", tenants, 0, 5_000)
     period = Period(from_day, days, drain_days, slot_seconds)
+    within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
     runs = list(_runs(jobs, period))
     capacity = server_capacity(_machines(machines, scale_quota), ps_per_gpu)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def decimals(number: float, places: int) -> int | float:
     return int(rounded) if rounded.is_integer() else rounded
 
 
-def amounts(resources: Sequence[str], numbers: Sequence[float]) -> dict[str, int | float]:
+def amounts(resources: Sequence[str], numbers: Iterable[float]) -> dict[str, int | float]:
     """{resource: amount} of those that are above zero."""
     return {resource: decimals(number, 3) for resource, number in zip(resources, numbers, strict=True) if number}
 
@@ -46,7 +46,7 @@ def server_rows(
         if hosts is not None:
             row["hosts"] = [hosts[server]]
         if cells is not None:
-            owned = np.flatnonzero(cells[:, :, server].any(axis=0))
+            owned = np.flatnonzero(cells[:, :, server].any(axis=0)).tolist()
             row["cells"] = {tenants[u]: amounts(resources, cells[:, u, server]) for u in owned}
         rows.append(row)
     return rows
@@ -80,13 +80,13 @@ def scenario(
     }
 
 
-def at_least(name: str, number: float, least: float) -> None:
-    """Refuse an argument below its least value, by name."""
-    if not number >= least:
-        raise BadScenario(name, f"must be {least:g} or more, not {number:g}")
+def within(name: str, number: float, least: float, most: float) -> None:
+    """Refuse an argument outside [least, most], by name."""
+    if not least <= number <= most:
+        raise BadScenario(name, f"must be from {least:g} to {most:g}, not {number:g}")
 
 
-def above_zero(name: str, number: float) -> None:
-    """Refuse an argument that is not above zero, by name."""
-    if not number > 0:
-        raise BadScenario(name, f"must be above 0, not {number:g}")
+def above_zero(name: str, number: float, most: float = 1e9) -> None:
+    """Refuse an argument that is not above zero, or absurdly large, by name."""
+    if not 0 < number <= most:
+        raise BadScenario(name, f"must be above 0 and at most {most:g}, not {number:g}")

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.scenario import BadScenario
-from scheduling.core.workload.document import Document
+from scheduling.core.workload.document import Document, within
 from scheduling.core.workload.tables import Row, rows
 from scheduling.core.workload.trace import HOUR, Period, Run, quota_scenario, scaled_quotas
 
@@ -40,6 +40,7 @@ def helios(
     """A scenario with the demand of so many days, from an open text file of hourly use."""
     period = Period(from_day, days, drain_days, slot_seconds)
     quotas, demand = _read(hours, period)
+    within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
     runs = [run for tenant, wanted in demand.items() for run in _runs(tenant, wanted, from_day * 24, dice)]
     return quota_scenario(

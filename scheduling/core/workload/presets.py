@@ -15,6 +15,7 @@ from scheduling.core.types import FloatArray
 from scheduling.core.workload.document import MACHINE, Document, amounts, decimals, short
 
 GBPS = 1024  # Mbit/s in a Gbit/s, as in Astraea's [100, 5 * 1024]
+VALUES = ("linear", "convex", "sigmoid")
 VECTOR = ("gpu", "cpu", "memory_gb", "storage_gb")
 
 # Machine types, after the families that OASiS names: GPU instances for the workers, compute instances for the rest.
@@ -123,14 +124,14 @@ def distributed_slots(row: Document, slot_seconds: float) -> int:
     """Slots of a job with a worker for every chunk, gradients crossing the network."""
     exchange = 16.0 * row["gradient_mb"] / row["worker_mbps"]
     seconds = row["minibatch_seconds"] + row.get("update_seconds", 0.0) + exchange
-    return math.ceil(row["epochs"] * row["minibatches"] * seconds / slot_seconds)
+    return math.ceil(float(row["epochs"] * row["minibatches"] * seconds) / slot_seconds)
 
 
 def internal_slots(row: Document, slot_seconds: float) -> int:
     """Slots of a PD-ORS job with all workers on one machine."""
     exchange = 16.0 * row["gradient_mb"] * row["ps_ratio"] / (row["internal_mbps"] * row["batch_size"])
     samples = row["epochs"] * row["samples"] / row["batch_size"]
-    return math.ceil(samples * (row["sample_seconds"] + exchange) / slot_seconds)
+    return math.ceil(float(samples * (row["sample_seconds"] + exchange)) / slot_seconds)
 
 
 def draw_value(dice: np.random.Generator, kind: str) -> Document:

@@ -14,13 +14,13 @@ from scheduling.core.types import FloatArray
 from scheduling.core.workload.document import (
     Document,
     above_zero,
-    at_least,
     decimals,
     scenario,
     server_rows,
     tenant_rows,
+    within,
 )
-from scheduling.core.workload.presets import PRESETS, Preset, draw_value
+from scheduling.core.workload.presets import PRESETS, VALUES, Preset, draw_value
 
 TRIES = 10_000  # draws for one job before its limit on length is called impossible
 UNEVEN = 4.0  # the largest weight of a tenant over the smallest
@@ -49,7 +49,8 @@ def synthetic(
     times what all workers can do in it. `longest` draws jobs again until their shortest run is at most so many
     slots. `operator_share` of the servers belongs to no tenant; `cells` pins the quotas to servers.
     """
-    chosen = _checked(preset, value, load, tenants, servers, jobs, span, operator_share)
+    chosen = _preset(preset, value)
+    _check_sizes(seed, tenants, servers, jobs, operator_share, slot_seconds)
     dice = np.random.default_rng(seed)
     capacity = chosen.machines(dice, servers)
     names = [f"u{u + 1}" for u in range(tenants)]
@@ -88,36 +89,29 @@ def synthetic(
     )
 
 
-def _checked(
-    preset: str,
-    value: str | None,
-    load: float | None,
-    tenants: int,
-    servers: int,
-    jobs: int,
-    span: float | None,
-    operator_share: float,
-) -> Preset:
-    """The preset, once every argument is known to make sense."""
+def _preset(preset: str, value: str | None) -> Preset:
+    """The preset by its name."""
     if preset not in PRESETS:
         raise BadScenario("preset", f"must be one of {', '.join(PRESETS)}, not {preset}")
-    if value not in (None, "linear", "convex", "sigmoid"):
-        raise BadScenario("value", f"must be one of linear, convex, sigmoid, not {value}")
-    for name, number in (("tenants", tenants), ("servers", servers)):
-        at_least(name, number, 1)
-    at_least("jobs", jobs, 0)
-    at_least("operator_share", operator_share, 0.0)
-    at_least("1 - operator_share", 1.0 - operator_share, 0.0)
-    for name, amount in (("load", load), ("span", span)):
-        if amount is not None:
-            above_zero(name, amount)
+    if value not in (None, *VALUES):
+        raise BadScenario("value", f"must be one of {', '.join(VALUES)}, not {value}")
     return PRESETS[preset]
+
+
+def _check_sizes(seed: int, tenants: int, servers: int, jobs: int, operator_share: float, slot_seconds: float) -> None:
+    within("seed", seed, 0, 2**63)
+    within("tenants", tenants, 1, 5_000)
+    within("servers", servers, 1, 20_000)
+    within("jobs", jobs, 0, 2_000_000)
+    within("operator_share", operator_share, 0.0, 1.0)
+    above_zero("slot_seconds", slot_seconds)
 
 
 def _weights(dice: np.random.Generator, tenants: int) -> FloatArray:
     """Uneven parts of one."""
-    weights = dice.uniform(1.0, UNEVEN, tenants)
-    return weights / weights.sum()
+    weights: FloatArray = dice.uniform(1.0, UNEVEN, tenants)
+    weights /= weights.sum()
+    return weights
 
 
 def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArray:
@@ -125,7 +119,7 @@ def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArr
     ends = np.cumsum(_weights(dice, tenants)) * servers
     if servers >= tenants:
         spare = int(servers) - tenants
-        ends = np.arange(1, tenants + 1) + np.rint(ends / servers * spare)
+        ends = np.arange(1.0, tenants + 1) + np.rint(ends / servers * spare)
     return np.concatenate([[0.0], ends])
 
 
@@ -152,6 +146,9 @@ def _span(
     slot_seconds: float,
 ) -> float:
     """Slots in which the jobs arrive."""
+    for name, amount in (("load", load), ("span", span)):
+        if amount is not None:
+            above_zero(name, amount)
     if load is None:
         return preset.span if span is None else span
     if span is not None:

@@ -21,16 +21,17 @@ from scheduling.core.workload.document import (
     MACHINE,
     Document,
     above_zero,
-    at_least,
     decimals,
     scenario,
     server_rows,
     short,
     tenant_rows,
+    within,
 )
 
 DAY = 86_400  # seconds
 HOUR = 3600
+MOST_DAYS = 10_000
 GPUS_PER_SERVER = 8
 WORKER_MBPS, PS_MBPS = 1000, 8000  # one parameter server for each eight workers of a gang
 CREDITS_PER_GPU_HOUR = (0.1, 1.0)  # drawn evenly; Astraea's section 5.1 gives about 0.3 in the mean
@@ -47,9 +48,9 @@ class Period:
     slot_seconds: float
 
     def __post_init__(self) -> None:
-        at_least("from_day", self.from_day, 0)
-        at_least("days", self.days, 1)
-        at_least("drain_days", self.drain_days, 0)
+        within("from_day", self.from_day, 0, MOST_DAYS)
+        within("days", self.days, 1, MOST_DAYS)
+        within("drain_days", self.drain_days, 0, MOST_DAYS)
         above_zero("slot_seconds", self.slot_seconds)
 
     @property
@@ -80,6 +81,7 @@ class Run:
 
 def job_rows(runs: Sequence[Run], period: Period, seed: int) -> list[Document]:
     """The jobs of a scenario. One mini-batch is one second of one GPU; the time of exchanges is within it."""
+    within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
     rates = dice.uniform(*CREDITS_PER_GPU_HOUR, len(runs))
     patience = dice.uniform(*PATIENCE_BASE, len(runs)) / dice.uniform(*PATIENCE_SLOPE, len(runs))
