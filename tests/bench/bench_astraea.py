@@ -1,0 +1,71 @@
+"""Astraea: one boundary with the paper's section 5.1 ranges, a long queue, and a backlog that stays for long."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduling.core import policies
+from scheduling.core.scenario import Scenario, read
+from scheduling.core.types import Plan, View
+from scheduling.core.workload import synthetic
+
+SEEDS = (1, 2, 3)
+ROUND_OF_300 = {64: 0.5, 256: 2.0}  # slots: ms a job, at most
+MODES = ("paper", "guarantee")
+
+
+def scenario_of(jobs: int, servers: int, slots: int, seed: int) -> Scenario:
+    """Section 5.1's ranges; all jobs arrive in the first day, so that one boundary collects them all."""
+    return read(synthetic(seed=seed, servers=servers, jobs=jobs, span=23.5, slots=10 * slots))
+
+
+def view_at(scenario: Scenario, slot: int) -> View:
+    """All jobs wait at a boundary, and nothing is taken."""
+    cluster = scenario.cluster
+    return View(
+        slot=slot,
+        horizon=scenario.slots,
+        cluster=cluster,
+        waiting=tuple(sorted(scenario.jobs, key=lambda job: (job.arrival, job.number))),
+        remaining=np.array([float(job.work) for job in scenario.jobs]),
+        occupied=np.zeros((*cluster.capacity.shape[:1], 0, *cluster.capacity.shape[1:])),
+        jobs={job.number: job for job in scenario.jobs},
+    )
+
+
+def one_round(jobs: int, servers: int, slots: int, mode: str, seed: int) -> tuple[float, Plan]:
+    """(seconds, plan) of a boundary whose window has so many slots."""
+    scenario = scenario_of(jobs, servers, slots, seed)
+    clock = {"first": slots, "cap": slots, "restart": False}
+    fields = {"name": "astraea", "mode": mode, "clock": clock}
+    view = view_at(scenario, slots)
+    policy = policies.build({**fields, "theta": {"worker": 2, "ps": 35}}, scenario.cluster, scenario.jobs)
+    begin = time.perf_counter()
+    plan = policy.decide(view)
+    return time.perf_counter() - begin, plan
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    for slots, target in ROUND_OF_300.items():
+        for mode in MODES:
+            runs = [one_round(300, 100, slots, mode, seed) for seed in SEEDS]
+            yield {
+                "name": f"astraea_{mode}_one_round_300_jobs_{slots}_slots",
+                "value": round(1000 * float(np.mean([seconds for seconds, _ in runs])) / 300, 3),
+                "unit": "ms a job",
+                "target": f"at most {target}",
+                "detail": f"mean of {len(runs)} draws; awarded {[len(plan.bookings) for _, plan in runs]}",
+            }
+    for mode in MODES:
+        seconds, plan = one_round(10_000, 550, 128, mode, 1)
+        yield {
+            "name": f"astraea_{mode}_one_round_10000_jobs_550_servers_128_slots",
+            "value": round(seconds, 2),
+            "unit": "s",
+            "target": "at most 15",
+            "detail": f"{len(plan.bookings)} awarded, {len(plan.refusals)} refused",
+        }
