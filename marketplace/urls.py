@@ -2,7 +2,6 @@
 
 from typing import Any
 
-from django.conf import settings
 from django.contrib import admin
 from django.urls import include, path
 
@@ -12,10 +11,9 @@ urlpatterns = [
     path("healthz", views.live, name="live"),
     path("readyz", views.ready, name="ready"),
     path("accounts/", include("allauth.urls")),
+    path("admin/", admin.site.urls),
     path("", include("tenants.urls")),
     path("", include("scheduling.urls")),
 ]
-if settings.DEBUG:
-    urlpatterns.append(path("admin/", admin.site.urls))
 
 websocket_urlpatterns: list[Any] = []

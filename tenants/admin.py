@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from allauth.account.decorators import secure_admin_login
 from django.contrib import admin
 from django.db.models import Model
 from django.http import HttpRequest
@@ -11,6 +12,9 @@ from django.template.response import TemplateResponse
 
 from tenants.models import AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
 from tenants.scoping import scope_disabled
+
+# Its own log-in form would know neither rate limits nor the second factor.
+admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-assign]
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any
 
-from asgiref.sync import sync_to_async
+from channels.db import database_sync_to_async
 from channels.exceptions import StopConsumer
 from django.core.management.base import BaseCommand, CommandError
 
@@ -60,7 +60,7 @@ class TenantConsumer:
     async def _may_listen(self) -> bool:
         now = time.monotonic()
         if self._checked_at is None or now - self._checked_at >= self.recheck_seconds:
-            self.access = await sync_to_async(self._access)()
+            self.access = await database_sync_to_async(self._access)()
             self._checked_at = now
         return self.access.tenant is not None and self.access.allows(self.permission)
 

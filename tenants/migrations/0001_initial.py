@@ -18,9 +18,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "slug",
@@ -46,9 +44,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("password", models.CharField(max_length=128, verbose_name="password")),
                 ("last_login", models.DateTimeField(blank=True, null=True, verbose_name="last login")),
@@ -74,9 +70,7 @@ class Migration(migrations.Migration):
                 ("hash", models.CharField(max_length=64)),
             ],
             options={
-                "constraints": [
-                    models.CheckConstraint(condition=models.Q(("id", 1)), name="audit_head_single")
-                ],
+                "constraints": [models.CheckConstraint(condition=models.Q(("id", 1)), name="audit_head_single")],
             },
         ),
         migrations.CreateModel(
@@ -84,15 +78,11 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "role",
-                    models.CharField(
-                        choices=[("auditor", "auditor"), ("operator", "operator")], max_length=20
-                    ),
+                    models.CharField(choices=[("auditor", "auditor"), ("operator", "operator")], max_length=20),
                 ),
                 ("granted_at", models.DateTimeField()),
                 ("granted_reason", models.CharField(max_length=300)),
@@ -146,9 +136,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 (
                     "role",
@@ -196,9 +184,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("email", models.EmailField(max_length=254)),
                 (
@@ -272,9 +258,7 @@ class Migration(migrations.Migration):
             fields=[
                 (
                     "id",
-                    models.BigAutoField(
-                        auto_created=True, primary_key=True, serialize=False, verbose_name="ID"
-                    ),
+                    models.BigAutoField(auto_created=True, primary_key=True, serialize=False, verbose_name="ID"),
                 ),
                 ("sequence", models.BigIntegerField(unique=True)),
                 ("at", models.DateTimeField()),
@@ -309,9 +293,7 @@ class Migration(migrations.Migration):
             ],
             options={
                 "ordering": ["-sequence"],
-                "indexes": [
-                    models.Index(fields=["tenant", "-sequence"], name="tenants_aud_tenant__54660d_idx")
-                ],
+                "indexes": [models.Index(fields=["tenant", "-sequence"], name="tenants_aud_tenant__54660d_idx")],
             },
         ),
     ]

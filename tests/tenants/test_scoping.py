@@ -239,9 +239,12 @@ def test_asynchronous_query_obeys_the_scope() -> None:
         with scope(mine.tenant):
             return [row async for row in Membership.objects.all()]
 
+    async def count() -> int:
+        return await Membership.objects.acount()
+
     assert async_to_sync(read)() == [mine]
     with pytest.raises(ScopeClosed):
-        async_to_sync(Membership.objects.acount)()
+        async_to_sync(count)()
 
 
 def test_task_runs_in_the_tenant_it_was_called_for(two) -> None:
@@ -295,7 +298,7 @@ CONNECT: dict[str, object] = {"type": "websocket.connect"}
 ASK: dict[str, object] = {"type": "websocket.receive", "text": "?"}
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)  # channels closes the connection of an open transaction
 def test_socket_hears_its_own_tenant_until_the_membership_ends() -> None:
     mine = make_member(make_tenant("one"), OWNER)
     make_member(make_tenant("two"), OWNER)
@@ -316,7 +319,7 @@ def test_socket_hears_its_own_tenant_until_the_membership_ends() -> None:
     assert (closed["type"], closed["code"]) == ("websocket.close", 4404)
 
 
-@pytest.mark.django_db
+@pytest.mark.django_db(transaction=True)  # channels closes the connection of an open transaction
 @pytest.mark.parametrize("slug", ["two", "no-such-tenant"])
 def test_socket_of_another_tenant_is_closed_before_it_opens(slug: str) -> None:
     mine = make_member(make_tenant("one"), OWNER)

@@ -1,0 +1,140 @@
+"""The history only grows, and a change behind the product's back is found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.db import DatabaseError, connection, transaction
+
+from tenants import history
+from tenants.models import AuditEntry, AuditHead, Tenant
+from tenants.roles import AUDITOR, OPERATOR, OWNER, VIEWER
+from tenants.selectors import access_of, audit_entries
+from tests.tenants.builders import NOW, SYSTEM, access, make_member, make_staff, make_tenant
+from tests.tenants.test_members import in_threads
+
+pytestmark = pytest.mark.django_db
+
+
+def append(subject: str = "server s01", **values) -> AuditEntry:
+    with transaction.atomic():
+        return history.append(at=NOW, by=SYSTEM, action="server_drain", subject=subject, reason="repair", **values)
+
+
+@contextmanager
+def behind_the_triggers() -> Iterator[None]:
+    """As somebody with the database's own rights could."""
+    tables = ("tenants_auditentry", "tenants_audithead")
+    with connection.cursor() as cursor:
+        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a table with checks still to come cannot be altered
+        for table in tables:
+            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
+        yield
+        for table in tables:
+            cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
+
+
+def test_entries_are_numbered_and_chained() -> None:
+    first, second = append(), append()
+    assert (second.sequence, second.previous_hash) == (first.sequence + 1, first.hash)
+    assert history.verify() == history.Verified(second.sequence, second.hash)
+
+
+def test_empty_history_is_unbroken() -> None:
+    assert history.verify() == history.Verified(0, history.START)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_entry_outside_a_transaction_is_a_broken_promise() -> None:
+    with pytest.raises(RuntimeError, match="in the transaction of the change"):
+        history.append(at=NOW, by=SYSTEM, action="x", subject="x")
+
+
+def test_values_come_back_as_they_were_hashed() -> None:
+    append(
+        before={"price_base": 1e20, "small": 1e-7, "none": None, "yes": True, "when": NOW, "list": [1, {"a": 2.5}]},
+        after={"ünïcode": "–", "big": 2**70},
+    )
+    assert isinstance(history.verify(), history.Verified)
+
+
+def test_value_that_is_not_plain_is_refused() -> None:
+    with pytest.raises(TypeError, match="plain values"):
+        append(after={"tenant": object()})
+
+
+@pytest.mark.parametrize(
+    "change", ["update", "delete", "queryset_update", "queryset_delete", "head_back", "head_delete"]
+)
+def test_database_refuses_to_change_the_past(change: str) -> None:
+    append()
+    entry = append()
+    changes = {
+        "update": lambda: AuditEntry(pk=entry.pk, sequence=entry.sequence, at=NOW, before=None).save(),
+        "delete": entry.delete,
+        "queryset_update": lambda: AuditEntry.objects.update(reason="another"),
+        "queryset_delete": lambda: AuditEntry.objects.all().delete(),
+        "head_back": lambda: AuditHead.objects.update(sequence=1),
+        "head_delete": lambda: AuditHead.objects.all().delete(),
+    }
+    with pytest.raises(DatabaseError, match="history"), transaction.atomic():
+        changes[change]()
+    assert isinstance(history.verify(), history.Verified)
+
+
+FORGERIES = {
+    "reason": ("UPDATE tenants_auditentry SET reason = 'another' WHERE sequence = 2", 2, "changed"),
+    "actor": ("UPDATE tenants_auditentry SET actor_name = 'somebody' WHERE sequence = 2", 2, "changed"),
+    "time": ("UPDATE tenants_auditentry SET at = at + interval '1 microsecond' WHERE sequence = 2", 2, "changed"),
+    "before": ("""UPDATE tenants_auditentry SET before = '{"units": 9}' WHERE sequence = 2""", 2, "changed"),
+    "tenant": ("UPDATE tenants_auditentry SET tenant_id = NULL WHERE sequence = 2", 2, "changed"),
+    "removed": ("DELETE FROM tenants_auditentry WHERE sequence = 2", 2, "missing"),
+    "cut_off": ("DELETE FROM tenants_auditentry WHERE sequence = 3", 3, "cut off"),
+    "emptied": ("DELETE FROM tenants_auditentry", 1, "cut off"),
+    "hash": ("UPDATE tenants_auditentry SET hash = repeat('a', 64) WHERE sequence = 2", 2, "changed"),
+    "chain": ("UPDATE tenants_auditentry SET previous_hash = repeat('a', 64) WHERE sequence = 2", 2, "follow"),
+}
+
+
+@pytest.mark.parametrize("forgery", FORGERIES)
+def test_change_behind_the_triggers_is_found_and_named(forgery: str) -> None:
+    tenant = Tenant.objects.create(slug="lumen", name="Lumen")
+    for units in (1, 2, 3):
+        append(tenant=tenant, before={"units": units})
+    sql, sequence, what = FORGERIES[forgery]
+    with behind_the_triggers(), connection.cursor() as cursor:
+        cursor.execute(sql)
+    found = history.verify()
+    assert isinstance(found, history.Broken)
+    assert (found.sequence, what in found.what) == (sequence, True)
+    with pytest.raises(CommandError, match=f"entry {sequence}: "):
+        call_command("verify_history")
+
+
+def test_command_says_that_the_history_is_unbroken(capsys) -> None:
+    entry = append()
+    call_command("verify_history")
+    assert capsys.readouterr().out == f"1 entries, unbroken; the last is {entry.hash}\n"
+
+
+@pytest.mark.django_db(transaction=True)
+def test_entries_written_at_once_form_one_chain() -> None:
+    in_threads(*[lambda: [append() for _ in range(5)]] * 4)
+    found = history.verify()
+    assert isinstance(found, history.Verified)
+    assert found.entries == 20
+
+
+def test_history_shows_each_reader_their_part() -> None:
+    one, two = make_tenant("one"), make_tenant("two")
+    owner, viewer = make_member(one, OWNER), make_member(one, VIEWER)
+    make_member(two, OWNER)
+    auditor, operator = make_staff(AUDITOR).user, make_staff(OPERATOR).user
+    assert {entry.tenant for entry in audit_entries(access(owner))} == {one}
+    assert list(audit_entries(access(viewer))) == []
+    assert {entry.tenant for entry in audit_entries(access_of(auditor, two))} == {two}
+    assert audit_entries(access_of(operator, None)).count() == AuditEntry.objects.count()
+    assert list(audit_entries(access_of(owner.user, None))) == []
