@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import TypeVar
 
 from django.conf import settings
-from django.db import connection, transaction
+from django.db import OperationalError, connection, transaction
+from psycopg.errors import LockNotAvailable
 
 from scheduling.models import Pool, Server
 from scheduling.services import demo_content as content
@@ -31,12 +32,15 @@ ONLY_DEBUG = Refused("not_debug", "The demo has known passwords, so it loads onl
 NOT_EMPTY = Refused(
     "not_empty", "The demo loads into an empty database, and this one has people or tenants of its own."
 )
+NOT_MIGRATED = Refused("not_migrated", "The database has no tables yet: run manage.py migrate first.")
+IN_USE = Refused("in_use", "Somebody has an open transaction on the database, so nothing was removed. Try again.")
 NOT_DEMO = Refused("not_demo", "This database does not hold the demo, so nothing of it is removed.")
 
 T = TypeVar("T")
 
 _REASON = "demonstration"
-_LOCK = 0x64656D6F  # any fixed number: two loads at once take turns
+PATIENCE = "10s"  # with somebody else's open transaction, before a wipe gives up
+_LOCK = 0x64656D6F  # any number that nothing else locks
 
 
 class DemoBroken(RuntimeError):
@@ -53,8 +57,9 @@ def demo_load(*, at: datetime) -> DemoLoaded | Refused:
     """`at` is now: a pool whose clock began long ago would have its past to catch up with."""
     if not settings.DEBUG:
         return ONLY_DEBUG
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+    if not _is_migrated():
+        return NOT_MIGRATED
+    _wait_for_other_loads()
     if demo_is_loaded():
         return DemoLoaded(already=True)
     if not database_is_empty():
@@ -68,20 +73,20 @@ def demo_load(*, at: datetime) -> DemoLoaded | Refused:
 
 
 def demo_wipe() -> Refused | None:
-    """Remove every table of a database that holds the demo, or of an empty one; the caller migrates again.
+    """Remove every table of a database that holds the demo, or nothing; the caller migrates again.
 
     Row by row would not do: the history and the book refuse to forget, and should not learn an exception.
     """
     if not settings.DEBUG:
         return ONLY_DEBUG
-    if _has_people() and not demo_is_loaded():
+    if not _may_be_wiped():
         return NOT_DEMO
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL lock_timeout = '10s'")  # somebody's open transaction is an error, not a wait
-        cursor.execute("SELECT quote_ident(current_schema())")
-        (schema,) = cursor.fetchone()
-        cursor.execute(f"DROP SCHEMA {schema} CASCADE")
-        cursor.execute(f"CREATE SCHEMA {schema}")
+    try:
+        _drop_everything()
+    except OperationalError as error:
+        if isinstance(error.__cause__, LockNotAvailable):
+            return IN_USE
+        raise
     return None
 
 
@@ -95,9 +100,31 @@ def demo_is_loaded() -> bool:
     return User.objects.filter(email=content.PEOPLE[0].email).exists()
 
 
-def _has_people() -> bool:
-    """No also where the tables are missing: a wipe that was interrupted before the migration is simply done again."""
-    return User._meta.db_table in connection.introspection.table_names() and User.objects.exists()
+def _wait_for_other_loads() -> None:
+    """Until this transaction ends, other loads wait here; the second of two at once then finds the demo loaded."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", (_LOCK,))
+
+
+@transaction.atomic
+def _drop_everything() -> None:
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT set_config('lock_timeout', %s, true)", (PATIENCE,))
+        cursor.execute("SELECT quote_ident(current_schema())")
+        (schema,) = cursor.fetchone()
+        cursor.execute(f"DROP SCHEMA {schema} CASCADE")
+        cursor.execute(f"CREATE SCHEMA {schema}")
+
+
+def _may_be_wiped() -> bool:
+    """Tables that are not ours belong to another program: a wrong address must not cost its data."""
+    if not connection.introspection.table_names():
+        return True
+    return _is_migrated() and (demo_is_loaded() or database_is_empty())
+
+
+def _is_migrated() -> bool:
+    return User._meta.db_table in connection.introspection.table_names()
 
 
 def _tenants(by: Access, at: datetime) -> dict[str, Tenant]:

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import io
+import threading
 from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import connection
+from django.db import IntegrityError, connection
 from pytest_django.fixtures import Settings
 
 from scheduling import selectors
@@ -114,6 +117,12 @@ def test_does_not_mix_with_data_that_is_not_its_own() -> None:
     assert not User.objects.exists()
 
 
+def test_asks_for_the_tables_first(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(connection.introspection, "table_names", lambda: [])
+    with pytest.raises(CommandError, match="migrate first"):
+        load()
+
+
 def test_does_not_wipe_a_database_that_is_not_a_demo() -> None:
     make_tenant("mine")
     User.objects.create_user("somebody@example.org", None)
@@ -140,6 +149,23 @@ def everything() -> dict[str, list[dict[str, object]]]:
     return found
 
 
+@pytest.mark.parametrize(
+    ("tables", "wiped"), [([], True), (["orders", "invoices"], False)], ids=["no tables", "another program's tables"]
+)
+def test_wipes_a_database_without_our_tables_only_if_it_has_none(
+    tables: list[str], wiped: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dropped: list[bool] = []
+    monkeypatch.setattr(connection.introspection, "table_names", lambda: tables)
+    monkeypatch.setattr(demo, "_drop_everything", lambda: dropped.append(True))
+    assert (demo.demo_wipe() is None) == bool(dropped) == wiped
+
+
+def test_does_not_wipe_tenants_that_have_no_people_yet() -> None:
+    make_tenant("mine")
+    assert demo.demo_wipe() == demo.NOT_DEMO
+
+
 @pytest.mark.django_db(transaction=True)
 def test_reset_brings_back_the_same_rows_whatever_was_done_in_between() -> None:
     call_command("demo", reset=True, at=NOON, stdout=io.StringIO())
@@ -150,3 +176,49 @@ def test_reset_brings_back_the_same_rows_whatever_was_done_in_between() -> None:
     assert everything() != first
     call_command("demo", reset=True, at=NOON, stdout=io.StringIO())
     assert everything() == first
+
+
+def load_twice_at_once() -> Counter[str]:
+    def load_in_thread(_: int) -> str:
+        try:
+            return str(demo.demo_load(at=NOON))
+        except IntegrityError:
+            return "IntegrityError"
+        finally:
+            connection.close()
+
+    with ThreadPoolExecutor(2) as pool:
+        return Counter(pool.map(load_in_thread, range(2)))
+
+
+@pytest.mark.django_db(transaction=True)
+def test_reset_gives_way_to_an_open_transaction_and_removes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    load()
+    before = everything()
+    monkeypatch.setattr(demo, "PATIENCE", "100ms")
+    with closing(connection.copy()) as other:
+        other.set_autocommit(False)
+        with other.cursor() as cursor:
+            cursor.execute("SELECT count(*) FROM tenants_user")
+            with pytest.raises(CommandError, match="nothing was removed"):
+                call_command("demo", reset=True)
+        other.rollback()
+    assert everything() == before
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_loads_at_once_load_once() -> None:
+    assert load_twice_at_once() == {"DemoLoaded(already=False)": 1, "DemoLoaded(already=True)": 1}
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_loads_at_once_collide_without_their_lock(monkeypatch: pytest.MonkeyPatch) -> None:
+    both_have_looked = threading.Barrier(2)
+
+    def empty_for_both() -> bool:
+        both_have_looked.wait(20)
+        return True
+
+    monkeypatch.setattr(demo, "_wait_for_other_loads", lambda: None)
+    monkeypatch.setattr(demo, "database_is_empty", empty_for_both)
+    assert load_twice_at_once() == {"DemoLoaded(already=False)": 1, "IntegrityError": 1}
