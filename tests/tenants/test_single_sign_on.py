@@ -1,0 +1,140 @@
+"""Logging in through an OpenID Connect provider: a real one, of ours, on loopback."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from urllib.parse import urlsplit
+
+import pytest
+import requests
+from django.http import HttpResponse
+from django.test import Client
+from django.utils import timezone
+
+from tenants import services
+from tenants.models import User
+from tenants.roles import OWNER, VIEWER
+from tests.tenants.builders import access, done, make_member, make_person, make_tenant
+from tests.tenants.provider import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
+
+pytestmark = pytest.mark.django_db
+
+EMAIL = "ines@lumen.example"
+
+
+@pytest.fixture
+def provider(settings) -> Iterator[Provider]:
+    with running_provider() as provider:
+        app = {
+            "provider_id": "oidc",
+            "name": "Lumen account",
+            "client_id": CLIENT_ID,
+            "secret": CLIENT_SECRET,
+            "settings": {"server_url": provider.url},
+        }
+        settings.SOCIALACCOUNT_PROVIDERS = {"openid_connect": {"OAUTH_PKCE_ENABLED": True, "APPS": [app]}}
+        yield provider
+
+
+def sign_on(browser: Client) -> HttpResponse:
+    """Through the provider and back; the page where the browser ends."""
+    there = browser.post("/accounts/oidc/oidc/login/")
+    assert there.status_code == 302
+    back = requests.get(there["Location"], allow_redirects=False, timeout=10)
+    parts = urlsplit(back.headers["Location"])
+    return browser.get(f"{parts.path}?{parts.query}", follow=True)
+
+
+def logged_in_as(browser: Client) -> str | None:
+    pk = browser.session.get("_auth_user_id")
+    return User.objects.get(pk=pk).email if pk else None
+
+
+def test_log_in_page_offers_the_provider(provider) -> None:
+    assert "Lumen account" in Client().get("/accounts/login/").content.decode()
+
+
+def test_proved_address_logs_in_to_its_account(provider) -> None:
+    make_person(EMAIL)
+    provider.person = {"sub": "1", "email": EMAIL, "email_verified": True, "name": "Ines"}
+    browser = Client()
+    sign_on(browser)
+    assert logged_in_as(browser) == EMAIL
+    provider.person = {"sub": "1", "email": "renamed@lumen.example", "email_verified": True}
+    later = Client()
+    sign_on(later)  # the provider's own number for the person counts from now on
+    assert logged_in_as(later) == EMAIL
+
+
+def test_unproved_address_does_not_log_in_to_somebody_elses_account(provider) -> None:
+    make_person(EMAIL)
+    provider.person = {"sub": "2", "email": EMAIL, "email_verified": False}
+    browser = Client()
+    sign_on(browser)
+    assert logged_in_as(browser) is None
+    assert User.objects.count() == 1
+
+
+def test_person_without_an_invitation_gets_no_account(provider) -> None:
+    provider.person = {"sub": "3", "email": "mallory@example.org", "email_verified": True}
+    browser = Client()
+    page = sign_on(browser)
+    assert "begin with an invitation" in page.content.decode()
+    assert logged_in_as(browser) is None
+    assert not User.objects.exists()
+
+
+@pytest.mark.parametrize(("email", "comes_in"), [("Guest@example.org", True), ("mallory@example.org", False)])
+def test_invited_person_comes_in_with_the_invited_address_only(provider, email: str, comes_in: bool) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    issued = done(
+        services.invitation_create(
+            tenant=owner.tenant, email="guest@example.org", role=VIEWER, by=access(owner), at=timezone.now()
+        )
+    )
+    provider.person = {"sub": "4", "email": email, "email_verified": True, "name": "Gus Guest"}
+    browser = Client()
+    browser.get(f"/invitation/{issued.token}/")
+    sign_on(browser)
+    assert logged_in_as(browser) == ("guest@example.org" if comes_in else None)
+    joined = browser.post("/invitation/accept/")
+    assert (joined["Location"] == "/t/lumen/") == comes_in
+    if comes_in:
+        assert User.objects.get(email="guest@example.org").name == "Gus Guest"
+
+
+def test_answer_that_nobody_asked_for_is_refused(provider) -> None:
+    make_person(EMAIL)
+    provider.person = {"sub": "1", "email": EMAIL, "email_verified": True}
+    browser = Client()
+    there = browser.post("/accounts/oidc/oidc/login/")
+    back = requests.get(there["Location"], allow_redirects=False, timeout=10)
+    other = Client()
+    parts = urlsplit(back.headers["Location"])
+    other.get(f"{parts.path}?{parts.query}")
+    assert logged_in_as(other) is None
+
+
+SETTINGS = "from django.conf import settings; print(settings.SOCIALACCOUNT_PROVIDERS, settings.CONTENT_SECURITY_POLICY)"
+
+
+def test_provider_comes_from_the_environment() -> None:
+    variables = {
+        "OIDC_SERVER_URL": "https://id.lumen.example/realms/main",
+        "OIDC_NAME": "Lumen account",
+        "OIDC_CLIENT_ID": "bourse",
+        "OIDC_CLIENT_SECRET": "between-us",
+    }
+    printed = subprocess.run(
+        [sys.executable, "-c", SETTINGS],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    ).stdout
+    for value in (*variables.values(), "'https://id.lumen.example'"):
+        assert value in printed
