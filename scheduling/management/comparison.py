@@ -78,12 +78,11 @@ class Column:
 
 def trial_run(trial: Trial) -> Figures:
     """The figures of one run."""
-    scenario = _prepared(trial)
+    scenario = _prepared(scenario_load(trial.path), trial)
     return figures(run(_seeded(scenario, trial.step)))
 
 
-def _prepared(trial: Trial) -> Scenario:
-    scenario = scenario_load(trial.path)
+def _prepared(scenario: Scenario, trial: Trial) -> Scenario:
     settings = settings_for(scenario.policy, trial.variant.name)
     settings = with_changes(with_changes(settings, trial.changes), trial.variant.changes, "--policies")
     if trial.redrawn and trial.step:
@@ -100,7 +99,7 @@ def plan(path: Path, variants: Sequence[Variant], changes: Mapping[str, Sequence
         own = tuple(changes.get("policy", ())) + tuple(changes.get(variant.name, ()))
         first = Trial(path, variant, own, 0, redrawn)
         try:
-            varies = redrawn or hasattr(policies_build(_prepared(first))[BATCH], "seed")
+            varies = redrawn or hasattr(policies_build(_prepared(scenario, first))[BATCH], "seed")
         except BadScenario as error:
             raise BadScenario(variant.label, str(error)) from None
         trials += [replace(first, step=step) for step in range(seeds if varies else 1)]

@@ -7,9 +7,9 @@ import gzip
 import io
 import os
 import tempfile
-from collections.abc import Iterator
+import zlib
+from collections.abc import Generator, Iterator
 from pathlib import Path
-from typing import TextIO
 
 from scheduling.core.scenario import BadScenario, Scenario, read
 
@@ -25,23 +25,29 @@ def scenario_load(path: Path) -> Scenario:
         raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
     if len(content) > LARGEST:
         raise BadScenario(str(path), f"is larger than {LARGEST:,} bytes")
-    try:
+    with flaws_of(path):
         return read(content)
+
+
+@contextlib.contextmanager
+def flaws_of(path: Path) -> Iterator[None]:
+    """Whatever is found wrong meanwhile is wrong with this file, and says so."""
+    try:
+        yield
     except BadScenario as error:
         raise BadScenario(f"{path}: {error.place}", error.message) from None
 
 
-@contextlib.contextmanager
-def table_open(path: Path) -> Iterator[TextIO]:
-    """A table of a trace as text, packed (.gz) or not."""
+def table_lines(path: Path) -> Generator[str, None, None]:
+    """The lines of a table of a trace, packed (.gz) or not; the file is closed with the iterator."""
     try:
         with path.open("rb") as file:
             stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
             with io.TextIOWrapper(stream, encoding="utf-8", newline="") as text:
-                yield text
+                yield from text
     except UnicodeDecodeError:
         raise BadScenario(str(path), "is not UTF-8") from None
-    except (OSError, EOFError) as error:  # a broken gzip file is an OSError, too
+    except (OSError, EOFError, zlib.error) as error:
         raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import AWARDED
-from scheduling.management.tables import figure, table
+from scheduling.management.tables import Cell, figure, table
 
 FEW_JOBS = 40
 FEW_TENANTS = 20
@@ -46,22 +46,27 @@ def _title(name: str, scenario: Scenario, result: Document) -> str:
 
 
 def _jobs(scenario: Scenario, result: Document) -> str:
-    headers = ("job", "tenant", "state", "phase", "placement", "start", "end", "workers", "ps", "value", "floor")
+    """A row per job. The floor is shown where any job has one."""
+    with_floor = any(row["floor"] for row in result["jobs"])
+    headers = ["job", "tenant", "state", "phase", "placement", "start", "end", "workers", "ps", "value"]
+    headers += [*(["floor"] if with_floor else []), "cost", "surplus", "paid", "to, or why not"]
     rows = [
-        [
-            row["name"],
-            scenario.cluster.tenants[job.tenant].name,
-            row["state"],
-            row["phase"] or "",
-            row["placement"] or "",
-            *([row["start"], row["end"], row["workers"], row["ps"], row["value"]] if row["allocation"] else [None] * 5),
-            row["floor"],
-            row["paid"],
-            _paid_to(row["payouts"]) or _because(row["reason"]),
-        ]
+        [row["name"], scenario.cluster.tenants[job.tenant].name, row["state"], *_job(row, with_floor=with_floor)]
         for job, row in zip(scenario.jobs, result["jobs"], strict=True)
     ]
-    return table((*headers, "paid", "to, or why not"), rows)
+    return table(headers, rows)
+
+
+def _job(row: Document, *, with_floor: bool) -> list[Cell]:
+    """The schedule and the terms; a job that has no schedule has no terms either."""
+    floor = [row["floor"]] if with_floor else []
+    schedule = ("start", "end", "workers", "ps", "value")
+    terms = ("cost", "surplus", "paid")
+    if not row["allocation"]:
+        return ["", "", *[None] * len(schedule), *floor, *[None] * len(terms), _because(row["reason"])]
+    where = [row["phase"] or "", row["placement"] or ""]
+    whom = _paid_to(row["payouts"]) or _because(row["reason"])
+    return [*where, *(row[name] for name in schedule), *floor, *(row[name] for name in terms), whom]
 
 
 def _paid_to(payouts: Mapping[str, float]) -> str:

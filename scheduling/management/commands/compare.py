@@ -102,7 +102,7 @@ def _write(
     columns: Sequence[Column],
     measures: Sequence[str],
 ) -> None:
-    files = {
+    files: dict[str, str | bytes] = {
         "compare.csv": _compare_csv(columns, measures),
         "runs.csv": _runs_csv(trials, found, measures),
         **{f"compare.{form}": content for form, content in pictures(heading, columns, measures).items()},

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from argparse import BooleanOptionalAction
 from collections.abc import Mapping
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +13,8 @@ from django.core.management.base import CommandParser
 from scheduling.core import workload
 from scheduling.core.scenario import BadScenario, Scenario, read, to_json
 from scheduling.management.base import FileCommand, add_set_option
-from scheduling.management.files import save, table_open
+from scheduling.management.files import save, table_lines
+from scheduling.management.running import check_name
 from scheduling.management.settings import setting, with_changes
 from scheduling.management.tables import figure
 
@@ -76,9 +77,10 @@ def document_make(source: str, options: Mapping[str, Any]) -> dict[str, Any]:
     arguments = {name: options[name] for name in ARGUMENTS[source] if options[name] is not None}
     if "owners" in arguments:
         arguments["tenants"] = arguments.pop("owners")
+    check_name(options["policy"], "--policy")
     policy = with_changes({"name": options["policy"]}, [setting(written) for written in options["changes"]])
     with ExitStack() as files:
-        tables = [files.enter_context(table_open(options[f"{name}_file"])) for name in TABLES[source]]
+        tables = [files.enter_context(closing(table_lines(options[f"{name}_file"]))) for name in TABLES[source]]
         try:
             document: dict[str, Any] = getattr(workload, source)(*tables, **arguments, policy=policy)
         except BadScenario as error:

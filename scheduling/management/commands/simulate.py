@@ -11,7 +11,7 @@ from django.core.management.base import CommandParser
 from scheduling.core.scenario import BadScenario, Scenario, to_json
 from scheduling.management import reports
 from scheduling.management.base import FileCommand, add_set_option, cores
-from scheduling.management.files import folder_make, save, scenario_load
+from scheduling.management.files import flaws_of, folder_make, save, scenario_load
 from scheduling.management.parallel import each
 from scheduling.management.progress import Progress
 from scheduling.management.running import check_name, run
@@ -54,7 +54,7 @@ class Command(FileCommand):
 
     def _one(self, request: Request) -> None:
         scenario = _scenario(request)
-        with Progress("simulating", "jobs") as progress:
+        with Progress("simulating", "jobs") as progress, flaws_of(request.path):
             result = run(scenario, progress).document()
         if request.output is not None:
             save(request.output, to_json(result))
@@ -75,7 +75,9 @@ class Command(FileCommand):
 def simulate_file(request: Request) -> tuple[str, bool]:
     """Run one file of many: a line about it, and whether that says what is wrong with the file."""
     try:
-        result = run(_scenario(request)).document()
+        scenario = _scenario(request)
+        with flaws_of(request.path):
+            result = run(scenario).document()
         if request.output is not None:
             save(request.output, to_json(result))
     except BadScenario as error:

@@ -50,7 +50,10 @@ def test_writes_the_fields_of_the_format_in_their_order(tmp_path: Path) -> None:
         *("name", "state", "reason", "phase", "placement", "start", "end", "workers", "ps", "allocation"),
         *("value", "floor", "cost", "surplus", "paid", "payouts"),
     ]
-    assert result["jobs"][1]["allocation"] == [{"server": "s2", "slots": [2, 3], "workers": 2, "ps": 1}]
+    assert result["jobs"][1]["allocation"] == [
+        {"server": "s1", "slots": [2, 4], "workers": 1, "ps": 1},
+        {"server": "s2", "slots": [2, 4], "workers": 1, "ps": 0},
+    ]
     assert set(result["seconds"]) == {"total", "deciding"}
 
 
