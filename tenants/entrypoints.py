@@ -66,8 +66,13 @@ class TenantConsumer:
 
     def _access(self) -> Access:
         tenant = tenant_by_slug(self.scope["url_route"]["kwargs"]["tenant_slug"])
-        user = User.objects.filter(pk=getattr(self.scope.get("user"), "pk", None)).first()
+        user = User.objects.filter(pk=_pk(self.scope.get("user"))).first()
         return access_of(user, tenant) if tenant else NOBODY
+
+
+def _pk(user: Any) -> int:
+    """Of whoever opened the socket; of nobody, the number that no row has."""
+    return getattr(user, "pk", None) or 0
 
 
 class TenantCommand(BaseCommand):

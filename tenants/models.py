@@ -37,7 +37,6 @@ class User(AbstractBaseUser):
 
     USERNAME_FIELD = "email"
     EMAIL_FIELD = "email"
-    REQUIRED_FIELDS: list[str] = []
 
     class Meta:
         constraints = [models.CheckConstraint(condition=Q(email=Lower("email")), name="user_email_lower")]

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django import forms
+from django.core.exceptions import PermissionDenied
 from django.db import transaction
 from django.http import HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
@@ -27,8 +28,9 @@ def tenants(request: AccessRequest) -> HttpResponse:
     return render(request, "staff/tenants.html", {"tenants": selectors.tenant_list(), "form": TenantForm()})
 
 
-@requires(Permission.TENANTS_CHANGE)
 def _tenant_create(request: AccessRequest) -> HttpResponse:
+    if not request.access.allows(Permission.TENANTS_CHANGE):
+        raise PermissionDenied
     form = TenantForm(request.POST)
     outcome = _tenant_with_owner(request, form) if form.is_valid() else None
     if outcome is None or isinstance(outcome, Refused):
