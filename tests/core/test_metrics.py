@@ -227,6 +227,15 @@ def test_alone_deals_mere_counts_to_servers():
     assert second.cells is None
 
 
+@pytest.mark.parametrize("name", ["fifo", "dominant_resource_fairness", "astraea"])
+def test_alone_without_cells_nothing_runs(name):
+    cluster = make_cluster(((2,), (2,)), quota=((2, 0), (2, 0)))
+    world = metrics.alone_scenario(make_scenario([make_job(0, tenant=1)], cluster=cluster), 1)
+    outcome = simulate(world, {"batch": build({"name": name}, world.cluster, world.jobs)})
+    assert metrics.gains(world, outcome).tolist() == [0.0, 0.0]
+    assert metrics.summary(world, outcome)["utilisation"] == {"worker": 0.0, "ps": 0.0}
+
+
 @pytest.mark.parametrize("name", ["fifo", "dominant_resource_fairness"])
 def test_a_tenant_with_everything_gains_the_same_alone(name):
     cluster = make_cluster(((2, 2), (2, 2)))

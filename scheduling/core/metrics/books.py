@@ -1,0 +1,112 @@
+"""A run gathered into arrays: the jobs that completed, who paid and who received, and the units in use.
+
+A job is completed when all its work is booked, at the end of its last booking. Amounts are credits, times slots.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from scheduling.core.scenario import Scenario
+from scheduling.core.types import AWARDED, Booking, FloatArray, Floor, Job, Window
+
+TOLERANCE = 1e-9  # relative, on sums of credits
+
+
+class Track(Protocol):
+    """What became of one job; see `simulation.Track`."""
+
+    @property
+    def job(self) -> Job: ...
+    @property
+    def state(self) -> str: ...
+    @property
+    def bookings(self) -> Sequence[Booking]: ...
+    @property
+    def floor(self) -> Floor | None: ...
+
+
+class Outcome(Protocol):
+    """A whole run; see `simulation.Outcome`."""
+
+    @property
+    def tracks(self) -> Sequence[Track]: ...
+    @property
+    def windows(self) -> Sequence[Window]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Books:
+    """A run in arrays: who completed what when, and who paid and received what."""
+
+    tenant: FloatArray  # (completed,) index
+    end: FloatArray  # (completed,)
+    elapsed: FloatArray  # (completed,) end - arrival
+    value: FloatArray  # (completed,) f(end - arrival): the realised revenue
+    paid: FloatArray  # (tenants,)
+    received: FloatArray  # (owners,) payouts, a payer's own part included
+    earned: FloatArray  # (owners,) payouts from others
+    used: FloatArray  # (resources,) units x slots
+
+
+def gathered(scenario: Scenario, outcome: Outcome) -> Books:
+    """The books of a run."""
+    completed = [track for track in outcome.tracks if track.state == AWARDED]
+    owners = len(scenario.cluster.owners)
+    paid, received, kept = np.zeros(owners - 1), np.zeros(owners), np.zeros(owners)
+    for job, booking in bookings(outcome):
+        paid[job.tenant] += booking.paid
+        if booking.payouts is not None:
+            received += booking.payouts
+            kept[job.tenant] += booking.payouts[job.tenant]
+    end = np.array([_end(track) for track in completed], dtype=np.float64)
+    return Books(
+        tenant=np.array([track.job.tenant for track in completed], dtype=np.intp),
+        end=end,
+        elapsed=end - np.array([track.job.arrival for track in completed]),
+        value=np.array([realised(track) for track in completed]),
+        paid=paid,
+        received=received,
+        earned=received - kept,
+        used=_used(scenario, outcome),
+    )
+
+
+def bookings(outcome: Outcome) -> Iterator[tuple[Job, Booking]]:
+    """Every booking of a run, and whose it is."""
+    return ((track.job, booking) for track in outcome.tracks for booking in track.bookings)
+
+
+def _end(track: Track) -> int:
+    return max(booking.end for booking in track.bookings)
+
+
+def realised(track: Track) -> float:
+    return float(track.job.value(_end(track) - track.job.arrival)) if track.state == AWARDED else 0.0
+
+
+def net(track: Track) -> float:
+    """What a job brought its owner: its value, less what was paid for it."""
+    return realised(track) - sum(booking.paid for booking in track.bookings)
+
+
+def _used(scenario: Scenario, outcome: Outcome) -> FloatArray:
+    """(resources,) units x slots of all bookings. Few jobs differ in their demands, so those are multiplied last."""
+    units: Counter[int] = Counter()
+    demands: dict[int, FloatArray] = {}
+    for job, booking in bookings(outcome):
+        worker = job.worker_types[booking.worker_type].demand
+        ps = job.ps_types[booking.ps_type].demand
+        demands[id(worker)], demands[id(ps)] = worker, ps
+        for row in booking.allocation:
+            units[id(worker)] += row.workers * (row.end - row.start)
+            units[id(ps)] += row.ps * (row.end - row.start)
+    used = np.zeros(len(scenario.cluster.resources))
+    for key, amount in units.items():
+        used += amount * demands[key]
+    return used

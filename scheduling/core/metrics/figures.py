@@ -1,0 +1,127 @@
+"""The figures of a run, each a plain function of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.metrics.alone import below_floor
+from scheduling.core.metrics.books import TOLERANCE, Books, Outcome, bookings, gathered
+from scheduling.core.scenario import Scenario
+from scheduling.core.types import AWARDED, EXPIRED, REJECTED, SHARED, WAITING, Booking, FloatArray
+
+
+def summary(scenario: Scenario, outcome: Outcome) -> dict[str, Any]:
+    """The figures of a whole run, as plain JSON."""
+    books = gathered(scenario, outcome)
+    makespan = max((booking.end for _, booking in bookings(outcome)), default=0)
+    states = Counter(track.state for track in outcome.tracks)
+    ratios = [ratio for ratio in _fairness_ratios(scenario, books) if ratio is not None]
+    return {
+        "revenue": float(books.value.sum()),
+        "ideal_revenue": float(sum(booking.ideal for _, booking in bookings(outcome))),
+        **{state: states[state] for state in (AWARDED, REJECTED, WAITING, EXPIRED)},
+        "mean_completion_slots": float(books.elapsed.mean()) if len(books.elapsed) else 0.0,
+        "median_completion_slots": float(np.median(books.elapsed)) if len(books.elapsed) else 0.0,
+        "makespan_slots": makespan,
+        "utilisation": _utilisation(scenario, books.used, makespan),
+        "fairness_variance": float(np.var(ratios)) if ratios else None,
+        "payments": float(books.paid.sum()),
+        "payouts": float(books.received.sum()),
+        "owners_income": float(books.earned[:-1].sum()),
+        "operator_income": float(books.earned[-1]),
+        "jain_index": jain_index(rewards(scenario, outcome)),
+        "free_rides": sum(_is_free_ride(booking) for _, booking in bookings(outcome)),
+        "jobs_below_floor": len(below_floor(outcome)),
+    }
+
+
+def tenant_rows(scenario: Scenario, outcome: Outcome, alone: Sequence[float | None]) -> list[dict[str, Any]]:
+    """One row per tenant: what it gained, and what it would have gained alone (where that is known)."""
+    books = gathered(scenario, outcome)
+    columns = zip(
+        scenario.cluster.tenants,
+        _gains(scenario, books),
+        alone,
+        _fairness_ratios(scenario, books),
+        np.bincount(books.tenant, books.value, len(scenario.cluster.tenants)),
+        books.paid,
+        books.earned[:-1],
+        strict=True,
+    )
+    return [
+        {
+            "name": tenant.name,
+            "gain": float(gain),
+            "alone": None if without is None else float(without),
+            "sharing_ratio": float(gain / without) if without is not None and without > 0 else None,
+            "fairness_ratio": ratio,
+            "revenue": float(revenue),
+            "paid": float(paid),
+            "earned": float(earned),
+        }
+        for tenant, gain, without, ratio, revenue, paid, earned in columns
+    ]
+
+
+def gains(scenario: Scenario, outcome: Outcome) -> FloatArray:
+    """(tenants,) value of the own jobs, less what was paid, plus every payout received (Astraea, R23)."""
+    return _gains(scenario, gathered(scenario, outcome))
+
+
+def rewards(scenario: Scenario, outcome: Outcome) -> FloatArray:
+    """(lenders,) credits earned from others per contributed share of the cluster and slot.
+
+    A lender is a tenant that had idle units for sale in some published window. Its contribution is, per resource,
+    those units as a share of all units, averaged over the resources.
+    """
+    total = scenario.cluster.total
+    offered = np.zeros(len(scenario.cluster.owners))
+    for window in outcome.windows:
+        offered += (window.idle.sum(axis=2)[total > 0] / total[total > 0, None]).mean(axis=0)
+    lenders = np.flatnonzero(offered[:-1] > 0)
+    earned: FloatArray = gathered(scenario, outcome).earned[lenders] / offered[lenders]
+    return earned
+
+
+def jain_index(amounts: FloatArray) -> float | None:
+    """(sum x)^2 / (n sum x^2): 1 when all get the same, 1/n when one gets everything; None without any amount."""
+    squares = float((amounts**2).sum())
+    return float(amounts.sum()) ** 2 / (len(amounts) * squares) if squares > 0 else None
+
+
+def fairness_ratios(scenario: Scenario, outcome: Outcome) -> list[float | None]:
+    """Each tenant's share of all gains over its share of the quotas (Astraea, R25); None where either is nothing."""
+    return _fairness_ratios(scenario, gathered(scenario, outcome))
+
+
+def _utilisation(scenario: Scenario, used: FloatArray, makespan: int) -> dict[str, float]:
+    """Part of the capacity in use over [0, makespan), by resource; 0 where there is none."""
+    available = scenario.cluster.total * makespan
+    share = np.divide(used, available, out=np.zeros_like(used), where=available > 0)
+    return dict(zip(scenario.cluster.resources, share.tolist(), strict=True))
+
+
+def _gains(scenario: Scenario, books: Books) -> FloatArray:
+    value = np.bincount(books.tenant, books.value, len(scenario.cluster.tenants))
+    gained: FloatArray = value - books.paid + books.received[:-1]
+    return gained
+
+
+def _fairness_ratios(scenario: Scenario, books: Books) -> list[float | None]:
+    quota = scenario.cluster.quota
+    owned = quota.sum(axis=1)
+    share = (quota[owned > 0] / owned[owned > 0, None]).mean(axis=0) if owned.any() else np.zeros(quota.shape[1])
+    revenue = books.value.sum()
+    return [
+        float(gain / revenue / part) if revenue > 0 and part > 0 else None
+        for gain, part in zip(_gains(scenario, books), share, strict=True)
+    ]
+
+
+def _is_free_ride(booking: Booking) -> bool:
+    """Rented at a price of nothing. (A renter that owns all there is for sale pays nothing of a price above it.)"""
+    return booking.phase == SHARED and booking.cost <= TOLERANCE
