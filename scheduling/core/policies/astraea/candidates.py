@@ -17,6 +17,7 @@ from scheduling.core.speed import TOLERANCE, minibatches_per_slot
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
+MOST_UNITS = np.iinfo(np.int16).max  # that are counted on one server
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,7 +66,7 @@ def candidates(job: Job, cluster: Cluster, *, exact: bool) -> Candidates:
 def _find_candidates(job: Job, cluster: Cluster, exact: bool) -> Candidates:
     pairs = _pairs(job)
     counts = np.arange(job.max_workers if exact else max(job.min_workers, 1), job.max_workers + 1)
-    most_ps = np.iinfo(np.int64).max if job.max_ps is None else job.max_ps
+    most_ps = MOST_UNITS if job.max_ps is None else min(job.max_ps, MOST_UNITS)
     rows = [
         _of_one_placement(job, cluster, pair, index, counts, central)
         for index, pair in enumerate(pairs)
@@ -77,7 +78,7 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool) -> Candidates:
     table = table[np.lexsort((table[:, 0], 1 - table[:, 1], table[:, 2]))]
     pair, central, workers, duration, least_ps = np.ascontiguousarray(table.T)
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
-    return Candidates(pairs, pair, central == 1, workers, duration, level, least_ps, int(most_ps), shortest)
+    return Candidates(pairs, pair, central == 1, workers, duration, level, least_ps, most_ps, shortest)
 
 
 def _pairs(job: Job) -> tuple[Pair, ...]:
@@ -102,7 +103,8 @@ def _of_one_placement(
         counts = counts[counts >= 2]
     rate = minibatches_per_slot(job, pair.worker_type, pair.ps_type, cluster.slot_seconds, centralized=central)
     durations = np.maximum(1, _ceiling(job.work / (rate * counts)))
-    first = np.flatnonzero(np.diff(durations, prepend=-1))  # durations fall as workers are added
+    first = np.ones(len(counts), dtype=bool)
+    np.not_equal(durations[1:], durations[:-1], out=first[1:])  # durations fall as workers are added
     workers, durations = counts[first], durations[first]
     beside = np.minimum(workers - 1, _most_beside_ps(cluster, pair.worker.demand))
     least_ps = np.ones_like(workers) if central else pair.needs[workers - beside]

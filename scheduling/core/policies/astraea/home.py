@@ -112,6 +112,17 @@ class Figures:
     most_ps: WindowMinimum
 
 
+@dataclass(frozen=True)
+class Kind:
+    """Candidates of one pair of types and placement, and what bounds them: (candidates,) each."""
+
+    candidates: IntArray
+    durations: IntArray
+    levels: IntArray
+    workers: WindowMinimum
+    ps: WindowMinimum
+
+
 class FloorSearch:
     """The best schedule of one job at home at no price (G2). Ends are counted from the calendar's origin.
 
@@ -121,11 +132,17 @@ class FloorSearch:
 
     def __init__(self, calendar: Calendar, job: Job, ways: Candidates, used: FloatArray | None) -> None:
         self.calendar, self.job, self.ways, self.used = calendar, job, ways, used
-        self.by_duration = np.argsort(ways.duration, kind="stable")
+        self.kinds = self._kinds()
+        some = np.sort(np.concatenate([kind.candidates for kind in self.kinds] or [np.zeros(0, dtype=np.int64)]))
+        self.by_duration = some[np.argsort(ways.duration[some], kind="stable")]
+        self.shortest = int(ways.duration[self.by_duration[0]]) if len(some) else 0
         self.tried: dict[tuple[int, int], Spot | None] = {}
+        self.blocks: list[tuple[IntArray, BoolArray]] = []  # those looked at so far
 
     def floor(self) -> Floor:
         """The job's floor: its schedule, or the value 0 without one of positive value."""
+        if not self.kinds:
+            return Floor(self.job.number)
         starts = self._worthwhile(self.calendar.starts())
         earliest = self._earliest_end(starts)
         if earliest is None or (best := self._value(earliest)) <= 0:
@@ -137,17 +154,14 @@ class FloorSearch:
 
     def _worthwhile(self, starts: IntArray) -> IntArray:
         """The starts from which the shortest run has a positive value."""
-        if not len(self.ways.duration):
-            return starts[:0]
-        ends = self.calendar.origin + starts + self.ways.shortest - self.job.arrival
+        ends = self.calendar.origin + starts + self.shortest - self.job.arrival
         return starts[np.asarray(self.job.value(ends)) > 0]
 
     def _earliest_end(self, starts: IntArray) -> int | None:
         """The earliest end of any schedule that fits; None without one."""
         earliest: int | None = None
-        shortest = int(self.ways.duration.min(initial=np.iinfo(np.int64).max))
         for block, fits in self._blocks(starts):
-            if earliest is not None and block[0] + shortest >= earliest:
+            if earliest is not None and block[0] + self.shortest >= earliest:
                 break
             for column in np.flatnonzero(fits.any(axis=0)):
                 earliest = self._earlier_from(int(block[column]), fits[:, column], earliest)
@@ -179,7 +193,7 @@ class FloorSearch:
         """(candidate, start, spot): the earliest start that ends in [earliest, latest], then the first candidate."""
         for block, fits in self._blocks(starts):
             ends = self.ways.duration[:, None] + block
-            fits &= (ends >= earliest) & (ends <= latest)
+            fits = fits & (ends >= earliest) & (ends <= latest)
             for column in np.flatnonzero(fits.any(axis=0)):
                 for candidate in np.flatnonzero(fits[:, column]):
                     spot = self._try(int(candidate), int(block[column]))
@@ -189,23 +203,37 @@ class FloorSearch:
 
     def _blocks(self, starts: IntArray) -> Iterator[tuple[IntArray, BoolArray]]:
         """(starts, (candidates, starts) whether the figures per slot leave room), some starts at a time."""
-        for begin in range(0, len(starts), STARTS_AT_ONCE):
-            block = starts[begin : begin + STARTS_AT_ONCE]
-            yield block, self._fits(block)
+        for index, begin in enumerate(range(0, len(starts), STARTS_AT_ONCE)):
+            if index == len(self.blocks):
+                block = starts[begin : begin + STARTS_AT_ONCE]
+                self.blocks.append((block, self._fits(block)))
+            yield self.blocks[index]
 
     def _fits(self, starts: IntArray) -> BoolArray:
         ways = self.ways
         fits = np.zeros((len(ways.duration), len(starts)), dtype=bool)
-        slots = self.calendar.room.free.shape[1]
+        for kind in self.kinds:
+            workers, ps = ways.workers[kind.candidates, None], ways.least_ps[kind.candidates, None]
+            enough = kind.workers.rows(kind.levels, kind.durations, starts) >= workers
+            fits[kind.candidates] = enough & (kind.ps.rows(kind.levels, kind.durations, starts) >= ps)
+        return fits
+
+    def _kinds(self) -> list[Kind]:
+        """The candidates that fit into the home when it is at its emptiest, by pair of types and placement.
+
+        A window longer than the calendar reaches into the time when all is free: the calendar's length stands for it.
+        """
+        ways, slots = self.ways, self.calendar.room.free.shape[1]
         durations, levels = np.minimum(ways.duration, slots), np.minimum(ways.level, slots.bit_length() - 1)
+        kinds = []
         for index, pair in enumerate(ways.pairs):
             figures = self.calendar.figures(pair)
-            for minimum, central in ((figures.beside, True), (figures.together, False)):
-                mine = np.flatnonzero((ways.pair == index) & (ways.central == central))
-                enough = minimum.rows(levels[mine], durations[mine], starts) >= ways.workers[mine, None]
-                ps = figures.most_ps.rows(levels[mine], durations[mine], starts)
-                fits[mine] = enough & (ps >= ways.least_ps[mine, None])
-        return fits
+            for minimum, central in ((figures.beside, ways.central), (figures.together, ~ways.central)):
+                fits = (ways.pair == index) & central & (ways.workers <= minimum.most[0])
+                mine = np.flatnonzero(fits & (ways.least_ps <= figures.most_ps.most[0]))
+                if len(mine):
+                    kinds.append(Kind(mine, durations[mine], levels[mine], minimum, figures.most_ps))
+        return kinds
 
     def _try(self, candidate: int, start: int) -> Spot | None:
         """Where the candidate fits at home from this start; None if nowhere."""

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.policies.astraea.candidates import Pair
-from scheduling.core.policies.astraea.room import MOST_UNITS, IntArray, Units
+from scheduling.core.policies.astraea.candidates import MOST_UNITS, IntArray, Pair
+from scheduling.core.policies.astraea.room import Units
 from scheduling.core.types import Allocation, FloatArray
 
 FAR = np.iinfo(np.int64).max
@@ -38,7 +38,7 @@ def distributed(
     """R9: all parameter servers on the server that needs the fewest, at most `most_ps`; some workers elsewhere."""
     beside = np.minimum(free_workers, min(workers - 1, MOST_UNITS))
     needs = pair.needs[workers - beside]
-    needs = np.where(needs <= np.minimum(free_ps, min(most_ps, MOST_UNITS)), needs, FAR)
+    needs = np.where(needs <= np.minimum(free_ps, most_ps), needs, FAR)
     server = int(needs.argmin()) if len(needs) else 0
     if not len(needs) or needs[server] == FAR:
         return None

@@ -3,18 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.occupancy import room
-from scheduling.core.policies.astraea.candidates import Pair
+from scheduling.core.policies.astraea.candidates import MOST_UNITS, IntArray, Pair
 from scheduling.core.types import Allocation, BoolArray, FloatArray
 
 Units = npt.NDArray[np.int16]
-IntArray = npt.NDArray[np.int64]
-MOST_UNITS = np.iinfo(np.int16).max  # on one server; a demand of nothing at all has no other limit
+
+
+@dataclass(frozen=True)
+class Windows:
+    """What fits in every window of one duration, (starts,): bounds like those of PairRoom, but over whole windows."""
+
+    version: int
+    beside: Units
+    together: npt.NDArray[np.int32]
+    most_ps: Units
 
 
 class PairRoom:
@@ -33,6 +41,9 @@ class PairRoom:
         self.beside: IntArray = np.zeros(slots, dtype=np.int64)
         self.together: IntArray = np.zeros(slots, dtype=np.int64)
         self.most_ps: IntArray = np.zeros(slots, dtype=np.int64)
+        self._doubled: tuple[list[Units], list[Units]] = ([self.workers], [self.ps])
+        self._windows: dict[int, Windows] = {}
+        self._version = 0
         self.refresh(free, slice(0, slots), np.arange(servers))
 
     def refresh(self, free: FloatArray, slots: slice, servers: IntArray) -> None:
@@ -45,6 +56,40 @@ class PairRoom:
             self.beside[slots] = np.where(ps > 0, workers, 0).max(axis=1)
             self.together[slots] = workers.sum(axis=1, dtype=np.int64)
             self.most_ps[slots] = ps.max(axis=1)
+        self._doubled = ([self.workers], [self.ps])
+        self._version += 1
+
+    def windows(self, duration: int, *, fresh: bool) -> Windows:
+        """What fits in each window of a duration. Unless `fresh`, it may be from before units were taken: too much,
+        never too little."""
+        known = self._windows.get(duration)
+        if known is None or (fresh and known.version < self._version):
+            known = self._windows[duration] = self._measured(duration)
+        return known
+
+    def is_fresh(self, windows: Windows) -> bool:
+        """Whether nothing was taken since these windows were measured."""
+        return windows.version == self._version
+
+    def forget_windows(self) -> None:
+        """Units were given back: what was measured before may be too little."""
+        self._windows.clear()
+
+    def _measured(self, duration: int) -> Windows:
+        workers, ps = (self._minima(units, duration) for units in self._doubled)
+        beside = np.where(ps > 0, workers, 0).max(axis=1, initial=0)
+        together = workers.sum(axis=1, dtype=np.int32)
+        return Windows(self._version, beside, together, ps.max(axis=1, initial=0))
+
+    def _minima(self, doubled: list[Units], duration: int) -> Units:
+        """(starts, servers) minima over windows, from those over windows of 1, 2, 4, ... slots."""
+        level = duration.bit_length() - 1
+        while len(doubled) <= level:
+            half, last = 1 << (len(doubled) - 1), doubled[-1]
+            doubled.append(np.minimum(last[:-half], last[half:]))
+        rest = duration - (1 << level)
+        last = doubled[level]
+        return np.minimum(last[: len(last) - rest], last[rest:]) if rest else last
 
     def least(self, start: int, end: int) -> tuple[Units, Units]:
         """(servers,) workers and parameter servers that are free in every slot of [start, end)."""
@@ -77,6 +122,8 @@ class Room:
         servers = np.array([row.server for row in rows])
         for pair_room in self._pairs.values():
             pair_room.refresh(self.free, slots, servers)
+            if sign < 0:
+                pair_room.forget_windows()
 
 
 def within(rows: Iterable[Allocation], start: int, end: int) -> list[Allocation]:

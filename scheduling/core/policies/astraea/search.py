@@ -16,9 +16,9 @@ import numpy as np
 
 from scheduling.core.occupancy import room
 from scheduling.core.policies.astraea import placing
-from scheduling.core.policies.astraea.candidates import Candidates, Pair
+from scheduling.core.policies.astraea.candidates import MOST_UNITS, Candidates, IntArray, Pair
 from scheduling.core.policies.astraea.minima import WindowMinimum
-from scheduling.core.policies.astraea.room import IntArray, Room
+from scheduling.core.policies.astraea.room import Room
 from scheduling.core.types import Allocation, BoolArray, FloatArray
 
 TIE = 1e-9  # of max(1, |surplus|), R17
@@ -104,17 +104,20 @@ class Search:
         self.most_paid = most_paid + PAYMENT_TOLERANCE
         self.chosen: IntArray = np.zeros(0, dtype=np.int64)  # candidates worth a look, ascending
         self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of chosen, start)
+        self.bounds = self.open = np.zeros((0, 0))  # (chosen, starts); open: -inf where tried, lower where known better
+        self.measured: dict[int, bool] = {}  # by row of chosen: whether its windows are as they are now
 
     def run(self) -> Schedule | Shortfall:
         """The best schedule worth more than `least` for at most `most_paid`; ties by R17."""
         shortfall = self._choose()
         if shortfall is not None:
             return shortfall
-        bounds = self._bounds()
-        best = self._best(bounds.copy())
+        self.bounds = self._bounds()
+        self.open = self.bounds.copy()
+        best = self._best()
         if best is None:
-            return self._shortfall(bounds)
-        return self._schedule(*self._first_of_the_tied(bounds, best))
+            return self._shortfall()
+        return self._schedule(*self._first_of_the_tied(best))
 
     def _choose(self) -> Shortfall | None:
         """Keep the candidates that could win in the emptiest and cheapest slots; none depends on a start yet."""
@@ -176,39 +179,73 @@ class Search:
                 fits[kind] &= free >= ways.workers[rows[kind], None]
         return fits
 
-    def _best(self, bounds: FloatArray) -> float | None:
-        """The largest surplus of all schedules that fit, above `least`; None without any. Tried bounds become -inf."""
-        flat, starts = bounds.ravel(), bounds.shape[1]
+    def _best(self) -> float | None:
+        """The largest surplus of all schedules that fit, above `least`; None without any."""
+        flat, starts = self.open.ravel(), self.open.shape[1]
         best = -np.inf
         while True:
             where = int(flat.argmax())
             if not flat[where] > max(best, self.least):
                 return best if best > -np.inf else None
-            found = self._try(*divmod(where, starts), float(flat[where]))
-            flat[where] = -np.inf
+            found = self._next(*divmod(where, starts))
             if found is not None:
                 best = max(best, found[0])
 
-    def _first_of_the_tied(self, bounds: FloatArray, best: float) -> tuple[int, int, placing.Spot]:
+    def _next(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
+        """Look closer at one combination: at the windows of its candidate first, then at the servers."""
+        if row not in self.measured:
+            self._tighten(row, fresh=False)
+            return None
+        found = self._try(row, start)
+        self.open[row, start] = -np.inf
+        if found is None and not self.measured[row]:
+            self._tighten(row, fresh=True)
+        return found
+
+    def _tighten(self, row: int, *, fresh: bool) -> None:
+        """Lower a candidate's open bounds by what its windows hold, server by server.
+
+        What one server can run beside the parameter servers says how many of these a distributed gang needs.
+        """
+        ways, candidate = self.ways, self.chosen[row]
+        pair, duration, workers = (
+            ways.pairs[ways.pair[candidate]],
+            int(ways.duration[candidate]),
+            ways.workers[candidate],
+        )
+        terms = self.terms.of(pair)
+        windows = terms.space.windows(duration, fresh=fresh)
+        self.measured[row] = terms.space.is_fresh(windows)
+        reach = len(windows.beside)  # starts from which the candidate ends within the window
+        bounds, tight = self.bounds[row, :reach], self.open[row, :reach]
+        if ways.central[candidate]:
+            tight[windows.beside < workers] = -np.inf
+            return
+        ps = pair.needs[workers - np.minimum(windows.beside, min(int(workers) - 1, MOST_UNITS))]
+        more = (ps - ways.least_ps[candidate]) * (terms.paid_ps[duration : duration + reach] - terms.paid_ps[:reach])
+        np.minimum(tight, bounds - more, out=tight)
+        tight[(windows.together < workers) | (ps > np.minimum(windows.most_ps, ways.most_ps))] = -np.inf
+
+    def _first_of_the_tied(self, best: float) -> tuple[int, int, placing.Spot]:
         """(row, start, spot) of the earliest start, then the first candidate, among the best within tolerance."""
         enough = best - TIE * max(1.0, abs(best))
-        rows, starts = np.nonzero(bounds >= enough)
-        for where in np.lexsort((rows, starts)):
-            row, start = int(rows[where]), int(starts[where])
-            found = self._try(row, start, float(bounds[row, start]))
+        tied = {key for key, found in self.tried.items() if found is not None and found[0] >= enough}
+        tied.update(zip(*(axis.tolist() for axis in np.nonzero(self.open >= enough)), strict=True))
+        for row, start in sorted(tied, key=lambda key: (key[1], key[0])):
+            found = self.tried.get((row, start))
+            while found is None and self.open[row, start] >= enough:
+                found = self._next(row, start)
             if found is not None and found[0] >= enough:
                 return row, start, found[1]
         raise AssertionError("the best schedule is one of the tied")
 
-    def _try(self, row: int, start: int, bound: float) -> tuple[float, placing.Spot] | None:
+    def _try(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
         """(surplus, spot) of one combination on the servers, or None where it does not fit or costs too much."""
-        key = (row, start)
-        if key not in self.tried:
-            self.tried[key] = self._place(row, start, bound)
-        return self.tried[key]
+        self.tried[row, start] = found = self._place(row, start)
+        return found
 
-    def _place(self, row: int, start: int, bound: float) -> tuple[float, placing.Spot] | None:
-        ways, candidate = self.ways, self.chosen[row]
+    def _place(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
+        ways, candidate, bound = self.ways, self.chosen[row], float(self.bounds[row, start])
         pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
         terms, end = self.terms.of(pair), start + int(ways.duration[candidate])
         free_workers, free_ps = terms.space.least(start, end)
@@ -219,10 +256,10 @@ class Search:
         spot = placing.distributed(workers, pair, free_workers, free_ps, most_ps, self.terms.used)
         if spot is None:
             return None
-        more = (spot.ps - int(ways.least_ps[candidate])) * (terms.paid_ps[end] - terms.paid_ps[start])
-        if self.values[end - 1] - bound + more > self.most_paid:
+        more = float((spot.ps - ways.least_ps[candidate]) * (terms.paid_ps[end] - terms.paid_ps[start]))
+        if float(self.values[end - 1]) - bound + more > self.most_paid:
             return None
-        return bound - float(more), spot
+        return bound - more, spot
 
     def _schedule(self, row: int, start: int, spot: placing.Spot) -> Schedule:
         ways, candidate = self.ways, self.chosen[row]
@@ -232,8 +269,9 @@ class Search:
         rows = placing.rows(spot, workers, start, end, free_workers, self.terms.used)
         return Schedule(pair, bool(ways.central[candidate]), start, end, workers, spot.ps, rows)
 
-    def _shortfall(self, bounds: FloatArray) -> Shortfall:
+    def _shortfall(self) -> Shortfall:
         """Nothing was found: too few units, or too scattered where it would pay, or it pays nowhere."""
+        bounds = self.bounds
         best = float(bounds.max())
         if best == -np.inf:
             return self._too_few(int(self.chosen[0]))
