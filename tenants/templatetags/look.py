@@ -88,8 +88,16 @@ def in_words(action: str) -> str:
 
 
 @register.filter
+def credits(micro_credits: int) -> str:
+    """Two digits, for sentences and tiles. Towards zero: nobody is shown a cent that is not there yet."""
+    sign = "\N{MINUS SIGN}" if micro_credits <= -10_000 else ""
+    whole, micro = divmod(abs(micro_credits), 1_000_000)
+    return f"{sign}{whole:,}.{micro // 10_000:02}".replace(",", "\N{THIN SPACE}")
+
+
+@register.filter
 def amount(micro_credits: int) -> SafeString:
-    """Credits with two digits large and four small, as every page shows money."""
+    """All six digits, two large and four small: for every table that sums."""
     sign = "\N{MINUS SIGN}" if micro_credits < 0 else ""
     whole, micro = divmod(abs(micro_credits), 1_000_000)
     digits = f"{micro:06}"

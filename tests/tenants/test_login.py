@@ -6,6 +6,7 @@ import re
 import time
 
 import pytest
+from allauth.account.models import EmailAddress
 from allauth.mfa.totp.internal.auth import format_hotp_value, hotp_value, yield_hotp_counters_from_time
 from django.conf import settings as django_settings
 from django.contrib.auth.hashers import identify_hasher
@@ -186,11 +187,30 @@ def test_second_factor_is_turned_on_only_after_the_password_was_given_again() ->
     make_person(EMAIL)
     client = Client()
     log_in(client)
+    assert_asks_again(client, "/accounts/2fa/totp/activate/")
+    client.post("/accounts/reauthenticate/", {"password": "wrong"})
+    assert_asks_again(client, "/accounts/2fa/totp/activate/")
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    assert client.get("/accounts/2fa/totp/activate/").status_code == 200
     session = client.session
     methods = session["account_authentication_methods"]
-    session["account_authentication_methods"] = [{**method, "at": time.time() - 86_400} for method in methods]
+    session["account_authentication_methods"] = [{**method, "at": time.time() - 301} for method in methods]
     session.save()
-    response = client.get("/accounts/2fa/totp/activate/")
+    assert_asks_again(client, "/accounts/2fa/totp/activate/")
+
+
+def test_another_address_is_added_only_after_the_password_was_given_again() -> None:
+    person = make_person(EMAIL)
+    client = client_of(person)
+    client.post("/accounts/email/", {"action_add": "", "email": "mallory@example.org"})
+    assert [address.email for address in EmailAddress.objects.filter(user=person)] == [EMAIL]
+    client.post("/accounts/reauthenticate/", {"password": PASSWORD})
+    client.post("/accounts/email/", {"action_add": "", "email": "second@lumen.example"})
+    assert EmailAddress.objects.filter(user=person, email="second@lumen.example", verified=False).exists()
+
+
+def assert_asks_again(client: Client, path: str) -> None:
+    response = client.get(path)
     assert response.status_code == 302
     assert response["Location"].startswith("/accounts/reauthenticate/")
 
