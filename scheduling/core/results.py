@@ -18,11 +18,13 @@ import numpy as np
 from scheduling.core import metrics
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, Track
-from scheduling.core.types import AWARDED, BATCH, INSTANT, WAITING, Cluster, Job, Policy
+from scheduling.core.types import AWARDED, BATCH, INSTANT, WAITING, Allocation, Cluster, Job, Policy
 
 FORMAT = "result/1"
 DECIMALS = 12
 UNEXPLAINED = {"code": "waiting_for_interval"}  # nobody decided about the job yet
+
+PLAIN = {int, str, bool, type(None)}
 
 Document = dict[str, Any]
 
@@ -122,18 +124,27 @@ def _types(job: Job, track: Track) -> Document:
 
 def _allocation(cluster: Cluster, track: Track) -> list[Document]:
     """A row per server and run of slots with the same numbers, however many bookings they came in."""
-    changes: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
-    for booking in track.bookings:
-        for part in booking.allocation:
-            for slot, sign in ((part.start, 1), (part.end, -1)):
-                change = changes[part.server][slot]
-                change[0] += sign * part.workers
-                change[1] += sign * part.ps
+    parts = [part for booking in track.bookings for part in booking.allocation]
+    if len({part.server for part in parts}) == len(parts):  # nothing to merge: by far the most jobs
+        runs = sorted((part.server, part.start, part.end, part.workers, part.ps) for part in parts)
+    else:
+        runs = _merged(parts)
     return [
         {"server": cluster.servers[server], "slots": [start, end], "workers": workers, "ps": ps}
-        for server in sorted(changes)
-        for start, end, workers, ps in _runs(changes[server])
+        for server, start, end, workers, ps in runs
+        if workers or ps
     ]
+
+
+def _merged(parts: Iterable[Allocation]) -> list[tuple[int, int, int, int, int]]:
+    """(server, start, end, workers, ps) with what lies side by side joined and what stands twice added up."""
+    changes: defaultdict[int, defaultdict[int, list[int]]] = defaultdict(lambda: defaultdict(lambda: [0, 0]))
+    for part in parts:
+        for slot, sign in ((part.start, 1), (part.end, -1)):
+            change = changes[part.server][slot]
+            change[0] += sign * part.workers
+            change[1] += sign * part.ps
+    return [(server, *run) for server in sorted(changes) for run in _runs(changes[server])]
 
 
 def _runs(changes: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int, int, int]]:
@@ -142,20 +153,22 @@ def _runs(changes: Mapping[int, Sequence[int]]) -> Iterable[tuple[int, int, int,
     workers = ps = 0
     for start, end in pairwise(slots):
         workers, ps = workers + changes[start][0], ps + changes[start][1]
-        if workers or ps:
-            yield start, end, workers, ps
+        yield start, end, workers, ps
 
 
 def plain(value: Any) -> Any:
     """The value in plain JSON: floats to twelve decimals and never -0.0, containers as lists and objects."""
-    if isinstance(value, np.generic | np.ndarray):
-        value = value.tolist()
-    if isinstance(value, float):
+    kind = type(value)
+    if kind is float:
         return round(value, DECIMALS) + 0.0
+    if kind in PLAIN:
+        return value
     if isinstance(value, Mapping):
         return {name: plain(inner) for name, inner in value.items()}
     if isinstance(value, list | tuple):
         return [plain(inner) for inner in value]
+    if isinstance(value, np.generic | np.ndarray):
+        return plain(value.tolist())
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: plain(getattr(value, field.name)) for field in fields(value)}
     return value
