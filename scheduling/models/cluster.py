@@ -33,11 +33,14 @@ class Pool(models.Model):
     batch_policy = models.JSONField()
     instant_policy = models.JSONField(null=True, blank=True)
     epoch_at = models.DateTimeField()  # when slot 0 began; moving it would rename every slot ever sold
+    # Who cancels before the start gets back what is not settled, less this part of it, which the owners keep.
+    cancellation_keep_percent = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         ordering = ["slug"]
         constraints = [
             models.CheckConstraint(condition=Q(slot_seconds__gt=0), name="pool_slot_has_length"),
+            models.CheckConstraint(condition=Q(cancellation_keep_percent__lte=100), name="pool_keeps_at_most_all"),
             models.CheckConstraint(
                 condition=Q(clock_first__gt=0, clock_cap__gte=F("clock_first")), name="pool_clock_possible"
             ),

@@ -1,0 +1,42 @@
+"""The reservation calendar: what each lane holds of each part of a server in a slot. The database keeps it possible."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from scheduling.models.cluster import Pool, ResourceKind, Server
+
+
+class Part(models.TextChoices):
+    HOME = "home"  # tenants' cells together
+    OPERATOR = "operator"  # what no cell covers
+
+
+class CalendarCell(models.Model):
+    """A row exists once something is taken. Amounts, not units: a job may take half of a resource's unit."""
+
+    pk = models.CompositePrimaryKey("server_id", "resource_id", "part", "slot")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)
+    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
+    part = models.CharField(max_length=8, choices=Part.choices)
+    slot = models.BigIntegerField()
+    capacity = models.FloatField()
+    batch = models.FloatField(default=0.0)
+    instant = models.FloatField(default=0.0)
+
+    class Meta:
+        indexes = [models.Index(fields=["pool", "slot"], name="calendar_of_slot")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(batch__gte=-1e-9, instant__gte=-1e-9), name="calendar_nothing_below_zero"
+            ),
+            models.CheckConstraint(
+                condition=Q(capacity__gte=F("batch") + F("instant") - 1e-9), name="calendar_within_capacity"
+            ),
+            models.CheckConstraint(condition=Q(part__in=Part.values), name="calendar_part_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.part} part of server {self.server_id} in slot {self.slot}"

@@ -1,0 +1,52 @@
+"""What happened, in order, for everyone who follows: events and posted prices. Only ever appended to."""
+
+from __future__ import annotations
+
+from django.db import models
+
+from scheduling.models.cluster import Pool, ResourceKind
+from scheduling.models.jobs import Lane
+from tenants.models import Tenant
+
+
+class Event(models.Model):
+    """One thing that happened. `tenant` None: everybody may know. The id is the cursor.
+
+    `xact` is the database transaction that wrote it. Transactions commit in another order than they take ids, so a
+    reader stops before the first transaction that is still open (`selectors`), and no event is ever skipped.
+    """
+
+    id = models.BigAutoField(primary_key=True)
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    kind = models.CharField(max_length=40)
+    subject = models.CharField(max_length=80, blank=True)  # "job 12", "interval 3 of main"
+    at = models.DateTimeField()
+    data = models.JSONField(default=dict)
+    xact = models.BigIntegerField(editable=False, default=0)  # filled in by a trigger
+
+    class Meta:
+        ordering = ["id"]
+        indexes = [models.Index(fields=["tenant", "id"], name="event_of_tenant")]
+
+    def __str__(self) -> str:
+        return f"{self.kind} {self.subject}"
+
+
+class PriceTick(models.Model):
+    """The posted price of one unit of a resource in a slot, as a lane last published it."""
+
+    pk = models.CompositePrimaryKey("pool_id", "lane", "resource_id", "slot")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    lane = models.CharField(max_length=8, choices=Lane.choices)
+    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
+    slot = models.BigIntegerField()
+    price = models.FloatField()  # credits per unit and slot
+    offered = models.FloatField(default=0.0)  # units for sale
+    sold = models.FloatField(default=0.0)
+
+    class Meta:
+        indexes = [models.Index(fields=["pool", "slot"], name="price_of_slot")]
+
+    def __str__(self) -> str:
+        return f"{self.price:g} in slot {self.slot}"

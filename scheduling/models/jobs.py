@@ -1,0 +1,123 @@
+"""What tenants ask for: training jobs, the floors that the market gave them, and when it said they would start."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from scheduling.models.cluster import Pool
+from tenants.scoping import TenantOwned
+
+
+class Lane(models.TextChoices):
+    BATCH = "batch"  # waits for the next interval
+    INSTANT = "instant"  # is answered at once
+
+
+class JobState(models.TextChoices):
+    QUEUED = "queued"
+    AWARDED = "awarded"  # has a schedule that has not begun
+    RUNNING = "running"
+    FINISHED = "finished"
+    REJECTED = "rejected"
+    EXPIRED = "expired"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+    STOPPED = "stopped"
+
+
+LIVE_STATES = (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING)
+
+
+class TrainingJob(TenantOwned):
+    """One job. Its id is its number in the core: the order of submission."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=200)
+    lane = models.CharField(max_length=8, choices=Lane.choices)
+    state = models.CharField(max_length=10, choices=JobState.choices, default=JobState.QUEUED)
+    # Why it is where it is: a code of the market's one vocabulary and its numbers. Never empty while it waits.
+    reason_code = models.CharField(max_length=40, blank=True)
+    reason_numbers = models.JSONField(default=dict, blank=True)
+    # The job as the tenant wrote it, in the words of a scenario file, without name, tenant, lane and arrival.
+    spec = models.JSONField()
+    submitted_at = models.DateTimeField()
+    submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    arrival = models.FloatField()  # slots of the pool since its epoch; kept when the job is queued again
+    # The client's own key of the submission: the same key is the same job, also after a lost reply.
+    client_key = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  NULL: the client gave none
+    request_digest = models.CharField(max_length=64)
+    attempt = models.PositiveSmallIntegerField(default=0)  # how often it was queued again after a platform failure
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        ordering = ["id"]
+        indexes = [
+            models.Index(
+                fields=["pool", "lane", "arrival", "id"], condition=Q(state="queued"), name="job_queue_in_order"
+            ),
+            models.Index(fields=["pool", "state"], condition=Q(state__in=LIVE_STATES), name="job_alive"),
+            models.Index(fields=["tenant", "-id"], name="job_newest_of_tenant"),
+        ]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "client_key"], condition=Q(client_key__isnull=False), name="job_client_key_once"
+            ),
+            models.CheckConstraint(condition=Q(lane__in=Lane.values), name="job_lane_known"),
+            models.CheckConstraint(condition=Q(state__in=JobState.values), name="job_state_known"),
+            models.CheckConstraint(
+                condition=~Q(state__in=["queued", "rejected", "expired", "cancelled", "failed", "stopped"])
+                | ~Q(reason_code=""),
+                name="job_not_running_has_reason",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.pk})"
+
+
+class JobFloor(TenantOwned):
+    """What the job would have got if its owner were alone, as the market promised it. Kept for good."""
+
+    job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
+    attempt = models.PositiveSmallIntegerField(default=0)
+    interval = models.ForeignKey("scheduling.Interval", on_delete=models.PROTECT, related_name="+")
+    value = models.FloatField()
+    start = models.BigIntegerField()  # 0 to 0 where no schedule at home is worth anything
+    end = models.BigIntegerField()
+    worker_type = models.PositiveSmallIntegerField(default=0)
+    ps_type = models.PositiveSmallIntegerField(default=0)
+    allocation = models.JSONField()  # rows [server id, start, end, workers, parameter servers]
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(fields=["job", "attempt"], name="floor_once_per_attempt"),
+            models.CheckConstraint(condition=Q(end__gte=F("start"), value__gte=0), name="floor_possible"),
+        ]
+
+    def __str__(self) -> str:
+        return f"floor of {self.job_id}: {self.value:g}"
+
+
+class StartEstimate(TenantOwned):
+    """What the market said about a job's start, kept so that a page can show how often it was right."""
+
+    job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
+    made_at = models.DateTimeField()
+    earliest = models.BigIntegerField()  # slots
+    latest = models.BigIntegerField()
+    price_low = models.BigIntegerField()  # micro-credits
+    price_high = models.BigIntegerField()
+    started = models.BigIntegerField(null=True, blank=True)  # the slot it really started in
+    paid = models.BigIntegerField(null=True, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(latest__gte=F("earliest"), price_high__gte=F("price_low")), name="estimate_is_a_range"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"start of {self.job_id} between {self.earliest} and {self.latest}"

@@ -1,0 +1,139 @@
+"""What was decided: clocks, intervals with everything needed to replay them, and awards with their terms."""
+
+from __future__ import annotations
+
+from django.db import models
+from django.db.models import F, Q
+
+from scheduling.models.cluster import Pool, ResourceKind, Server
+from scheduling.models.jobs import Lane, TrainingJob
+from tenants.scoping import TenantOwned
+
+
+class LaneClock(models.Model):
+    """How far one lane of a pool has come, and the lock of everything that lane writes.
+
+    Batch: `decided_slot` and `settled_slot` are the last slots done, so that a late tick catches up in order and a
+    second one finds nothing left. `memory` is what the policy asked to be told again.
+    """
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="clocks")
+    lane = models.CharField(max_length=8, choices=Lane.choices)
+    decided_slot = models.BigIntegerField(default=-1)
+    settled_slot = models.BigIntegerField(default=-1)
+    frontier = models.BigIntegerField(default=0)  # home cells before this slot are not touched by a later batch plan
+    memory = models.JSONField(default=dict, blank=True)
+    held = models.BooleanField(default=False)  # an operator's hold: nothing new is decided
+    head = models.CharField(max_length=64, blank=True)  # digest of the last interval
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["pool", "lane"], name="clock_once_per_lane")]
+
+    def __str__(self) -> str:
+        return f"{self.lane} lane of {self.pool_id}"
+
+
+class Interval(models.Model):
+    """One decision of the batch lane: its whole input, its whole answer, chained to the one before. Never changed."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    number = models.BigIntegerField()  # 1, 2, ... in each pool
+    slot = models.BigIntegerField()  # decided at the boundary before this slot
+    window_start = models.BigIntegerField(null=True, blank=True)  # none: only the clock or refusals changed
+    window_end = models.BigIntegerField(null=True, blank=True)
+    decided_at = models.DateTimeField()
+    code_version = models.CharField(max_length=64)
+    policy = models.BinaryField()  # canonical JSON of the policy's name and all its fields
+    view = models.BinaryField()  # canonical JSON of the input, compressed
+    plan = models.BinaryField()  # canonical JSON of the answer, compressed
+    previous = models.CharField(max_length=64)  # digest of the interval before; 64 zeros for the first
+    digest = models.CharField(max_length=64)
+    jobs_waiting = models.PositiveIntegerField(default=0)
+    jobs_awarded = models.PositiveIntegerField(default=0)
+    paid = models.BigIntegerField(default=0)  # micro-credits, by all its awards
+
+    class Meta:
+        ordering = ["pool", "number"]
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "number"], name="interval_number_once"),
+            models.UniqueConstraint(fields=["pool", "slot"], name="interval_once_per_boundary"),
+        ]
+
+    def __str__(self) -> str:
+        return f"interval {self.number} of pool {self.pool_id}"
+
+
+class AwardState(models.TextChoices):
+    BOOKED = "booked"
+    RUNNING = "running"
+    DONE = "done"
+    ENDED = "ended"  # cut short by its tenant; what it reserved is still paid, or kept by the cancellation rule
+    VOID = "void"  # cut short by the platform; the rest is refunded
+
+
+class Award(TenantOwned):
+    """Resources given to a job, and the terms. `charges` holds what each slot costs and who earns it, exactly."""
+
+    job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
+    attempt = models.PositiveSmallIntegerField(default=0)
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    lane = models.CharField(max_length=8, choices=Lane.choices)
+    interval = models.ForeignKey(Interval, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    state = models.CharField(max_length=8, choices=AwardState.choices, default=AwardState.BOOKED)
+    phase = models.CharField(max_length=8, blank=True)  # own | shared
+    placement = models.CharField(max_length=12, blank=True)
+    start = models.BigIntegerField()
+    end = models.BigIntegerField()
+    workers = models.PositiveIntegerField()
+    ps = models.PositiveIntegerField()
+    worker_type = models.PositiveSmallIntegerField(default=0)
+    ps_type = models.PositiveSmallIntegerField(default=0)
+    allocation = models.JSONField()  # rows [server id, start, end, workers, parameter servers]
+    value = models.FloatField()
+    floor = models.FloatField(default=0.0)
+    cost = models.FloatField(default=0.0)
+    paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
+    # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. Sums to `paid`.
+    charges = models.JSONField(default=list)
+    cut_at = models.BigIntegerField(null=True, blank=True)  # slots from here on were not delivered or not wanted
+
+    class Meta(TenantOwned.Meta):
+        indexes = [
+            models.Index(
+                fields=["pool", "start", "end"], condition=Q(state__in=["booked", "running"]), name="award_alive"
+            ),
+            models.Index(fields=["interval"], name="award_of_interval"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["job", "attempt"], name="award_once_per_attempt"),
+            models.CheckConstraint(condition=Q(end__gt=F("start"), paid__gte=0), name="award_possible"),
+            models.CheckConstraint(condition=Q(state__in=AwardState.values), name="award_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"award of job {self.job_id}: [{self.start}, {self.end})"
+
+
+class FreedUnits(TenantOwned):
+    """Units that a job gave up early. Its tenant has paid for them: what they are sold for again is the tenant's."""
+
+    award = models.ForeignKey(Award, on_delete=models.PROTECT, related_name="+")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)
+    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
+    slot = models.BigIntegerField()
+    amount = models.FloatField()  # given up in this slot
+    sold = models.FloatField(default=0.0)  # of it, sold again by the instant lane
+
+    class Meta(TenantOwned.Meta):
+        verbose_name_plural = "freed units"
+        indexes = [models.Index(fields=["pool", "slot"], name="freed_in_slot")]
+        constraints = [
+            models.UniqueConstraint(fields=["award", "server", "resource", "slot"], name="freed_once"),
+            models.CheckConstraint(
+                condition=Q(amount__gt=0, sold__gte=0) & Q(sold__lte=F("amount") + 1e-9), name="freed_sold_once"
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.amount:g} on server {self.server_id} in slot {self.slot}"
