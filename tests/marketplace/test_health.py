@@ -1,7 +1,10 @@
 import pytest
+from django.core.management import call_command
+from django.db import OperationalError
 from django.test import Client
 
 from marketplace.embedded import Servers
+from marketplace.tasks import heartbeat
 
 
 def test_live_page_answers_without_touching_the_database(client: Client) -> None:
@@ -13,3 +16,26 @@ def test_ready_page_says_that_database_and_broker_answer(client: Client, servers
     reply = client.get("/readyz")
     assert reply.status_code == 200
     assert reply.content == b"database: ok\nbroker: ok\nworker: no sign of life\n"
+
+
+@pytest.mark.django_db
+def test_ready_page_is_a_503_that_keeps_the_reason_to_itself(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> None:
+        raise OperationalError("password authentication failed for user bourse at db.internal")
+
+    monkeypatch.setattr("marketplace.views._ask_database", fail)
+    reply = client.get("/readyz")
+    assert reply.status_code == 503
+    assert b"database: does not answer\n" in reply.content
+    assert b"bourse" not in reply.content
+
+
+@pytest.mark.django_db
+def test_ready_page_shows_a_worker_that_has_beaten(client: Client) -> None:
+    heartbeat()
+    assert b"worker: ok\n" in client.get("/readyz").content
+
+
+@pytest.mark.django_db
+def test_django_finds_no_fault_with_the_models_on_this_database() -> None:
+    call_command("check", databases=["default"], fail_level="WARNING")
