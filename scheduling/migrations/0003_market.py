@@ -75,6 +75,33 @@ class Migration(migrations.Migration):
             name="CalendarCell",
             fields=[
                 (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+                (
+                    "resource",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.resourcekind",
+                    ),
+                ),
+                (
+                    "server",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.server",
+                    ),
+                ),
+                (
                     "pk",
                     models.CompositePrimaryKey(
                         "server_id",
@@ -135,6 +162,7 @@ class Migration(migrations.Migration):
                 ("policy", models.BinaryField()),
                 ("view", models.BinaryField()),
                 ("plan", models.BinaryField()),
+                ("windows", models.BinaryField()),
                 ("previous", models.CharField(max_length=64)),
                 ("digest", models.CharField(max_length=64)),
                 ("jobs_waiting", models.PositiveIntegerField(default=0)),
@@ -178,6 +206,24 @@ class Migration(migrations.Migration):
         migrations.CreateModel(
             name="PriceTick",
             fields=[
+                (
+                    "pool",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.pool",
+                    ),
+                ),
+                (
+                    "resource",
+                    models.ForeignKey(
+                        db_index=False,
+                        on_delete=django.db.models.deletion.PROTECT,
+                        related_name="+",
+                        to="scheduling.resourcekind",
+                    ),
+                ),
                 (
                     "pk",
                     models.CompositePrimaryKey(
@@ -295,30 +341,6 @@ class Migration(migrations.Migration):
             field=models.ForeignKey(on_delete=django.db.models.deletion.PROTECT, related_name="+", to="tenants.tenant"),
         ),
         migrations.AddField(
-            model_name="calendarcell",
-            name="pool",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
-            ),
-        ),
-        migrations.AddField(
-            model_name="calendarcell",
-            name="resource",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="scheduling.resourcekind",
-            ),
-        ),
-        migrations.AddField(
-            model_name="calendarcell",
-            name="server",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.server"
-            ),
-        ),
-        migrations.AddField(
             model_name="event",
             name="pool",
             field=models.ForeignKey(
@@ -411,23 +433,6 @@ class Migration(migrations.Migration):
             name="pool",
             field=models.ForeignKey(
                 on_delete=django.db.models.deletion.PROTECT, related_name="clocks", to="scheduling.pool"
-            ),
-        ),
-        migrations.AddField(
-            model_name="pricetick",
-            name="pool",
-            field=models.ForeignKey(
-                db_index=False, on_delete=django.db.models.deletion.PROTECT, related_name="+", to="scheduling.pool"
-            ),
-        ),
-        migrations.AddField(
-            model_name="pricetick",
-            name="resource",
-            field=models.ForeignKey(
-                db_index=False,
-                on_delete=django.db.models.deletion.PROTECT,
-                related_name="+",
-                to="scheduling.resourcekind",
             ),
         ),
         migrations.AddField(

@@ -46,6 +46,7 @@ class Interval(models.Model):
     policy = models.BinaryField()  # canonical JSON of the policy's name and all its fields
     view = models.BinaryField()  # canonical JSON of the input, compressed
     plan = models.BinaryField()  # canonical JSON of the answer, compressed
+    windows = models.BinaryField()  # canonical JSON of the plan's windows alone: read by every instant answer
     previous = models.CharField(max_length=64)  # digest of the interval before; 64 zeros for the first
     digest = models.CharField(max_length=64)
     jobs_waiting = models.PositiveIntegerField(default=0)
