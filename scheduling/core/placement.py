@@ -66,10 +66,6 @@ class Placement:
         centralized = len(self.ps) == 1 and all(server == self.ps[0] for server in self.workers)
         return CENTRALIZED if centralized else DISTRIBUTED
 
-    def rate(self, job: Job, slot_seconds: float) -> float:
-        """Mini-batches the gang trains in a slot where it is."""
-        return self.gang.rate(job, slot_seconds, centralized=self.kind == CENTRALIZED)
-
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
         """The same units in every slot of [start, end), a row for each server."""
         counts: dict[int, list[int]] = {}

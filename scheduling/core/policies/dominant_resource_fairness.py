@@ -16,6 +16,7 @@ from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, fits_
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import (
+    CENTRALIZED,
     REJECTED,
     WAITING,
     Booking,
@@ -162,7 +163,8 @@ def _booking(holding: _Holding, remaining: float, view: View) -> Booking:
     job = holding.job
     gang = Gang(len(holding.workers), len(holding.ps), holding.worker_type, holding.ps_type)
     placement = Placement(gang, holding.workers, holding.ps, Cursors())
-    rate = placement.rate(job, view.cluster.slot_seconds)
+    kind = placement.kind
+    rate = gang.rate(job, view.cluster.slot_seconds, centralized=kind == CENTRALIZED)
     end = view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work
     return Booking(
@@ -175,7 +177,7 @@ def _booking(holding: _Holding, remaining: float, view: View) -> Booking:
         ps=gang.ps,
         worker_type=gang.worker_type,
         ps_type=gang.ps_type,
-        placement=placement.kind,
+        placement=kind,
         value=float(job.value(end - job.arrival)) if completes else 0.0,
         ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
     )

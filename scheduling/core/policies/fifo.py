@@ -17,6 +17,7 @@ from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import Section, whole
 from scheduling.core.speed import ceiling
 from scheduling.core.types import (
+    CENTRALIZED,
     REJECTED,
     WAITING,
     Booking,
@@ -118,8 +119,9 @@ def _refusal(job: Job, asked: int, state: str) -> Refusal:
 
 def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
     """The gang from now until the work is done, at the speed its placement allows."""
-    gang = placement.gang
-    end = view.slot + _slots(remaining, placement.rate(job, view.cluster.slot_seconds))
+    gang, kind = placement.gang, placement.kind
+    rate = gang.rate(job, view.cluster.slot_seconds, centralized=kind == CENTRALIZED)
+    end = view.slot + _slots(remaining, rate)
     return Booking(
         job=job.number,
         start=view.slot,
@@ -130,7 +132,7 @@ def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Bo
         ps=gang.ps,
         worker_type=gang.worker_type,
         ps_type=gang.ps_type,
-        placement=placement.kind,
+        placement=kind,
         value=float(job.value(end - job.arrival)),
         ideal=float(job.value(end - view.slot)),
     )
