@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import OperationalError, connection, transaction
 from psycopg import errors
@@ -89,7 +90,7 @@ def _close_block(at: datetime, end: int) -> int:
     return int(row[0]) if row else 0
 
 
-def _execute(sql: str, parameters: tuple[object, ...]) -> tuple[object, ...] | None:
+def _execute(sql: str, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchone()

@@ -32,7 +32,7 @@ from tenants.ledger.seals import SealBusy, Sealed, seal
 from tenants.ledger.selectors import balance, balances
 from tenants.ledger.services import accounts_open, balances_lock, hold, post, post_many
 from tenants.scoping import scope_disabled
-from tests.ledger.builders import NOON, accepted, all_accounts, grant, make_tenant, run
+from tests.ledger.builders import NOON, accepted, all_accounts, grant, make_tenant, run, tamper
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -241,6 +241,19 @@ def test_writers_of_the_operators_account_do_not_wait_for_each_other() -> None:
         assert isinstance(future.result(DEADLINE), Posted)
     assert balance(account=OPERATOR) == 8
     assert verify().is_clean
+
+
+def test_with_a_single_row_for_the_operator_the_second_writer_waits() -> None:
+    renter, other = make_tenant("renter", funds=100), make_tenant("other", funds=100)
+    with transaction.atomic():
+        tamper("DELETE FROM ledger_balance WHERE account_id = %s AND stripe > 0", [OPERATOR.id])
+    with ThreadPoolExecutor(1) as pool:
+        with transaction.atomic():
+            accepted(post(key="open", kind="fee", entries=[(available(renter), -5), (OPERATOR, 5)], at=NOON))
+            entries = [(available(other), -3), (OPERATOR, 3)]
+            (future,) = start(pool, lambda: post(key="quick", kind="fee", entries=entries, at=NOON))
+            wait_for_waiting_sessions(1)
+        assert isinstance(future.result(DEADLINE), Posted)
 
 
 def open_writer(key: str, tenant: int, written: threading.Event, finish: threading.Event) -> str:
