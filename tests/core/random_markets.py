@@ -42,7 +42,9 @@ def random_market(seed: int, mode: str, *, backlog: bool = False) -> Scenario:
     kit = chance.choice((PLAIN, PLAIN, PLAIN, TYPES, VECTOR))
     cluster = random_cluster(chance, kit, mode, few=backlog)
     if backlog and chance.random() < 0.8:
-        cluster = replace(cluster, tenants=tuple(replace(t, rent="auto", lend="lend") for t in cluster.tenants))
+        lend = chance.choice(("lend", "lend", None))  # None: as each of them likes
+        tenants = [replace(tenant, rent="auto", lend=lend or tenant.lend) for tenant in cluster.tenants]
+        cluster = replace(cluster, tenants=tuple(tenants))
     count = chance.randint(6, 12) if backlog else chance.randint(1, 7)
     last_arrival = chance.choice((0, 2, 5, 8, 14))
     jobs = [random_job(chance, kit, cluster, number, last_arrival) for number in range(count)]
@@ -196,3 +198,38 @@ def random_preload(chance: random.Random, cluster: Cluster, mode: str) -> list[P
         for r, s in np.argwhere(free >= 1)
         for slot in range(chance.randint(0, 6), chance.randint(6, 12))
     ]
+
+
+def contested_market(seed: int) -> Scenario:
+    """Guarantee mode where upgrades are common: slow homes of owners who keep their cells or ask a high price for
+    them, a large home that is for rent, and urgent jobs that would like what an upgrade leaves empty."""
+    chance = random.Random(f"contested {seed}")
+    homes = [(chance.randint(1, 2), chance.randint(1, 2)) for _ in range(chance.randint(1, 2))]
+    units = np.array([*homes, (chance.randint(3, 6), chance.randint(1, 4))], dtype=float).T
+    cells = np.zeros((2, len(homes) + 1, len(homes) + 1))
+    for u in range(len(homes) + 1):
+        cells[:, u, u] = units[:, u]
+    tenants = [contested_tenant(chance, u, seller=u == len(homes)) for u in range(len(homes) + 1)]
+    jobs = [
+        make_job(
+            number,
+            tenant=chance.randrange(len(tenants)),
+            arrival=chance.choice((0.0, 1.0, 2.5, 5.0)),
+            epochs=chance.randint(1, 4),
+            chunks=chance.randint(1, 4),
+            gradient_mb=chance.choice((0.0, 112.5)),
+            value=Linear(-chance.uniform(3, 30), chance.uniform(150, 500)),
+        )
+        for number in range(chance.randint(4, 10))
+    ]
+    size = chance.randint(3, 8)
+    policy: dict[str, Any] = {"name": "astraea", "mode": "guarantee", "theta": {"worker": 2.0, "ps": 3.0}}
+    policy["price_floor"] = {"worker": chance.choice((0.25, 1.0)), "ps": chance.choice((0.25, 1.0))}
+    policy["clock"] = {"first": size, "cap": size, "restart": chance.random() < 0.5}
+    return Scenario(make_cluster(units, cells=cells, tenants=tenants), tuple(jobs), 24, policy)
+
+
+def contested_tenant(chance: random.Random, index: int, *, seller: bool) -> Tenant:
+    reserve = 0.0 if seller else chance.choice((0.5, 1.3, 2.0))
+    lend = "lend" if seller else chance.choice(("keep", "lend", "lend"))
+    return make_tenant(f"u{index}", reserve_price=[reserve, chance.choice((0.0, reserve))], lend=lend)

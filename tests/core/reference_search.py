@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cache
 
-from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Cluster, Job, Value
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Cluster, Job, UnitType, Value
 from scheduling.core.value import Convex, Deadline, Linear, Sigmoid
 
 TIE = 1e-9
@@ -90,6 +91,12 @@ class Offer:
     crowding: Callable[[int], float]  # occupied units of a server, where the least used goes first
 
 
+def remembered(offer: Offer) -> Offer:
+    """The same offer, asked once for each slot and server: nothing changes while one job chooses."""
+    names = ("free", "share", "price", "charge", "crowding")
+    return replace(offer, **{name: cache(getattr(offer, name)) for name in names})
+
+
 @dataclass(frozen=True)
 class Schedule:
     """A feasible run: rows are (server, workers, parameter servers)."""
@@ -123,6 +130,7 @@ class Search:
 
     def best(self, job: Job, offer: Offer) -> Schedule | None:
         """The schedule of largest surplus, or None where there is none at all; whether it pays is asked elsewhere."""
+        offer = remembered(offer)
         schedules = [schedule for schedule in self.all(job, offer) if schedule.paid <= offer.most_paid + 1e-9]
         if not schedules:
             return None
@@ -143,7 +151,7 @@ class Search:
         self, job: Job, offer: Offer, pair: tuple[int, int], workers: int, placement: str, run: range
     ) -> list[tuple[int, int, int]]:
         """R9-R11, R13: where a gang would run in the slots `run`; empty if it cannot."""
-        worker, ps = job.worker_types[pair[0]].demand, job.ps_types[pair[1]].demand
+        worker, ps = asked(job.worker_types[pair[0]]), asked(job.ps_types[pair[1]])
         own_workers = min(units(worker, offer.share, t) for t in run)
         own_ps = min(min(units(ps, offer.share, t) for t in run), job.max_ps or ENOUGH)
         if workers > own_workers:
@@ -211,10 +219,14 @@ class Search:
         return Schedule(pair, placement, start, end, workers, ps, tuple(rows), value, cost, paid, value - paid)
 
 
-def units(demand: Iterable[float], free: Callable[..., float], *where: int) -> int:
+def asked(unit: UnitType) -> list[tuple[int, float]]:
+    """The resources that one unit takes, and how much of each."""
+    return [(r, float(amount)) for r, amount in enumerate(unit.demand) if amount > 0]
+
+
+def units(demand: list[tuple[int, float]], free: Callable[..., float], *where: int) -> int:
     """How many whole units fit into what is free there of each resource they take."""
-    counts = [math.floor(free(r, *where) / asked + 1e-9) for r, asked in enumerate(demand) if asked > 0]
-    return min(counts, default=ENOUGH)
+    return min((math.floor(free(r, *where) / amount + 1e-9) for r, amount in demand), default=ENOUGH)
 
 
 def amounts(job: Job, pair: tuple[int, int], workers: int, ps: int) -> list[float]:

@@ -193,13 +193,32 @@ def test_nobody_rents_what_everybody_keeps() -> None:
 
 
 def test_cells_freed_by_an_upgrade_stay_kept_where_their_owner_keeps_them() -> None:
-    """The keeper rents from the other; nobody may take the cells that this leaves empty."""
-    keeper, lender = make_tenant("u0", lend="keep"), make_tenant("u1")
-    cluster = replace(homes((2, 1), (4, 1), operators=[(0, 1)]), tenants=(keeper, lender))
-    upgraded = make_job(0, tenant=0, chunks=4, epochs=1, value=Linear(-30, 300))
-    hungry = make_job(1, tenant=1, chunks=2, epochs=4, value=Linear(-1, 900), rent="auto")
-    others = [make_job(number, tenant=1, chunks=4, epochs=3, value=Linear(-20, 900)) for number in (2, 3)]
-    outcome = as_the_rules_say(scenario_of([upgraded, hungry, *others], cluster, "guarantee"))
-    for track in outcome.tracks[1:]:
-        for booking in track.bookings:
-            assert all(row.server != 0 for row in booking.allocation)
+    """The keeper rents from the lender; nobody may take the cells that this leaves empty."""
+    keeper, lender, homeless = make_tenant("u0", lend="keep"), make_tenant("u1"), make_tenant("u2")
+    cluster = replace(homes((2, 1), (4, 2), (0, 0)), tenants=(keeper, lender, homeless))
+    upgraded = make_job(0, tenant=0, chunks=4, epochs=2, value=Linear(-30, 300))
+    hungry = make_job(1, tenant=2, chunks=2, epochs=4, value=Linear(-1, 900))
+    outcome = as_the_rules_say(scenario_of([upgraded, hungry], cluster, "guarantee"))
+    first, second = (track.bookings[0] for track in outcome.tracks)
+    assert (first.phase, first.start, first.end) == (SHARED, 4, 6), "the story needs this upgrade"
+    assert (second.phase, second.start) == (SHARED, 8)
+    assert {row.server for row in second.allocation} == {1}
+
+
+def test_sells_nothing_where_nobody_would_be_paid() -> None:
+    """An upgrade leaves cells whose owner had nothing idle when the pool was counted; the only others with idle
+    units ask too high a price. Selling those cells would charge a price that is owed to no one."""
+    upgraded, lender = make_tenant("u0"), make_tenant("u1")
+    aloof = make_tenant("u2", reserve_price=(99.0, 99.0))
+    cluster = replace(homes((1, 1), (4, 2), (2, 2)), tenants=(upgraded, lender, aloof))
+    jobs = [
+        make_job(0, tenant=1, chunks=4, min_workers=4, epochs=4, value=Linear(-20, 900), rent="never"),
+        make_job(1, tenant=1, chunks=1, epochs=4, value=Linear(-20, 900), rent="never", priority=-1),
+        make_job(2, tenant=0, chunks=4, epochs=2, value=Linear(-30, 900)),
+        make_job(3, tenant=0, chunks=1, epochs=3, value=Linear(-40, 900), priority=-1),
+    ]
+    clock = {"first": 8, "cap": 8, "restart": False}
+    outcome = as_the_rules_say(scenario_of(jobs, cluster, "guarantee", slots=40, clock=clock))
+    renter = outcome.tracks[2].bookings[0]
+    assert (renter.phase, renter.start, renter.workers) == (SHARED, 12, 3), "the story needs this upgrade"
+    assert outcome.tracks[3].bookings[0].start >= 12
