@@ -12,7 +12,7 @@ from scheduling.core import metrics, workload
 from scheduling.core.scenario import BadScenario, Scenario, read, write
 from scheduling.core.simulation import Track
 from scheduling.core.types import AWARDED, BATCH
-from scheduling.management.files import scenario_load
+from scheduling.management.files import flaws_of, scenario_load
 from scheduling.management.running import Run, policies_build, run
 from scheduling.management.settings import Setting, Variant, settings_for, with_changes
 from scheduling.management.tables import NOTHING, with_spread
@@ -93,15 +93,17 @@ def _prepared(scenario: Scenario, trial: Trial) -> Scenario:
 def plan(path: Path, variants: Sequence[Variant], changes: Mapping[str, Sequence[Setting]], seeds: int) -> list[Trial]:
     """The runs to make. What does not depend on a seed is run once; settings nobody can use are refused here."""
     scenario = scenario_load(path)
-    redrawn = seeds > 1 and can_redraw(scenario)
+    with flaws_of(path):
+        redrawn = seeds > 1 and can_redraw(scenario)
     trials = []
     for variant in variants:
         own = tuple(changes.get("policy", ())) + tuple(changes.get(variant.name, ()))
         first = Trial(path, variant, own, 0, redrawn)
         try:
-            varies = redrawn or hasattr(policies_build(_prepared(scenario, first))[BATCH], "seed")
+            policy = policies_build(_prepared(scenario, first))[BATCH]
         except BadScenario as error:
             raise BadScenario(variant.label, str(error)) from None
+        varies = redrawn or hasattr(policy, "seed")
         trials += [replace(first, step=step) for step in range(seeds if varies else 1)]
     return trials
 
@@ -141,24 +143,25 @@ def figures(done: Run) -> Figures:
         "tenants_worse_off": len(metrics.worse_off(rows)) if alone_known else None,
         "seconds": done.seconds["total"],
     }
-    shares = found.pop("utilisation")
-    return {
-        **{measure: found[measure] for measure in list(MEASURES)[:6]},
-        **{f"utilisation {resource}": share for resource, share in shares.items()},
-        **{measure: found[measure] for measure in list(MEASURES)[7:]},
-    }
+    ordered: Figures = {}
+    for measure in MEASURES:
+        if measure == "utilisation":
+            ordered |= {f"utilisation {resource}": share for resource, share in found[measure].items()}
+        else:
+            ordered[measure] = found[measure]
+    return ordered
 
 
 def _below_floor(done: Run, summary: Mapping[str, Any]) -> int | None:
     """Jobs that fell short of what they would have got alone: their floor, or else in the run of that world."""
     if not done.alone_outcomes:
         return None if None in done.alone else summary["jobs_below_floor"]
-    alone = {track.job.number: _net(track) for outcome in done.alone_outcomes for track in outcome.tracks}
-    return sum(_net(track) < floor - ROUNDING * max(1.0, abs(floor)) for track, floor in _with(done, alone))
+    floors = {track.job.number: _net(track) for outcome in done.alone_outcomes for track in outcome.tracks}
+    return sum(_short(_net(track), floors.get(track.job.number, 0.0)) for track in done.outcome.tracks)
 
 
-def _with(done: Run, floors: Mapping[int, float]) -> list[tuple[Track, float]]:
-    return [(track, floors.get(track.job.number, 0.0)) for track in done.outcome.tracks]
+def _short(amount: float, floor: float) -> bool:
+    return amount < floor - ROUNDING * max(1.0, abs(floor))
 
 
 def _net(track: Track) -> float:

@@ -26,7 +26,7 @@ class Run:
     outcome: Outcome
     alone: Sequence[float | None]
     alone_outcomes: Sequence[Outcome]  # (tenants,) where each tenant's world had to be run
-    seconds: Mapping[str, float]
+    seconds: Mapping[str, float]  # of the run itself, without the tenants' own worlds
 
     def document(self) -> dict[str, Any]:
         """The result file."""
@@ -55,8 +55,8 @@ def run(scenario: Scenario, on_slot: Progress | None = None) -> Run:
     policies = policies_build(scenario)
     timed = {lane: Timed(policy) for lane, policy in policies.items()}
     outcome = simulate(scenario, dict(timed), on_slot)
-    alone, outcomes = _alone(scenario, policies, outcome)
     seconds = {"total": perf_counter() - began, "deciding": sum(policy.seconds for policy in timed.values())}
+    alone, outcomes = _alone(scenario, policies, outcome)
     return Run(scenario, policies, outcome, alone, outcomes, seconds)
 
 

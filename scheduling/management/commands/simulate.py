@@ -34,7 +34,7 @@ class Command(FileCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("scenarios", nargs="+", type=Path, metavar="SCENARIO.json")
         parser.add_argument("--policy", metavar="NAME", help="another policy than the file's, with its own defaults")
-        add_set_option(parser, "change a field of the policy, e.g. theta.worker=16 or mode=guarantee")
+        add_set_option(parser, "change a field of the policy, e.g. theta.worker=16 or instant.units=chunks")
         parser.add_argument(
             "--output", type=Path, metavar="RESULT.json", help="write the result; with several files a folder"
         )
@@ -86,9 +86,19 @@ def simulate_file(request: Request) -> tuple[str, bool]:
 
 
 def _scenario(request: Request) -> Scenario:
+    """The scenario with its policy changed; `instant.` in front of a key is for the policy of the instant lane."""
     scenario = scenario_load(request.path)
-    settings = with_changes(settings_for(scenario.policy, request.policy), request.changes)
-    return replace(scenario, policy=settings)
+    changes: dict[str, list[Setting]] = {"policy": [], "instant": []}
+    for (lane, *path), value in request.changes:
+        known = bool(path) and lane in changes
+        changes[lane if known else "policy"].append((tuple(path) if known else (lane, *path), value))
+    if changes["instant"] and scenario.instant is None:
+        raise BadScenario("--set instant", f"{request.path} has no policy for the instant lane")
+    return replace(
+        scenario,
+        policy=with_changes(settings_for(scenario.policy, request.policy), changes["policy"]),
+        instant=scenario.instant and with_changes(scenario.instant, changes["instant"]),
+    )
 
 
 def _outputs(paths: list[Path], output: Path | None) -> list[tuple[Path, Path | None]]:

@@ -97,6 +97,21 @@ def test_sets_fields_inside_fields(tmp_path: Path) -> None:
     assert (policy["clock"]["first"], policy["clock"]["cap"]) == (2, 8)
 
 
+def test_the_instant_lane_has_a_policy_of_its_own(tmp_path: Path) -> None:
+    rows = [make_row("slow"), make_row("quick", tenant="u2", lane="instant", ps_mbps=10)]
+    clock = {"first": 4, "cap": 4, "restart": False}  # the instant lane sells up to the first boundary
+    batch = {"name": "astraea", "mode": "guarantee", "clock": clock}
+    policies = {"policy": batch, "instant": {"name": "oasis", "units": "chunks"}}
+    scenario = put(tmp_path, make_document(jobs=rows, **policies))
+    changes = ("--set", "policy.rounds=1", "--set", "instant.units=worker_slots")
+    said("simulate", scenario, *changes, "--output", tmp_path / "R.json")
+    result = result_of(tmp_path / "R.json")
+    assert (result["policy"]["name"], result["instant"]["name"]) == ("astraea", "oasis")
+    assert result["instant"]["units"] == "worker_slots"
+    assert result["jobs"][0]["phase"] == "own"
+    assert result["jobs"][1]["start"] == 0, result["jobs"][1]  # it does not wait for a boundary
+
+
 def test_a_tenant_alone_has_its_own_cells_and_no_neighbours(tmp_path: Path) -> None:
     rows = [make_row("long", tenant="u2", epochs=10, ps_mbps=10), make_row("short", tenant="u1", ps_mbps=10)]
     scenario = put(tmp_path, make_document(jobs=rows, policy={"name": "fifo", "workers": 2}))
@@ -243,6 +258,7 @@ def test_a_wrong_scenario_leaves_an_older_result_alone(tmp_path: Path) -> None:
         (["--set", "workers=[1"], "--set workers=[1: not JSON"),
         (["--set", "workers.x=1"], "--set workers.x: workers is 2 and has no fields"),
         (["--set", "workers=many"], "policy.workers: must be a positive integer"),
+        (["--set", "instant.units=chunks"], "--set instant: "),
         (["--set", "name=nope"], "policy.name: unknown policy"),
     ],
 )
