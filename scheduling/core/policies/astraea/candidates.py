@@ -111,7 +111,7 @@ def _of_one_placement(
     return np.column_stack([np.full_like(workers, index), np.full_like(workers, central), workers, durations, least_ps])
 
 
-def _ceiling(x: FloatArray) -> IntArray:
+def _ceiling(x: npt.NDArray[np.floating]) -> IntArray:
     """`speed.ceiling` of each element, by the same arithmetic."""
     return np.ceil(x - TOLERANCE * np.maximum(1.0, np.abs(x))).astype(np.int64)
 

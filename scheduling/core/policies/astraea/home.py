@@ -13,10 +13,10 @@ import numpy as np
 
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.awards import home_booking
-from scheduling.core.policies.astraea.candidates import Candidates, Pair, candidates
+from scheduling.core.policies.astraea.candidates import Candidates, IntArray, Pair, candidates
 from scheduling.core.policies.astraea.minima import WindowMinimum
 from scheduling.core.policies.astraea.placing import Spot
-from scheduling.core.policies.astraea.room import IntArray, Room
+from scheduling.core.policies.astraea.room import Room
 from scheduling.core.policies.astraea.round import Round, cells_of
 from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduling.core.policies.astraea.room import IntArray
+from scheduling.core.policies.astraea.candidates import IntArray
 
 
 class WindowMinimum:

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.core.policies.astraea.candidates import MOST_UNITS, IntArray, Pair
 from scheduling.core.policies.astraea.room import Units
-from scheduling.core.types import Allocation, FloatArray
+from scheduling.core.types import Allocation, BoolArray, FloatArray
 
 FAR = np.iinfo(np.int64).max
 
@@ -72,5 +72,5 @@ def _scarcest_first(free_workers: Units, used: FloatArray | None) -> Iterable[in
     return some[np.lexsort((used[some], free_workers[some]))].tolist()
 
 
-def _least_used(among: FloatArray, used: FloatArray) -> int:
+def _least_used(among: BoolArray, used: FloatArray) -> int:
     return int(np.where(among, used, np.inf).argmin())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scheduling.core.policies.astraea.clock import Turn
-from scheduling.core.policies.astraea.renting import NEVER, OVER_BUDGET, OVER_MAX_PRICE
+from scheduling.core.policies.astraea.renting import LOW_BALANCE, NEVER, OVER_BUDGET, OVER_MAX_PRICE
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.search import NO_ROOM, TOO_LONG, Shortfall
 from scheduling.core.types import Floor, Job, Reason, Refusal, View
@@ -27,6 +27,8 @@ def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
         return Reason("rent_never", {})
     if short.kind == OVER_BUDGET:
         return Reason("over_budget", {"price": short.price, "left": short.limit})
+    if short.kind == LOW_BALANCE:
+        return Reason("low_balance", {"price": short.price, "left": short.limit})
     if short.kind == OVER_MAX_PRICE:
         return Reason("over_max_price", {"price": short.price, "max_price": short.limit})
     if short.value <= 0:

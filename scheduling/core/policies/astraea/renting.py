@@ -14,7 +14,7 @@ from scheduling.core.policies.astraea.round import Round, cells_of, demands
 from scheduling.core.policies.astraea.search import TIE, TOO_DEAR, Schedule, Search, Shortfall, Terms
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
 
-NEVER, OVER_BUDGET, OVER_MAX_PRICE = "never", "over_budget", "over_max_price"
+NEVER, OVER_BUDGET, OVER_MAX_PRICE, LOW_BALANCE = "never", "over_budget", "over_max_price", "low_balance"
 
 
 @dataclass(frozen=True)
@@ -124,16 +124,21 @@ class _Phase:
         return np.maximum(idle, 0.0)
 
     def _may_pay(self, job: Job) -> MayPay | None:
-        """The most a job may pay and what sets it: its own limit or its owner's budget (G9). None: it may not rent."""
-        amount = np.inf if job.max_price is None else job.max_price
+        """The most a job may pay and what sets it: its own limit, its owner's budget or its owner's funds (G9).
+
+        None: it may not rent.
+        """
         tenant = self.round.cluster.tenants[job.tenant]
         rent = (job.rent or tenant.rent) if self.settings.floor else "auto"
         if rent == "never":
             return None
-        left = (tenant.budget or 0.0) - float(self.round.spent[job.tenant])
-        if rent == "budget" and left < amount:
-            return MayPay(left, OVER_BUDGET)
-        return MayPay(amount, OVER_MAX_PRICE)
+        limits = [
+            MayPay(np.inf if job.max_price is None else job.max_price, OVER_MAX_PRICE),
+            MayPay(self.round.funds_left(job.tenant), LOW_BALANCE),
+        ]
+        if rent == "budget":
+            limits.append(MayPay((tenant.budget or 0.0) - float(self.round.spent[job.tenant]), OVER_BUDGET))
+        return min(limits, key=lambda limit: limit.amount)
 
     def _explained(self, job: Job, found: Shortfall, may_pay: MayPay) -> Shortfall:
         """The limit is the reason if there is an offer without it."""

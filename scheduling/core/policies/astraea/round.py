@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from scheduling.core.types import OWN, Allocation, Booking, Cluster, FloatArray,
 class Round:
     """The state of one round. Everything starts from what the view holds occupied in the window; nothing else lasts."""
 
-    def __init__(self, settings: Settings, view: View, start: int, end: int, earlier: Iterable[Booking] = ()) -> None:
+    def __init__(self, settings: Settings, view: View, start: int, end: int, earlier: Sequence[Booking] = ()) -> None:
         self.settings, self.view, self.cluster = settings, view, view.cluster
         self.start, self.end, self.slots = start, end, end - start
         resources, tenants = self.cluster.quota.shape
@@ -27,7 +27,9 @@ class Round:
         self.room = self._room(self.taken)
         self.awards: dict[int, Booking] = {}
         self.shortfalls: dict[int, Shortfall] = {}
-        self.spent: FloatArray = view.spent.copy()  # (tenants,)
+        self.spent: FloatArray = view.spent.copy()  # (tenants,) with what this decision sells
+        for booking in earlier:
+            self.spent[view.jobs[booking.job].tenant] += booking.paid
         self.at_home: list[Booking] = []
         if settings.floor:
             self._cross(view.active, earlier)
@@ -40,6 +42,12 @@ class Round:
         """(slots,) what the job is worth if it ends with the window's 1st, 2nd, ... slot (R16, G8)."""
         since = self.start if self.settings.value_from == "round_start" else job.arrival
         return np.asarray(job.value(np.arange(self.start + 1, self.end + 1) - since), dtype=np.float64)
+
+    def funds_left(self, tenant: int) -> float:
+        """Credits the tenant can still pay, whatever it allows; infinite where the view sets no limit."""
+        if self.view.funds is None:
+            return np.inf
+        return float(self.view.funds[tenant] - (self.spent[tenant] - self.view.spent[tenant]))
 
     def least_used(self) -> FloatArray | None:
         """(servers,) units in use in the window, where that breaks ties between servers."""
