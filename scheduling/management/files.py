@@ -13,7 +13,7 @@ from pathlib import Path
 
 from scheduling.core.scenario import BadScenario, Scenario, read
 
-LARGEST = 2**30  # bytes of a scenario file
+LARGEST = 2**28  # bytes of a scenario file: ten times the busy part of Philly
 
 
 def scenario_load(path: Path) -> Scenario:

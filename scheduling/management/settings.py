@@ -20,11 +20,14 @@ class Variant:
 
     @property
     def label(self) -> str:
-        """`astraea guarantee theta.worker=2`: the mode goes without its key."""
-        words = (
-            _word(value) if path == ("mode",) else f"{'.'.join(path)}={_word(value)}" for path, value in self.changes
-        )
-        return " ".join([self.name, *words])
+        """`astraea guarantee theta=2`: short enough for a column, and different for different variants."""
+        words = [self.name]
+        for (*parent, last), value in self.changes:
+            siblings = [other for path, other in self.changes if list(path[:-1]) == parent]
+            alike = len(parent) > 0 and len(siblings) > 1 and all(other == value for other in siblings)
+            key = ".".join(parent if alike else [*parent, last])  # the same for every resource: said once
+            words.append(_word(value) if key == "mode" else f"{key}={_word(value)}")
+        return " ".join(dict.fromkeys(words))
 
 
 def setting(written: str, option: str = "--set") -> Setting:

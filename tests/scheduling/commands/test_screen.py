@@ -48,6 +48,12 @@ def test_labels_variants_briefly() -> None:
     assert labels == ["astraea guarantee theta.worker=2", "astraea", "fifo workers=[1,30]", "oasis x={a:[1,2]}"]
 
 
+def test_says_once_what_is_the_same_for_every_resource() -> None:
+    written = "astraea[theta.worker=2,theta.ps=2],astraea[theta.worker=2,theta.ps=3],astraea[theta.worker=2]"
+    labels = [variant.label for variant in variants(written)]
+    assert labels == ["astraea theta=2", "astraea theta.worker=2 theta.ps=3", "astraea theta.worker=2"]
+
+
 @pytest.mark.parametrize(
     ("number", "shown"),
     [
