@@ -67,6 +67,7 @@ def view_bytes(view: View) -> bytes:
         "windows": [_record(window) for window in view.windows],
         "tail": _array(view.tail),
         "spent": _array(view.spent),
+        "funds": _array(view.funds),
         "memory": dict(view.memory),
     }
     return to_bytes(document)
@@ -89,6 +90,7 @@ def view_from(stored: bytes) -> View:
         windows=tuple(_window_from(row) for row in document["windows"]),
         tail=None if document["tail"] is None else _array_from(document["tail"]),
         spent=_array_from(document["spent"]),
+        funds=None if document["funds"] is None else _array_from(document["funds"]),
         memory=document["memory"],
     )
 

@@ -289,6 +289,7 @@ class View:
     windows: tuple[Window, ...] = ()  # published windows that end after `slot`
     tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None: nothing
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
+    funds: FloatArray | None = None  # (tenants,) credits a tenant can pay now, whatever it allows; None: no limit
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
 
     def __post_init__(self) -> None:
@@ -296,8 +297,9 @@ class View:
         object.__setattr__(self, "spent", read_only(spent))
         object.__setattr__(self, "remaining", read_only(self.remaining))
         object.__setattr__(self, "occupied", read_only(self.occupied))
-        if self.tail is not None:
-            object.__setattr__(self, "tail", read_only(self.tail))
+        for name in ("tail", "funds"):
+            if (array := getattr(self, name)) is not None:
+                object.__setattr__(self, name, read_only(array))
         for name in ("jobs", "floors", "memory"):  # not copied: a view is made at every slot of long runs
             object.__setattr__(self, name, MappingProxyType(getattr(self, name)))
 
