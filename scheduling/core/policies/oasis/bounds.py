@@ -77,7 +77,7 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
             per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds)
             work = worker_slots(job, per_chunk)
             shortest = math.ceil(work / job.max_workers)
-            best = float(values_after(job, np.float64(shortest - 1)))
+            best = float(values_after(job, np.array(shortest - 1.0)))
             if not (math.isfinite(best) and best > 0):
                 continue
             ps_slots = work * ps_counts(job.max_workers, worker, ps)[-1] / job.max_workers

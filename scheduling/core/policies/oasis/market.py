@@ -59,7 +59,7 @@ class Market:
         posted = np.zeros(used.shape)
         named = np.flatnonzero(unit.demand > 0)
         ceilings = bounds.ceilings(self.cluster.resources)[named, None, None]
-        asked = prices.between(np.float64(bounds.floor), ceilings, used[named], capacity[named])
+        asked = prices.between(np.array(bounds.floor), ceilings, used[named], capacity[named])
         least = self._least[named, :rows, None]
         posted[named] = np.maximum(asked, least)  # never below the slot's published batch price (C9)
         return Stall(unit, posted, offer(posted, capacity - used, unit.demand, hosts))
