@@ -55,6 +55,7 @@ def _steps(known_head: str) -> list[Callable[[], Iterator[Finding]]]:
         checks.balances,
         checks.sum_of_all,
         checks.rules,
+        checks.functions,
         _seals,
         partial(_known_head, known_head),
     ]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from pathlib import Path
 
 from tenants.ledger.findings import MOST, Finding, rows_of
 from tenants.ledger.postings import AccountName
@@ -142,6 +144,16 @@ def rules() -> Iterator[Finding]:
             yield Finding("rule", name, f"{state}: the database no longer refuses what it guards against")
 
 
+def functions() -> Iterator[Finding]:
+    """The triggers and digests run the code that was shipped: the audit itself relies on it."""
+    shipped = "".join(file.read_text(encoding="utf-8") for file in sorted(SHIPPED.glob("*.sql")))
+    present = dict(rows_of("SELECT proname, prosrc FROM pg_proc WHERE proname LIKE 'ledger\\_%%'"))
+    for name in sorted({*re.findall(r"CREATE FUNCTION (\w+)", shipped), *present}):
+        if present.get(name, "\0") not in shipped:
+            yield Finding("rule", name, "the function is missing" if name not in present else "not the code we shipped")
+
+
+SHIPPED = Path(__file__).parent / "migrations" / "sql"
 GUARDS = (
     "ledger_account_appends",
     "ledger_transaction_appends",

@@ -164,7 +164,10 @@ def _lines(account: AccountName, start: datetime, end: datetime, after: Cursor, 
         " ORDER BY e.occurred_at, e.transaction_id, e.line",
         [after.balance, account.id, start, end, after.at, after.transaction_id, after.line, limit],
     )
-    return tuple(Line(*row[:6], _facts(row[6]), *row[7:]) for row in rows)
+    return tuple(
+        Line(at, transaction_id, line, key, kind, subject, _facts(facts), amount, after_it)
+        for at, transaction_id, line, key, kind, subject, facts, amount, after_it in rows
+    )
 
 
 def _before(start: datetime, opening: int) -> Cursor:

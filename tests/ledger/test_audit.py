@@ -175,6 +175,18 @@ def test_names_rule_that_was_switched_off(table: str, trigger: str) -> None:
     assert found() == {"rule": {trigger}}
 
 
+def test_names_function_that_was_replaced() -> None:
+    """A digest that always agrees would let everything pass."""
+    ((source,),) = run("SELECT pg_get_functiondef('ledger_line'::regproc)")
+    run(source.replace("account_id::text", "'1'"))
+    assert found()["rule"] == {"ledger_line"}
+
+
+def test_names_function_that_is_missing() -> None:
+    run("ALTER FUNCTION ledger_open_accounts RENAME TO elsewhere")
+    assert found() == {"rule": {"ledger_open_accounts"}}
+
+
 def remove(key: str) -> int:
     """A transaction without a trace in entries and cached figures."""
     number = number_of(key)

@@ -46,14 +46,15 @@ CREATE TRIGGER ledger_daytotal_stays BEFORE TRUNCATE ON ledger_daytotal
 -- admit nothing that JSON escapes. `lines` comes from ledger_line, joined by ', '.
 CREATE FUNCTION ledger_digest(
     key text, kind text, subject text, occurred_at timestamptz, corrects bigint, facts jsonb, lines text
-) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN sha256(convert_to(
+) RETURNS bytea LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256(convert_to(
         '["' || key || '", "' || kind || '", "' || subject || '", '
         || (extract(epoch FROM occurred_at - timestamptz '1970-01-01 00:00:00+00') * 1000000)::bigint::text
-        || ', ' || coalesce(corrects::text, 'null') || ', ' || facts::text || ', [' || lines || ']]', 'UTF8'));
+        || ', ' || coalesce(corrects::text, 'null') || ', ' || facts::text || ', [' || lines || ']]', 'UTF8'))
+$$;
 
 CREATE FUNCTION ledger_line(account_id bigint, amount bigint) RETURNS text
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE RETURN '[' || account_id::text || ', ' || amount::text || ']';
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$ SELECT '[' || account_id::text || ', ' || amount::text || ']' $$;
 
 CREATE FUNCTION ledger_transaction_check() RETURNS trigger
 LANGUAGE plpgsql SET enable_seqscan = off AS $$
@@ -149,9 +150,10 @@ CREATE TRIGGER ledger_entry_moves_balances AFTER INSERT ON ledger_entry
 
 -- Tamper evidence: what a block holds and which block it follows is under its digest.
 CREATE FUNCTION ledger_seal_digest(previous bytea, number bigint, sealed_at timestamptz, members bytea) RETURNS bytea
-    LANGUAGE sql IMMUTABLE PARALLEL SAFE
-    RETURN sha256(coalesce(previous, '') || int8send(number)
-        || int8send((extract(epoch FROM sealed_at - timestamptz '1970-01-01 00:00:00+00') * 1000000)::bigint) || members);
+LANGUAGE sql IMMUTABLE PARALLEL SAFE AS $$
+    SELECT sha256(coalesce(previous, '') || int8send(number)
+        || int8send((extract(epoch FROM sealed_at - timestamptz '1970-01-01 00:00:00+00') * 1000000)::bigint) || members)
+$$;
 
 -- Writers share this lock until commit; the sealer takes it alone for a moment. Having it, every id handed
 -- out so far is committed or gone, so the highest visible id is a safe end for the next block. A writer takes
