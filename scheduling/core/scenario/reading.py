@@ -22,7 +22,7 @@ MOST_SLOTS = 10**6
 MOST_SERVERS = 20_000
 MOST_TENANTS = 5_000
 MOST_RESOURCES = 64
-MOST_JOBS = 2_000_000
+MOST_JOBS = 10**6
 MOST_CELLS = 2 * 10**7  # resources * tenants * servers
 
 FIELDS = ("format", "slot_seconds", "slots", "servers", "tenants", "jobs", "policy", "instant", "preload", "generator")
