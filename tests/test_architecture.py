@@ -15,7 +15,7 @@ CORE = ROOT / "scheduling" / "core"
 PURE = frozenset({
     "__future__", "abc", "bisect", "collections", "contextlib", "copy", "csv", "dataclasses", "decimal", "difflib",
     "enum", "fractions", "functools", "hashlib", "heapq", "io", "itertools", "json", "keyword", "math", "numbers",
-    "operator", "re", "statistics", "string", "textwrap", "types", "typing", "warnings",
+    "operator", "re", "statistics", "string", "textwrap", "types", "typing", "warnings", "weakref",
 })  # fmt: skip
 LIBRARIES = frozenset({"numpy", "scipy"})
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
+from django.db import connections
 
 from marketplace import env, product
 from marketplace.children import ChildFailed
@@ -44,3 +45,4 @@ class Command(BaseCommand):
             call_command("demo")
         elif demo_is_loaded():
             self.stdout.write(log_ins())
+        connections.close_all()  # nothing more to ask, for as long as the product runs
