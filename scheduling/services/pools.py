@@ -14,7 +14,7 @@ from scheduling.models import Pool, ResourceKind
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.roles import Permission
-from tenants.services.members import NO_REASON, NOT_ALLOWED
+from tenants.services.members import NOT_ALLOWED, reason_refusal
 
 
 @transaction.atomic
@@ -63,7 +63,7 @@ def pool_create(
 def may_change_cluster(by: Access, reason: str) -> Refused | None:
     if not by.allows(Permission.CLUSTER_CHANGE):
         return NOT_ALLOWED
-    return None if reason.strip() else NO_REASON
+    return reason_refusal(reason)
 
 
 def pool_lock(pool: Pool) -> None:

@@ -15,16 +15,29 @@ from tenants.scoping import scope
 
 NOT_ALLOWED = Refused("not_allowed", "Your role does not allow this.")
 NO_REASON = Refused("reason_missing", "Say why: an operator's change always names its reason.")
+REASON_LONGEST = 300  # characters, as the history keeps them
+REASON_TOO_LONG = Refused("reason_too_long", f"Say it in {REASON_LONGEST} characters at most.")
+OPERATOR_NAME = "operator"  # of the operator's share in results and payouts
+RESERVED_SLUG = Refused("invalid_tenant", "No tenant may be called operator: the market's own share bears that name.")
 UNKNOWN_ROLE = Refused("unknown_role", "There is no such role.")
 LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make somebody else an owner first.")
+
+
+def reason_refusal(reason: str) -> Refused | None:
+    """A change that needs a reason needs one that the history can hold."""
+    if not reason.strip():
+        return NO_REASON
+    return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
 
 
 @transaction.atomic
 def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime) -> Tenant | Refused:
     if not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
-    if not reason.strip():
-        return NO_REASON
+    if refusal := reason_refusal(reason):
+        return refusal
+    if slug == OPERATOR_NAME:
+        return RESERVED_SLUG
     tenant = Tenant(slug=slug, name=name.strip())
     try:
         tenant.full_clean()
@@ -48,8 +61,8 @@ def member_add(*, tenant: Tenant, user: User, role: str, by: Access, reason: str
     """Without asking the person: an operator's tool. Owners invite."""
     if not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
-    if not reason.strip():
-        return NO_REASON
+    if refusal := reason_refusal(reason):
+        return refusal
     if role not in TENANT_ROLES:
         return UNKNOWN_ROLE
     with scope(tenant):
@@ -114,8 +127,8 @@ def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | Non
     owns = OWNER in by.roles and by.tenant == tenant
     if not owns and not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
-    if not owns and not reason.strip():
-        return NO_REASON
+    if not owns and (refusal := reason_refusal(reason)):
+        return refusal
     return None
 
 

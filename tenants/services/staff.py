@@ -11,7 +11,7 @@ from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import StaffGrant, User
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
-from tenants.services.members import NO_REASON, NOT_ALLOWED, UNKNOWN_ROLE
+from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, reason_refusal
 
 
 @transaction.atomic
@@ -22,8 +22,8 @@ def person_create(
     Without a password the person sets one through "forgotten password"."""
     if not by.allows(Permission.STAFF_CHANGE):
         return NOT_ALLOWED
-    if not reason.strip():
-        return NO_REASON
+    if refusal := reason_refusal(reason):
+        return refusal
     email = email.strip().lower()
     if User.objects.filter(email=email).exists():
         return Refused("address_taken", f"There is an account for {email} already.")
@@ -89,4 +89,4 @@ def _may_change_staff(by: Access, role: str, reason: str) -> Refused | None:
         return NOT_ALLOWED
     if role not in STAFF_ROLES:
         return UNKNOWN_ROLE
-    return None if reason.strip() else NO_REASON
+    return reason_refusal(reason)

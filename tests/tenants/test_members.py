@@ -51,6 +51,18 @@ def test_only_an_operator_makes_tenants_and_says_why() -> None:
         assert refusal(services.tenant_create(slug="new", name="New", by=nobody, reason=WHY, at=NOW)) == "not_allowed"
     operator = access_of(make_staff(OPERATOR).user, None)
     assert refusal(services.tenant_create(slug="new", name="New", by=operator, reason=" ", at=NOW)) == "reason_missing"
+    endless = "why " * 100
+    assert (
+        refusal(services.tenant_create(slug="new", name="New", by=operator, reason=endless, at=NOW))
+        == "reason_too_long"
+    )
+
+
+def test_no_tenant_may_bear_the_name_of_the_operators_share() -> None:
+    assert (
+        refusal(services.tenant_create(slug="operator", name="Us", by=SYSTEM, reason=WHY, at=NOW)) == "invalid_tenant"
+    )
+    assert not Tenant.objects.exists()
 
 
 def test_person_belongs_to_a_tenant_once() -> None:
