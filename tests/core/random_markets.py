@@ -190,6 +190,35 @@ def some_of(chance: random.Random, changes: dict[str, tuple[Any, ...]]) -> dict[
     return {name: chance.choice(changes[name])}
 
 
+def mixed_market(seed: int) -> Scenario:
+    """A market whose policy mixes the fields of both modes freely."""
+    chance = random.Random(f"mixed {seed}")
+    scenario = random_market(seed, chance.choice(("paper", "guarantee")), backlog=chance.random() < 0.5)
+    fields = dict(scenario.policy)
+    for name, choices in MIXED.items():
+        if chance.random() < 0.4:
+            fields[name] = chance.choice(choices)
+    fields["floor"] = scenario.cluster.cells is not None and chance.random() < 0.5
+    if chance.random() < 0.3:
+        fields |= {"clock": "geometric", "rounds": chance.choice((1, 2, 3))}
+    if isinstance(fields.get("clock"), dict):
+        fields.pop("rounds", None)
+    elif "clock" not in fields and fields["mode"] == "guarantee":
+        fields["clock"] = {"first": 2, "cap": 8, "restart": True}
+    preload = () if fields["floor"] else scenario.preload  # never on a home cell where home cells are a promise
+    return replace(scenario, policy=fields, slots=min(scenario.slots, 20), preload=preload)
+
+
+MIXED: dict[str, tuple[Any, ...]] = {
+    "own_price": ("shadow", "zero", "own"),
+    "price_counts": ("cluster", "pool"),
+    "payment": ("gross", "net"),
+    "value_from": ("round_start", "arrival"),
+    "upgrade": (False, True),
+    "intervals": (1, 3, None),
+}
+
+
 def random_preload(chance: random.Random, cluster: Cluster, mode: str) -> list[Preload]:
     """Whole units taken beforehand; never a home cell where home cells are a promise."""
     free = cluster.capacity if mode == "paper" else cluster.operator_cells

@@ -221,7 +221,8 @@ class Market:
 
     def floor_plan(self, job: Job) -> Floor:
         taken: dict[tuple[int, int, int], float] = defaultdict(float)
-        last = self.view.slot
+        first, size = self.first_window()
+        last = first
         for number, floor in self.floors.items():
             if self.view.jobs[number].tenant == job.tenant:
                 last = max(last, floor.end)
@@ -229,14 +230,12 @@ class Market:
                     taken[r, t, s] += amount
         cells = self.cluster.cells
         assert cells is not None
-        size = self.settings_window()
         crowding = {
-            s: sum(taken[r, t, s] for r in self.resources for t in range(self.view.slot, self.view.slot + size))
-            for s in self.servers
+            s: sum(taken[r, t, s] for r in self.resources for t in range(first, first + size)) for s in self.servers
         }
         offer = self.alone_offer(
             job,
-            range(self.view.slot, last + 1),
+            range(first, last + 1),
             lambda r, t, s: float(cells[r, job.tenant, s]) - taken[r, t, s],
             value_from=job.arrival,
             crowding=crowding.__getitem__ if self.settings["server_choice"] == "least_used" else lambda s: 0.0,
@@ -246,10 +245,10 @@ class Market:
             return Floor(job.number)
         return Floor(job.number, best.value, best.start, best.end, allocation(best), *best.pair)
 
-    def settings_window(self) -> int:
-        """Slots of the window that is decided now."""
+    def first_window(self) -> tuple[int, int]:
+        """Where the first window that is decided now begins, and its slots."""
         [(start, end), *_] = boundary(self.settings, self.view)[0]
-        return end - start
+        return start, end - start
 
     # -- one round -----------------------------------------------------------------------------------------------
 
@@ -263,7 +262,7 @@ class Market:
                 self.offer_own_share(job)
         self.freeze_pool()
         listed = list(self.pending)
-        if self.settings["floor"] and self.settings["upgrade"]:
+        if self.settings["upgrade"]:
             listed += [self.view.jobs[number] for number in self.awards]
         for job in sorted(listed, key=lambda job: (job.arrival, job.number)):
             self.offer_pool(job)
@@ -369,10 +368,16 @@ class Market:
         best = self.search.best(job, offer)
         if best is None or best.surplus <= 0:
             return
-        floor = self.floors[job.number].value if self.settings["floor"] else 0.0
-        if self.settings["floor"] and best.surplus <= floor + 1e-9 * max(1.0, floor):
+        kept = self.kept_otherwise(job)
+        if kept is not None and best.surplus <= kept + 1e-9 * max(1.0, kept):
             return
         self.sell(job, best, price, sellers)
+
+    def kept_otherwise(self, job: Job) -> float | None:
+        """G5: what renting must beat."""
+        if self.settings["floor"]:
+            return self.floors[job.number].value
+        return self.awards[job.number].value if job.number in self.awards else None
 
     def most_to_pay(self, job: Job) -> float | None:
         """G9: None where the job may not rent at all."""

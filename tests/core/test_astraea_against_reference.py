@@ -16,7 +16,7 @@ from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
 from tests.core import reference_search
 from tests.core.outcomes import differences
-from tests.core.random_markets import contested_market, random_market
+from tests.core.random_markets import contested_market, mixed_market, random_market
 from tests.core.reference_astraea import Market, ReferenceAstraea, value_densities
 
 KINDS: dict[str, Callable[[int], Scenario]] = {
@@ -25,6 +25,7 @@ KINDS: dict[str, Callable[[int], Scenario]] = {
     "guarantee": lambda seed: random_market(seed, "guarantee"),
     "guarantee with a backlog": lambda seed: random_market(seed, "guarantee", backlog=True),
     "contested": contested_market,
+    "mixed fields": mixed_market,
 }
 EACH = int(os.environ.get("MARKETS", "3000")) // len(KINDS)
 BLOCK = 40

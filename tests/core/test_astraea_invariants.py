@@ -16,12 +16,12 @@ from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import CENTRALIZED, OWN, SHARED, Booking, Cluster, Job, Plan, Policy, View
 from tests.core.policy_examination import frozen, kept
-from tests.core.random_markets import random_market
+from tests.core.random_markets import contested_market, random_market
 from tests.core.reference_astraea import ReferenceAstraea, boundary
 from tests.core.reference_search import gangs, length, worth
 from tests.core.repricing import Audit, Terms, taken_by
 
-EXAMPLES = 60
+EXAMPLES = 80
 
 
 @dataclass(frozen=True)
@@ -70,12 +70,9 @@ def run_of(scenario: Scenario) -> Run:
     return Run(scenario, outcome, recorder.answers, reference)
 
 
-markets = st.builds(
-    random_market,
-    st.integers(10**6, 10**9),
-    st.sampled_from(["paper", "guarantee"]),
-    backlog=st.booleans(),
-)
+seeds = st.integers(10**6, 10**9)
+modes = st.sampled_from(["paper", "guarantee"])
+markets = st.builds(random_market, seeds, modes, backlog=st.booleans()) | st.builds(contested_market, seeds)
 on_random_markets = settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
 
 

@@ -23,8 +23,8 @@ from scheduling.core.types import AWARDED, OWN, WAITING, Booking, Floor, Job, Pl
 from tests.core.policy_examination import kept
 from tests.core.random_markets import random_market, random_value
 
-MARKETS = int(os.environ.get("FLOOR_MARKETS", "800"))
-BLOCK = 25
+MARKETS = int(os.environ.get("FLOOR_MARKETS", "480"))
+BLOCK = 20
 SLOTS = 48
 
 
