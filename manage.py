@@ -11,7 +11,7 @@ from marketplace.env import BadEnvironment
 VAR = Path(os.environ.get("BOURSE_VAR") or Path(__file__).resolve().parent / "var")
 
 FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"])  # they need neither the servers nor their settings
-WHERE = "docs/operations.md lists the variables."
+WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
 
 
 def main() -> None:
@@ -23,12 +23,15 @@ def main() -> None:
     elif not offline:
         embedded.join_running(VAR)
 
+    from django.conf import settings
     from django.core.management import execute_from_command_line
 
     try:
-        execute_from_command_line(sys.argv)
+        # Django would swallow the error of a bad variable here and stumble over its consequences later.
+        _ = settings.INSTALLED_APPS
     except BadEnvironment as problem:
-        sys.exit(f"{problem}\nNothing is running here to take it from: `make run` starts everything. {WHERE}")
+        sys.exit(f"{problem}\n{WHERE}")
+    execute_from_command_line(sys.argv)
 
 
 if __name__ == "__main__":

@@ -83,7 +83,7 @@ def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> st
         except OSError as error:
             raise BadEnvironment(f"{name}_FILE: cannot read {path!r} ({error.strerror}).") from None
     else:
-        value = text(name, default)
+        value = _read(name, default, lambda raw: raw, f"a secret of at least {least} characters")
     if len(value) < least:
         raise BadEnvironment(f"{name}: expected at least {least} characters, found {len(value)}.")
     return value

@@ -10,21 +10,34 @@ from pathlib import Path
 
 import psutil
 import psycopg
+import pytest
 
 from marketplace.embedded import State
 
 ROOT = Path(__file__).parent.parent.parent
 
 
+SETTINGS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "REDIS_URL", "BOURSE_VAR")
+
+
+def bare() -> dict[str, str]:
+    """Our environment without what the tests themselves have set."""
+    return {name: value for name, value in os.environ.items() if name not in SETTINGS}
+
+
+def manage(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
+    command = [sys.executable, "manage.py", *arguments]
+    return subprocess.run(command, cwd=ROOT, env={**bare(), **settings}, capture_output=True, text=True, timeout=60)
+
+
 class Up:
     """A running `manage.py up`. `with` guarantees its end, whatever the test finds."""
 
     def __init__(self, var: Path, port: int) -> None:
-        given = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "REDIS_URL")}
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--port", str(port)],
             cwd=ROOT,
-            env={**given, "BOURSE_VAR": str(var), "PYTHONUNBUFFERED": "1"},
+            env={**bare(), "BOURSE_VAR": str(var), "PYTHONUNBUFFERED": "1"},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -62,6 +75,15 @@ def free_port() -> int:
         return int(probe.getsockname()[1])
 
 
+def look(process: psutil.Process) -> tuple[list[str], list[str]]:
+    """Its command and where it listens; nothing for one of PostgreSQL's that has ended since."""
+    try:
+        listening = [c.laddr.ip for c in process.net_connections(kind="inet") if c.status == psutil.CONN_LISTEN]
+        return process.cmdline(), listening
+    except psutil.NoSuchProcess:
+        return [], []
+
+
 def assert_all_gone(processes: list[psutil.Process]) -> None:
     _, alive = psutil.wait_procs(processes, timeout=10)
     assert alive == []
@@ -74,16 +96,12 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
         assert "owner@lumen.example" in printed
         with urllib.request.urlopen(up.address + "/", timeout=10) as reply:
             assert reply.status == 200
+        joined = manage("verify_ledger", BOURSE_VAR=str(var))
+        assert joined.returncode == 0, joined.stderr
         family = up.family()
-        names = " ".join(" ".join(process.cmdline()) for process in family)
-        assert all(word in names for word in ("postgres", "valkey-server", "uvicorn", "worker", "beat"))
-        listening = [
-            connection.laddr.ip
-            for process in family
-            for connection in process.net_connections(kind="inet")
-            if connection.status == psutil.CONN_LISTEN
-        ]
-        assert listening == ["127.0.0.1"]
+        words = [word for process in family for word in look(process)[0]]
+        assert all(any(name in word for word in words) for name in ("postgres", "valkey", "uvicorn", "worker", "beat"))
+        assert [address for process in family for address in look(process)[1]] == ["127.0.0.1"]
         with psycopg.connect(State(var).database_url) as connection:
             connection.execute("CREATE TABLE kept (word text)")
         up.process.send_signal(signal.SIGINT)
@@ -95,7 +113,7 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
         with psycopg.connect(State(var).database_url) as connection:
             assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
         family = up.family()
-        [beat] = [process for process in family if "beat" in process.cmdline()]
+        [beat] = [process for process in family if "beat" in look(process)[0]]
         beat.kill()
         code, errors = up.end()
     assert code == 1
@@ -114,3 +132,22 @@ def test_taken_port_is_one_clear_line(short_folder: Path) -> None:
     assert errors == (
         f"CommandError: Port {port} is taken by another program. Choose another: make run PORT={port + 1}\n"
     )
+
+
+@pytest.mark.parametrize("command", ["migrate", "makemigrations", "shell"])
+def test_command_without_settings_and_without_a_running_product_says_what_is_missing(
+    short_folder: Path, command: str
+) -> None:
+    refused = manage(command, BOURSE_VAR=str(short_folder))
+    assert refused.returncode == 1
+    assert refused.stderr.startswith(
+        "SECRET_KEY is not set: expected a secret of at least 50 characters.\ndocs/operations.md lists"
+    )
+    assert refused.stderr.count("\n") == 2
+
+
+def test_bad_variable_is_named_before_anything_starts(short_folder: Path) -> None:
+    refused = manage("up", BOURSE_VAR=str(short_folder), LOG_LEVEL="loud")
+    assert refused.returncode == 1
+    assert refused.stderr.startswith("LOG_LEVEL: expected one of DEBUG, ERROR, INFO, WARNING, found 'loud'.\n")
+    assert not (short_folder / "postgres").exists()
