@@ -6,6 +6,7 @@ far; whether a job was really run at home, rented or expired makes no difference
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -16,7 +17,7 @@ from scheduling.core.policies.astraea.awards import home_booking
 from scheduling.core.policies.astraea.candidates import Candidates, IntArray, Pair, candidates
 from scheduling.core.policies.astraea.minima import WindowMinimum
 from scheduling.core.policies.astraea.placing import Spot
-from scheduling.core.policies.astraea.room import Room
+from scheduling.core.policies.astraea.room import PairRoom, Room
 from scheduling.core.policies.astraea.round import Round, cells_of
 from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings
@@ -45,7 +46,7 @@ class Calendar:
         self._local = {int(server): index for index, server in enumerate(self.servers)}
         self._cells = cells[:, self.servers]
         self._hosts = cluster.hosts_workers[self.servers], cluster.hosts_ps[self.servers]
-        self._ends = {0}
+        self._starts, self._ends = [0], {0}
         self._figures: dict[tuple[bytes, bytes], Figures] = {}
         self.room = self._empty(64)
 
@@ -56,25 +57,23 @@ class Calendar:
             return
         self._grow(end + 1)
         self.reach = max(self.reach, end)
-        self._ends.add(end)
-        self._figures.clear()
+        if end not in self._ends:
+            self._ends.add(end)
+            insort(self._starts, end)
         rows = [replace(row, server=self._local[row.server], start=begin, end=end) for row in floor.allocation]
         self.room.take(rows, job.worker_types[floor.worker_type].demand, job.ps_types[floor.ps_type].demand)
+        for figures in self._figures.values():
+            figures.update(begin, end)
 
     def starts(self) -> IntArray:
         """Slots worth considering as a start: the earliest that fits is the origin or the end of a reservation."""
-        return np.array(sorted(self._ends), dtype=np.int64)
+        return np.array(self._starts, dtype=np.int64)
 
     def figures(self, pair: Pair) -> Figures:
         """Window minima of the figures per slot, for one pair of types."""
         found = self._figures.get(pair.key)
         if found is None:
-            space = self.room.of(pair)
-            found = self._figures[pair.key] = Figures(
-                WindowMinimum(space.beside, int(space.beside[-1])),
-                WindowMinimum(space.together, int(space.together[-1])),
-                WindowMinimum(space.most_ps, int(space.most_ps[-1])),
-            )
+            found = self._figures[pair.key] = Figures(self.room.of(pair))
         return found
 
     def used(self, slots: int) -> FloatArray:
@@ -95,6 +94,7 @@ class Calendar:
         held = self.room.free
         if slots > held.shape[1]:
             self.room = self._empty(max(slots, 2 * held.shape[1]), held)
+            self._figures.clear()
 
     def _empty(self, slots: int, held: FloatArray | None = None) -> Room:
         free = np.repeat(self._cells[:, None, :], slots, axis=1)
@@ -103,13 +103,20 @@ class Calendar:
         return Room(free, *self._hosts)
 
 
-@dataclass(frozen=True)
 class Figures:
-    """Bounds of what fits at home over windows; see PairRoom."""
+    """Bounds of what fits at home over windows, from the figures per slot of a PairRoom, whose last slot is free."""
 
-    beside: WindowMinimum
-    together: WindowMinimum
-    most_ps: WindowMinimum
+    def __init__(self, space: PairRoom) -> None:
+        self.space = space
+        self.beside = WindowMinimum(space.beside, int(space.beside[-1]))
+        self.together = WindowMinimum(space.together, int(space.together[-1]))
+        self.most_ps = WindowMinimum(space.most_ps, int(space.most_ps[-1]))
+
+    def update(self, begin: int, end: int) -> None:
+        """Units were taken in the slots [begin, end)."""
+        self.beside.update(self.space.beside, begin, end)
+        self.together.update(self.space.together, begin, end)
+        self.most_ps.update(self.space.most_ps, begin, end)
 
 
 @dataclass(frozen=True)
@@ -153,7 +160,12 @@ class FloorSearch:
         return float(self.job.value(self.calendar.origin + end - self.job.arrival))
 
     def _worthwhile(self, starts: IntArray) -> IntArray:
-        """The starts from which the shortest run has a positive value."""
+        """The starts at which some units are free, and from which the shortest run has a positive value."""
+        some = np.zeros(len(starts), dtype=bool)
+        for kind in self.kinds:
+            fewest = self.ways.workers[kind.candidates[0]]  # candidates come by ascending workers
+            some |= (kind.workers.table[0, starts] >= fewest) & (kind.ps.table[0, starts] > 0)
+        starts = starts[some]
         ends = self.calendar.origin + starts + self.shortest - self.job.arrival
         return starts[np.asarray(self.job.value(ends)) > 0]
 

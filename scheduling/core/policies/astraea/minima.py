@@ -15,14 +15,19 @@ class WindowMinimum:
     """
 
     def __init__(self, values: IntArray, beyond: int) -> None:
-        slots = len(values)
-        levels = max(slots.bit_length(), 1)
-        self.table = np.full((levels, 2 * slots + 1), beyond, dtype=np.int32)
-        self.table[0, :slots] = np.minimum(values, np.iinfo(np.int32).max)
-        for level in range(1, levels):
+        self.slots = len(values)
+        levels = max(self.slots.bit_length(), 1)
+        self.table = np.full((levels, 2 * self.slots + 1), beyond, dtype=np.int32)
+        self.update(values, 0, self.slots)
+        self.most = self.table[:, : self.slots].max(axis=1, initial=beyond)  # of windows of 2 ** level slots or more
+
+    def update(self, values: IntArray, begin: int, end: int) -> None:
+        """The values in [begin, end) have fallen; `most` stays what it was, an upper bound."""
+        self.table[0, begin:end] = np.minimum(values[begin:end], np.iinfo(np.int32).max)
+        for level in range(1, len(self.table)):
             half, last = 1 << (level - 1), self.table[level - 1]
-            np.minimum(last[:slots], last[half : half + slots], out=self.table[level, :slots])
-        self.most = self.table[:, :slots].max(axis=1, initial=beyond)  # of windows of 2 ** level slots or more
+            first = max(begin - 2 * half + 1, 0)
+            np.minimum(last[first:end], last[first + half : end + half], out=self.table[level, first:end])
 
     def rows(self, levels: IntArray, durations: IntArray, starts: IntArray) -> IntArray:
         """(candidates, starts) minima over [start, start + duration); level is the logarithm of the duration.
