@@ -6,6 +6,7 @@ from scheduling.models.feed import Event, PriceTick
 from scheduling.models.jobs import JobFloor, JobState, Lane, StartEstimate, TrainingJob
 from scheduling.models.market import Award, AwardState, FreedUnits, Interval, LaneClock
 from scheduling.models.money import Budget, Period
+from scheduling.models.sharing import Lend, Rent, TenantPolicy
 
 __all__ = [
     "Award",
@@ -20,14 +21,17 @@ __all__ = [
     "JobState",
     "Lane",
     "LaneClock",
+    "Lend",
     "Part",
     "Period",
     "Pool",
     "PriceTick",
+    "Rent",
     "ResourceKind",
     "Server",
     "ServerCapacity",
     "ServerState",
     "StartEstimate",
+    "TenantPolicy",
     "TrainingJob",
 ]

@@ -91,6 +91,7 @@ class JobFloor(TenantOwned):
     allocation = models.JSONField()  # rows [server id, start, end, workers, parameter servers]
 
     class Meta(TenantOwned.Meta):
+        indexes = [models.Index(fields=["end"], name="floor_to_end")]  # a snapshot reads those still to end
         constraints = [
             models.UniqueConstraint(fields=["job", "attempt"], name="floor_once_per_attempt"),
             models.CheckConstraint(condition=Q(end__gte=F("start"), value__gte=0), name="floor_possible"),

@@ -419,6 +419,7 @@ MAY_SEE_ALL = {
     "scheduling/services/cells.py": 2,
     "scheduling/services/demo.py": 1,
     "scheduling/services/servers.py": 1,
+    "scheduling/snapshots/frame.py": 1,
     "tenants/admin.py": 2,
     "tenants/selectors.py": 4,
 }

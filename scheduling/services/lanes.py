@@ -1,0 +1,15 @@
+"""The lock of each lane. Order, always: batch clock, instant clock, jobs and awards by id, ledger, history."""
+
+from __future__ import annotations
+
+from scheduling.models import Lane, LaneClock
+
+
+def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | None:
+    """The lane's clock, locked until the transaction ends. Without `wait`: None while somebody else holds it."""
+    clocks = LaneClock.objects.filter(pool_id=pool_id, lane=lane)
+    found = clocks.select_for_update(no_key=True, skip_locked=not wait).first()
+    if found is None and not clocks.exists():
+        LaneClock.objects.bulk_create([LaneClock(pool_id=pool_id, lane=lane)], ignore_conflicts=True)
+        found = clocks.select_for_update(no_key=True, skip_locked=not wait).first()
+    return found

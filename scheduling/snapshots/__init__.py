@@ -1,0 +1,1 @@
+"""Rows as the core's values: what a policy is asked, frozen while it thinks. Only reads; nothing here decides."""
