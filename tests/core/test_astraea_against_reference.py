@@ -17,7 +17,8 @@ from scheduling.core.simulation import Outcome, simulate
 from tests.core import reference_search
 from tests.core.outcomes import differences
 from tests.core.random_markets import contested_market, mixed_market, random_market
-from tests.core.reference_astraea import Market, ReferenceAstraea, value_densities
+from tests.core.reference_astraea import Market, ReferenceAstraea
+from tests.core.reference_terms import value_densities
 
 KINDS: dict[str, Callable[[int], Scenario]] = {
     "paper": lambda seed: random_market(seed, "paper"),

@@ -17,8 +17,9 @@ from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import CENTRALIZED, OWN, SHARED, Booking, Cluster, Job, Plan, Policy, View
 from tests.core.policy_examination import frozen, kept
 from tests.core.random_markets import contested_market, random_market
-from tests.core.reference_astraea import ReferenceAstraea, boundary
+from tests.core.reference_astraea import ReferenceAstraea
 from tests.core.reference_search import gangs, length, worth
+from tests.core.reference_terms import boundary
 from tests.core.repricing import Audit, Terms, taken_by
 
 EXAMPLES = 80
