@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.core.policies.astraea.pool import Pool
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.search import Schedule
+from scheduling.core.policies.astraea.schedule import Schedule
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking, FloatArray, Floor, Job
 
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.policies.astraea.candidates import MOST_UNITS, IntArray, Pair
-from scheduling.core.policies.astraea.room import Units
+from scheduling.core.policies.astraea.candidates import MOST_UNITS, Candidates, IntArray, Pair
+from scheduling.core.policies.astraea.room import Room, Units
 from scheduling.core.types import Allocation, BoolArray, FloatArray
 
 FAR = np.iinfo(np.int64).max
@@ -48,6 +48,15 @@ def distributed(
     if elsewhere < workers - beside[server]:
         return None
     return Spot(server, int(needs[server]), int(beside[server]))
+
+
+def place(ways: Candidates, candidate: int, room: Room, start: int, used: FloatArray | None) -> Spot | None:
+    """Where a candidate fits in a room from a start on, with no limit but the servers and the job's own."""
+    pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
+    free_workers, free_ps = room.of(pair).least(start, start + int(ways.duration[candidate]))
+    if ways.central[candidate]:
+        return centralized(workers, free_workers, free_ps, used)
+    return distributed(workers, pair, free_workers, free_ps, ways.most_ps, used)
 
 
 def rows(

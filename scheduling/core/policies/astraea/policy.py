@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 from scheduling.core.policies.astraea import refusals
 from scheduling.core.policies.astraea.clock import Turn, turn
-from scheduling.core.policies.astraea.home import award_at_home, plan_floors
+from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.screening import screen

@@ -5,9 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scheduling.core.policies.astraea.clock import Turn
-from scheduling.core.policies.astraea.renting import LOW_BALANCE, NEVER, OVER_BUDGET, OVER_MAX_PRICE
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.search import NO_ROOM, TOO_LONG, Shortfall
+from scheduling.core.policies.astraea.schedule import (
+    LOW_BALANCE,
+    NEVER,
+    NO_ROOM,
+    OVER_BUDGET,
+    OVER_MAX_PRICE,
+    TOO_LONG,
+    Shortfall,
+)
 from scheduling.core.types import Floor, Job, Reason, Refusal, View
 
 

@@ -11,10 +11,18 @@ from scheduling.core.policies.astraea.awards import rented_booking
 from scheduling.core.policies.astraea.pool import Pool
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
-from scheduling.core.policies.astraea.search import TIE, TOO_DEAR, Schedule, Search, Shortfall, Terms
+from scheduling.core.policies.astraea.schedule import (
+    LOW_BALANCE,
+    NEVER,
+    OVER_BUDGET,
+    OVER_MAX_PRICE,
+    TOO_DEAR,
+    Schedule,
+    Shortfall,
+)
+from scheduling.core.policies.astraea.search import TIE, Search
+from scheduling.core.policies.astraea.terms import Terms
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
-
-NEVER, OVER_BUDGET, OVER_MAX_PRICE, LOW_BALANCE = "never", "over_budget", "over_max_price", "low_balance"
 
 
 @dataclass(frozen=True)

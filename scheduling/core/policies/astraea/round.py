@@ -9,7 +9,7 @@ import numpy as np
 from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
 from scheduling.core.policies.astraea.room import Room, within
-from scheduling.core.policies.astraea.search import Shortfall
+from scheduling.core.policies.astraea.schedule import Shortfall
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import OWN, Allocation, Booking, Cluster, FloatArray, Job, View
 

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
-from scheduling.core.policies.astraea.home import place_at
 from scheduling.core.policies.astraea.refusals import larger_than_window
 from scheduling.core.policies.astraea.room import Room
 from scheduling.core.policies.astraea.round import cells_of
@@ -58,14 +58,14 @@ class Empty:
 
     def needs(self, ways: Candidates) -> int | None:
         """The shortest duration that the whole cluster has room for; None if it has room for none."""
-        placed = [k for k in range(len(ways.duration)) if place_at(ways, k, self.whole, 0, None) is not None]
+        placed = [k for k in range(len(ways.duration)) if placing.place(ways, k, self.whole, 0, None) is not None]
         return int(ways.duration[placed].min()) if placed else None
 
     def _any(self, ways: Candidates, room: Room, cap: int | None) -> bool:
         short = np.arange(len(ways.duration)) if cap is None else np.flatnonzero(ways.duration <= cap)
         kinds = 2 * ways.pair[short] + ways.central[short]
         smallest = short[np.unique(kinds, return_index=True)[1]]  # candidates come by ascending workers
-        return any(place_at(ways, int(candidate), room, 0, None) is not None for candidate in smallest)
+        return any(placing.place(ways, int(candidate), room, 0, None) is not None for candidate in smallest)
 
     def _home(self, tenant: int) -> Room:
         if tenant not in self.homes:

@@ -1,98 +1,26 @@
 """The best schedule of one job in a window: the job's own problem, given what is free and what it costs.
 
-All (start, candidate) combinations get an upper bound of their surplus from figures per slot alone: exact for
-centralized ones, and for distributed ones with as few parameter servers as any placement could need. They are then
-tried on the servers in order of that bound, until no bound is better than the best surplus found. So the answer is
-that of trying them all, and few are tried.
+All (candidate, start) combinations get an upper bound of their surplus from figures per slot alone: exact for
+centralized ones, and for distributed ones with as few parameter servers as any placement could need. The best bound
+is then looked at more closely: first all windows of its candidate are measured on the servers, which lowers bounds,
+then it is tried itself, until no bound is better than the best surplus found. So the answer is that of trying them
+all, and few are tried.
 
 Shapes: (candidates, starts), starts being the slots of the window from its beginning.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
-from scheduling.core.occupancy import room
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.candidates import MOST_UNITS, Candidates, IntArray, Pair
-from scheduling.core.policies.astraea.minima import WindowMinimum
-from scheduling.core.policies.astraea.room import Room
-from scheduling.core.types import Allocation, BoolArray, FloatArray
+from scheduling.core.policies.astraea.schedule import NO_ROOM, TOO_DEAR, TOO_LONG, Schedule, Shortfall
+from scheduling.core.policies.astraea.terms import PairTerms, Terms
+from scheduling.core.types import BoolArray, FloatArray
 
 TIE = 1e-9  # of max(1, |surplus|), R17
 PAYMENT_TOLERANCE = 1e-9
-NOTHING = -1  # fits beyond the window's end
-
-
-@dataclass(frozen=True, eq=False)
-class Schedule:
-    """A way to run a job in a window; slots are counted from the window's beginning."""
-
-    pair: Pair
-    central: bool
-    start: int
-    end: int
-    workers: int
-    ps: int
-    rows: tuple[Allocation, ...]
-
-    @property
-    def amounts(self) -> FloatArray:
-        """(resources,) what the schedule takes in each of its slots."""
-        taken: FloatArray = self.workers * self.pair.worker.demand + self.ps * self.pair.ps.demand
-        return taken
-
-
-@dataclass(frozen=True)
-class Shortfall:
-    """Why there is no schedule: the best one costs more than it is worth, or the fewest units do not fit."""
-
-    kind: str  # TOO_LONG | NO_ROOM | TOO_DEAR
-    value: float = 0.0
-    price: float = 0.0
-    asked: int = 0
-    free: int = 0
-    limit: float = 0.0
-
-
-TOO_LONG, NO_ROOM, TOO_DEAR = "too_long", "no_room", "too_dear"
-
-
-class PairTerms:
-    """What a job with one pair of types meets: limits in units and prices per unit, slot by slot."""
-
-    def __init__(self, pair: Pair, space: Room, limits: FloatArray, prices: FloatArray) -> None:
-        self.space = space.of(pair)
-        workers = _whole(room(limits, pair.worker.demand))
-        self.limit_ps = _whole(room(limits, pair.ps.demand))
-        self.beside = WindowMinimum(np.minimum(workers, self.space.beside), NOTHING)
-        self.together = WindowMinimum(np.minimum(workers, self.space.together), NOTHING)
-        self.ps = WindowMinimum(np.minimum(self.limit_ps, self.space.most_ps), NOTHING)
-        self.price_worker, self.price_ps = pair.worker.demand @ prices, pair.ps.demand @ prices
-        self.paid_worker = np.concatenate([[0.0], np.cumsum(self.price_worker)])
-        self.paid_ps = np.concatenate([[0.0], np.cumsum(self.price_ps)])
-        self.least_worker, self.least_ps = self.price_worker.min(), self.price_ps.min()
-
-
-class Terms:
-    """What one job meets in a window: room on servers, limits (resources, slots) in all, prices (resources, slots).
-
-    `used` (servers,) breaks ties between servers; None leaves it to their order. Terms hold until something is taken.
-    """
-
-    def __init__(self, space: Room, limits: FloatArray, prices: FloatArray, used: FloatArray | None) -> None:
-        self.space, self.limits, self.prices, self.used = space, limits, prices, used
-        self.slots = prices.shape[1]
-        self._pairs: dict[tuple[bytes, bytes], PairTerms] = {}
-
-    def of(self, pair: Pair) -> PairTerms:
-        """The terms in units of one pair of types."""
-        found = self._pairs.get(pair.key)
-        if found is None:
-            found = self._pairs[pair.key] = PairTerms(pair, self.space, self.limits, self.prices)
-        return found
 
 
 class Search:
@@ -302,8 +230,3 @@ class Search:
         if free < asked:
             return Shortfall(NO_ROOM, asked=asked, free=free)
         return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps.max()))
-
-
-def _whole(units: FloatArray) -> IntArray:
-    """Numbers of units as integers; a demand of nothing has no limit."""
-    return np.clip(units, 0, np.iinfo(np.int32).max).astype(np.int64)

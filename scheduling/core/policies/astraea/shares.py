@@ -8,7 +8,9 @@ import numpy as np
 
 from scheduling.core.policies.astraea.awards import own_booking
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.search import TOO_DEAR, Schedule, Search, Shortfall, Terms
+from scheduling.core.policies.astraea.schedule import TOO_DEAR, Schedule, Shortfall
+from scheduling.core.policies.astraea.search import Search
+from scheduling.core.policies.astraea.terms import Terms
 from scheduling.core.prices import scarcity
 from scheduling.core.types import FloatArray, Job
 
