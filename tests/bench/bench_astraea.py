@@ -1,21 +1,26 @@
-"""Astraea: one boundary with the paper's section 5.1 ranges, a long queue, and a backlog that stays for long."""
+"""Astraea: one boundary with the paper's section 5.1 ranges, one with a long queue, and a whole trace."""
 
 from __future__ import annotations
 
+import gzip
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from scheduling.core import policies
 from scheduling.core.scenario import Scenario, read
-from scheduling.core.types import Plan, View
-from scheduling.core.workload import synthetic
+from scheduling.core.simulation import simulate
+from scheduling.core.types import AWARDED, Plan, View
+from scheduling.core.workload import philly, synthetic
 
 SEEDS = (1, 2, 3)
 ROUND_OF_300 = {64: 0.5, 256: 2.0}  # slots: ms a job, at most
+REPEATS = 3  # what else the machine does only ever makes a run longer
 MODES = ("paper", "guarantee")
+TRACE = Path(__file__).parents[3] / "shared" / "traces" / "philly"
 
 
 def scenario_of(jobs: int, servers: int, slots: int, seed: int) -> Scenario:
@@ -52,13 +57,16 @@ def one_round(jobs: int, servers: int, slots: int, mode: str, seed: int) -> tupl
 def measure() -> Iterator[dict[str, Any]]:
     for slots, target in ROUND_OF_300.items():
         for mode in MODES:
-            runs = [one_round(300, 100, slots, mode, seed) for seed in SEEDS]
+            runs = [
+                min((one_round(300, 100, slots, mode, seed) for _ in range(REPEATS)), key=lambda run: run[0])
+                for seed in SEEDS
+            ]
             yield {
                 "name": f"astraea_{mode}_one_round_300_jobs_{slots}_slots",
                 "value": round(1000 * float(np.mean([seconds for seconds, _ in runs])) / 300, 3),
                 "unit": "ms a job",
                 "target": f"at most {target}",
-                "detail": f"mean of {len(runs)} draws; awarded {[len(plan.bookings) for _, plan in runs]}",
+                "detail": f"mean of {len(runs)} draws, each the best of {REPEATS} cold runs; awarded {[len(plan.bookings) for _, plan in runs]}",
             }
     for mode in MODES:
         seconds, plan = one_round(10_000, 550, 128, mode, 1)
@@ -68,4 +76,26 @@ def measure() -> Iterator[dict[str, Any]]:
             "unit": "s",
             "target": "at most 15",
             "detail": f"{len(plan.bookings)} awarded, {len(plan.refusals)} refused",
+        }
+    if TRACE.exists():
+        yield from whole_trace()
+
+
+def whole_trace() -> Iterator[dict[str, Any]]:
+    """Days 20 to 99 of the Philly trace, and the first 20 of them: the cost of a job must not grow with the trace."""
+    for days in (20, 80):
+        with gzip.open(TRACE / "jobs.csv.gz", "rt") as jobs, (TRACE / "tenants.csv").open() as tenants:
+            scenario = read(philly(jobs, tenants, from_day=20, days=days, scale_quota=0.25, seed=1))
+        begin = time.perf_counter()
+        fields = {"name": "astraea", "mode": "guarantee"}
+        policy = policies.build(fields, scenario.cluster, scenario.jobs)
+        tracks = simulate(scenario, {"batch": policy}).tracks
+        seconds = time.perf_counter() - begin
+        awarded = sum(track.state == AWARDED for track in tracks)
+        yield {
+            "name": f"astraea_guarantee_philly_{days}_days",
+            "value": round(seconds, 1),
+            "unit": "s",
+            "target": "at most 240 for 80 days",
+            "detail": f"{len(tracks)} jobs, {awarded} awarded, {1000 * seconds / len(tracks):.2f} ms a job",
         }
