@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
+from django.db.models import Q
 
 from scheduling.models.cluster import Pool, ResourceKind
 from scheduling.models.jobs import Lane
@@ -27,7 +28,11 @@ class Event(models.Model):
 
     class Meta:
         ordering = ["id"]
-        indexes = [models.Index(fields=["tenant", "id"], name="event_of_tenant")]
+        indexes = [
+            models.Index(fields=["tenant", "id"], name="event_of_tenant"),
+            # Before a tenant is warned again, its last warning is looked up; it has few among very many events.
+            models.Index(fields=["tenant", "-id"], condition=Q(kind="low_balance"), name="event_low_balance"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} {self.subject}"

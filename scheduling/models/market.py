@@ -24,6 +24,7 @@ class LaneClock(models.Model):
     frontier = models.BigIntegerField(default=0)  # home cells before this slot are not touched by a later batch plan
     memory = models.JSONField(default=dict, blank=True)
     held = models.BooleanField(default=False)  # an operator's hold: nothing new is decided
+    draining = models.BooleanField(default=False)  # held, and nothing new is accepted either
     head = models.CharField(max_length=64, blank=True)  # digest of the last interval
 
     class Meta:
@@ -90,13 +91,18 @@ class Award(TenantOwned):
     worker_type = models.PositiveSmallIntegerField(default=0)
     ps_type = models.PositiveSmallIntegerField(default=0)
     allocation = models.JSONField()  # rows [server id, start, end, workers, parameter servers]
+    # Of these units, those that are the operator's, in rows of the same form; all others lie in home cells.
+    on_operator = models.JSONField(default=list, blank=True)
     value = models.FloatField()
     floor = models.FloatField(default=0.0)
     cost = models.FloatField(default=0.0)
     paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
     # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. Sums to `paid`.
     charges = models.JSONField(default=list)
-    cut_at = models.BigIntegerField(null=True, blank=True)  # slots from here on were not delivered or not wanted
+    # Slots from here on were not delivered or not wanted. A running award that its tenant gave up stays `running`,
+    # and is settled, to its end.
+    cut_at = models.BigIntegerField(null=True, blank=True)
+    returned = models.BigIntegerField(default=0)  # micro-credits of `paid` that went back to the tenant
 
     class Meta(TenantOwned.Meta):
         indexes = [
@@ -108,6 +114,9 @@ class Award(TenantOwned):
         constraints = [
             models.UniqueConstraint(fields=["job", "attempt"], name="award_once_per_attempt"),
             models.CheckConstraint(condition=Q(end__gt=F("start"), paid__gte=0), name="award_possible"),
+            models.CheckConstraint(
+                condition=Q(returned__gte=0, returned__lte=F("paid")), name="award_returns_what_was_paid"
+            ),
             models.CheckConstraint(condition=Q(state__in=AwardState.values), name="award_state_known"),
         ]
 

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 from scheduling.models import Lane, LaneClock
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Somebody else is doing this very step at the moment; nothing was done here."""
 
 
 def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | None:

@@ -1,0 +1,32 @@
+"""Events: what happened, told in the transaction in which it happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from datetime import datetime
+from typing import Any
+
+from scheduling.models import Event
+
+
+def event(
+    kind: str,
+    *,
+    pool_id: int | None,
+    at: datetime,
+    tenant_id: int | None = None,
+    subject: str = "",
+    data: Mapping[str, Any] | None = None,
+) -> Event:
+    """An event to be written. Without a tenant everybody may know."""
+    return Event(kind=kind, pool_id=pool_id, tenant_id=tenant_id, subject=subject, at=at, data=dict(data or {}))
+
+
+def events_append(events: Iterable[Event]) -> None:
+    """In one statement, in this order. Belongs into the transaction of the change itself."""
+    Event.objects.bulk_create(events, batch_size=5_000)
+
+
+def job_subject(job_id: int) -> str:
+    """How a job is named in events and in the book."""
+    return f"job:{job_id}"
