@@ -418,6 +418,7 @@ MAY_SEE_ALL = {
     "scheduling/selectors.py": 1,
     "scheduling/services/cells.py": 2,
     "scheduling/services/demo.py": 1,
+    "scheduling/services/intervals.py": 1,
     "scheduling/services/servers.py": 1,
     "scheduling/snapshots/frame.py": 1,
     "tenants/admin.py": 2,

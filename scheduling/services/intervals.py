@@ -1,0 +1,146 @@
+"""The batch lane's step at a slot boundary: gather, decide, apply. Once, whoever calls it and however often."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.core import policies, records
+from scheduling.core.types import WAITING, Plan, Policy, View
+from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.services import plans
+from scheduling.services.calendar import batch_reserve, prices_post
+from scheduling.services.chain import START, Contents, interval_new, policy_bytes
+from scheduling.services.feed import events_append
+from scheduling.services.lanes import lane_lock
+from scheduling.snapshots.batch import BatchSnapshot, batch_view
+from scheduling.snapshots.frame import PoolFrame
+from scheduling.snapshots.policy import batch_settings
+from scheduling.snapshots.windows import windows_bytes
+from tenants.ledger.postings import InsufficientFunds
+from tenants.ledger.services import balances_lock, post_many
+from tenants.scoping import scope_disabled
+
+ATTEMPTS = 3  # decisions on balances that somebody else may change; the last one locks them
+
+
+@dataclass(frozen=True)
+class Busy:
+    """Somebody else is at this pool's batch lane: leave it to them."""
+
+
+class FundsMoved(RuntimeError):
+    """Balances changed between the snapshot and the posting. The step is undone, and taken again."""
+
+
+def interval_run(*, pool_id: int, slot: int, at: datetime) -> Interval | Busy | None:
+    """Decide at the boundary before `slot`. None: nothing new was decided, or it is not this slot's turn.
+
+    The lane's clock says whose turn it is: a step for slot s is taken only by whoever finds s - 1 decided. While
+    the lane is held nothing is decided, and its clock goes on.
+    """
+    with scope_disabled("an interval is decided for all tenants at once"), transaction.atomic():
+        clock = lane_lock(pool_id=pool_id, lane=Lane.BATCH, wait=False)
+        if clock is None:
+            return Busy()
+        if clock.decided_slot != slot - 1:
+            return None
+        interval = None if clock.held else _decided(clock, slot, at)
+        clock.decided_slot = slot
+        clock.save()
+        return interval
+
+
+def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
+    pool = Pool.objects.get(pk=clock.pool_id)
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with transaction.atomic():
+                if attempt == ATTEMPTS:
+                    _lock_funds(pool)
+                return _gather_decide_apply(pool, clock, slot, at)
+        except FundsMoved:
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _lock_funds(pool: Pool) -> None:
+    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED).order_by()
+    balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
+
+
+def _gather_decide_apply(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> Interval | None:
+    snapshot = batch_view(pool, slot, clock, at)
+    policy = batch_policy(snapshot.frame)
+    plan = policy.decide(snapshot.view)
+    return _apply(snapshot, policy, plan, clock, at)
+
+
+def batch_policy(frame: PoolFrame) -> Policy:
+    """The policy of the pool's batch lane. No jobs are named: no setting may depend on those of the day."""
+    settings = batch_settings(frame.pool, frame.cluster.resources)
+    return policies.build(settings, frame.batch_cluster, ())
+
+
+def _apply(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock, at: datetime) -> Interval | None:
+    """Rows in the order of the locks, the book last. The clock is told once nothing can be refused any more."""
+    interval = _interval_store(snapshot, policy, plan, clock, at) if says_something(plan, snapshot.view) else None
+    told = plans.news(snapshot, plan.refusals)
+    plans.jobs_refuse(told, at)
+    events_append(plans.refusal_events(snapshot, told, at))
+    if interval is not None:
+        _book(snapshot, plan, interval)
+        clock.head = interval.digest
+    promised = snapshot.view.slot + 1 if plan.frontier is None else plan.frontier
+    clock.frontier = max(clock.frontier, promised)
+    clock.memory = clock.memory if plan.memory is None else dict(plan.memory)
+    return interval
+
+
+def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:
+    plans.floors_store(snapshot, interval, plan.floors)
+    awards = plans.awards_store(snapshot, interval, plan.bookings)
+    plans.jobs_award(awards)
+    batch_reserve(snapshot.frame, snapshot.view.jobs, plan.bookings)
+    prices_post(snapshot.frame, plan.windows)
+    news = plans.award_events(awards, interval.decided_at)
+    events_append([*news, plans.interval_event(snapshot.frame, interval, plan)])
+    if isinstance(post_many(postings=plans.holds_of(awards, interval)), InsufficientFunds):
+        raise FundsMoved
+
+
+def says_something(plan: Plan, view: View) -> bool:
+    """Whether the plan is more than the same jobs waiting on."""
+    if plan.bookings or plan.floors or plan.windows:
+        return True
+    if any(refusal.state != WAITING for refusal in plan.refusals):
+        return True
+    return plan.memory is not None and dict(plan.memory) != dict(view.memory)
+
+
+def _interval_store(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock, at: datetime) -> Interval:
+    contents = Contents(
+        policy_bytes(policy),
+        records.view_bytes(snapshot.view),
+        records.plan_bytes(plan),
+        windows_bytes(snapshot.frame, plan.windows),
+    )
+    last = Interval.objects.filter(pool=clock.pool_id).order_by("-number").values_list("number", flat=True).first()
+    interval = interval_new(
+        pool_id=clock.pool_id,
+        number=(last or 0) + 1,
+        slot=snapshot.view.slot,
+        at=at,
+        previous=clock.head or START,
+        contents=contents,
+    )
+    interval.window_start = min((window.start for window in plan.windows), default=None)
+    interval.window_end = max((window.end for window in plan.windows), default=None)
+    interval.jobs_waiting = len(snapshot.view.waiting)
+    interval.jobs_awarded = len(plan.bookings)
+    interval.paid = plans.paid_by(plan.bookings)
+    interval.save(force_insert=True)
+    return interval

@@ -1,0 +1,229 @@
+"""Storing a plan of the batch lane: floors, awards, what becomes of the jobs, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from scheduling.core import settlement
+from scheduling.core.types import WAITING, Allocation, Booking, Floor, Plan, Refusal
+from scheduling.models import Award, AwardState, Event, Interval, JobFloor, JobState, Lane, TrainingJob
+from scheduling.services.feed import event, job_subject
+from scheduling.snapshots.batch import BatchSnapshot
+from scheduling.snapshots.frame import PoolFrame
+from tenants.ledger.postings import Posting, available, held
+
+
+class PlanRejected(RuntimeError):
+    """A policy answered with something that this market cannot book."""
+
+
+def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Iterable[Floor]) -> None:
+    JobFloor.objects.bulk_create(
+        [
+            JobFloor(
+                tenant_id=snapshot.waiting[floor.job].tenant_id,
+                job_id=floor.job,
+                attempt=snapshot.waiting[floor.job].attempt,
+                interval=interval,
+                value=floor.value,
+                start=floor.start,
+                end=floor.end,
+                worker_type=floor.worker_type,
+                ps_type=floor.ps_type,
+                allocation=allocation_rows(snapshot.frame, floor.allocation),
+            )
+            for floor in floors
+        ],
+        batch_size=2_000,
+    )
+
+
+def awards_store(snapshot: BatchSnapshot, interval: Interval, bookings: Sequence[Booking]) -> list[Award]:
+    """In the order of the plan. An award that begins with the slot that is being decided runs at once."""
+    awards = [award_of(snapshot, booking) for booking in bookings]
+    for award in awards:
+        award.interval = interval
+        award.state = AwardState.RUNNING if award.start <= interval.slot else AwardState.BOOKED
+    return Award.objects.bulk_create(awards, batch_size=2_000)
+
+
+def award_of(snapshot: BatchSnapshot, booking: Booking) -> Award:
+    """The terms of a booking in rows and whole micro-credits."""
+    frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
+    if job is None or booking.work < snapshot.view.jobs[booking.job].work:
+        raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
+    charges = charges_of(frame.owner_ids, booking)
+    return Award(
+        tenant_id=job.tenant_id,
+        job=job,
+        attempt=job.attempt,
+        pool=frame.pool,
+        lane=Lane.BATCH,
+        phase=booking.phase or "",
+        placement=booking.placement or "",
+        start=booking.start,
+        end=booking.end,
+        workers=booking.workers,
+        ps=booking.ps,
+        worker_type=booking.worker_type,
+        ps_type=booking.ps_type,
+        allocation=allocation_rows(frame, booking.allocation),
+        value=booking.value,
+        floor=booking.floor,
+        cost=booking.cost,
+        paid=sum(amount for slot in charges for _, amount in slot),
+        charges=charges,
+    )
+
+
+def charges_of(owner_ids: Sequence[int], booking: Booking) -> list[list[list[int]]]:
+    """Per slot, pairs [owner's id, micro-credits] without zeros; nothing at all for a booking that costs nothing."""
+    amounts = settlement.charges(booking)
+    if not amounts.any():
+        return []
+    return [[[owner_ids[owner], int(slot[owner])] for owner in slot.nonzero()[0]] for slot in amounts]
+
+
+def paid_by(bookings: Iterable[Booking]) -> int:
+    """Micro-credits for all of them. A booking's charges add up to its payment, rounded once."""
+    return sum(settlement.micro(booking.paid) for booking in bookings)
+
+
+def allocation_rows(frame: PoolFrame, allocation: Iterable[Allocation]) -> list[list[int]]:
+    """Rows as they are stored: with the server's id in place of its index."""
+    return [[frame.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]
+
+
+def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
+    """What each rented award sets aside: from its tenant's available credits to those it holds."""
+    return [
+        Posting(
+            key=f"award:{award.pk}",
+            kind="hold",
+            entries=((available(award.tenant_id), -award.paid), (held(award.tenant_id), award.paid)),
+            at=interval.decided_at,
+            subject=job_subject(award.job_id),
+            facts={"award": award.pk, "interval": interval.number, "start": award.start, "end": award.end},
+        )
+        for award in awards
+        if award.paid
+    ]
+
+
+def jobs_award(awards: Sequence[Award]) -> None:
+    """Jobs with an award no longer wait."""
+    states = {
+        AwardState.RUNNING: JobState.RUNNING,
+        AwardState.BOOKED: JobState.AWARDED,
+    }
+    for award_state, job_state in states.items():
+        numbers = [award.job_id for award in awards if award.state == award_state]
+        queued = TrainingJob.objects.filter(pk__in=numbers, state=JobState.QUEUED)
+        changed = queued.update(state=job_state, reason_code="", reason_numbers={})
+        if changed != len(numbers):
+            raise PlanRejected(f"{len(numbers) - changed} jobs stopped waiting while they were given a schedule")
+
+
+_REFUSE = """
+UPDATE scheduling_trainingjob AS job
+   SET state = told.state, reason_code = told.code, reason_numbers = told.numbers::jsonb,
+       ended_at = CASE WHEN told.state = 'queued' THEN job.ended_at ELSE %s END
+  FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS told (id, state, code, numbers)
+ WHERE job.id = told.id AND job.state = 'queued'
+"""
+
+
+def jobs_refuse(refusals: Sequence[Refusal], at: datetime) -> None:
+    """State and reason of jobs that got nothing."""
+    if not refusals:
+        return
+    columns = (
+        [refusal.job for refusal in refusals],
+        [state_of(refusal) for refusal in refusals],
+        [refusal.reason.code for refusal in refusals],
+        [json.dumps(numbers_of(refusal), allow_nan=False) for refusal in refusals],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_REFUSE, [at, *columns])
+
+
+def state_of(refusal: Refusal) -> str:
+    return str(JobState.QUEUED) if refusal.state == WAITING else refusal.state
+
+
+def news(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
+    """Refusals that say anything else than what already stands in the job's row."""
+    return [refusal for refusal in refusals if _differs(snapshot.waiting[refusal.job], refusal)]
+
+
+def _differs(job: TrainingJob, refusal: Refusal) -> bool:
+    stands = (job.reason_code, job.reason_numbers)
+    return refusal.state != WAITING or stands != (refusal.reason.code, numbers_of(refusal))
+
+
+def numbers_of(refusal: Refusal) -> dict[str, Any]:
+    """The numbers of a reason in plain JSON."""
+    numbers = refusal.reason.numbers.items()
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers}
+
+
+def award_events(awards: Iterable[Award], at: datetime) -> list[Event]:
+    """To each tenant what its jobs were given."""
+    events = []
+    for award in awards:
+        data = {"job": award.job_id, "award": award.pk, "lane": award.lane, "phase": award.phase}
+        data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
+        kinds = ["job_awarded", "job_started"] if award.state == AwardState.RUNNING else ["job_awarded"]
+        events += [_told(kind, award.pool_id, award.tenant_id, award.job_id, data, at) for kind in kinds]
+    return events
+
+
+def refusal_events(snapshot: BatchSnapshot, told: Iterable[Refusal], at: datetime) -> list[Event]:
+    """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told."""
+    events = []
+    for refusal in told:
+        job = snapshot.waiting[refusal.job]
+        if refusal.state != WAITING or job.reason_code != refusal.reason.code:
+            data = {"job": job.pk, "reason": refusal.reason.code, "numbers": numbers_of(refusal)}
+            events.append(_told(_KINDS[refusal.state], job.pool_id, job.tenant_id, job.pk, data, at))
+    return events
+
+
+def _told(kind: str, pool_id: int, tenant_id: int, job_id: int, data: Mapping[str, Any], at: datetime) -> Event:
+    return event(kind, pool_id=pool_id, at=at, tenant_id=tenant_id, subject=job_subject(job_id), data=data)
+
+
+_KINDS = {"waiting": "job_waiting", "rejected": "job_refused", "expired": "job_expired"}
+
+
+def interval_event(frame: PoolFrame, interval: Interval, plan: Plan) -> Event:
+    """That an interval was decided, and at what prices: for everybody."""
+    data: Mapping[str, Any] = {
+        "number": interval.number,
+        "slot": interval.slot,
+        "window": None if interval.window_start is None else [interval.window_start, interval.window_end],
+        "prices": _price_ranges(frame, plan),
+        "waiting": interval.jobs_waiting,
+        "awarded": interval.jobs_awarded,
+        "paid": interval.paid,
+    }
+    subject = f"interval:{interval.number}"
+    return event("interval_closed", pool_id=frame.pool.pk, at=interval.decided_at, subject=subject, data=data)
+
+
+def _price_ranges(frame: PoolFrame, plan: Plan) -> dict[str, list[float]]:
+    """Resource -> [lowest, highest] posted price of the windows."""
+    return {
+        resource: [
+            min(float(window.prices[index].min()) for window in plan.windows),
+            max(float(window.prices[index].max()) for window in plan.windows),
+        ]
+        for index, resource in enumerate(frame.cluster.resources)
+        if plan.windows
+    }

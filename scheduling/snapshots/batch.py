@@ -1,0 +1,160 @@
+"""The view of the batch lane: what its policy is asked at a slot boundary.
+
+Read under the lane's lock, so that nothing it names changes until the plan is stored. The waiting jobs are read
+once, first; everything else is about them, or about what was decided before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+import numpy as np
+from django.db import connection
+from django.db.models import F
+
+from scheduling.core.types import Allocation, Booking, FloatArray, Floor, Job, View
+from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, LaneClock, Part, Pool, TrainingJob
+from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.jobs import JobReader
+from scheduling.snapshots.spending import rent_spent
+from scheduling.snapshots.windows import published_windows
+from tenants.ledger.postings import MICRO, available
+from tenants.ledger.selectors import balances
+
+ENDLESS = 2**53  # the market has no last slot; the largest number that every float counts exactly
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSnapshot:
+    frame: PoolFrame
+    view: View
+    waiting: Mapping[int, TrainingJob]  # rows of the view's waiting jobs, by number
+
+
+def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSnapshot:
+    """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants."""
+    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
+    waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
+    awards = list(Award.objects.filter(pool=pool, lane=Lane.BATCH, state__in=ALIVE, end__gt=slot).order_by("pk"))
+    frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
+    floors = _floors(frame, slot, waiting)
+    jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys())
+    view = View(
+        slot=slot,
+        horizon=ENDLESS,
+        cluster=frame.batch_cluster,
+        waiting=tuple(jobs[number] for number in waiting),
+        remaining=np.array([float(jobs[number].work) for number in waiting]),
+        occupied=_occupied(frame, slot),
+        active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards),
+        jobs=jobs,
+        floors=floors,
+        windows=published_windows(frame, slot),
+        spent=_spent(frame, at),
+        funds=_funds(frame, waiting.values()),
+        memory=clock.memory,
+    )
+    return BatchSnapshot(frame, view, waiting)
+
+
+ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
+
+
+def _jobs(frame: PoolFrame, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
+    """By number, in order: those that wait and those that other parts of the view name."""
+    others = TrainingJob.objects.filter(pk__in=[number for number in named if number not in waiting])
+    rows = {row.pk: row for row in others} | dict(waiting)
+    reader = JobReader(frame)
+    return {number: reader.read(rows[number]) for number in sorted(rows)}
+
+
+def _floors(frame: PoolFrame, slot: int, waiting: Mapping[int, TrainingJob]) -> dict[int, Floor]:
+    """Floors still to end, and those of waiting jobs. One of an earlier attempt is void, and so is one on a server
+    where its owner has no cells any more: that server is lost."""
+    given = JobFloor.objects.filter(job__pool=frame.pool, attempt=F("job__attempt"))
+    rows = {row.job_id: row for row in given.filter(end__gt=slot)}
+    rows |= {row.job_id: row for row in given.filter(job__in=waiting)}
+    return {number: _floor(frame, rows[number]) for number in sorted(rows) if _at_home(frame, rows[number])}
+
+
+def _at_home(frame: PoolFrame, row: JobFloor) -> bool:
+    tenant = frame.tenant_index.get(row.tenant_id)
+    if tenant is None:
+        return not row.allocation
+    return all(frame.cells[:, tenant, frame.server_index[server_id]].any() for server_id, *_ in row.allocation)
+
+
+def _floor(frame: PoolFrame, row: JobFloor) -> Floor:
+    return Floor(
+        job=row.job_id,
+        value=row.value,
+        start=row.start,
+        end=row.end,
+        allocation=_allocation(frame, row.allocation),
+        worker_type=row.worker_type,
+        ps_type=row.ps_type,
+    )
+
+
+def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:
+    return Booking(
+        job=award.job_id,
+        start=award.start,
+        end=award.end,
+        allocation=_allocation(frame, award.allocation),
+        work=job.work,
+        workers=award.workers,
+        ps=award.ps,
+        worker_type=award.worker_type,
+        ps_type=award.ps_type,
+        phase=award.phase or None,
+        placement=award.placement or None,
+        value=award.value,
+        floor=award.floor,
+        cost=award.cost,
+        paid=award.paid / MICRO,
+    )
+
+
+def _allocation(frame: PoolFrame, rows: Iterable[Iterable[int]]) -> tuple[Allocation, ...]:
+    """Stored rows name servers by id, the core by index."""
+    return tuple(Allocation(frame.server_index[server_id], *rest) for server_id, *rest in rows)
+
+
+def _occupied(frame: PoolFrame, slot: int) -> FloatArray:
+    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans."""
+    parts = list(Part.values) if frame.pool.instant_policy is None else [Part.HOME.value]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT server_id, resource_id, slot, batch FROM scheduling_calendarcell"
+            " WHERE pool_id = %s AND slot >= %s AND batch > 0 AND part = ANY(%s)",
+            [frame.pool.pk, slot, parts],
+        )
+        rows = cursor.fetchall()
+    reach = max((row[2] for row in rows), default=slot - 1) + 1 - slot
+    occupied = np.zeros((len(frame.resource_ids), reach, len(frame.server_ids)))
+    for server_id, resource_id, taken_in, amount in rows:
+        occupied[frame.resource_index[resource_id], taken_in - slot, frame.server_index[server_id]] += amount
+    occupied[..., list(frame.lost)] = 0.0
+    return occupied
+
+
+def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
+    """(tenants,) credits; 0 for a tenant without a budget of its own."""
+    spent = rent_spent(frame.pool, at)
+    return np.array([spent.get(tenant_id, 0) / MICRO for tenant_id in frame.tenant_ids])
+
+
+def _funds(frame: PoolFrame, waiting: Iterable[TrainingJob]) -> FloatArray:
+    """(tenants,) credits that are free to be set aside.
+
+    A payment is rounded to a micro-credit once it is decided. So one micro-credit is left out for each job that may
+    be paid for, or the last of them could cost half a micro-credit more than there is.
+    """
+    found = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
+    spare = {account.tenant_id: amount for account, amount in found.items()}
+    for row in waiting:
+        spare[row.tenant_id] -= 1
+    return np.array([max(spare[tenant_id], 0) / MICRO for tenant_id in frame.tenant_ids])

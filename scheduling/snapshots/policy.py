@@ -1,0 +1,72 @@
+"""The settings under which a pool's lanes decide, complete: nothing in them may drift with the jobs of the day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from scheduling.core import policies
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import Cluster
+from scheduling.models import Pool
+
+# Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
+# price of an idle unit above zero, for free rides appear only at zero.
+THETA = 2.0
+PRICE_FLOOR = 0.01  # credits per unit and slot
+
+Settings = dict[str, Any]
+
+
+def batch_settings(pool: Pool, resources: Sequence[str]) -> Settings:
+    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in."""
+    fill = _CONSTANTS.get(pool.batch_policy["name"])
+    return dict(pool.batch_policy) if fill is None else fill(pool, resources)
+
+
+def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
+    """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
+    name = pool.batch_policy.get("name")
+    if name not in policies.POLICIES:
+        return f"there is no policy {name}"
+    try:
+        policies.build(batch_settings(pool, resources), _empty(resources), ())
+    except BadScenario as error:
+        return str(error)
+    return None
+
+
+def _astraea(pool: Pool, resources: Sequence[str]) -> Settings:
+    clock = {"first": pool.clock_first, "cap": pool.clock_cap, "restart": pool.clock_restart}
+    settings = {"mode": "guarantee", "clock": clock, **pool.batch_policy}
+    settings["theta"] = _by_resource(settings.get("theta"), THETA, resources)
+    if settings["mode"] == "guarantee":
+        settings["price_floor"] = _by_resource(settings.get("price_floor"), PRICE_FLOOR, resources)
+    return settings
+
+
+_CONSTANTS: Mapping[str, Callable[[Pool, Sequence[str]], Settings]] = {"astraea": _astraea}
+
+
+def _by_resource(given: Any, constant: float, resources: Sequence[str]) -> Any:
+    """One amount for each resource; what is neither left out nor an object stays for the policy to judge."""
+    if given is not None and not isinstance(given, Mapping):
+        return given
+    return {**dict.fromkeys(resources, constant), **(given or {})}
+
+
+def _empty(resources: Sequence[str]) -> Cluster:
+    kinds = len(resources)
+    return Cluster(
+        resources=tuple(resources),
+        servers=(),
+        tenants=(),
+        slot_seconds=1.0,
+        capacity=np.zeros((kinds, 0)),
+        quota=np.zeros((kinds, 0)),
+        hosts_workers=np.zeros(0, dtype=bool),
+        hosts_ps=np.zeros(0, dtype=bool),
+        cells=np.zeros((kinds, 0, 0)),
+    )
