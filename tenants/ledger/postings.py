@@ -122,7 +122,7 @@ def batch_arguments(postings: Sequence[Posting]) -> tuple[str, str]:
             if account.tenant_id is not None:
                 deltas[account.id] = deltas.get(account.id, 0) + amount
     rows = [posting.as_row() for posting in postings]
-    return json.dumps(rows, allow_nan=False), json.dumps(list(deltas.items()))
+    return json.dumps(rows, allow_nan=False), json.dumps(deltas)
 
 
 def settlement(

@@ -96,7 +96,7 @@ def _write(name: str, postings: int, tenants: list[int], ready: Any) -> None:
 def _post(name: str, number: int, tenants: list[int]) -> None:
     turn = number // 3
     renter, owner = tenants[turn % len(tenants)], tenants[(turn * 7 + 3) % len(tenants)]
-    at, key, subject = NEW_YEAR + timedelta(minutes=turn), f"{name}:{number}", f"job:{name}:{turn}"
+    at, key, subject = NEW_YEAR + timedelta(minutes=turn * 13 % 525_600), f"{name}:{number}", f"job:{name}:{turn}"
     if number % 3 == 0:
         hold(key=key, tenant_id=renter, amount=1_000, at=at, subject=subject)
     elif number % 3 == 1:

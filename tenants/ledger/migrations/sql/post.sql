@@ -1,6 +1,6 @@
 -- One round trip per posting, or per batch of postings. Called by tenants.ledger.services alone.
 --
--- deltas: [[account id, amount], ...], what the batch adds to each tenant's account that it touches.
+-- deltas: {"account id": amount, ...}, what the batch adds to each tenant's account that it touches.
 -- batch: JSON array of postings, each
 --   [key, kind, subject, microseconds since 1970, corrected transaction id or null, facts, [[account id, amount], ...]]
 --
@@ -28,6 +28,7 @@ RETURNS TABLE (outcome text, posting_key text, id bigint, balance bigint, needed
 LANGUAGE plpgsql SET plan_cache_mode = force_generic_plan SET enable_seqscan = off AS $$
 #variable_conflict use_column
 DECLARE
+    ids bigint[] := ARRAY(SELECT jsonb_object_keys(deltas)::bigint);
     known int;
     short boolean;
     used text[];
@@ -36,18 +37,17 @@ BEGIN
     -- account is missing: locking the rest after opening it would be out of order.
     LOOP
         WITH locked AS (
-            SELECT b.amount, (d ->> 1)::bigint AS delta
-              FROM jsonb_array_elements(deltas) d JOIN ledger_balance b ON b.account_id = (d ->> 0)::bigint
-             WHERE b.stripe = 0
-               AND jsonb_array_length(deltas) = (
-                   SELECT count(*) FROM jsonb_array_elements(deltas) d
-                     JOIN ledger_balance b ON b.account_id = (d ->> 0)::bigint AND b.stripe = 0)
+            SELECT b.amount, (deltas ->> b.account_id::text)::bigint AS delta
+              FROM ledger_balance b
+             WHERE b.account_id = ANY (ids) AND b.stripe = 0
+               AND cardinality(ids) = (
+                   SELECT count(*) FROM ledger_balance b WHERE b.account_id = ANY (ids) AND b.stripe = 0)
              ORDER BY b.account_id DESC FOR NO KEY UPDATE OF b
         )
         SELECT count(*), bool_or(delta < 0 AND amount + delta < 0) INTO known, short FROM locked;
-        EXIT WHEN known = jsonb_array_length(deltas) AND known > 0;
-        PERFORM ledger_open_accounts(ARRAY(SELECT (d ->> 0)::bigint FROM jsonb_array_elements(deltas) d));
-        IF jsonb_array_length(deltas) = 0 THEN  -- house accounts have no lock: two writers with one key meet here
+        EXIT WHEN known = cardinality(ids) AND known > 0;
+        PERFORM ledger_open_accounts(ids);
+        IF cardinality(ids) = 0 THEN  -- house accounts have no lock: two writers with one key meet here
             PERFORM pg_advisory_xact_lock(7202, hashtext(p ->> 0))
                FROM jsonb_array_elements(batch) p ORDER BY hashtext(p ->> 0);
             EXIT;
