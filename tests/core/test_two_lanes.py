@@ -124,7 +124,7 @@ def awards(outcome: Outcome) -> dict[str, Any]:
 
 @pytest.mark.parametrize("clock", CLOCKS, ids=["steady", "restarting"])
 @given(seed=st.integers(0, 2**32 - 1))
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 def test_long_sequences_of_both_lanes_keep_every_invariant(clock: dict[str, Any], seed: int) -> None:
     dice = np.random.default_rng(seed)
     cluster = random_cluster(dice)
