@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
@@ -14,7 +13,8 @@ from scheduling.services import plans
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
 from scheduling.services.feed import events_append
-from scheduling.services.lanes import lane_lock
+from scheduling.services.lanes import Busy, lane_lock
+from scheduling.services.settlement import awards_start
 from scheduling.snapshots.batch import BatchSnapshot, batch_view
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.policy import batch_settings
@@ -24,11 +24,6 @@ from tenants.ledger.services import balances_lock, post_many
 from tenants.scoping import scope_disabled
 
 ATTEMPTS = 3  # decisions on balances that somebody else may change; the last one locks them
-
-
-@dataclass(frozen=True)
-class Busy:
-    """Somebody else is at this pool's batch lane: leave it to them."""
 
 
 class FundsMoved(RuntimeError):
@@ -49,7 +44,7 @@ def interval_run(*, pool_id: int, slot: int, at: datetime) -> Interval | Busy | 
             return None
         interval = None if clock.held else _decided(clock, slot, at)
         clock.decided_slot = slot
-        clock.save()
+        clock.save(update_fields=["decided_slot", "frontier", "memory", "head"])
         return interval
 
 
@@ -106,7 +101,9 @@ def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:
     plans.jobs_award(awards)
     batch_reserve(snapshot.frame, snapshot.view.jobs, plan.bookings)
     prices_post(snapshot.frame, plan.windows)
-    news = plans.award_events(awards, interval.decided_at)
+    at_once = [award for award in awards if award.start <= interval.slot]
+    awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
+    news = plans.award_events(awards, interval)
     events_append([*news, plans.interval_event(snapshot.frame, interval, plan)])
     if isinstance(post_many(postings=plans.holds_of(awards, interval)), InsufficientFunds):
         raise FundsMoved
