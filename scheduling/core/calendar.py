@@ -68,7 +68,7 @@ class Single:
 class Shared:
     """The calendar of a cluster with a batch and an instant lane."""
 
-    def __init__(self, cluster: Cluster) -> None:
+    def __init__(self, cluster: Cluster, origin: int = 0) -> None:
         if cluster.cells is None:
             raise ValueError("two lanes need home cells: a mere count of units does not say which servers are whose")
         self.cluster = cluster
@@ -76,10 +76,10 @@ class Shared:
         self.home = replace(cluster, capacity=cluster.cells.sum(axis=1))
         self.frontier = 0
         self.windows: list[Window] = []
-        self.home_all = Occupancy(self.home)  # both lanes
-        self.home_batch = Occupancy(self.home)
-        self.operator_instant = Occupancy(replace(cluster, capacity=cluster.operator_cells))
-        self.own_use = [Occupancy(self._cells_of(index)) for index in range(len(cluster.tenants))]
+        self.home_all = Occupancy(self.home, origin)  # both lanes
+        self.home_batch = Occupancy(self.home, origin)
+        self.operator_instant = Occupancy(replace(cluster, capacity=cluster.operator_cells), origin)
+        self.own_use = [Occupancy(self._cells_of(index), origin) for index in range(len(cluster.tenants))]
         self.counter = self._counter()
 
     def _cells_of(self, tenant: int) -> Cluster:
@@ -122,14 +122,19 @@ class Shared:
             if booking.phase == OWN:
                 self.own_use[job.tenant].place(job, booking)
             return booking
-        servers = len(self.cluster.servers)
-        operator = [row for row in booking.allocation if row.server < servers]
-        home = [replace(row, server=row.server - servers) for row in booking.allocation if row.server >= servers]
+        operator, home = self.parts(booking)
         if any(row.end > self.frontier for row in home):
             raise ValueError(f"job {job.number}: home cells are not for sale from slot {self.frontier} on")
         self.operator_instant.place(job, replace(booking, allocation=tuple(operator)))
         self.home_all.place(job, replace(booking, allocation=tuple(home)))
         return replace(booking, allocation=_joined([*operator, *home]))
+
+    def parts(self, booking: Booking) -> tuple[list[Allocation], list[Allocation]]:
+        """(operator's rows, home rows) of a booking that names the counter's servers, now on real servers."""
+        servers = len(self.cluster.servers)
+        operator = [row for row in booking.allocation if row.server < servers]
+        home = [replace(row, server=row.server - servers) for row in booking.allocation if row.server >= servers]
+        return operator, home
 
     def take(self, resource: int, slot: int, server: int, amount: float) -> None:
         """Occupy an amount of the operator's that no booking stands for."""

@@ -43,6 +43,11 @@ class Occupancy:
         window.setflags(write=False)
         return window
 
+    def fill(self, amounts: FloatArray) -> None:
+        """Begin with these amounts (resources, slots, servers), counted from the origin."""
+        self._reserve(self.origin + amounts.shape[1])
+        self._amounts[:, : amounts.shape[1]] = amounts
+
     def add(self, resource: int, slot: int, server: int, amount: float) -> None:
         """Occupy an amount that no booking stands for."""
         self._reserve(slot + 1)

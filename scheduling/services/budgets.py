@@ -1,0 +1,37 @@
+"""Soft limits: a notice, once, by the award that passes them. Hard limits bind where money is set aside."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from datetime import datetime
+
+from scheduling.models import Award, Event, Pool
+from scheduling.services.feed import event
+from scheduling.snapshots.budgets import Limit, limits
+
+
+def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[Event]:
+    """Notices for limits that these awards, already stored, carry their tenants or members past."""
+    paid: defaultdict[tuple[int, int | None], int] = defaultdict(int)
+    for award in awards:
+        if award.paid:
+            paid[award.tenant_id, award.job.submitted_by_id] += award.paid
+    if not paid:
+        return []
+    found = limits(tenant_ids={tenant_id for tenant_id, _ in paid}, at=at)
+    return [_notice(pool, limit, at) for limit in found if _passed(limit, _now(limit, paid))]
+
+
+def _now(limit: Limit, paid: dict[tuple[int, int | None], int]) -> int:
+    """What of the new payments counts against this limit."""
+    return sum(amount for (tenant_id, member_id), amount in paid.items() if limit.binds(tenant_id, member_id))
+
+
+def _passed(limit: Limit, now: int) -> bool:
+    return limit.soft is not None and limit.spent - now <= limit.soft < limit.spent
+
+
+def _notice(pool: Pool, limit: Limit, at: datetime) -> Event:
+    data = {"period": limit.period, "limit": limit.soft, "spent": limit.spent, "member": limit.member_id}
+    return event("budget_passed", pool_id=pool.pk, tenant_id=limit.tenant_id, at=at, data=data)

@@ -1,0 +1,204 @@
+"""The instant lane: one job, one answer, at once. Admitted with a schedule and a price, or refused with the reason."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.core import policies
+from scheduling.core.types import INSTANT, Allocation, Booking, Plan, Reason
+from scheduling.models import Award, AwardState, Event, JobState, Lane, LaneClock, Part, TrainingJob
+from scheduling.services.budgets import budget_events
+from scheduling.services.feed import event, events_append, job_subject
+from scheduling.services.lanes import lane_lock
+from scheduling.services.plans import allocation_rows, charges_of
+from scheduling.services.settlement import awards_start
+from scheduling.services.units import units_of, units_take
+from scheduling.snapshots.budgets import left_for, limits
+from scheduling.snapshots.frame import PoolFrame
+from scheduling.snapshots.instant import InstantSnapshot, instant_view
+from tenants.ledger.postings import MICRO, InsufficientFunds, available
+from tenants.ledger.selectors import balance
+from tenants.ledger.services import hold
+from tenants.scoping import scope_disabled
+
+MOST_TRIES = 3
+
+
+class _TooDear(Exception):
+    """The balance changed between the answer and the hold: the answer is taken back."""
+
+    def __init__(self, price: int, available: int) -> None:
+        super().__init__(f"{price} of {available}")
+        self.reason = Reason("low_balance", {"price": price / MICRO, "available": available / MICRO})
+
+
+@dataclass(frozen=True)
+class Purse:
+    """What a tenant can pay for one more job now, in micro-credits."""
+
+    available: int
+    budget_left: int | None  # None: no budget binds
+
+    @property
+    def most(self) -> float:
+        """Credits."""
+        amounts = [self.available] if self.budget_left is None else [self.available, self.budget_left]
+        return min(amounts) / MICRO
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the lane says to one job, before anything is written."""
+
+    snapshot: InstantSnapshot
+    given: Booking | Reason  # a booking names the counter's servers, see `scheduling.core.calendar`
+    settled_slot: int  # the last slot that is over
+
+
+@transaction.atomic
+def instant_admit(*, job: TrainingJob, at: datetime) -> Award | None:
+    """Decide about a queued job of the instant lane. The row is brought up to date; asked again, nothing happens."""
+    lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
+    with scope_disabled("what is for sale is everybody's"):
+        job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update())
+        if job.lane != Lane.INSTANT or job.state != JobState.QUEUED:
+            return Award.objects.filter(job=job, attempt=job.attempt).first()
+        for _ in range(MOST_TRIES):
+            answer = instant_answer(job, purse_of(job, at))
+            if isinstance(answer.given, Reason):
+                reason = answer.given
+                break
+            try:
+                with transaction.atomic():
+                    return _award(job, answer, answer.given, at)
+            except _TooDear as error:  # the batch lane, or another pool, took money of this tenant meanwhile
+                reason = error.reason
+        _refuse(job, reason, at)
+    return None
+
+
+def purse_of(job: TrainingJob, at: datetime) -> Purse:
+    """Read, not locked: the hold has the last word."""
+    found = limits(tenant_ids=[job.tenant_id], at=at)
+    spendable = balance(account=available(job.tenant_id))
+    return Purse(spendable, left_for(found, job.tenant_id, job.submitted_by_id))
+
+
+def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
+    """What the lane says now; writes nothing. Under the lane's lock it stays true until the transaction ends.
+
+    Needs the scope of all tenants. The job need not be saved (a quote).
+    """
+    pool, clock = job.pool, LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
+    # A slot that is settled is over, however late the clock is.
+    settled, frontier = (clock.settled_slot, clock.frontier) if clock else (-1, 0)
+    slot = max(settled + 1, int(-(-job.arrival // 1)))
+    snapshot = instant_view(job, slot=slot, frontier=frontier, most=purse.most)
+    policy = policies.build(pool.instant_policy or {}, snapshot.frame.cluster, ())
+    return Answer(snapshot, _given(policy.decide(snapshot.view), job, purse), settled)
+
+
+def _given(plan: Plan, job: TrainingJob, purse: Purse) -> Booking | Reason:
+    """The booking, or a reason that names what bound: the price the tenant set, its budget, or its balance."""
+    if plan.bookings:
+        return plan.bookings[0]
+    reason = plan.refusals[0].reason
+    price, own_limit = reason.numbers.get("price"), job.spec.get("max_price")
+    if reason.code != "over_max_price" or not isinstance(price, int | float):
+        return reason
+    if own_limit is not None and price > own_limit:
+        return Reason("over_max_price", {"price": price, "max_price": own_limit})
+    if purse.budget_left is not None and purse.budget_left <= purse.available:
+        return Reason("over_budget", {"price": price, "left": purse.budget_left / MICRO})
+    return Reason("low_balance", {"price": price, "available": purse.available / MICRO})
+
+
+def _refuse(job: TrainingJob, reason: Reason, at: datetime) -> None:
+    job.state, job.reason_code, job.ended_at = JobState.REJECTED, reason.code, at
+    job.reason_numbers = dict(reason.numbers)
+    job.save(update_fields=["state", "reason_code", "reason_numbers", "ended_at"])
+    data = {"job": job.pk, "reason": reason.code, "numbers": job.reason_numbers}
+    events_append([_event("job_refused", job, at, data)])
+
+
+def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> Award:
+    snapshot, frame = answer.snapshot, answer.snapshot.frame
+    on_operator, _ = snapshot.calendar.parts(booking)
+    placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
+    award = _row(job, frame, placed, on_operator)
+    award.save(force_insert=True)
+    units_take(job.pool_id, units_of(award, job, job.pool, since=award.start), _capacities(frame))
+    job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
+    job.save(update_fields=["state", "reason_code", "reason_numbers"])
+    events_append(_news(job, award, at))
+    if award.start <= answer.settled_slot + 1:  # the boundary at which it would have been started is over
+        awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
+        award.state, job.state = AwardState.RUNNING, JobState.RUNNING
+    _hold(award, at)
+    return award
+
+
+def _row(job: TrainingJob, frame: PoolFrame, booking: Booking, on_operator: list[Allocation]) -> Award:
+    charges = charges_of(frame.owner_ids, booking)
+    return Award(
+        tenant_id=job.tenant_id,
+        job=job,
+        attempt=job.attempt,
+        pool=job.pool,
+        lane=Lane.INSTANT,
+        phase=booking.phase or "",
+        placement=booking.placement or "",
+        start=booking.start,
+        end=booking.end,
+        workers=booking.workers,
+        ps=booking.ps,
+        worker_type=booking.worker_type,
+        ps_type=booking.ps_type,
+        allocation=allocation_rows(frame, booking.allocation),
+        on_operator=allocation_rows(frame, on_operator),
+        value=booking.value,
+        cost=booking.cost,
+        paid=sum(amount for slot in charges for _, amount in slot),
+        charges=charges,
+    )
+
+
+def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:
+    """(server, resource, part) -> units, as the calendar counts them."""
+    parts = {Part.HOME.value: frame.home.capacity, Part.OPERATOR.value: frame.cluster.operator_cells}
+    return {
+        (server_id, resource_id, part): float(units[resource, server])
+        for part, units in parts.items()
+        for resource, resource_id in enumerate(frame.resource_ids)
+        for server, server_id in enumerate(frame.server_ids)
+    }
+
+
+def _hold(award: Award, at: datetime) -> None:
+    if not award.paid:
+        return
+    facts = {"award": award.pk, "lane": award.lane, "start": award.start, "end": award.end}
+    answer = hold(
+        key=f"award:{award.pk}",
+        tenant_id=award.tenant_id,
+        amount=award.paid,
+        at=at,
+        subject=job_subject(award.job_id),
+        facts=facts,
+    )
+    if isinstance(answer, InsufficientFunds):
+        shortage = answer.shortages[0]
+        raise _TooDear(award.paid, shortage.balance)
+
+
+def _news(job: TrainingJob, award: Award, at: datetime) -> list[Event]:
+    told = {"job": job.pk, "award": award.pk, "lane": award.lane, "phase": award.phase}
+    told |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
+    return [_event("job_awarded", job, at, told), *budget_events([award], pool=job.pool, at=at)]
+
+
+def _event(kind: str, job: TrainingJob, at: datetime, data: dict[str, object]) -> Event:
+    return event(kind, pool_id=job.pool_id, tenant_id=job.tenant_id, subject=job_subject(job.pk), at=at, data=data)

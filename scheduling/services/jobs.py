@@ -1,0 +1,186 @@
+"""Submitting a job: checked, remembered under its client's key, and handed to its lane."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.fields import text
+from scheduling.models import Award, Lane, LaneClock, Pool, TrainingJob
+from scheduling.services.feed import event, events_append, job_subject
+from scheduling.services.instant import instant_admit
+from scheduling.services.lanes import lane_lock
+from scheduling.snapshots.budgets import left_for, limits
+from scheduling.snapshots.jobs import arrival_of
+from scheduling.snapshots.specs import spec_read
+from tenants.access import Access, Refused
+from tenants.models import Tenant, User
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+LONGEST_KEY = 200
+OURS = ("name", "tenant", "lane", "arrival")  # fields of a scenario's job that the market fills in itself
+
+
+@dataclass(frozen=True)
+class InvalidJob(Refused):
+    field: str
+
+
+@dataclass(frozen=True)
+class OverBudget(Refused):
+    """Micro-credits."""
+
+    left: int
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """`award`: what an instant job got at once. `repeated`: the same submission had been taken before."""
+
+    job: TrainingJob
+    award: Award | None
+    repeated: bool
+
+
+@transaction.atomic
+def job_submit(
+    *,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    by: Access,
+    at: datetime,
+    client_key: str | None = None,
+) -> Submitted | Refused:
+    """`spec`: the job in the words of a scenario file, without name, tenant, lane and arrival.
+
+    A submission with a client key happens once: repeated, also after a lost reply, it gives the same job back.
+    """
+    if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    with scope(by.tenant):
+        digest = _digest(pool, name, spec, lane)
+        if earlier := _earlier(client_key, digest):
+            return earlier
+        job = _checked(by.tenant, pool, name, spec, lane, by.user, at)
+        if isinstance(job, Refused):
+            return job
+        job.client_key, job.request_digest = client_key, digest
+        return _take(job, at)
+
+
+def _checked(
+    tenant: Tenant, pool: Pool, name: str, spec: Mapping[str, Any], lane: str, user: User | None, at: datetime
+) -> TrainingJob | Refused:
+    """The row that would be stored, or why it cannot be."""
+    if refusal := _closed(pool, lane, at):
+        return refusal
+    arrival = arrival_of(pool, at)
+    try:
+        text(name, "name")
+        if taken := [field for field in OURS if field in spec]:
+            raise BadScenario(taken[0], "is not part of a job's specification")
+        spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+    except BadScenario as error:
+        field = error.place.removeprefix("jobs[0]").removeprefix(".")
+        return InvalidJob("invalid_job", f"{field or 'The job'}: {error.message}.", field)
+    if refusal := _over_budget(tenant, user, spec, at):
+        return refusal
+    return TrainingJob(
+        tenant=tenant,
+        pool=pool,
+        name=name,
+        lane=lane,
+        spec=dict(spec),
+        submitted_at=at,
+        submitted_by=user,
+        arrival=arrival,
+    )
+
+
+def _closed(pool: Pool, lane: str, at: datetime) -> Refused | None:
+    if lane not in Lane.values:
+        return InvalidJob("invalid_job", f"lane: must be one of {', '.join(Lane.values)}.", "lane")
+    if at < pool.epoch_at:
+        return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
+    if lane == Lane.INSTANT and pool.instant_policy is None:
+        return Refused("lane_closed", f"{pool.name} has no instant lane.")
+    return None
+
+
+def _over_budget(tenant: Tenant, user: User | None, spec: Mapping[str, Any], at: datetime) -> OverBudget | None:
+    """A budget that is used up lets no job in that would want to rent."""
+    left = left_for(limits(tenant_ids=[tenant.pk], at=at), tenant.pk, user.pk if user else None)
+    if left == 0 and spec.get("rent") != "never":
+        return OverBudget("over_budget", "The budget of this period is used up.", 0)
+    return None
+
+
+def _take(job: TrainingJob, at: datetime) -> Submitted | Refused:
+    # The lane's lock comes before the row: whoever sends the same key meanwhile waits for the row's fate.
+    if job.lane == Lane.INSTANT:
+        clock = lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
+        if clock is not None and clock.held:
+            return Refused("market_held", "The market is on hold; nothing new is decided.")
+        job.reason_code = "deciding"  # for the length of this transaction
+    else:
+        job.reason_code, job.reason_numbers = "waiting_for_interval", _closes(job.pool, at)
+    try:
+        with transaction.atomic():
+            job.save(force_insert=True)
+    except IntegrityError:
+        # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
+        if earlier := _earlier(job.client_key, job.request_digest):
+            return earlier
+        raise
+    said = {"name": job.name, "lane": job.lane}
+    events_append(
+        [
+            event(
+                "job_submitted",
+                pool_id=job.pool_id,
+                tenant_id=job.tenant_id,
+                subject=job_subject(job.pk),
+                at=at,
+                data=said,
+            )
+        ]
+    )
+    award = instant_admit(job=job, at=at) if job.lane == Lane.INSTANT else None
+    return Submitted(job, award, repeated=False)
+
+
+def _earlier(client_key: str | None, digest: str) -> Submitted | Refused | None:
+    """The job that this key has already made."""
+    if client_key is None:
+        return None
+    if not 0 < len(client_key) <= LONGEST_KEY or not client_key.isprintable():
+        return Refused("invalid_key", f"A client key has 1 to {LONGEST_KEY} printable characters.")
+    job = TrainingJob.objects.filter(client_key=client_key).first()
+    if job is None:
+        return None
+    if job.request_digest != digest:
+        return Refused("key_reused", "This key was used for another submission.")
+    return Submitted(job, Award.objects.filter(job=job).order_by("-attempt").first(), repeated=True)
+
+
+def _digest(pool: Pool, name: str, spec: Mapping[str, Any], lane: str) -> str:
+    request = {"pool": pool.pk, "name": name, "spec": dict(spec), "lane": lane}
+    return hashlib.sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
+
+
+def _closes(pool: Pool, at: datetime) -> dict[str, Any]:
+    """The earliest boundary at which the batch lane can decide about it."""
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    slot = max(pool.slot_at(at) + 1, clock.frontier if clock else 0)
+    return {"slot": slot, "closes_at": pool.slot_start(slot).isoformat()}

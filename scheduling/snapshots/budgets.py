@@ -1,0 +1,78 @@
+"""What tenants and members let themselves spend in a period of UTC, and how much of it is left."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, Sum
+from django.db.models.functions import Coalesce
+
+from scheduling.models import Award, Budget
+from scheduling.snapshots.spending import period_start
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One budget in the period that is running. Amounts in micro-credits."""
+
+    tenant_id: int
+    member_id: int | None  # None: of the whole tenant
+    period: str
+    soft: int | None
+    hard: int | None
+    spent: int  # paid for awards made in this period, less what came back of them
+
+    @property
+    def left(self) -> int | None:
+        """None: nothing is forbidden."""
+        return None if self.hard is None else max(self.hard - self.spent, 0)
+
+    def binds(self, tenant_id: int, member_id: int | None) -> bool:
+        return self.tenant_id == tenant_id and self.member_id in (None, member_id)
+
+
+def limits(*, tenant_ids: Collection[int], at: datetime) -> tuple[Limit, ...]:
+    """Every budget of these tenants: one query for the budgets and one for each length of period in use."""
+    budgets = list(Budget.objects.filter(tenant__in=tenant_ids).order_by("pk"))
+    spent = {
+        period: _spent({row.tenant_id for row in budgets if row.period == period}, period_start(period, at))
+        for period in {row.period for row in budgets}
+    }
+    return tuple(
+        Limit(
+            row.tenant_id,
+            row.member_id,
+            row.period,
+            row.soft_limit,
+            row.hard_limit,
+            _of(spent[row.period], row.tenant_id, row.member_id),
+        )
+        for row in budgets
+    )
+
+
+def left_for(found: Iterable[Limit], tenant_id: int, member_id: int | None) -> int | None:
+    """What one more award may cost under every budget that binds this member; None: without limit."""
+    lefts = [limit.left for limit in found if limit.binds(tenant_id, member_id) and limit.left is not None]
+    return min(lefts, default=None)
+
+
+def _spent(tenant_ids: Collection[int], since: datetime) -> dict[tuple[int, int | None], int]:
+    """(tenant, member who submitted) -> micro-credits. An instant job is awarded when it is submitted."""
+    rows = (
+        Award.objects.filter(tenant__in=tenant_ids, paid__gt=0)
+        .annotate(awarded_at=Coalesce("interval__decided_at", "job__submitted_at"))
+        .filter(awarded_at__gte=since)
+        .order_by()
+        .values_list("tenant_id", "job__submitted_by")
+        .annotate(amount=Sum(F("paid") - F("returned")))
+    )
+    return {(tenant_id, member_id): amount for tenant_id, member_id, amount in rows}
+
+
+def _of(spent: dict[tuple[int, int | None], int], tenant_id: int, member_id: int | None) -> int:
+    return sum(
+        amount for (tenant, member), amount in spent.items() if tenant == tenant_id and member_id in (None, member)
+    )

@@ -1,0 +1,217 @@
+"""The instant lane: an answer at once, at a price that is paid, on units that nobody else holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduling.models import Award, Budget, CalendarCell, LaneClock, Pool, Server, TrainingJob
+from scheduling.services.instant import instant_admit
+from tenants.access import Refused
+from tenants.scoping import scope, scope_disabled
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.live import (
+    again,
+    book_is_sound,
+    events,
+    fund,
+    make_award,
+    make_live_pool,
+    moment,
+    money,
+    operator_money,
+    publish,
+    settle,
+    submit,
+    submitted,
+    taken,
+)
+
+pytestmark = pytest.mark.django_db
+
+
+def operators_server(worker: int = 4, ps: int = 1):
+    """A pool whose only server is the operator's, and a tenant with money."""
+    pool, lumen = make_live_pool(), make_tenant("lumen")
+    make_server(pool, worker=worker, ps=ps)
+    fund(lumen)
+    return pool, lumen
+
+
+def owned_server(frontier: int):
+    """A pool whose only server is castor's, with batch plans published up to the frontier."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    make_cells(make_server(pool, worker=4, ps=1), castor, {"worker": 4, "ps": 1})
+    fund(lumen)
+    publish(pool, frontier=frontier)
+    return pool, lumen, castor
+
+
+def refused(answer: object) -> TrainingJob:
+    assert not isinstance(answer, Refused), answer
+    assert answer.award is None
+    return again(answer.job)
+
+
+def test_admits_at_once_with_a_schedule_a_price_and_a_hold() -> None:
+    pool, lumen = operators_server()
+    answer = submitted(pool, lumen)
+    award = again(answer.award)
+    assert (award.start, award.end, award.workers, award.ps) == (0, 1, 4, 1)
+    assert award.paid == 50_000  # five units at the floor, a hundredth of a credit
+    assert money(lumen) == (999_950_000, 50_000, 0)
+    assert award.charges == [[[0, 50_000]]]
+    assert (again(answer.job).state, again(award).state) == ("running", "running")  # it begins with the slot itself
+    assert book_is_sound()
+
+
+def test_units_of_the_operator_are_entered_as_the_operators() -> None:
+    pool, lumen = operators_server()
+    award = submitted(pool, lumen).award
+    assert taken(pool) == {("s01", "worker", "operator", 0): 4.0, ("s01", "ps", "operator", 0): 1.0}
+    assert again(award).on_operator == again(award).allocation
+
+
+def test_what_is_settled_goes_to_the_operator() -> None:
+    pool, lumen = operators_server()
+    submitted(pool, lumen)
+    settle(pool, 0)
+    assert (money(lumen), operator_money()) == ((999_950_000, 0, 0), 50_000)
+
+
+def test_a_job_starts_in_the_first_slot_that_begins_after_its_submission() -> None:
+    pool, lumen = operators_server()
+    answer = submitted(pool, lumen, slot=2.5)
+    assert (again(answer.award).start, again(answer.job).state) == (3, "awarded")
+
+
+def test_never_starts_in_a_slot_that_is_settled() -> None:
+    pool, lumen = operators_server()
+    settle(pool, 0, 1, 2, 3, 4)
+    award = submitted(pool, lumen, slot=2.0).award
+    assert again(award).start == 5
+
+
+def test_the_next_job_takes_the_next_slot_when_this_one_is_full() -> None:
+    pool, lumen = operators_server()
+    assert [again(submitted(pool, lumen).award).start for _ in range(3)] == [0, 1, 2]
+
+
+def test_refuses_what_is_not_worth_its_price_and_says_so() -> None:
+    pool, lumen = operators_server()
+    job = refused(submit(pool, lumen, value={"kind": "linear", "slope": 0.0, "base": 0.001}))
+    assert (job.state, job.reason_code, job.ended_at) == ("rejected", "outbid", moment(0))
+    assert job.reason_numbers["value"] == 0.001
+    assert money(lumen) == (1_000_000_000, 0, 0)
+    (event,) = events("job_refused")
+    assert (event.tenant_id, event.data["reason"]) == (lumen.pk, "outbid")
+
+
+def test_refuses_over_the_price_that_the_tenant_allows() -> None:
+    pool, lumen = operators_server()
+    job = refused(submit(pool, lumen, max_price=0.01))
+    assert (job.reason_code, job.reason_numbers) == ("over_max_price", {"price": 0.05, "max_price": 0.01})
+
+
+def test_refuses_a_tenant_without_funds_with_what_it_has() -> None:
+    pool, lumen = make_live_pool(), make_tenant("lumen")
+    make_server(pool)
+    job = refused(submit(pool, lumen))
+    assert (job.reason_code, job.reason_numbers) == ("low_balance", {"price": 0.05, "available": 0.0})
+
+
+def test_refuses_over_budget_with_what_is_left() -> None:
+    pool, lumen = operators_server()
+    with scope(lumen):
+        Budget.objects.create(tenant=lumen, period="day", hard_limit=70_000)
+    submitted(pool, lumen)
+    job = refused(submit(pool, lumen))
+    assert (job.reason_code, job.reason_numbers) == ("over_budget", {"price": 0.05, "left": 0.02})
+
+
+def test_a_budget_begins_anew_with_its_period() -> None:
+    pool, lumen = operators_server()
+    with scope(lumen):
+        Budget.objects.create(tenant=lumen, period="day", hard_limit=70_000)
+    submitted(pool, lumen)
+    assert submitted(pool, lumen, slot=12 * 360).award is not None  # the first moment of the next day
+
+
+def test_gives_one_notice_when_a_soft_limit_is_passed() -> None:
+    pool, lumen = operators_server()
+    with scope(lumen):
+        Budget.objects.create(tenant=lumen, period="day", soft_limit=70_000)
+    for _ in range(3):
+        submitted(pool, lumen)
+    (event,) = events("budget_passed")
+    assert event.data == {"period": "day", "limit": 70_000, "spent": 100_000, "member": None}
+
+
+def test_home_cells_are_sold_before_the_frontier_and_pay_their_owner() -> None:
+    pool, lumen, castor = owned_server(frontier=2)
+    award = again(submitted(pool, lumen).award)
+    assert award.charges == [[[castor.pk, 50_000]]]
+    assert taken(pool) == {("s01", "worker", "home", 0): 4.0, ("s01", "ps", "home", 0): 1.0}
+    settle(pool, 0)
+    assert money(castor) == (0, 0, 50_000)
+
+
+def test_home_cells_beyond_the_frontier_are_not_for_sale() -> None:
+    pool, lumen, _ = owned_server(frontier=2)
+    assert [again(submitted(pool, lumen).award).start for _ in range(2)] == [0, 1]
+    assert refused(submit(pool, lumen)).reason_code == "no_room"
+
+
+def test_home_cells_that_a_batch_plan_holds_are_not_for_sale() -> None:
+    pool, lumen, castor = owned_server(frontier=2)
+    server = Server.objects.get()
+    make_award(pool, castor, slots=1, phase="own", allocation=[[server.pk, 0, 1, 4, 1]])
+    hold_for_batch(pool, server, slot=0)
+    assert again(submitted(pool, lumen).award).start == 1
+
+
+def hold_for_batch(pool: Pool, server: Server, slot: int) -> None:
+    for capacity in server.capacities.all():
+        CalendarCell.objects.create(
+            pool=pool,
+            server=server,
+            resource=capacity.resource,
+            part="home",
+            slot=slot,
+            capacity=capacity.units,
+            batch=capacity.units,
+        )
+
+
+def test_asking_again_about_a_decided_job_changes_nothing() -> None:
+    pool, lumen = operators_server()
+    answer = submitted(pool, lumen)
+    with scope(lumen):
+        again_award = instant_admit(job=answer.job, at=moment(9))
+    assert again_award is not None
+    assert again_award.pk == answer.award.pk
+    assert money(lumen)[1] == 50_000
+
+
+def test_a_repeated_submission_gives_the_award_back_and_pays_once() -> None:
+    pool, lumen = operators_server()
+    first, second = (submitted(pool, lumen, key="k1", slot=slot) for slot in (0, 3))
+    assert (second.job.pk, second.award.pk, second.repeated) == (first.job.pk, first.award.pk, True)
+    assert money(lumen)[1] == 50_000
+
+
+def test_an_owner_that_buys_its_own_idle_cells_is_paid_its_own_share() -> None:
+    pool, _, castor = owned_server(frontier=2)
+    fund(castor)
+    submitted(pool, castor)
+    settle(pool, 0)
+    assert money(castor) == (999_950_000, 0, 50_000)
+
+
+def test_is_closed_while_the_market_is_on_hold() -> None:
+    pool, lumen = operators_server()
+    LaneClock.objects.create(pool=pool, lane="instant", held=True)
+    answer = submit(pool, lumen)
+    assert isinstance(answer, Refused)
+    assert answer.code == "market_held"
+    with scope_disabled("the test counts all awards"):
+        assert not Award.objects.exists()
