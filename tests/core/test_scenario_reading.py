@@ -138,8 +138,19 @@ def test_reads_a_budget_that_a_job_overrides_the_rent_policy_with() -> None:
 
 def test_reads_capacity_that_is_taken_already() -> None:
     document = make_document(preload=[{"server": "s2", "slot": 3, "resource": "worker", "amount": 4}])
+    for server in document["servers"]:
+        del server["cells"]
     taken = read(document).preload[0]
     assert (taken.server, taken.slot, taken.resource, taken.amount) == (1, 3, 0, 4.0)
+
+
+def test_home_cells_cannot_be_taken_already() -> None:
+    document = make_document(preload=[{"server": "s2", "slot": 3, "resource": "worker", "amount": 2}])
+    document["servers"][1]["cells"]["u2"]["worker"] = 2
+    assert read(document).preload
+    document["preload"][0]["amount"] = 3
+    with pytest.raises(BadScenario, match=r"preload\[0\]\.amount: 3 are taken .* above what is nobody's home, 2"):
+        read(document)
 
 
 def test_accepts_a_byte_order_mark() -> None:
@@ -298,8 +309,8 @@ FLAWS: list[tuple[str, Change]] = [
         at("preload")([{"server": "s1", "slot": 0, "resource": "gpu", "amount": 1}]),
     ),
     (
-        "preload[1].amount: 3 are taken there in all, above the capacity of 2",
-        at("preload")([{"server": "s1", "slot": 0, "resource": "worker", "amount": 1.5}] * 2),
+        "preload[0].amount: 1.5 are taken there in all, above what is nobody's home, 0",
+        at("preload")([{"server": "s1", "slot": 0, "resource": "worker", "amount": 1.5}]),
     ),
 ]
 

@@ -214,9 +214,11 @@ def _preload(top: Section, cluster: Cluster) -> tuple[Preload, ...]:
         server, resource = _known(row, "server", servers), _known(row, "resource", resources)
         slot, amount = row.whole("slot", least=0, most=2 * MOST_SLOTS), row.number("amount", least=0.0)
         total = taken[server, slot, resource] = taken.get((server, slot, resource), 0.0) + amount
-        limit = cluster.capacity[resource, server]
+        limit, what = cluster.capacity[resource, server], "the capacity of"
+        if cluster.cells is not None:  # home cells are promised to their owners from the first slot on
+            limit, what = cluster.operator_cells[resource, server], "what is nobody's home,"
         if total > limit + ROUNDING * max(1.0, limit):
-            raise BadScenario(row.at("amount"), f"{total:g} are taken there in all, above the capacity of {limit:g}")
+            raise BadScenario(row.at("amount"), f"{total:g} are taken there in all, above {what} {limit:g}")
         found.append(Preload(server, slot, resource, amount))
     return tuple(found)
 

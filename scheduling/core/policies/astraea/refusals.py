@@ -33,7 +33,7 @@ def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:
     if short.kind == NEVER:
         return Reason("rent_never", {})
     if short.kind == OVER_BUDGET:
-        return Reason("over_budget", {"price": short.price, "left": short.limit})
+        return Reason("over_budget", {"price": short.price, "left": max(0.0, short.limit)})
     if short.kind == LOW_BALANCE:
         return Reason("low_balance", {"price": short.price, "left": short.limit})
     if short.kind == OVER_MAX_PRICE:
@@ -50,9 +50,10 @@ def larger_than_window(needs: int | None, window: int | None) -> Reason:
 
 def until_the_interval_closes(now: Turn, jobs: Sequence[Job]) -> Iterator[Refusal]:
     """Jobs that came since the last boundary are told of the next."""
-    if now.closes_at is not None:
-        reason = Reason("waiting_for_interval", {"closes_at": now.closes_at})
-        yield from (Refusal(job.number, reason) for job in jobs)
+    reason = Reason("waiting_for_interval", {"closes_at": now.closes_at})
+    if now.closes_at is None:
+        reason = Reason("no_more_intervals")
+    yield from (Refusal(job.number, reason) for job in jobs)
 
 
 def newly_seen(view: View) -> list[Job]:
