@@ -12,7 +12,7 @@ from django.db import connection
 
 from scheduling.core import settlement
 from scheduling.core.types import WAITING, Allocation, Booking, Floor, Plan, Refusal
-from scheduling.models import Award, AwardState, Event, Interval, JobFloor, JobState, Lane, TrainingJob
+from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, TrainingJob
 from scheduling.services.feed import event, job_subject
 from scheduling.snapshots.batch import BatchSnapshot
 from scheduling.snapshots.frame import PoolFrame
@@ -45,11 +45,10 @@ def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Iterable[F
 
 
 def awards_store(snapshot: BatchSnapshot, interval: Interval, bookings: Sequence[Booking]) -> list[Award]:
-    """In the order of the plan. An award that begins with the slot that is being decided runs at once."""
+    """In the order of the plan."""
     awards = [award_of(snapshot, booking) for booking in bookings]
     for award in awards:
         award.interval = interval
-        award.state = AwardState.RUNNING if award.start <= interval.slot else AwardState.BOOKED
     return Award.objects.bulk_create(awards, batch_size=2_000)
 
 
@@ -118,16 +117,10 @@ def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
 
 def jobs_award(awards: Sequence[Award]) -> None:
     """Jobs with an award no longer wait."""
-    states = {
-        AwardState.RUNNING: JobState.RUNNING,
-        AwardState.BOOKED: JobState.AWARDED,
-    }
-    for award_state, job_state in states.items():
-        numbers = [award.job_id for award in awards if award.state == award_state]
-        queued = TrainingJob.objects.filter(pk__in=numbers, state=JobState.QUEUED)
-        changed = queued.update(state=job_state, reason_code="", reason_numbers={})
-        if changed != len(numbers):
-            raise PlanRejected(f"{len(numbers) - changed} jobs stopped waiting while they were given a schedule")
+    queued = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state=JobState.QUEUED)
+    changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
+    if changed != len(awards):
+        raise PlanRejected(f"{len(awards) - changed} jobs stopped waiting while they were given a schedule")
 
 
 _REFUSE = """
@@ -173,14 +166,15 @@ def numbers_of(refusal: Refusal) -> dict[str, Any]:
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers}
 
 
-def award_events(awards: Iterable[Award], at: datetime) -> list[Event]:
-    """To each tenant what its jobs were given."""
+def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
+    """To each tenant what its jobs were given. What begins with the slot that was decided has started."""
     events = []
     for award in awards:
         data = {"job": award.job_id, "award": award.pk, "lane": award.lane, "phase": award.phase}
         data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
-        kinds = ["job_awarded", "job_started"] if award.state == AwardState.RUNNING else ["job_awarded"]
-        events += [_told(kind, award.pool_id, award.tenant_id, award.job_id, data, at) for kind in kinds]
+        kinds = ["job_awarded", "job_started"] if award.start <= interval.slot else ["job_awarded"]
+        about = (award.pool_id, award.tenant_id, award.job_id, data, interval.decided_at)
+        events += [_told(kind, *about) for kind in kinds]
     return events
 
 

@@ -7,7 +7,7 @@ once, first; everything else is about them, or about what was decided before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 
 import numpy as np
@@ -48,7 +48,7 @@ def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSn
         waiting=tuple(jobs[number] for number in waiting),
         remaining=np.array([float(jobs[number].work) for number in waiting]),
         occupied=_occupied(frame, slot),
-        active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards),
+        active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards if _until(award) > slot),
         jobs=jobs,
         floors=floors,
         windows=published_windows(frame, slot),
@@ -98,12 +98,19 @@ def _floor(frame: PoolFrame, row: JobFloor) -> Floor:
     )
 
 
+def _until(award: Award) -> int:
+    """The slot from which its units are no longer its own: what a job gave up is its owner's to lend again."""
+    return award.end if award.cut_at is None else min(award.cut_at, award.end)
+
+
 def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:
+    end = _until(award)
+    rows = _allocation(frame, award.allocation)
     return Booking(
         job=award.job_id,
         start=award.start,
-        end=award.end,
-        allocation=_allocation(frame, award.allocation),
+        end=end,
+        allocation=tuple(replace(row, end=min(row.end, end)) for row in rows if row.start < end),
         work=job.work,
         workers=award.workers,
         ps=award.ps,
