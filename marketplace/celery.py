@@ -15,6 +15,8 @@ app.config_from_object("django.conf:settings", namespace="CELERY")
 app.autodiscover_tasks()
 app.conf.beat_schedule = {
     "heartbeat": {"task": "marketplace.tasks.heartbeat", "schedule": HEARTBEAT_SECONDS},
+    # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.
+    "market": {"task": "scheduling.tasks.pools_tick", "schedule": 1.0, "options": {"expires": 5.0}},
 }
 
 

@@ -13,8 +13,8 @@ from tenants.models import Tenant
 class Event(models.Model):
     """One thing that happened. `tenant` None: everybody may know. The id is the cursor.
 
-    `xact` is the database transaction that wrote it. Transactions commit in another order than they take ids, so a
-    reader stops before the first transaction that is still open (`selectors`), and no event is ever skipped.
+    Transactions commit in another order than they take ids. Who writes events says so by a lock, set by a trigger,
+    and readers stop before what may still appear (`selectors.events`); so no event is ever skipped.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -24,7 +24,6 @@ class Event(models.Model):
     subject = models.CharField(max_length=80, blank=True)  # "job 12", "interval 3 of main"
     at = models.DateTimeField()
     data = models.JSONField(default=dict)
-    xact = models.BigIntegerField(editable=False, default=0)  # filled in by a trigger
 
     class Meta:
         ordering = ["id"]

@@ -1,0 +1,24 @@
+"""What beat and other programs start. Rules live in the services; a task only calls one, with the time."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from celery import shared_task
+from django.utils import timezone
+
+from scheduling.services.clock import pool_advance, pools_due
+
+# A tick that waited longer than this in the queue has been overtaken by another.
+TICK_SECONDS, TICK_EXPIRES = 1.0, 5.0
+
+
+@shared_task
+def pools_tick(**_: Any) -> None:
+    for pool_id in pools_due(at=timezone.now()):
+        pool_tick.apply_async(kwargs={"pool_id": pool_id}, expires=TICK_EXPIRES)
+
+
+@shared_task
+def pool_tick(*, pool_id: int, **_: Any) -> None:
+    pool_advance(pool_id=pool_id, at=timezone.now())

@@ -1,0 +1,182 @@
+"""The market's clock: every boundary in order, each once, whoever calls it and however late."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from scheduling import tasks
+from scheduling.models import Award, Event, Interval, JobFloor, LaneClock, Pool, TrainingJob
+from scheduling.services import clock
+from scheduling.services.clock import Advanced, ClockStuck, pool_advance, pools_due
+from scheduling.services.holds import pool_drain, pool_hold, pool_resume
+from scheduling.services.lanes import Busy
+from tenants.access import NOBODY, Refused, access_of_system
+from tenants.ledger import audit
+from tenants.models import AuditEntry, Tenant
+from tenants.scoping import scope_disabled
+from tests.scheduling.markets import again, make_market, make_waiting
+
+pytestmark = pytest.mark.django_db
+
+OPERATOR = access_of_system("the tests")
+
+
+def contested() -> tuple[Pool, list[Tenant]]:
+    """Five jobs of Lumen and one of Castor on eight workers: some of Lumen's rent from Castor."""
+    pool, (lumen, castor) = make_market("lumen", "castor")
+    for arrival in (0.1, 0.2, 1.2, 1.3, 9.5):
+        make_waiting(pool, lumen, arrival)
+    make_waiting(pool, castor, 0.3, epochs=2)
+    return pool, [lumen, castor]
+
+
+def advance(pool: Pool, slot: float) -> Advanced:
+    return pool_advance(pool_id=pool.pk, at=moment(pool, slot))
+
+
+def moment(pool: Pool, slot: float) -> datetime:
+    return pool.epoch_at + timedelta(seconds=slot * pool.slot_seconds)
+
+
+def everything() -> dict[str, list[Any]]:
+    """All that the market says, without ids given by sequences."""
+    with scope_disabled("the test compares whole markets"):
+        return {
+            "clocks": list(LaneClock.objects.order_by("lane").values_list("lane", "settled_slot", "frontier", "head")),
+            "jobs": list(TrainingJob.objects.order_by("pk").values_list("state", "reason_code", "ended_at")),
+            "awards": list(Award.objects.order_by("pk").values_list("start", "end", "state", "paid", "charges")),
+            "floors": list(JobFloor.objects.order_by("pk").values_list("start", "end", "value")),
+            "intervals": list(Interval.objects.order_by("number").values_list("number", "slot", "paid", "digest")),
+            "events": list(Event.objects.order_by("pk").values_list("kind", "at")),
+        }
+
+
+def test_jobs_are_decided_run_and_paid_for_as_time_passes() -> None:
+    pool, _ = contested()
+    advance(pool, 40)
+    with scope_disabled("the test looks at all tenants"):
+        assert {job.state for job in TrainingJob.objects.all()} == {"finished"}
+        assert Award.objects.filter(paid__gt=0).exists()
+    assert audit.verify().is_clean
+
+
+@pytest.mark.parametrize("ticks", [[40.0], [0.5, 0.7, 0.7, 3.2, 3.3, 17.0, 40.9]], ids=["one", "some"])
+def test_late_ticks_give_the_same_market_as_punctual_ones(ticks: list[float]) -> None:
+    pool, _ = contested()
+    with transaction.atomic():
+        for slot in range(41):
+            advance(pool, slot)
+        punctual = everything()
+        transaction.set_rollback(True)
+    for tick in ticks:
+        advance(pool, tick)
+    assert len(punctual["intervals"]) > 2
+    assert everything() == punctual
+
+
+def test_tick_that_comes_twice_changes_nothing() -> None:
+    pool, _ = contested()
+    advance(pool, 7)
+    before = everything()
+    assert advance(pool, 7.9) == Advanced(0)
+    assert everything() == before
+
+
+def test_catches_up_in_portions_after_a_long_outage() -> None:
+    pool, _ = contested()
+    assert pool_advance(pool_id=pool.pk, at=moment(pool, 9), most=4) == Advanced(4, behind=6)
+    assert pool_advance(pool_id=pool.pk, at=moment(pool, 9), most=6) == Advanced(6)
+
+
+def test_skips_the_silence_of_a_long_outage() -> None:
+    pool, _ = contested()
+    advance(pool, 40)
+    assert advance(pool, 1_000_000) == Advanced(2)
+    batch = LaneClock.objects.get(pool=pool, lane="batch")
+    assert (batch.decided_slot, batch.settled_slot) == (1_000_000, 999_999)
+
+
+def test_skips_nothing_while_a_job_waits_or_runs() -> None:
+    pool, (lumen, _) = make_market("lumen", "castor")
+    make_waiting(pool, lumen, 0.5, epochs=20)  # forty slots of four workers
+    late = make_waiting(pool, lumen, 90.5)
+    advance(pool, 200)
+    with scope_disabled("the test looks at all tenants"):
+        assert [award.start for award in Award.objects.order_by("pk")] == [2, 92]
+    assert again(late).state == "finished"
+
+
+def test_clock_that_does_not_restart_is_asked_at_every_boundary() -> None:
+    pool, _ = make_market("lumen", clock_restart=False)
+    advance(pool, 30)
+    assert [interval.window_end for interval in Interval.objects.order_by("number")] == [2, 4, 8, 16, 24, 32]
+
+
+def test_leaves_a_boundary_to_the_one_who_is_at_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, _ = contested()
+    advance(pool, 2)
+    monkeypatch.setattr(clock, "slot_settle", lambda **_: Busy())
+    assert advance(pool, 5) == Advanced(0, behind=3, busy=True)
+
+
+def test_complains_when_a_boundary_does_not_get_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, _ = contested()
+    monkeypatch.setattr(clock, "interval_run", lambda **_: None)
+    with pytest.raises(ClockStuck):
+        advance(pool, 3)
+
+
+def test_pool_is_due_once_a_boundary_has_passed() -> None:
+    pool, _ = contested()
+    assert pools_due(at=moment(pool, -0.1)) == []
+    assert pools_due(at=moment(pool, 0)) == [pool.pk]
+    advance(pool, 0)
+    assert pools_due(at=moment(pool, 0.9)) == []
+    assert pools_due(at=moment(pool, 1)) == [pool.pk]
+
+
+def test_task_of_a_pool_brings_it_up_to_the_present() -> None:
+    pool, _ = make_market("lumen")
+    tasks.pool_tick(pool_id=pool.pk, sent_by="a newer version")
+    assert LaneClock.objects.get(pool=pool, lane="batch").decided_slot > 0
+
+
+def test_held_pool_decides_nothing_while_sold_slots_are_paid_and_delivered() -> None:
+    pool, (lumen, _) = make_market("lumen", "castor")
+    first, second = make_waiting(pool, lumen, 0.5), make_waiting(pool, lumen, 3.5)
+    advance(pool, 2)
+    assert pool_hold(pool=pool, by=OPERATOR, reason="a look at the network", at=moment(pool, 2.5)) is None
+    advance(pool, 9)
+    assert (again(first).state, again(second).state) == ("finished", "queued")
+    pool_resume(pool=pool, by=OPERATOR, reason="all is well", at=moment(pool, 9.5))
+    advance(pool, 14)
+    assert again(second).state == "finished"
+
+
+def test_hold_and_drain_are_told_and_remembered_with_their_reason() -> None:
+    pool, _ = make_market("lumen")
+    pool_hold(pool=pool, by=OPERATOR, reason="a look", at=moment(pool, 1))
+    pool_hold(pool=pool, by=OPERATOR, reason="a look", at=moment(pool, 1))
+    pool_drain(pool=pool, by=OPERATOR, reason="a move", at=moment(pool, 2))
+    entries = AuditEntry.objects.filter(action__startswith="pool_").order_by("sequence")
+    assert [(entry.action, entry.reason, entry.after["draining"]) for entry in entries] == [
+        ("pool_hold", "a look", False),
+        ("pool_drain", "a move", True),
+    ]
+    assert list(Event.objects.order_by("pk").values_list("kind", flat=True)) == ["pool_held", "pool_draining"]
+    assert set(LaneClock.objects.values_list("lane", "held", "draining")) == {
+        ("batch", True, True),
+        ("instant", True, True),
+    }
+
+
+@pytest.mark.parametrize("change", [pool_hold, pool_drain, pool_resume])
+def test_only_an_operator_with_a_reason_holds_a_pool(change: Any) -> None:
+    pool, _ = make_market("lumen")
+    assert isinstance(change(pool=pool, by=NOBODY, reason="why not", at=pool.epoch_at), Refused)
+    assert isinstance(change(pool=pool, by=OPERATOR, reason=" ", at=pool.epoch_at), Refused)
+    assert not connection.needs_rollback
