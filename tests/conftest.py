@@ -14,6 +14,7 @@ from pathlib import Path
 import django
 import psycopg
 import pytest
+from django.conf import settings
 
 from marketplace.embedded import FORGETFUL, Servers, State
 
@@ -37,7 +38,10 @@ _servers = Servers(STATE, settings=FORGETFUL)
 def pytest_configure(config: pytest.Config) -> None:
     # pytest-django looks for the settings before this file has named them, so it leaves this to us.
     django.setup()
+    assert os.environ["REDIS_URL"] == settings.REDIS_URL, "the settings were read before this file"
     if not WORKER and getattr(config.option, "numprocesses", None):
+        # A worker that inherited this would read the settings before its own Redis database is named above.
+        del os.environ["DJANGO_SETTINGS_MODULE"]
         _start_servers()
 
 

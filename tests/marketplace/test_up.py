@@ -120,6 +120,10 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
     assert "beat was killed by SIGKILL" in errors
     assert_all_gone(family)
 
+    refused = manage("up", BOURSE_VAR=str(var), DEBUG="false", SECRET_KEY="k" * 50, PORT=str(free_port()))
+    assert refused.returncode == 1
+    assert "holds the demonstration, whose password everybody knows" in refused.stderr
+
 
 def test_taken_port_is_one_clear_line(short_folder: Path) -> None:
     with socket.socket() as other:

@@ -41,6 +41,8 @@ class Command(BaseCommand):
 
     def _prepare(self) -> None:
         call_command("migrate", verbosity=0)
+        if demo_is_loaded() and not settings.DEBUG:
+            raise CommandError("This database holds the demonstration, whose password everybody knows: use another.")
         if settings.DEBUG and not Tenant.objects.exists():
             call_command("demo")
         elif demo_is_loaded():
