@@ -424,6 +424,8 @@ MAY_SEE_ALL = {
     "scheduling/services/intervals.py": 1,
     "scheduling/services/servers.py": 1,
     "scheduling/services/settlement.py": 1,
+    "scheduling/services/verification/charges.py": 1,
+    "scheduling/services/verification/intervals.py": 1,
     "scheduling/snapshots/frame.py": 1,
     "tenants/admin.py": 2,
     "tenants/selectors.py": 4,

@@ -1,0 +1,43 @@
+"""manage.py verify_charge JOB: what a job pays, recomputed from the stored interval and looked up in the book."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduling.management.base import WRONG_INPUT
+from scheduling.models import Award
+from scheduling.services.verification import charge_verify
+from tenants.access import Refused
+from tenants.ledger.postings import MICRO
+
+
+class Command(BaseCommand):
+    help = "Recompute one job's charge from its stored interval, and look for each part of it in the book."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("job", type=int, help="the job's number")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        verified = charge_verify(job_id=options["job"])
+        if isinstance(verified, Refused):
+            raise CommandError(verified.sentence, returncode=WRONG_INPUT)
+        job = verified.job
+        self.stdout.write(f"job {job.pk} ({job.state}): {len(verified.awards)} awards")
+        for award in verified.awards:
+            self.stdout.write(_line(award))
+        for finding in verified.findings:
+            self.stderr.write(str(finding))
+        if verified.findings:
+            sys.exit(1)
+        self.stdout.write("every amount is as the interval decided it, and in the book")
+
+
+def _line(award: Award) -> str:
+    """`  award 7, interval 3: slots 12 to 20, pays 1.250000, of it returned 0.000000`."""
+    decided = f"interval {award.interval.number}" if award.interval else "answered at once"
+    paid, returned = f"{award.paid / MICRO:.6f}", f"{award.returned / MICRO:.6f}"
+    slots = f"slots {award.start} to {award.end}"
+    return f"  award {award.pk}, {decided}: {slots}, {award.state}, pays {paid}, of it returned {returned}"

@@ -1,0 +1,57 @@
+"""Whether the rows that an interval left behind say what its plan says."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduling.core.types import Booking
+from scheduling.models import Award, Interval, JobFloor
+from scheduling.services.plans import charges_of
+from scheduling.services.verification.findings import Finding, differences
+from scheduling.services.verification.replay import Replayed, name_of
+
+
+def awards_verify(interval: Interval, replayed: Replayed, awards: Sequence[Award]) -> list[Finding]:
+    """Each booking of the plan has one award on its terms, and no award is without a booking."""
+    where, rows = name_of(interval), {award.job_id: award for award in awards}
+    found = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
+    for booking in replayed.plan.bookings:
+        award = rows.pop(booking.job, None)
+        if award is None:
+            found.append(Finding(where, f"job {booking.job} has no award"))
+        else:
+            found += terms_verify(award, booking, replayed)
+    return found + [Finding(where, f"job {job} has an award and no booking") for job in rows]
+
+
+def terms_verify(award: Award, booking: Booking, replayed: Replayed) -> list[Finding]:
+    """The award's terms against the booking, its charges worked out anew."""
+    charges = charges_of(replayed.owner_ids, booking)
+    right = {
+        "tenant_id": replayed.owner_ids[replayed.view.jobs[booking.job].tenant],
+        "start": booking.start,
+        "end": booking.end,
+        "workers": booking.workers,
+        "ps": booking.ps,
+        "worker_type": booking.worker_type,
+        "ps_type": booking.ps_type,
+        "phase": booking.phase or "",
+        "placement": booking.placement or "",
+        "allocation": replayed.rows(booking.allocation),
+        "value": booking.value,
+        "floor": booking.floor,
+        "cost": booking.cost,
+        "paid": sum(amount for slot in charges for _, amount in slot),
+        "charges": charges,
+    }
+    where = f"award {award.pk} of job {award.job_id}"
+    return differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
+
+
+def floors_verify(interval: Interval, replayed: Replayed, rows: Sequence[JobFloor]) -> list[Finding]:
+    """The floors given are the floors kept."""
+    stored = {row.job_id: [row.value, row.start, row.end, row.allocation] for row in rows}
+    given = {f.job: [f.value, f.start, f.end, replayed.rows(f.allocation)] for f in replayed.plan.floors}
+    jobs = sorted(stored.keys() | given.keys())
+    pairs = {f"the floor of job {job}": (stored.get(job), given.get(job)) for job in jobs}
+    return differences(name_of(interval), pairs)

@@ -1,0 +1,31 @@
+"""What a verification has found wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`where` names the interval, award or pool; `what` says in a sentence what differs there."""
+
+    where: str
+    what: str
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.what}"
+
+
+def differences(where: str, pairs: Mapping[str, tuple[object, object]]) -> list[Finding]:
+    """One finding for each name whose stored value is not the value it should have."""
+    return [
+        Finding(where, f"{name} is {_short(stored)}, and should be {_short(right)}")
+        for name, (stored, right) in pairs.items()
+        if stored != right
+    ]
+
+
+def _short(value: object, longest: int = 120) -> str:
+    text = repr(value)
+    return text if len(text) <= longest else f"{text[: longest - 3]}..."

@@ -1,0 +1,229 @@
+"""Replaying stored intervals finds nothing where nothing was touched, and every kind of tampering."""
+
+from __future__ import annotations
+
+import io
+import json
+import zlib
+
+import pytest
+from django.core.management import CommandError, call_command
+
+from scheduling.models import Award, Interval
+from scheduling.services.chain import contents_of, link
+from scheduling.services.settlement import slot_settle
+from scheduling.services.verification import charge_verify, intervals_verify
+from tenants.access import Refused
+from tests.ledger.builders import commit_checks, tamper
+from tests.scheduling.markets import at, award_of, make_market, make_renting, make_waiting, run_slots
+
+pytestmark = pytest.mark.django_db
+
+
+def findings(pool, **options) -> list[str]:
+    return [str(finding) for finding in intervals_verify(pool_ids=[pool.pk], **options).findings]
+
+
+def make_history(slots: int = 12):
+    """Two jobs that rent, one at home, settled up to the last slot."""
+    pool, owner, renter = make_renting()
+    jobs = [make_waiting(pool, renter), make_waiting(pool, owner), make_waiting(pool, renter, arrival=4.5)]
+    for slot in range(slots + 1):
+        slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
+        run_slots(pool, slot, slot)
+    assert all(award_of(job) for job in jobs)
+    return pool, jobs
+
+
+def test_finds_nothing_in_an_untouched_history() -> None:
+    pool, _ = make_history()
+    verified = intervals_verify(pool_ids=[pool.pk])
+    assert verified.findings == ()
+    assert verified.intervals == Interval.objects.count() > 3
+    assert verified.awards == 3
+
+
+def test_finds_nothing_from_a_later_interval_on() -> None:
+    pool, _ = make_history()
+    assert findings(pool, first=3) == []
+
+
+def test_finds_nothing_in_a_pool_that_never_decided() -> None:
+    pool, _ = make_market("lumen")
+    assert findings(pool) == []
+
+
+def change_interval(interval: Interval, **columns: object) -> None:
+    for name, value in columns.items():
+        tamper(f'UPDATE scheduling_interval SET "{name}" = %s WHERE id = %s', [value, interval.pk])  # noqa: S608
+
+
+def deciding(pool) -> Interval:
+    """The first interval with awards."""
+    return Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("number")[0]
+
+
+def test_finds_a_changed_plan_and_names_the_job() -> None:
+    pool, _ = make_history()
+    interval = deciding(pool)
+    plan = json.loads(zlib.decompress(bytes(interval.plan)))
+    plan["bookings"][0]["value"] += 1
+    changed = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
+    change_interval(interval, plan=zlib.compress(changed))
+    found = findings(pool)
+    job = plan["bookings"][0]["job"]
+    assert any("the digest is" in finding for finding in found)
+    assert any(f"other bookings (job {job})" in finding for finding in found)
+
+
+def test_finds_a_plan_that_was_changed_together_with_its_digest() -> None:
+    pool, _ = make_history()
+    interval = Interval.objects.filter(pool=pool).order_by("-number")[0]
+    plan = json.loads(zlib.decompress(bytes(interval.plan)))
+    plan["frontier"] += 1
+    interval.plan = zlib.compress(json.dumps(plan, sort_keys=True, separators=(",", ":")).encode())
+    digest = link(interval, contents_of(interval))
+    change_interval(interval, plan=interval.plan, digest=digest)
+    found = findings(pool)
+    assert any("decided again, the plan has other frontier" in finding for finding in found)
+    assert any("the last digest of the chain" in finding for finding in found)
+
+
+def test_finds_a_changed_input() -> None:
+    pool, _ = make_history()
+    interval = deciding(pool)
+    view = json.loads(zlib.decompress(bytes(interval.view)))
+    view["jobs"][0]["epochs"] = 9
+    changed = json.dumps(view, sort_keys=True, separators=(",", ":")).encode()
+    change_interval(interval, view=zlib.compress(changed))
+    assert any("the digest is" in finding for finding in findings(pool))
+
+
+def test_finds_a_missing_interval() -> None:
+    pool, _ = make_history()
+    quiet = Interval.objects.filter(pool=pool, jobs_awarded=0).exclude(number=1).order_by("number")[0]
+    tamper("DELETE FROM scheduling_jobfloor WHERE interval_id = %s", [quiet.pk])
+    tamper("DELETE FROM scheduling_interval WHERE id = %s", [quiet.pk])
+    assert any(f"its number is {quiet.number + 1}" in finding for finding in findings(pool))
+
+
+def test_finds_bytes_that_cannot_be_read() -> None:
+    pool, _ = make_history()
+    change_interval(deciding(pool), view=b"nonsense")
+    assert any("cannot be replayed" in finding for finding in findings(pool))
+
+
+def rented(jobs) -> Award:
+    return award_of(jobs[0])
+
+
+def test_finds_a_charge_moved_from_one_owner_to_another() -> None:
+    pool, jobs = make_history()
+    award = rented(jobs)
+    charges = [[[0, amount] for _, amount in slot] for slot in award.charges]
+    tamper("UPDATE scheduling_award SET charges = %s WHERE id = %s", [json.dumps(charges), award.pk])
+    assert any("charges is" in finding for finding in findings(pool))
+
+
+def test_finds_an_award_that_no_interval_decided() -> None:
+    pool, jobs = make_history()
+    award = rented(jobs)
+    tamper("UPDATE scheduling_award SET interval_id = NULL WHERE id = %s", [award.pk])
+    found = findings(pool)
+    assert any(f"job {jobs[0].pk} has no award" in finding for finding in found)
+    assert any("has no interval" in finding for finding in found)
+
+
+def test_finds_a_hold_of_another_amount() -> None:
+    pool, jobs = make_history()
+    award = rented(jobs)
+    commit_checks()
+    tamper(
+        "UPDATE ledger_entry SET amount = amount * 2 WHERE transaction_id ="
+        " (SELECT id FROM ledger_transaction WHERE key = %s)",
+        [f"award:{award.pk}"],
+    )
+    assert any("the hold is" in finding for finding in findings(pool))
+
+
+def test_finds_a_slot_that_was_not_paid() -> None:
+    pool, jobs = make_history()
+    award = rented(jobs)
+    key = f"settle:{pool.pk}:{award.start}:{award.pk}"
+    commit_checks()
+    tamper("UPDATE ledger_transaction SET key = 'elsewhere' WHERE key = %s", [key])
+    found = findings(pool)
+    assert any(f"the settlement of slot {award.start} is None" in finding for finding in found)
+    assert any("elsewhere was settled and is not owed" in finding for finding in found)
+
+
+def test_finds_a_changed_floor() -> None:
+    pool, jobs = make_history()
+    tamper("UPDATE scheduling_jobfloor SET value = value + 1 WHERE job_id = %s", [jobs[1].pk])
+    assert any(f"the floor of job {jobs[1].pk}" in finding for finding in findings(pool))
+
+
+def test_finds_a_clock_that_forgot_what_its_policy_was_told() -> None:
+    pool, _ = make_history()
+    tamper("UPDATE scheduling_laneclock SET memory = %s WHERE pool_id = %s", ['{"boundary": 99}', pool.pk])
+    assert any("what its policy is told next" in finding for finding in findings(pool))
+
+
+def test_charge_of_a_rented_job_is_proved_from_interval_to_book() -> None:
+    _, jobs = make_history()
+    verified = charge_verify(job_id=jobs[0].pk)
+    assert not isinstance(verified, Refused)
+    assert verified.findings == ()
+    assert [award.pk for award in verified.awards] == [rented(jobs).pk]
+
+
+def test_charge_that_was_changed_is_found() -> None:
+    _, jobs = make_history()
+    award = rented(jobs)
+    tamper("UPDATE scheduling_award SET paid = paid + 1 WHERE id = %s", [award.pk])
+    verified = charge_verify(job_id=jobs[0].pk)
+    assert not isinstance(verified, Refused)
+    assert any("paid is" in str(finding) for finding in verified.findings)
+
+
+def test_job_that_was_never_served_has_no_charge() -> None:
+    pool, (lumen,) = make_market("lumen")
+    verified = charge_verify(job_id=make_waiting(pool, lumen).pk)
+    assert not isinstance(verified, Refused)
+    assert (verified.awards, verified.findings) == ((), ())
+
+
+def test_command_says_that_all_is_in_order() -> None:
+    pool, _ = make_history()
+    out = io.StringIO()
+    call_command("verify_intervals", pool=pool.slug, stdout=out)
+    assert "the intervals are in order" in out.getvalue()
+    assert f"{pool.slug}: head {Interval.objects.order_by('-number')[0].digest}" in out.getvalue()
+
+
+def test_command_ends_with_one_and_says_what_differs() -> None:
+    pool, _ = make_history()
+    change_interval(deciding(pool), paid=1)
+    err = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("verify_intervals", stdout=io.StringIO(), stderr=err)
+    assert ended.value.code == 1
+    assert "what its awards pay is 1" in err.getvalue()
+
+
+@pytest.mark.parametrize("options", [{"pool": "nowhere"}, {"first": 0}])
+def test_command_refuses_what_does_not_exist(options) -> None:
+    with pytest.raises(CommandError):
+        call_command("verify_intervals", **options)
+
+
+def test_command_proves_one_charge() -> None:
+    _, jobs = make_history()
+    out = io.StringIO()
+    call_command("verify_charge", str(jobs[0].pk), stdout=out)
+    assert "every amount is as the interval decided it" in out.getvalue()
+
+
+def test_command_knows_no_job_that_is_not_there() -> None:
+    with pytest.raises(CommandError, match="no such job"):
+        call_command("verify_charge", "12345")
