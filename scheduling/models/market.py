@@ -5,6 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import F, Q
 
+from scheduling.models.calendar import Part
 from scheduling.models.cluster import Pool, ResourceKind, Server
 from scheduling.models.jobs import Lane, TrainingJob
 from tenants.scoping import TenantOwned
@@ -131,6 +132,7 @@ class FreedUnits(TenantOwned):
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     server = models.ForeignKey(Server, on_delete=models.PROTECT, related_name="+", db_index=False)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
+    part = models.CharField(max_length=8, choices=Part.choices, default=Part.HOME)
     slot = models.BigIntegerField()
     amount = models.FloatField()  # given up in this slot
     sold = models.FloatField(default=0.0)  # of it, sold again by the instant lane
@@ -139,7 +141,8 @@ class FreedUnits(TenantOwned):
         verbose_name_plural = "freed units"
         indexes = [models.Index(fields=["pool", "slot"], name="freed_in_slot")]
         constraints = [
-            models.UniqueConstraint(fields=["award", "server", "resource", "slot"], name="freed_once"),
+            models.UniqueConstraint(fields=["award", "server", "resource", "part", "slot"], name="freed_once"),
+            models.CheckConstraint(condition=Q(part__in=Part.values), name="freed_part_known"),
             models.CheckConstraint(
                 condition=Q(amount__gt=0, sold__gte=0) & Q(sold__lte=F("amount") + 1e-9), name="freed_sold_once"
             ),

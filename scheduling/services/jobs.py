@@ -115,6 +115,8 @@ def _closed(pool: Pool, lane: str, at: datetime) -> Refused | None:
         return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
     if lane == Lane.INSTANT and pool.instant_policy is None:
         return Refused("lane_closed", f"{pool.name} has no instant lane.")
+    if LaneClock.objects.filter(pool=pool, lane=lane, draining=True).exists():
+        return Refused("pool_draining", f"{pool.name} is coming to rest and accepts nothing new.")
     return None
 
 

@@ -32,11 +32,14 @@ Units = Mapping[Unit, float]  # amounts
 
 
 def units_of(award: Award, job: TrainingJob, pool: Pool, *, since: int) -> dict[Unit, float]:
-    """What the award holds from slot `since` on."""
+    """What the award holds from slot `since` on; it holds nothing any more from its cut on."""
     spec = spec_read(pool, job.spec, tenant_id=job.tenant_id, arrival=job.arrival, lane=job.lane)
     worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
     resource_ids = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", flat=True))
-    return amounts_in(award.allocation, award.on_operator, worker, ps, resource_ids, since=since)
+    found = amounts_in(award.allocation, award.on_operator, worker, ps, resource_ids, since=since)
+    if award.cut_at is None:
+        return found
+    return {unit: amount for unit, amount in found.items() if unit.slot < award.cut_at}
 
 
 def amounts_in(

@@ -6,9 +6,10 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduling.models import Award, CalendarCell, Event, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.models import Award, CalendarCell, Event, JobState, Lane, LaneClock, Pool, ServerCapacity, TrainingJob
 from scheduling.services.jobs import Submitted, job_submit
 from scheduling.services.settlement import Settled, slot_settle
+from scheduling.services.units import units_of
 from tenants.access import Access, Refused
 from tenants.ledger.audit import verify
 from tenants.ledger.postings import MICRO, OPERATOR, AccountName, available, earned, held
@@ -117,6 +118,16 @@ def make_award(
         if paid:
             hold(key=f"award:{award.pk}", tenant_id=tenant.pk, amount=paid, at=NOON, subject=f"job:{job.pk}")
     return award
+
+
+def enter(award: Award) -> None:
+    """The award's units in the calendar, as the batch lane enters them: in home cells."""
+    with scope_disabled("the test enters units"):
+        for unit, amount in units_of(award, award.job, award.pool, since=award.start).items():
+            capacity = ServerCapacity.objects.get(server=unit.server_id, resource=unit.resource_id).units
+            place = {"server_id": unit.server_id, "resource_id": unit.resource_id, "part": unit.part, "slot": unit.slot}
+            row, _ = CalendarCell.objects.get_or_create(pool=award.pool, **place, defaults={"capacity": capacity})
+            CalendarCell.objects.filter(pk=row.pk).update(batch=row.batch + amount)
 
 
 def settle(pool: Pool, *slots: int) -> list[Settled]:

@@ -420,6 +420,7 @@ MAY_SEE_ALL = {
     "scheduling/services/clock.py": 1,
     "scheduling/services/credits.py": 1,
     "scheduling/services/demo.py": 1,
+    "scheduling/services/failures.py": 1,
     "scheduling/services/instant.py": 1,
     "scheduling/services/intervals.py": 1,
     "scheduling/services/servers.py": 1,

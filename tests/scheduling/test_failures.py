@@ -1,0 +1,181 @@
+"""A server is lost: what it did not deliver is refunded, and its jobs wait again as if they had just arrived."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduling.models import Interval, JobFloor
+from scheduling.services.failures import ServerLost, server_lose
+from tenants import history
+from tenants.access import NOBODY, Refused, access_of_system
+from tenants.models import AuditEntry
+from tenants.scoping import scope
+from tests.scheduling.builders import NOON, make_cells, make_server, make_tenant
+from tests.scheduling.live import (
+    again,
+    book_is_sound,
+    enter,
+    events,
+    fund,
+    make_award,
+    make_live_pool,
+    member,
+    moment,
+    money,
+    settle,
+    submitted,
+    taken,
+)
+
+pytestmark = pytest.mark.django_db
+
+OPERATOR = access_of_system("the tests")
+
+
+def lose(server, slot: float = 1.5):
+    answer = server_lose(server=server, by=OPERATOR, reason="smoke", at=moment(slot))
+    assert isinstance(answer, ServerLost), answer
+    return answer
+
+
+def market():
+    """Lumen's job runs on both of castor's servers for three slots, at ten micro-credits each."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    servers = [make_server(pool, name, worker=2, ps=1) for name in ("s01", "s02")]
+    for server in servers:
+        make_cells(server, castor, {"worker": 2, "ps": 1})
+    fund(lumen)
+    allocation = [[servers[0].pk, 0, 3, 2, 1], [servers[1].pk, 0, 3, 2, 0]]
+    award = make_award(pool, lumen, slots=3, charges=[[(castor, 10)]] * 3, allocation=allocation)
+    enter(award)
+    settle(pool, 0)
+    return pool, lumen, castor, servers, award
+
+
+def test_undelivered_slots_are_refunded_and_delivered_ones_stay_earned() -> None:
+    pool, lumen, castor, servers, award = market()
+    lost = lose(servers[1])
+    assert (lost.awards, lost.refunded, lost.jobs) == (1, 20, 1)
+    assert (money(lumen), money(castor)) == ((999_999_990, 0, 0), (0, 0, 10))
+    row = again(award)
+    assert (row.state, row.cut_at, row.returned) == ("void", 1, 20)
+    settle(pool, 1, 2)
+    assert money(castor) == (0, 0, 10)
+    assert book_is_sound()
+
+
+def test_the_job_waits_again_with_its_first_arrival_and_the_cause() -> None:
+    _, _, _, servers, award = market()
+    lose(servers[1])
+    job = again(award.job)
+    assert (job.state, job.lane, job.attempt, job.arrival) == ("queued", "batch", 1, 0.0)
+    assert (job.reason_code, job.reason_numbers) == ("server_lost", {"server": "s02", "refunded": 20})
+    (event,) = events("job_requeued")
+    assert (event.tenant_id, event.data["server"]) == (award.tenant_id, "s02")
+
+
+def test_every_unit_of_the_gang_is_free_again_from_the_running_slot_on() -> None:
+    pool, _, _, servers, _ = market()
+    lose(servers[1])
+    assert {slot for *_, slot in taken(pool, "batch")} == {0}
+
+
+def test_a_job_that_never_started_costs_nothing() -> None:
+    pool, lumen, castor, servers, _ = market()
+    later = make_award(
+        pool, lumen, start=5, slots=1, charges=[[(castor, 40)]], allocation=[[servers[1].pk, 5, 6, 2, 1]]
+    )
+    enter(later)
+    lose(servers[1])
+    assert (again(later).returned, again(later).cut_at, money(lumen)[1]) == (40, 5, 0)
+
+
+def test_awards_elsewhere_go_on() -> None:
+    pool, lumen, castor, servers, _ = market()
+    third = make_server(pool, "s03", worker=2, ps=1)
+    award = make_award(
+        pool,
+        lumen,
+        start=1,
+        slots=servers[1].pk + 2,
+        charges=[[(castor, 1)]] * (servers[1].pk + 2),
+        allocation=[[third.pk, 1, servers[1].pk + 3, 2, 1]],
+    )
+    enter(award)
+    lose(servers[1])
+    assert again(award).state == "booked"
+
+
+def test_what_the_server_was_for_before_the_running_slot_does_not_matter() -> None:
+    pool, lumen, castor, servers, _ = market()
+    third = make_server(pool, "s03", worker=2, ps=1)
+    rows = [[servers[1].pk, 0, 1, 0, 1], [third.pk, 1, 3, 2, 1]]
+    award = make_award(pool, lumen, slots=3, charges=[[(castor, 1)]] * 3, allocation=rows)
+    lose(servers[1])
+    assert again(award).state == "booked"
+
+
+def test_an_instant_award_is_refunded_too() -> None:
+    pool, lumen = make_live_pool(), make_tenant("lumen")
+    server = make_server(pool, worker=4, ps=1)
+    fund(lumen)
+    job = submitted(pool, lumen, slot=0.5).job
+    lose(server, slot=0.7)
+    assert (money(lumen), taken(pool)) == ((1_000_000_000, 0, 0), {})
+    assert (again(job).state, again(job).lane, again(job).arrival) == ("queued", "batch", 0.5)
+
+
+def test_floors_of_waiting_jobs_on_the_server_are_void() -> None:
+    pool, lumen, _, servers, _ = market()
+    interval = Interval.objects.create(
+        pool=pool,
+        number=1,
+        slot=0,
+        decided_at=NOON,
+        code_version="",
+        policy=b"",
+        view=b"",
+        plan=b"",
+        windows=b"",
+        previous="0" * 64,
+        digest="1" * 64,
+    )
+    jobs = [submitted(pool, lumen, lane="batch").job for _ in servers]
+    with scope(lumen):
+        for job, server in zip(jobs, servers, strict=True):
+            JobFloor.objects.create(
+                tenant=lumen,
+                job=job,
+                interval=interval,
+                value=5.0,
+                start=2,
+                end=4,
+                allocation=[[server.pk, 2, 4, 1, 1]],
+            )
+    assert lose(servers[1]).floors == 1
+    assert [again(job).attempt for job in jobs] == [0, 1]
+    assert again(jobs[1]).reason_code == "waiting_for_interval"
+
+
+def test_is_written_into_the_history_with_before_and_after() -> None:
+    _, _, _, servers, _ = market()
+    lose(servers[1])
+    entry = AuditEntry.objects.get(action="server_lose")
+    assert (entry.reason, entry.before, entry.after["refunded"]) == ("smoke", {"state": "in_service"}, 20)
+    assert isinstance(history.verify(), history.Verified)
+
+
+def test_a_server_is_lost_once() -> None:
+    _, _, _, servers, _ = market()
+    lose(servers[1])
+    answer = server_lose(server=servers[1], by=OPERATOR, reason="smoke", at=moment(2))
+    assert isinstance(answer, Refused)
+    assert answer.code == "already_lost"
+
+
+@pytest.mark.parametrize(("by", "reason"), [(NOBODY, "smoke"), (OPERATOR, " ")])
+def test_refuses_whoever_may_not_or_gives_no_reason(by, reason) -> None:
+    _, lumen, _, servers, award = market()
+    assert isinstance(server_lose(server=servers[1], by=by, reason=reason, at=NOON), Refused)
+    assert isinstance(server_lose(server=servers[1], by=member(lumen), reason="smoke", at=NOON), Refused)
+    assert again(award).state == "running"
