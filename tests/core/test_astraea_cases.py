@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -13,16 +11,9 @@ from scheduling.core import policies
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import OWN, Booking
+from tests.cases import cases
 
-CASES = Path(__file__).parents[3] / "shared" / "cases"
-
-
-def cases(name: str) -> list[Any]:
-    path = CASES / name
-    return json.loads(path.read_text()) if path.exists() else []
-
-
-PAPER, GUARANTEE = cases("astraea.json"), cases("guarantee.json")
+PAPER, GUARANTEE = cases("astraea"), cases("guarantee")
 
 
 def run(scenario: Scenario) -> Outcome:

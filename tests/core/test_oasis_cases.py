@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,10 +10,10 @@ import pytest
 from scheduling.core.occupancy import Occupancy
 from scheduling.core.types import Job, Plan
 from scheduling.core.value import Sigmoid
+from tests.cases import cases
 from tests.core.oasis_worlds import World, make_instant_job, make_policy
 
-CASES_FILE = Path(__file__).parents[3] / "shared" / "cases" / "oasis.json"
-CASES = json.loads(CASES_FILE.read_text()) if CASES_FILE.exists() else []
+CASES = cases("oasis")
 
 
 def world_of(case: dict[str, Any], units: str) -> World:
@@ -74,10 +72,6 @@ def counts(case: dict[str, Any], plan: Plan, kind: str) -> dict[str, list[int]]:
             if number:
                 used.setdefault(str(slot + 1), [0] * servers)[row.server - first] = number
     return used
-
-
-def test_the_shared_cases_are_there() -> None:
-    assert len(CASES) >= 4
 
 
 @pytest.mark.parametrize("case", CASES, ids=lambda case: case["name"])

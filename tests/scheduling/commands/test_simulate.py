@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.cases import cases
 from tests.core.scenario_documents import Document, at, changed, make_document, make_row
 from tests.scheduling.commands.files import manage, put, refused, result_of, said
 
-CASES_FILE = Path(__file__).parents[4] / "shared" / "cases" / "guarantee.json"
-CASES = json.loads(CASES_FILE.read_text()) if CASES_FILE.exists() else []
+CASES = cases("guarantee")
 
 
 def without_seconds(path: Path) -> str:
