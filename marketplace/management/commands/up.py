@@ -12,8 +12,7 @@ from marketplace import env, product
 from marketplace.children import ChildFailed
 from marketplace.embedded import AlreadyRunning, CannotStart, state_for
 from scheduling.management.commands.demo import log_ins
-from scheduling.services.demo import demo_is_loaded
-from tenants.models import Tenant
+from scheduling.services.demo import database_is_empty, demo_is_loaded
 
 
 class Command(BaseCommand):
@@ -43,7 +42,7 @@ class Command(BaseCommand):
         call_command("migrate", verbosity=0)
         if demo_is_loaded() and not settings.DEBUG:
             raise CommandError("This database holds the demonstration, whose password everybody knows: use another.")
-        if settings.DEBUG and not Tenant.objects.exists():
+        if settings.DEBUG and database_is_empty():
             call_command("demo")
         elif demo_is_loaded():
             self.stdout.write(log_ins())
