@@ -5,6 +5,7 @@ from typing import Any
 
 from celery import Celery
 from celery.signals import setup_logging
+from django.conf import settings
 
 from marketplace.tasks import HEARTBEAT_SECONDS
 
@@ -18,6 +19,13 @@ app.conf.beat_schedule = {
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.
     "market": {"task": "scheduling.tasks.pools_tick", "schedule": 1.0, "options": {"expires": 5.0}},
 }
+if settings.DEBUG:
+    # Somebody submits, so that the demonstration has something to show.
+    app.conf.beat_schedule["outside"] = {
+        "task": "scheduling.tasks.demo_tick",
+        "schedule": 3.0,
+        "options": {"expires": 5.0},
+    }
 
 
 @setup_logging.connect

@@ -8,9 +8,9 @@ from celery import shared_task
 from django.utils import timezone
 
 from scheduling.services.clock import pool_advance, pools_due
+from scheduling.services.outside import outside_tick
 
-# A tick that waited longer than this in the queue has been overtaken by another.
-TICK_SECONDS, TICK_EXPIRES = 1.0, 5.0
+TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
 
 
 @shared_task
@@ -22,3 +22,8 @@ def pools_tick(**_: Any) -> None:
 @shared_task
 def pool_tick(*, pool_id: int, **_: Any) -> None:
     pool_advance(pool_id=pool_id, at=timezone.now())
+
+
+@shared_task
+def demo_tick(**_: Any) -> None:
+    outside_tick(at=timezone.now())

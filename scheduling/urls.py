@@ -2,8 +2,9 @@
 
 from django.urls import path
 
-from scheduling.views import servers
+from scheduling.views import market, servers
 
 urlpatterns = [
+    path("t/<slug:tenant_slug>/market/", market.tenant_market, name="tenant_market"),
     path("t/<slug:tenant_slug>/servers/", servers.tenant_servers, name="tenant_servers"),
 ]

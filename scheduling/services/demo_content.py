@@ -77,7 +77,11 @@ POOL: dict[str, Any] = {
     "clock_cap": 8,  # an interval closes at least every 80 seconds, so that a visitor sees one
     "clock_restart": True,
     "batch_policy": {"name": "astraea", "mode": "guarantee", "price_floor": {"worker": 0.05, "ps": 0.05}},
-    "instant_policy": {"name": "oasis"},
+    "instant_policy": {
+        "name": "oasis",
+        "worker_price": {"floor": 0.05, "ceiling": {"worker": 2.0}},
+        "ps_price": {"floor": 0.05, "ceiling": {"ps": 2.0}},
+    },
     "resources": {"worker": "worker", "ps": "parameter server"},
 }
 

@@ -19,7 +19,7 @@ from tenants.views.gate import open_tenant, requires
 def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """Of one pool: `?pool=slug`, else the first."""
     pools = selectors.pool_list()
-    pool = _chosen(pools, request.GET.get("pool"))
+    pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "scheduling/servers_none.html")
     tenant = open_tenant(request)
@@ -34,7 +34,7 @@ def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     return render(request, "scheduling/servers.html", context)
 
 
-def _chosen(pools: list[Pool], slug: str | None) -> Pool | None:
+def pool_chosen(pools: list[Pool], slug: str | None) -> Pool | None:
     if slug is None:
         return pools[0] if pools else None
     for pool in pools:

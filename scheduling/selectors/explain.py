@@ -1,0 +1,143 @@
+"""Why a job is where it is: the market's codes with their numbers, and the same in a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduling.models import Award, JobState, Pool, TrainingJob
+
+Numbers = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Reason:
+    code: str
+    numbers: Numbers
+    sentence: str
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A job as its tenant sees it. Amounts in micro-credits; times are those of the award, if there is one."""
+
+    id: int
+    name: str
+    lane: str
+    state: str
+    phase: str
+    payer: str
+    price: int | None  # None: not decided yet
+    reason: Reason
+    starts_at: datetime | None
+    ends_at: datetime | None
+    workers: int
+
+
+def job_explain(job: TrainingJob) -> JobView:
+    """One job, with its last award. Needs the tenant's scope."""
+    return jobs_explain(job.pool, [job])[0]
+
+
+def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob]) -> list[JobView]:
+    """All of one pool, with `tenant` at hand; one query for their awards."""
+    awards: dict[int, Award] = {}
+    for award in Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("attempt"):
+        awards[award.job_id] = award
+    return [_view(pool, job, awards.get(job.pk)) for job in jobs]
+
+
+def _view(pool: Pool, job: TrainingJob, award: Award | None) -> JobView:
+    if award is not None and award.attempt != job.attempt:
+        award = None  # of an earlier attempt: the job waits anew
+    return JobView(
+        id=job.pk,
+        name=job.name,
+        lane=job.lane,
+        state=job.state,
+        phase=award.phase if award else "",
+        payer=job.tenant.name,
+        price=award.paid - award.returned if award else _price_of_nothing(job),
+        reason=_reason(pool, job, award),
+        starts_at=pool.slot_start(award.start) if award else None,
+        ends_at=pool.slot_start(award.end) if award else None,
+        workers=award.workers if award else 0,
+    )
+
+
+def _price_of_nothing(job: TrainingJob) -> int | None:
+    return None if job.state == JobState.QUEUED else 0
+
+
+def _reason(pool: Pool, job: TrainingJob, award: Award | None) -> Reason:
+    if job.reason_code:
+        return Reason(job.reason_code, job.reason_numbers, reason_sentence(pool, job.reason_code, job.reason_numbers))
+    if award is None:
+        return Reason(job.state, {}, f"{job.get_state_display()}.")
+    numbers = {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
+    where = {"own": "on your own cells", "shared": "on rented units"}.get(award.phase, "as booked")
+    verb, when = {
+        JobState.AWARDED: ("Starts", f"at {_clock(pool, award.start)}"),
+        JobState.RUNNING: ("Runs", f"until {_clock(pool, award.end)}"),
+    }.get(JobState(job.state), ("Ran", f"until {_clock(pool, award.end)}"))
+    return Reason(job.state, numbers, f"{verb} {where} {when}, on {award.workers} workers at most.")
+
+
+def reason_sentence(pool: Pool, code: str, numbers: Numbers) -> str:
+    """The code in words. One that has none yet is shown as it is, with its numbers: better than nothing."""
+    known = _SENTENCES.get(code)
+    try:
+        if known is not None:
+            return known(pool, numbers)
+    except (KeyError, TypeError, ValueError):
+        pass  # an older row that lacks a number is still shown, below
+    listed = ", ".join(f"{name} {value}" for name, value in numbers.items())
+    return f"{code.replace('_', ' ').capitalize()}{f': {listed}' if listed else ''}."
+
+
+def _clock(pool: Pool, slot: int) -> str:
+    return f"{pool.slot_start(int(slot)):%H:%M:%S}"
+
+
+def _credits(number: float) -> str:
+    return f"{number:,.2f}"
+
+
+def _outbid(pool: Pool, numbers: Numbers) -> str:
+    price = numbers.get("price", numbers.get("price_at_least"))
+    least = "at least " if "price" not in numbers else ""
+    return f"The price is {least}{_credits(float(price or 0))}, and the job is worth {_credits(numbers['value'])}."
+
+
+def _too_long(pool: Pool, numbers: Numbers) -> str:
+    if numbers["needs_slots"] is None:
+        return "No number of slots is enough for this job."
+    return f"Needs {numbers['needs_slots']} slots; the longest interval has {numbers['window_slots']}."
+
+
+_SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
+    "waiting_for_interval": lambda pool, n: (
+        f"Waits for the interval that closes at {_clock(pool, n.get('slot', n['closes_at']))}."
+    ),
+    "waiting_at_home": lambda pool, n: (
+        f"Renting is not worth it; its turn on your own cells is {_clock(pool, n['start'])}."
+    ),
+    "outbid": _outbid,
+    "no_room": lambda pool, n: (
+        f"Not enough room: asks for {n['asked']:g}" + (f", {n['free']:g} free." if "free" in n else ".")
+    ),
+    "larger_than_window": _too_long,
+    "over_budget": lambda pool, n: f"Costs {_credits(n['price'])}, and {_credits(n['left'])} of the budget are left.",
+    "over_max_price": lambda pool, n: f"Costs {_credits(n['price'])}, more than your limit {_credits(n['max_price'])}.",
+    "low_balance": lambda pool, n: (
+        f"Costs {_credits(n['price'])}, and {_credits(n.get('available', n.get('left', 0.0)))} are available."
+    ),
+    "not_worth_it": lambda pool, n: f"Worth nothing when it would be done (at best {_credits(n['best_value'])}).",
+    "rent_never": lambda pool, n: "May not rent, and your own cells are taken.",
+    "horizon_too_short": lambda pool, n: f"Needs {n['needs_slots']} slots, and only {n['slots']} are open for sale.",
+    "server_lost": lambda pool, n: "Its server was lost; what was not delivered is refunded, and it waits again.",
+    "cancelled_by": lambda pool, n: f"Cancelled by {n.get('user') or 'its tenant'}.",
+    "market_held": lambda pool, n: "The market is on hold; nothing new is decided.",
+}

@@ -1,0 +1,118 @@
+"""The outside of the demonstration: tenants that submit jobs. Seeded: the same slots bring the same jobs.
+
+Demand moves around: for some slots one tenant has far more work than cells, and then another. So there is always
+somebody who rents and somebody who lends. Nothing here knows how the market works; it submits, as anybody would.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.conf import settings
+
+from scheduling.models import Lane, Pool
+from scheduling.services import demo_content as content
+from scheduling.services.credits import credits_grant
+from scheduling.services.demo import demo_is_loaded
+from scheduling.services.jobs import job_submit
+from tenants.access import Access, access_of_system
+from tenants.ledger.postings import MICRO, available
+from tenants.ledger.selectors import balance
+from tenants.models import Tenant, User
+from tenants.roles import OWNER, SUBMITTER
+from tenants.scoping import scope
+from tenants.selectors import access_of
+
+SEED = 7
+JOBS_IN_A_SLOT = 2.8  # on average; enough that the whole pool is nearly busy
+RUSH_SLOTS = 9  # how long one tenant is in a rush
+RUSH_SHARE = 0.7  # of all jobs, those of the tenant in a rush
+INSTANT_SHARE = 0.2
+LOW_CREDITS = 100  # then the tenant brings in more
+NAMES = ("resnet", "bert", "whisper", "unet", "gnn", "ranker", "t5", "vit")
+
+
+@dataclass(frozen=True)
+class Wish:
+    """One job that a tenant will submit."""
+
+    tenant: int  # index
+    name: str
+    lane: str
+    spec: dict[str, Any]
+
+
+def wishes(seed: int, slot: int, tenants: int, *, jobs: float = JOBS_IN_A_SLOT) -> Iterator[Wish]:
+    """What the tenants submit during the slot. The first slots bring more, so that a visitor need not wait."""
+    dice = np.random.default_rng([seed, slot])
+    rushing = int(np.random.default_rng([seed, slot // RUSH_SLOTS]).integers(tenants))
+    for number in range(int(dice.poisson(jobs)) + (2 if slot < 3 else 0)):
+        tenant = rushing if dice.random() < RUSH_SHARE else int(dice.integers(tenants))
+        lane = Lane.INSTANT if dice.random() < INSTANT_SHARE else Lane.BATCH
+        yield Wish(tenant, f"{dice.choice(NAMES)}-{slot}-{number}", str(lane), _spec(dice))
+
+
+def _spec(dice: np.random.Generator) -> dict[str, Any]:
+    """Two to twelve workers for two to seven slots of ten seconds; worth more than an idle unit costs, mostly."""
+    workers, slots = int(dice.integers(1, 7)) * 2, int(dice.integers(2, 8))
+    base = workers * slots * float(dice.uniform(0.1, 1.2))
+    return {
+        "epochs": slots,
+        "chunks": workers,
+        "minibatches": 10,
+        "minibatch_seconds": 1.0,
+        "worker_demand": {"worker": 1},
+        "ps_demand": {"ps": 1},
+        "worker_mbps": 100,
+        "ps_mbps": 600,  # one parameter server serves six workers
+        "min_workers": 1,
+        "value": {"kind": "linear", "slope": -round(base / 40, 4), "base": round(base, 4)},
+    }
+
+
+def outside_tick(*, at: datetime) -> int:
+    """Submit what the slot that contains `at` brings, once, and say how much that was. Nothing outside the demo."""
+    if not settings.DEBUG or not demo_is_loaded():
+        return 0
+    pool = Pool.objects.get(slug=content.POOL["slug"])
+    slot, members = pool.slot_at(at), _members()
+    coming = list(wishes(SEED, slot, len(members)))
+    for number, wish in enumerate(coming):
+        _submit(pool, members[wish.tenant], wish, f"outside:{slot}:{number}", at)
+    _pay_in(members, slot, at)
+    return len(coming)
+
+
+def _members() -> Sequence[Access]:
+    """One person of each tenant who may submit."""
+    slugs = {tenant.slug: tenant for tenant in Tenant.objects.filter(slug__in=[each.slug for each in content.TENANTS])}
+    by_slug: dict[str, Access] = {}
+    users = {user.email: user for user in User.objects.filter(email__in=[each.email for each in content.PEOPLE])}
+    for person in content.PEOPLE:
+        for slug, role in person.roles.items():
+            if role in (OWNER, SUBMITTER) and slug in slugs and person.email in users:
+                by_slug.setdefault(slug, access_of(users[person.email], slugs[slug]))
+    return [by_slug[slug] for slug in sorted(by_slug)]
+
+
+def _submit(pool: Pool, member: Access, wish: Wish, key: str, at: datetime) -> None:
+    """A refusal is an answer like another: the outside goes on with the next job."""
+    job_submit(pool=pool, name=wish.name, spec=wish.spec, lane=wish.lane, by=member, at=at, client_key=key)
+
+
+def _pay_in(members: Sequence[Access], slot: int, at: datetime) -> None:
+    """A demonstration left alone for a day should not end with empty purses."""
+    by = access_of_system("the demo's outside")
+    for member in members:
+        tenant = member.tenant
+        if tenant is None:
+            continue
+        with scope(tenant):
+            low = balance(account=available(tenant.pk)) < LOW_CREDITS * MICRO
+        if low:
+            key = f"outside:{slot}:{tenant.slug}"
+            credits_grant(tenant=tenant, amount=5 * LOW_CREDITS * MICRO, key=key, by=by, reason="demonstration", at=at)

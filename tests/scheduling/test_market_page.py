@@ -1,0 +1,89 @@
+"""The market page: who sees what of it, and that its live part stands alone."""
+
+from __future__ import annotations
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.selectors.explain import reason_sentence
+from scheduling.services.clock import pool_advance
+from tenants.models import Tenant
+from tenants.roles import BILLING, OWNER, VIEWER
+from tests.scheduling.builders import make_tenant
+from tests.scheduling.markets import make_market, make_waiting
+from tests.scheduling.test_servers_page import make_person
+
+pytestmark = pytest.mark.django_db
+
+
+def open_page(tenant: Tenant, role: str, query: str = ""):
+    client = Client()
+    client.force_login(make_person(role, tenant), backend="django.contrib.auth.backends.ModelBackend")
+    return client.get(f"/t/{tenant.slug}/market/{query}", secure=True)
+
+
+def running_market():
+    """Lumen has a job that runs now and one that waits."""
+    pool, (lumen, castor) = make_market("lumen", "castor", epoch_at=timezone.now())
+    long = make_waiting(pool, lumen, 0.0, epochs=200, value={"kind": "linear", "slope": -1.0, "base": 9000.0})
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(3))
+    pool.epoch_at = timezone.now() - (pool.slot_start(3) - pool.epoch_at)
+    pool.save()
+    make_waiting(pool, lumen, 2.5)
+    return lumen, castor, long
+
+
+def test_shows_jobs_with_state_reason_payer_and_price() -> None:
+    lumen, _, long = running_market()
+    html = open_page(lumen, OWNER).content.decode()
+    assert f"J-{long.pk}" in html
+    assert "Runs on your own cells until" in html
+    assert "not decided" in html
+    assert 'hx-trigger="every 2s"' in html
+
+
+def test_live_part_comes_without_the_frame() -> None:
+    lumen, _, _ = running_market()
+    html = open_page(lumen, VIEWER, "?live").content.decode()
+    assert "<html" not in html
+    assert "Next interval" in html
+
+
+def test_another_tenants_jobs_are_not_on_it() -> None:
+    _, castor, long = running_market()
+    assert f"J-{long.pk}" not in open_page(castor, OWNER).content.decode()
+
+
+def test_billing_sees_money_and_prices_but_no_jobs() -> None:
+    lumen, _, long = running_market()
+    html = open_page(lumen, BILLING).content.decode()
+    assert "Earned so far" in html
+    assert f"J-{long.pk}" not in html
+
+
+def test_viewer_sees_jobs_but_no_money() -> None:
+    lumen, _, long = running_market()
+    html = open_page(lumen, VIEWER).content.decode()
+    assert f"J-{long.pk}" in html
+    assert "Earned so far" not in html
+
+
+def test_page_says_so_where_there_is_no_pool() -> None:
+    assert open_page(make_tenant(), OWNER).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("code", "numbers", "sentence"),
+    [
+        ("outbid", {"price": 3.5, "value": 2.0}, "The price is 3.50, and the job is worth 2.00."),
+        ("outbid", {"price_at_least": 3.5, "value": 2.0}, "The price is at least 3.50, and the job is worth 2.00."),
+        ("larger_than_window", {"needs_slots": 9, "window_slots": 8}, "Needs 9 slots; the longest interval has 8."),
+        ("no_room", {"asked": 12, "free": 3.0}, "Not enough room: asks for 12, 3 free."),
+        ("outbid", {}, "Outbid."),
+        ("quota_held", {"by": 3}, "Quota held: by 3."),
+    ],
+)
+def test_reason_is_a_sentence_with_its_numbers(code: str, numbers: dict, sentence: str) -> None:
+    pool, _ = make_market()
+    assert reason_sentence(pool, code, numbers) == sentence
