@@ -10,6 +10,7 @@ from scheduling.core import policies, records
 from scheduling.core.types import WAITING, Plan, Policy, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.services import plans
+from scheduling.services.budgets import budget_events
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
 from scheduling.services.feed import events_append
@@ -104,7 +105,8 @@ def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:
     at_once = [award for award in awards if award.start <= interval.slot]
     awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
     news = plans.award_events(awards, interval)
-    events_append([*news, plans.interval_event(snapshot.frame, interval, plan)])
+    passed = budget_events(awards, pool=snapshot.frame.pool, at=interval.decided_at)
+    events_append([*news, *passed, plans.interval_event(snapshot.frame, interval, plan)])
     if isinstance(post_many(postings=plans.holds_of(awards, interval)), InsufficientFunds):
         raise FundsMoved
 

@@ -16,6 +16,7 @@ from django.db.models import F
 
 from scheduling.core.types import Allocation, Booking, FloatArray, Floor, Job, View
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, LaneClock, Part, Pool, TrainingJob
+from scheduling.snapshots.budgets import limits, member_caps, tenant_lefts
 from scheduling.snapshots.frame import PoolFrame, pool_frame
 from scheduling.snapshots.jobs import JobReader
 from scheduling.snapshots.spending import rent_spent
@@ -41,6 +42,8 @@ def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSn
     frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
     floors = _floors(frame, slot, waiting)
     jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys())
+    budgets = limits(tenant_ids=frame.tenant_ids, at=at)
+    jobs |= _capped(jobs, member_caps(budgets, waiting.values()))
     view = View(
         slot=slot,
         horizon=ENDLESS,
@@ -53,7 +56,7 @@ def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSn
         floors=floors,
         windows=published_windows(frame, slot),
         spent=_spent(frame, at),
-        funds=_funds(frame, waiting.values()),
+        funds=_funds(frame, waiting.values(), tenant_lefts(budgets)),
         memory=clock.memory,
     )
     return BatchSnapshot(frame, view, waiting)
@@ -154,14 +157,26 @@ def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
     return np.array([spent.get(tenant_id, 0) / MICRO for tenant_id in frame.tenant_ids])
 
 
-def _funds(frame: PoolFrame, waiting: Iterable[TrainingJob]) -> FloatArray:
-    """(tenants,) credits that are free to be set aside.
+def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int]) -> dict[int, Job]:
+    """Jobs that their submitters' budgets let cost no more than so many micro-credits."""
+    capped = {}
+    for number, cap in caps.items():
+        limits_of = [limit for limit in (jobs[number].max_price, cap / MICRO) if limit is not None]
+        capped[number] = replace(jobs[number], max_price=min(limits_of))
+    return capped
+
+
+def _funds(frame: PoolFrame, waiting: Iterable[TrainingJob], budgets: Mapping[int, int]) -> FloatArray:
+    """(tenants,) credits that are free to be set aside: what is available, within what budgets leave.
 
     A payment is rounded to a micro-credit once it is decided. So one micro-credit is left out for each job that may
     be paid for, or the last of them could cost half a micro-credit more than there is.
     """
     found = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
-    spare = {account.tenant_id: amount for account, amount in found.items()}
+    spare = {
+        tenant_id: min(found[available(tenant_id)], budgets.get(tenant_id, found[available(tenant_id)]))
+        for tenant_id in frame.tenant_ids
+    }
     for row in waiting:
         spare[row.tenant_id] -= 1
     return np.array([max(spare[tenant_id], 0) / MICRO for tenant_id in frame.tenant_ids])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -9,7 +10,7 @@ from datetime import datetime
 from django.db.models import F, Sum
 from django.db.models.functions import Coalesce
 
-from scheduling.models import Award, Budget
+from scheduling.models import Award, Budget, TrainingJob
 from scheduling.snapshots.spending import period_start
 
 
@@ -57,6 +58,32 @@ def left_for(found: Iterable[Limit], tenant_id: int, member_id: int | None) -> i
     """What one more award may cost under every budget that binds this member; None: without limit."""
     lefts = [limit.left for limit in found if limit.binds(tenant_id, member_id) and limit.left is not None]
     return min(lefts, default=None)
+
+
+def tenant_lefts(found: Iterable[Limit]) -> dict[int, int]:
+    """Tenant id -> what is left under the hard limits of the whole tenant; who has none is not named."""
+    lefts: dict[int, int] = {}
+    for limit in found:
+        if limit.member_id is None and limit.left is not None:
+            lefts[limit.tenant_id] = min(limit.left, lefts.get(limit.tenant_id, limit.left))
+    return lefts
+
+
+def member_caps(found: Iterable[Limit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
+    """Job -> the most it may cost under its submitter's hard limits.
+
+    All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left.
+    """
+    jobs: defaultdict[tuple[int, int | None], list[int]] = defaultdict(list)
+    for row in waiting:
+        jobs[row.tenant_id, row.submitted_by_id].append(row.pk)
+    caps: dict[int, int] = {}
+    for limit in found:
+        theirs = jobs.get((limit.tenant_id, limit.member_id), []) if limit.member_id is not None else []
+        for number in theirs if limit.left is not None else []:
+            share = (limit.left or 0) // len(theirs)
+            caps[number] = min(share, caps.get(number, share))
+    return caps
 
 
 def _spent(tenant_ids: Collection[int], since: datetime) -> dict[tuple[int, int | None], int]:
