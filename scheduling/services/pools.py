@@ -11,6 +11,7 @@ from django.db import transaction
 from django.db.models import Model
 
 from scheduling.models import Pool, ResourceKind
+from scheduling.snapshots.policy import fixed_settings, unusable
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.roles import Permission
@@ -49,8 +50,9 @@ def pool_create(
         "epoch_at": epoch_at,
     }
     pool = Pool(**values)
-    if refusal := _pool_refusal(pool) or _resources_refusal(resources):
+    if refusal := _pool_refusal(pool) or _resources_refusal(resources) or _policy_refusal(pool, list(resources)):
         return refusal
+    values["batch_policy"] = pool.batch_policy = fixed_settings(pool, list(resources))
     pool.save()
     ResourceKind.objects.bulk_create(
         ResourceKind(pool=pool, name=name, label=label) for name, label in resources.items()
@@ -85,6 +87,11 @@ def _pool_refusal(pool: Pool) -> Refused | None:
         if policy is not None and not isinstance(policy.get("name"), str):
             return Refused("invalid_pool", "A policy is given by its name and fields.")
     return invalid(pool, "invalid_pool")
+
+
+def _policy_refusal(pool: Pool, resources: list[str]) -> Refused | None:
+    flaw = unusable(pool, resources)
+    return None if flaw is None else Refused("invalid_pool", f"{flaw}.")
 
 
 def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:

@@ -26,11 +26,20 @@ def batch_settings(pool: Pool, resources: Sequence[str]) -> Settings:
     return dict(pool.batch_policy) if fill is None else fill(pool, resources)
 
 
+def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
+    """What a new pool keeps as its batch policy: as written, with the constants it left out. The clock has columns."""
+    return {
+        name: value
+        for name, value in batch_settings(pool, resources).items()
+        if name in pool.batch_policy or name != "clock"
+    }
+
+
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
-    name = pool.batch_policy.get("name")
-    if name not in policies.POLICIES:
-        return f"there is no policy {name}"
+    name = pool.batch_policy["name"]
+    if name not in _CONSTANTS:  # an award is for a job's whole life, which the policies for single slots never give
+        return f"policy.name: the batch lane can be run by {', '.join(_CONSTANTS)}, not by {name}"
     try:
         policies.build(batch_settings(pool, resources), _empty(resources), ())
     except BadScenario as error:

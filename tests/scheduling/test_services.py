@@ -61,6 +61,9 @@ def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
         ("invalid_pool", {"slot_seconds": 0}),
         ("invalid_pool", {"clock_cap": 0}),
         ("invalid_pool", {"batch_policy": {}}),
+        ("invalid_pool", {"batch_policy": {"name": "fifo"}}),
+        ("invalid_pool", {"batch_policy": {"name": "astraea", "theta": {"worker": 1}}}),
+        ("invalid_pool", {"batch_policy": {"name": "astraea", "price_floor": {"gpu": 1}}}),
         ("invalid_pool", {"instant_policy": {"name": 7}}),
         ("invalid_pool", {"resources": {}}),
         ("invalid_resource", {"resources": {"Worker 1": "worker"}}),
@@ -71,6 +74,18 @@ def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> Non
     assert isinstance(refusal, Refused)
     assert refusal.code == code
     assert not Pool.objects.exists()
+
+
+def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
+    written = {"name": "astraea", "theta": {"ps": 8.0}, "price_floor": {"ps": 0.5}}
+    pool = services.pool_create(**(POOL | {"batch_policy": written}), **CHANGE)
+    assert isinstance(pool, Pool)
+    assert pool.batch_policy == {
+        "name": "astraea",
+        "mode": "guarantee",
+        "theta": {"worker": 2.0, "ps": 8.0},
+        "price_floor": {"worker": 0.01, "ps": 0.5},
+    }
 
 
 def test_refuses_a_pool_whose_name_is_taken() -> None:
