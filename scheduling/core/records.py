@@ -24,6 +24,7 @@ from scheduling.core.types import (
     Plan,
     Reason,
     Refusal,
+    Resale,
     Samples,
     Tenant,
     UnitType,
@@ -70,6 +71,8 @@ def view_bytes(view: View) -> bytes:
         "funds": _array(view.funds),
         "memory": dict(view.memory),
     }
+    if view.resale:
+        document["resale"] = [_record(resale) for resale in view.resale]
     return to_bytes(document)
 
 
@@ -92,6 +95,7 @@ def view_from(stored: bytes) -> View:
         spent=_array_from(document["spent"]),
         funds=None if document["funds"] is None else _array_from(document["funds"]),
         memory=document["memory"],
+        resale=tuple(Resale(**row) for row in document.get("resale", ())),
     )
 
 

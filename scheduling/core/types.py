@@ -269,6 +269,17 @@ class Window:
             object.__setattr__(self, name, read_only(getattr(self, name)))
 
 
+@dataclass(frozen=True)
+class Resale:
+    """Units on a server that somebody gave up and is paid for if they are sold again in this slot."""
+
+    server: int
+    resource: int
+    slot: int
+    owner: int  # index into the owners
+    share: float  # of whatever is sold there: all units for sale on one server are alike
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """Everything a policy may know when it decides at the boundary before slot `slot`.
@@ -290,6 +301,7 @@ class View:
     tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None: nothing
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
     funds: FloatArray | None = None  # (tenants,) credits a tenant can pay now, whatever it allows; None: no limit
+    resale: tuple[Resale, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
 
     def __post_init__(self) -> None:

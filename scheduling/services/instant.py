@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -9,13 +10,13 @@ from django.db import transaction
 
 from scheduling.core import policies
 from scheduling.core.types import INSTANT, Allocation, Booking, Plan, Reason
-from scheduling.models import Award, AwardState, Event, JobState, Lane, LaneClock, Part, TrainingJob
+from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
 from scheduling.services.budgets import budget_events
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import lane_lock
 from scheduling.services.plans import allocation_rows, charges_of
 from scheduling.services.settlement import awards_start
-from scheduling.services.units import units_of, units_take
+from scheduling.services.units import Unit, units_of, units_take
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.instant import InstantSnapshot, instant_view
@@ -130,7 +131,9 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
     award = _row(job, frame, placed, on_operator)
     award.save(force_insert=True)
-    units_take(job.pool_id, units_of(award, job, job.pool, since=award.start), _capacities(frame))
+    taken = units_of(award, job, job.pool, since=award.start)
+    units_take(job.pool_id, taken, _capacities(frame))
+    _sell_again(snapshot, taken)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
     events_append(_news(job, award, at))
@@ -175,6 +178,18 @@ def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:
         for resource, resource_id in enumerate(frame.resource_ids)
         for server, server_id in enumerate(frame.server_ids)
     }
+
+
+def _sell_again(snapshot: InstantSnapshot, taken: Mapping[Unit, float]) -> None:
+    """Units that somebody gave up count as sold in the proportion in which their part of a server was bought."""
+    sold = []
+    for freed in snapshot.freed:
+        units = freed.units
+        bought = taken.get(Unit(units.server_id, units.resource_id, units.part, units.slot), 0.0)
+        if bought:
+            units.sold = min(units.sold + bought * freed.share, units.amount)
+            sold.append(units)
+    FreedUnits.objects.bulk_update(sold, ["sold"], batch_size=1_000)
 
 
 def _hold(award: Award, at: datetime) -> None:

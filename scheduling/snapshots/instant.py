@@ -5,20 +5,31 @@ Read after the lane's lock is taken, in the same transaction: what it says is fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 from django.db import connection
+from django.db.models import F
 
-from scheduling.core.calendar import Shared
-from scheduling.core.types import INSTANT, OWN, Allocation, FloatArray, Job, View
-from scheduling.models import Award, AwardState, Part, TrainingJob
+from scheduling.core.calendar import Shared, Stage
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.types import INSTANT, OWN, Allocation, FloatArray, Job, Resale, View
+from scheduling.models import Award, AwardState, FreedUnits, Part, TrainingJob
 from scheduling.snapshots.frame import PoolFrame, pool_frame
 from scheduling.snapshots.jobs import JobReader
 from scheduling.snapshots.windows import published_windows
 
 SLOTS_AHEAD = 1024  # nothing is sold further ahead than this
+
+
+@dataclass(frozen=True, eq=False)
+class FreedShare:
+    """Units that somebody gave up, and what part of the units for sale in their place they are."""
+
+    units: FreedUnits
+    place: int  # the counter's server
+    share: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,6 +40,7 @@ class InstantSnapshot:
     calendar: Shared
     job: Job
     view: View
+    freed: Sequence[FreedShare]
 
 
 def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | None) -> InstantSnapshot:
@@ -36,13 +48,15 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
 
     `most`: credits that its tenant can pay now. Needs the scope of all tenants.
     """
-    frame = pool_frame(row.pool, also=[row.tenant_id])
+    freed = list(FreedUnits.objects.filter(pool=row.pool, slot__gte=slot, amount__gt=F("sold")).order_by("pk"))
+    frame = pool_frame(row.pool, also=[row.tenant_id, *(units.tenant_id for units in freed)])
     reader = JobReader(frame)
     job = reader.read_spec(row.spec, number=row.pk or 0, tenant_id=row.tenant_id, arrival=row.arrival, lane=INSTANT)
     limits = [limit for limit in (job.max_price, most) if limit is not None]
     job = replace(job, max_price=min(limits, default=None))
     calendar = _calendar(frame, reader, slot, frontier)
     stage = calendar.stage(INSTANT, slot)
+    shares = _freed_shares(frame, stage, slot, freed)
     view = View(
         slot=slot,
         horizon=slot + SLOTS_AHEAD,
@@ -53,8 +67,9 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
         jobs={job.number: job},
         windows=stage.windows,
         tail=stage.tail,
+        resale=tuple(_resale(frame, item) for item in shares),
     )
-    return InstantSnapshot(frame, calendar, job, view)
+    return InstantSnapshot(frame, calendar, job, view, shares)
 
 
 def _calendar(frame: PoolFrame, reader: JobReader, slot: int, frontier: int) -> Shared:
@@ -68,6 +83,28 @@ def _calendar(frame: PoolFrame, reader: JobReader, slot: int, frontier: int) -> 
         for tenant, amounts in _own_use(frame, reader, slot).items():
             calendar.own_use[tenant].fill(amounts)
     return calendar
+
+
+def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Iterable[FreedUnits]) -> tuple[FreedShare, ...]:
+    """All units for sale of one part of a server are alike: each buyer takes given up ones and idle ones in
+    proportion."""
+    free = stage.cluster.capacity[:, None, :] - stage.occupied
+    rest = stage.cluster.capacity - (0.0 if stage.tail is None else stage.tail)
+    found = []
+    for units in freed:
+        resource, server = frame.resource_index[units.resource_id], frame.server_index[units.server_id]
+        place = server if units.part == Part.OPERATOR else server + len(frame.server_ids)  # see the calendar's counter
+        row = units.slot - slot
+        for_sale = float(free[resource, row, place] if row < free.shape[1] else rest[resource, place])
+        if for_sale > ROUNDING:
+            found.append(FreedShare(units, place, min((units.amount - units.sold) / for_sale, 1.0)))
+    return tuple(found)
+
+
+def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
+    units = freed.units
+    resource, owner = frame.resource_index[units.resource_id], frame.tenant_index[units.tenant_id]
+    return Resale(freed.place, resource, units.slot, owner, freed.share)
 
 
 def _held(frame: PoolFrame, slot: int, part: Part) -> FloatArray:

@@ -9,7 +9,7 @@ import numpy as np
 from scheduling.core import prices
 from scheduling.core.policies.oasis.bounds import Bounds
 from scheduling.core.policies.oasis.curves import Offer, offer
-from scheduling.core.types import Booking, Cluster, FloatArray, Job, UnitType, View
+from scheduling.core.types import Booking, Cluster, FloatArray, Job, Resale, UnitType, View
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +32,16 @@ class Market:
         self.slot, self.horizon = view.slot, view.horizon
         self.worker_price, self.ps_price = worker_price, ps_price
         ends = [window.end - view.slot for window in view.windows]
+        ends += [resale.slot + 1 - view.slot for resale in view.resale]
         self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row stands for all slots after it
         self._tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
         self._occupied = self._padded(view.occupied)
         self._least = self._published(view, "prices", 0.0)
         self._shares = self._contributions(view)
         self._home = self._home_part()
+        self._resale: dict[int, list[Resale]] = {}
+        for resale in view.resale:
+            self._resale.setdefault(resale.slot - view.slot, []).append(resale)
 
     @property
     def rows(self) -> int:
@@ -76,14 +80,26 @@ class Market:
         """(owners,) the split of one slot's `amounts` (resources, servers) of credits (C12).
 
         On every server the part that lies in home cells goes to the tenants by their frozen contribution in that
-        slot, the rest to the operator. Without pinned cells the split is by what each owner has.
+        slot, the rest to the operator. Without pinned cells the split is by what each owner has. Before that, who
+        gave units up there is paid for its share of them.
         """
+        resold, amounts = self._resold(amounts, row)
         home = (amounts * self._home).sum(axis=1)
         shares = self._shares[:, :, min(row, self._shares.shape[2] - 1)]
         split: FloatArray = np.einsum("r,ro->o", home, shares)
         nobodys = home[shares.sum(axis=1) == 0].sum()
         split[-1] += (amounts * (1.0 - self._home)).sum() + nobodys
+        split += resold
         return split
+
+    def _resold(self, amounts: FloatArray, row: int) -> tuple[FloatArray, FloatArray]:
+        """((owners,) credits for units that were given up, (resources, servers) what is left for the owners)."""
+        resold, left = np.zeros(len(self.cluster.owners)), amounts.copy()
+        for resale in self._resale.get(row, ()):
+            credits = amounts[resale.resource, resale.server] * resale.share
+            resold[resale.owner] += credits
+            left[resale.resource, resale.server] -= credits
+        return resold, np.maximum(left, 0.0)
 
     def _grow(self, rows: int) -> None:
         if rows > self._rows:
