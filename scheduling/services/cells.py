@@ -1,6 +1,7 @@
 """Whose units are whose. A change replaces every cell on one server, or every cell of one tenant in a pool.
 
-Cells are read when an interval is decided, so a change takes effect at the next interval that is not decided yet.
+Cells are read when an interval is decided, so a change takes effect at the next interval that is not decided yet. It
+never goes below what is awarded, or reserved by a floor.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from django.db.models import QuerySet
 
 from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
 from scheduling.services.pools import may_change_cluster, pool_lock
+from scheduling.services.promises import lanes_lock, promises_kept
 from scheduling.services.servers import Units, kinds_by_name, units_refusal
 from tenants import history
 from tenants.access import Access, Refused
@@ -90,6 +92,7 @@ def _replace(
     at: datetime,
 ) -> list[CellsChange] | Refused:
     pool_lock(pool)
+    slot = lanes_lock(pool)
     kinds = kinds_by_name(pool)
     for _, _, units in wanted:
         if refusal := units_refusal(units, kinds):
@@ -104,6 +107,9 @@ def _replace(
     if refusal := _above_capacity(before, after):
         return refusal
     _write(standing, before, after)
+    if broken := promises_kept(pool, {place.server_id for place in before.keys() | after.keys()}, slot):
+        transaction.set_rollback(True)
+        return broken
     changes = _changes(before, after)
     for change in changes:
         _remember(pool, change, by=by, reason=reason, at=at)

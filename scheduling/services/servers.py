@@ -11,6 +11,7 @@ from django.db.models import Sum
 
 from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
 from scheduling.services.pools import invalid, may_change_cluster, pool_lock
+from scheduling.services.promises import lanes_lock, promises_kept
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.scoping import scope_disabled
@@ -62,6 +63,7 @@ def server_capacity_change(*, server: Server, capacity: Units, by: Access, reaso
     if refusal := may_change_cluster(by, reason):
         return refusal
     pool_lock(server.pool)
+    slot = lanes_lock(server.pool)
     kinds = kinds_by_name(server.pool)
     if refusal := units_refusal(capacity, kinds) or _below_cells(server, capacity):
         return refusal
@@ -78,6 +80,9 @@ def server_capacity_change(*, server: Server, capacity: Units, by: Access, reaso
         unique_fields=["server", "resource"],
         update_fields=["units"],
     )
+    if broken := promises_kept(server.pool, {server.pk}, slot):
+        transaction.set_rollback(True)
+        return broken
     history.append(
         at=at,
         by=by,

@@ -149,7 +149,7 @@ def test_of_eight_changes_at_once_as_many_win_as_fit_and_the_others_are_told_the
     assert units_taken() == 6
 
 
-def test_without_the_pool_lock_the_losers_hear_it_from_the_database_instead(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_its_locks_the_losers_hear_it_from_the_database_instead(monkeypatch: pytest.MonkeyPatch) -> None:
     server = make_server(make_pool(), worker=8)
     tenants = [make_tenant(f"tenant-{number}") for number in range(4)]
     everyone_has_counted = threading.Barrier(len(tenants))
@@ -160,6 +160,7 @@ def test_without_the_pool_lock_the_losers_hear_it_from_the_database_instead(monk
         write(*args)
 
     monkeypatch.setattr(cells_service, "pool_lock", lambda pool: None)
+    monkeypatch.setattr(cells_service, "lanes_lock", lambda pool: 0)
     monkeypatch.setattr(cells_service, "_write", write_after_all_counted)
     answers = change_at_once(server, tenants)
     assert Counter(type(answer) for answer in answers) == {list: 2, IntegrityError: 2}
