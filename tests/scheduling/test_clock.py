@@ -2,57 +2,27 @@
 
 from __future__ import annotations
 
-from datetime import datetime, timedelta
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
 
 from scheduling import tasks
-from scheduling.models import Award, Event, Interval, JobFloor, LaneClock, Pool, TrainingJob
+from scheduling.models import Award, Event, Interval, LaneClock, TrainingJob
 from scheduling.services import clock
 from scheduling.services.clock import Advanced, ClockStuck, pool_advance, pools_due
 from scheduling.services.holds import pool_drain, pool_hold, pool_resume
 from scheduling.services.lanes import Busy
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.ledger import audit
-from tenants.models import AuditEntry, Tenant
+from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
+from tests.scheduling.clocks import advance, contested, everything, moment
 from tests.scheduling.markets import again, make_market, make_waiting
 
 pytestmark = pytest.mark.django_db
 
 OPERATOR = access_of_system("the tests")
-
-
-def contested() -> tuple[Pool, list[Tenant]]:
-    """Five jobs of Lumen and one of Castor on eight workers: some of Lumen's rent from Castor."""
-    pool, (lumen, castor) = make_market("lumen", "castor")
-    for arrival in (0.1, 0.2, 1.2, 1.3, 9.5):
-        make_waiting(pool, lumen, arrival)
-    make_waiting(pool, castor, 0.3, epochs=2)
-    return pool, [lumen, castor]
-
-
-def advance(pool: Pool, slot: float) -> Advanced:
-    return pool_advance(pool_id=pool.pk, at=moment(pool, slot))
-
-
-def moment(pool: Pool, slot: float) -> datetime:
-    return pool.epoch_at + timedelta(seconds=slot * pool.slot_seconds)
-
-
-def everything() -> dict[str, list[Any]]:
-    """All that the market says, without ids given by sequences."""
-    with scope_disabled("the test compares whole markets"):
-        return {
-            "clocks": list(LaneClock.objects.order_by("lane").values_list("lane", "settled_slot", "frontier", "head")),
-            "jobs": list(TrainingJob.objects.order_by("pk").values_list("state", "reason_code", "ended_at")),
-            "awards": list(Award.objects.order_by("pk").values_list("start", "end", "state", "paid", "charges")),
-            "floors": list(JobFloor.objects.order_by("pk").values_list("start", "end", "value")),
-            "intervals": list(Interval.objects.order_by("number").values_list("number", "slot", "paid", "digest")),
-            "events": list(Event.objects.order_by("pk").values_list("kind", "at")),
-        }
 
 
 def test_jobs_are_decided_run_and_paid_for_as_time_passes() -> None:

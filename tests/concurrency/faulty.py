@@ -1,0 +1,102 @@
+"""A process that does one thing for the market and dies at a named step of it, or has the database die.
+
+    python -m tests.concurrency.faulty "advance POOL SLOT" [MODULE FUNCTION before|after]
+
+Steps are functions of the services. They are wrapped here, in the tests' own process: the product has no switch that
+somebody could leave on. FAULT_VICTIM names another process that dies, with its children, in place of this one.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import signal
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import django
+import psutil
+
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+
+
+def arm(module: str, function: str, when: str) -> None:
+    """The next call of the step is the last."""
+    place = importlib.import_module(module)
+    step = getattr(place, function)
+
+    def last(*args: Any, **kwargs: Any) -> Any:
+        if when == "before":
+            strike()
+        outcome = step(*args, **kwargs)
+        strike()
+        return outcome
+
+    setattr(place, function, last)
+
+
+def strike() -> None:
+    victim = int(os.environ.get("FAULT_VICTIM", 0))
+    if not victim:
+        os.kill(os.getpid(), signal.SIGKILL)
+    process = psutil.Process(victim)
+    for one in [process, *process.children(recursive=True)]:
+        one.kill()
+
+
+def advance(pool: str, slot: str) -> None:
+    from scheduling.models import Pool
+    from scheduling.services.clock import pool_advance
+    from tests.scheduling.clocks import moment
+
+    found = Pool.objects.get(slug=pool)
+    pool_advance(pool_id=found.pk, at=moment(found, float(slot)))
+
+
+def submit(pool: str, tenant: str, key: str) -> None:
+    from scheduling.models import Pool
+    from tenants.models import Tenant
+    from tests.scheduling.live import submitted
+
+    submitted(Pool.objects.get(slug=pool), Tenant.objects.get(slug=tenant), key=key)
+
+
+def prepare() -> None:
+    """A contested market in a database of its own."""
+    from django.core.management import call_command
+
+    from tests.scheduling.clocks import contested
+
+    call_command("migrate", verbosity=0)
+    contested()
+
+
+def verify() -> None:
+    """Ends with an error where anything differs."""
+    from django.core.management import call_command
+
+    call_command("verify_ledger")
+    call_command("verify_intervals")
+
+
+def show() -> None:
+    from tests.scheduling.clocks import everything
+
+    print(everything())
+
+
+WORK: dict[str, Callable[..., None]] = {
+    "advance": advance,
+    "submit": submit,
+    "prepare": prepare,
+    "verify": verify,
+    "show": show,
+}
+
+if __name__ == "__main__":
+    django.setup()
+    work, *words = sys.argv[1].split()
+    if sys.argv[2:]:
+        arm(*sys.argv[2:5])
+    WORK[work](*words)

@@ -1,0 +1,144 @@
+"""A worker killed at each step of the market's work: afterwards nothing is lost and nothing is paid twice."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from scheduling.models import Award, Interval, Pool, TrainingJob
+from scheduling.services.verification import intervals_verify
+from tenants.ledger import audit
+from tenants.scoping import scope_disabled
+from tests.conftest import STATE
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.clocks import advance, contested, everything
+from tests.scheduling.live import fund, make_live_pool, money, submitted
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+ROOT = Path(__file__).parent.parent.parent
+SERVICES = "scheduling.services."
+
+INTERVAL_STEPS = [
+    ("intervals", "lane_lock", "after"),
+    ("intervals", "batch_view", "after"),
+    ("intervals", "batch_policy", "after"),
+    ("intervals", "_interval_store", "after"),
+    ("plans", "jobs_refuse", "after"),
+    ("plans", "floors_store", "after"),
+    ("plans", "awards_store", "after"),
+    ("plans", "jobs_award", "after"),
+    ("intervals", "batch_reserve", "after"),
+    ("intervals", "prices_post", "after"),
+    ("intervals", "events_append", "after"),
+    ("intervals", "post_many", "before"),
+    ("intervals", "post_many", "after"),
+    ("clock", "interval_run", "after"),
+]
+SETTLE_STEPS = [
+    ("clock", "slot_settle", "before"),
+    ("settlement", "lane_lock", "after"),
+    ("settlement", "_charges", "after"),
+    ("settlement", "_advance", "after"),
+    ("settlement", "post_many", "before"),
+    ("settlement", "post_many", "after"),
+    ("settlement", "_tell", "after"),
+    ("clock", "slot_settle", "after"),
+]
+INSTANT_STEPS = [
+    ("jobs", "lane_lock", "after"),
+    ("jobs", "events_append", "after"),
+    ("instant", "lane_lock", "after"),
+    ("instant", "instant_answer", "after"),
+    ("instant", "units_take", "after"),
+    ("instant", "events_append", "after"),
+    ("instant", "hold", "before"),
+    ("instant", "hold", "after"),
+    ("jobs", "instant_admit", "after"),
+    ("jobs", "_take", "after"),
+]
+COMMITTED = ("live", "job_submit", "after")  # all is done, and the reply is lost
+PLACES = {"live": "tests.scheduling.live"}
+
+
+def kill_at(work: str, step: tuple[str, str, str]) -> None:
+    """Another process does the work and is killed at the step."""
+    url = STATE.database_url.replace("/bourse?", f"/{connection.settings_dict['NAME']}?")
+    module, function, when = step
+    place = PLACES.get(module, SERVICES + module)
+    command = [sys.executable, "-m", "tests.concurrency.faulty", work, place, function, when]
+    done = subprocess.run(
+        command, cwd=ROOT, env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == -signal.SIGKILL, done.stderr
+
+
+def undisturbed(slots: int) -> tuple[dict[str, Any], int, int]:
+    """All that the market says after so many slots, a boundary at which it sells, and one at which it settles."""
+    with transaction.atomic(), scope_disabled("the test looks at all tenants"):
+        pool = contested_pool()
+        advance(pool, slots)
+        sold = Interval.objects.filter(paid__gt=0).order_by("slot").values_list("slot", flat=True)[0]
+        award = Award.objects.filter(paid__gt=0).order_by("start")[0]
+        found = everything()
+        transaction.set_rollback(True)
+    return found, sold, award.start + 1
+
+
+def contested_pool() -> Pool:
+    return Pool.objects.get(slug="main")
+
+
+def books_are_right() -> None:
+    found = audit.verify()
+    assert found.is_clean, found.findings
+    verified = intervals_verify(pool_ids=[contested_pool().pk])
+    assert verified.is_clean, verified.findings
+
+
+@pytest.mark.parametrize("step", INTERVAL_STEPS, ids="-".join)
+def test_interval_survives_its_workers_death(step: tuple[str, str, str]) -> None:
+    pool, _ = contested()
+    expected, sold, _ = undisturbed(25)
+    advance(pool, sold - 1)
+    kill_at(f"advance main {sold}", step)
+    advance(pool, 25)
+    assert everything() == expected
+    books_are_right()
+
+
+@pytest.mark.parametrize("step", SETTLE_STEPS, ids="-".join)
+def test_settlement_survives_its_workers_death(step: tuple[str, str, str]) -> None:
+    pool, _ = contested()
+    expected, _, settled = undisturbed(25)
+    advance(pool, settled - 1)
+    kill_at(f"advance main {settled}", step)
+    advance(pool, 25)
+    assert everything() == expected
+    books_are_right()
+
+
+@pytest.mark.parametrize("step", [*INSTANT_STEPS, COMMITTED], ids="-".join)
+def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str]) -> None:
+    """The client heard nothing and asks again with its key."""
+    pool, tenant = make_live_pool(), make_tenant("lumen")
+    make_cells(make_server(pool, worker=8, ps=2), tenant, {"worker": 2, "ps": 1})
+    fund(tenant)
+    kill_at("submit main lumen a-key", step)
+    answer = submitted(pool, tenant, key="a-key")
+    assert answer.repeated == (step == COMMITTED)
+    with scope_disabled("the test looks at all tenants"):
+        assert TrainingJob.objects.count() == 1
+        award = Award.objects.get()
+    assert award.paid > 0
+    assert money(tenant) == (1_000_000_000 - award.paid, award.paid, 0)
+    advance(pool, 12)
+    assert money(tenant)[1] == 0
+    books_are_right()

@@ -1,0 +1,134 @@
+"""The database and the broker killed in the middle of the market's work, and started again."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from shutil import rmtree
+
+import psycopg
+import pytest
+
+from marketplace.embedded import Servers, State
+from tests.concurrency.test_crashes import INTERVAL_STEPS, SERVICES, SETTLE_STEPS
+
+ROOT = Path(__file__).parent.parent.parent
+DEADLINE = 60.0
+
+
+@pytest.fixture
+def state() -> Iterator[State]:
+    """A folder for servers of our own: those of the other tests must live on. Short, for sockets lie in it."""
+    folder = Path(tempfile.mkdtemp(prefix="bourse-"))
+    folder.chmod(0o711)
+    yield State(folder)
+    rmtree(folder, ignore_errors=True)
+
+
+def environment(state: State, **more: str) -> dict[str, str]:
+    own = {"DATABASE_URL": state.database_url, "REDIS_URL": state.redis_url, "BOURSE_VAR": str(state.folder / "var")}
+    return os.environ | own | more
+
+
+def run(state: State, work: str, *step: str, **more: str) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "tests.concurrency.faulty", work, *step]
+    return subprocess.run(
+        command, cwd=ROOT, env=environment(state, **more), capture_output=True, text=True, timeout=DEADLINE
+    )
+
+
+def done(state: State, work: str) -> str:
+    outcome = run(state, work)
+    assert outcome.returncode == 0, outcome.stderr
+    return outcome.stdout
+
+
+def pid_of(servers: Servers, name: str) -> int:
+    return next(child.pid for child in servers.running if child.name == name)
+
+
+@contextlib.contextmanager
+def product(state: State, *names: str) -> Iterator[None]:
+    """Celery's worker and beat as `up` starts them."""
+    celery = [sys.executable, "-m", "celery", "--app", "marketplace.celery", "--quiet"]
+    commands = {
+        "worker": [*celery, "worker", "--concurrency", "1", "--without-mingle", "--without-gossip"],
+        "beat": [*celery, "beat", "--scheduler", "celery.beat:Scheduler", "--pidfile="],
+    }
+    with contextlib.ExitStack() as stack:
+        for name in names:
+            log = stack.enter_context((state.folder / f"{name}.log").open("wb"))
+            process = subprocess.Popen(
+                commands[name], cwd=ROOT, env=environment(state), stdout=log, stderr=log, start_new_session=True
+            )
+            stack.callback(process.wait, 20)
+            stack.callback(process.send_signal, signal.SIGTERM)
+        yield
+
+
+def wait_until(ready: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + DEADLINE
+    while not ready():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.1)
+
+
+def decided(state: State) -> int:
+    with psycopg.connect(state.database_url) as connection:
+        row = connection.execute("SELECT decided_slot FROM scheduling_laneclock WHERE lane = 'batch'").fetchone()
+    return row[0] if row else -1
+
+
+@pytest.mark.parametrize("step", [INTERVAL_STEPS[6], INTERVAL_STEPS[12], SETTLE_STEPS[5]], ids="-".join)
+def test_market_goes_on_after_the_database_was_killed_at(step: tuple[str, str, str], state: State) -> None:
+    module, function, when = step
+    servers = Servers(state, with_redis=False)
+    servers.start()
+    try:
+        done(state, "prepare")
+        done(state, "advance main 1")
+        before = decided(state)
+        struck = run(
+            state,
+            "advance main 25",
+            SERVICES + module,
+            function,
+            when,
+            FAULT_VICTIM=str(pid_of(servers, "PostgreSQL")),
+        )
+        assert struck.returncode == 1, struck.stderr
+        assert "OperationalError" in struck.stderr
+        servers.stop()
+        servers.start()
+        assert decided(state) >= before
+        done(state, "advance main 25")
+        done(state, "verify")
+        assert "('finished'," in done(state, "show")
+    finally:
+        servers.stop()
+
+
+def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
+    servers = Servers(state)
+    servers.start()
+    try:
+        done(state, "prepare")
+        with psycopg.connect(state.database_url) as connection:
+            connection.execute("UPDATE scheduling_pool SET slot_seconds = 1, epoch_at = now()")
+        with product(state, "worker", "beat"):
+            wait_until(lambda: decided(state) >= 2, "the clock never started")
+            os.kill(pid_of(servers, "Valkey"), signal.SIGKILL)
+            servers.stop()
+            servers.start()
+            reached = decided(state)
+            wait_until(lambda: decided(state) >= reached + 5, "the clock stood still")
+        done(state, "verify")
+    finally:
+        servers.stop()
