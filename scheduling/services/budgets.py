@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from datetime import datetime
 
+from scheduling.core.types import Reason, Refusal
 from scheduling.models import Award, Event, Pool
 from scheduling.services.feed import event
+from scheduling.snapshots.batch import BatchSnapshot
 from scheduling.snapshots.budgets import Limit, limits
+from tenants.ledger.postings import MICRO
 
 
 def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[Event]:
@@ -21,6 +25,21 @@ def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[
         return []
     found = limits(tenant_ids={tenant_id for tenant_id, _ in paid}, at=at)
     return [_notice(pool, limit, at) for limit in found if _passed(limit, _now(limit, paid))]
+
+
+def reasons_by_budget(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
+    """The policy knows funds and price limits only; where a budget was what made them small, the reason says so."""
+    return [replace(refusal, reason=_by_budget(snapshot, refusal)) for refusal in refusals]
+
+
+def _by_budget(snapshot: BatchSnapshot, refusal: Refusal) -> Reason:
+    reason, row = refusal.reason, snapshot.waiting[refusal.job]
+    price, cap = reason.numbers.get("price"), snapshot.caps.get(refusal.job)
+    if reason.code == "low_balance" and row.tenant_id in snapshot.by_budget:
+        return Reason("over_budget", reason.numbers)
+    if reason.code == "over_max_price" and cap is not None and reason.numbers["max_price"] == cap / MICRO:
+        return Reason("over_budget", {"price": price, "left": cap / MICRO})
+    return reason
 
 
 def _now(limit: Limit, paid: dict[tuple[int, int | None], int]) -> int:

@@ -33,7 +33,7 @@ class _TooDear(Exception):
 
     def __init__(self, price: int, available: int) -> None:
         super().__init__(f"{price} of {available}")
-        self.reason = Reason("low_balance", {"price": price / MICRO, "available": available / MICRO})
+        self.reason = Reason("low_balance", {"price": price / MICRO, "left": available / MICRO})
 
 
 @dataclass(frozen=True)
@@ -114,7 +114,7 @@ def _given(plan: Plan, job: TrainingJob, purse: Purse) -> Booking | Reason:
         return Reason("over_max_price", {"price": price, "max_price": own_limit})
     if purse.budget_left is not None and purse.budget_left <= purse.available:
         return Reason("over_budget", {"price": price, "left": purse.budget_left / MICRO})
-    return Reason("low_balance", {"price": price, "available": purse.available / MICRO})
+    return Reason("low_balance", {"price": price, "left": purse.available / MICRO})
 
 
 def _refuse(job: TrainingJob, reason: Reason, at: datetime) -> None:

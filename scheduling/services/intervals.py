@@ -10,7 +10,7 @@ from scheduling.core import policies, records
 from scheduling.core.types import WAITING, Plan, Policy, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.services import plans
-from scheduling.services.budgets import budget_events
+from scheduling.services.budgets import budget_events, reasons_by_budget
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
 from scheduling.services.feed import events_append
@@ -84,7 +84,7 @@ def batch_policy(frame: PoolFrame) -> Policy:
 def _apply(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock, at: datetime) -> Interval | None:
     """Rows in the order of the locks, the book last. The clock is told once nothing can be refused any more."""
     interval = _interval_store(snapshot, policy, plan, clock, at) if says_something(plan, snapshot.view) else None
-    told = plans.news(snapshot, plan.refusals)
+    told = plans.news(snapshot, reasons_by_budget(snapshot, plan.refusals))
     plans.jobs_refuse(told, at)
     events_append(plans.refusal_events(snapshot, told, at))
     if interval is not None:

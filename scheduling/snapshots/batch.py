@@ -32,6 +32,8 @@ class BatchSnapshot:
     frame: PoolFrame
     view: View
     waiting: Mapping[int, TrainingJob]  # rows of the view's waiting jobs, by number
+    by_budget: frozenset[int]  # tenants whose budget lets them pay less than they have
+    caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
 
 
 def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSnapshot:
@@ -43,7 +45,9 @@ def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSn
     floors = _floors(frame, slot, waiting)
     jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
-    jobs |= _capped(jobs, member_caps(budgets, waiting.values()))
+    lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
+    jobs |= _capped(jobs, caps)
+    spendable = _available(frame)
     view = View(
         slot=slot,
         horizon=ENDLESS,
@@ -56,10 +60,11 @@ def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSn
         floors=floors,
         windows=published_windows(frame, slot),
         spent=_spent(frame, at),
-        funds=_funds(frame, waiting.values(), tenant_lefts(budgets)),
+        funds=_funds(frame, waiting.values(), spendable, lefts),
         memory=clock.memory,
     )
-    return BatchSnapshot(frame, view, waiting)
+    by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
+    return BatchSnapshot(frame, view, waiting, by_budget, caps)
 
 
 ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
@@ -166,17 +171,21 @@ def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int]) -> dict[int, Job]:
     return capped
 
 
-def _funds(frame: PoolFrame, waiting: Iterable[TrainingJob], budgets: Mapping[int, int]) -> FloatArray:
+def _available(frame: PoolFrame) -> dict[int, int]:
+    """Tenant id -> micro-credits."""
+    found = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
+    return {tenant_id: found[available(tenant_id)] for tenant_id in frame.tenant_ids}
+
+
+def _funds(
+    frame: PoolFrame, waiting: Iterable[TrainingJob], spendable: Mapping[int, int], lefts: Mapping[int, int]
+) -> FloatArray:
     """(tenants,) credits that are free to be set aside: what is available, within what budgets leave.
 
     A payment is rounded to a micro-credit once it is decided. So one micro-credit is left out for each job that may
     be paid for, or the last of them could cost half a micro-credit more than there is.
     """
-    found = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
-    spare = {
-        tenant_id: min(found[available(tenant_id)], budgets.get(tenant_id, found[available(tenant_id)]))
-        for tenant_id in frame.tenant_ids
-    }
+    spare = {tenant_id: min(amount, lefts.get(tenant_id, amount)) for tenant_id, amount in spendable.items()}
     for row in waiting:
         spare[row.tenant_id] -= 1
     return np.array([max(spare[tenant_id], 0) / MICRO for tenant_id in frame.tenant_ids])

@@ -33,16 +33,23 @@ def paid_after(pool: Pool) -> int:
         return sum(Award.objects.values_list("paid", flat=True))
 
 
+def reason() -> str:
+    with scope_disabled("the test looks at the only job"):
+        return TrainingJob.objects.get().reason_code
+
+
 def test_without_a_budget_the_job_rents() -> None:
     assert renting() > 0
 
 
 def test_nothing_is_rented_beyond_a_hard_limit_of_the_tenant() -> None:
     assert renting(hard_limit=1) == 0
+    assert reason() == "over_budget"
 
 
 def test_nothing_is_rented_beyond_a_hard_limit_of_the_member_who_submitted() -> None:
     assert renting(member=make_person(), hard_limit=1) == 0
+    assert reason() == "over_budget"
 
 
 def test_a_limit_of_another_member_does_not_bind() -> None:

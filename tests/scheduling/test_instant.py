@@ -116,7 +116,7 @@ def test_refuses_a_tenant_without_funds_with_what_it_has() -> None:
     pool, lumen = make_live_pool(), make_tenant("lumen")
     make_server(pool)
     job = refused(submit(pool, lumen))
-    assert (job.reason_code, job.reason_numbers) == ("low_balance", {"price": 0.05, "available": 0.0})
+    assert (job.reason_code, job.reason_numbers) == ("low_balance", {"price": 0.05, "left": 0.0})
 
 
 def test_refuses_over_budget_with_what_is_left() -> None:
