@@ -1,0 +1,86 @@
+"""Old intervals among many new ones: the whole history is replayed at a cost that grows as its length, no faster."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from scheduling.models import Interval, Pool, TrainingJob
+from scheduling.services.intervals import interval_run
+from scheduling.services.settlement import slot_settle
+from scheduling.services.verification import intervals_verify
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+from tests.scheduling.markets import SPEC, make_market
+
+NEEDS_DATABASE = True
+
+OLD, NEW = 1_000, 10_000
+TENANTS, AT_ONCE, SEED = 4, 100, 5
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    pool, tenants = make_market(
+        *(f"tenant-{n}" for n in range(TENANTS)), credits=10**6, clock_cap=1, clock_restart=False, epoch_at=EPOCH
+    )
+    with scope_disabled("the benchmark fills a whole market"):
+        _live(pool, tenants, 0, OLD)
+        old = _verified(pool)
+        yield _figure("verify, short history", 1e3 * old / OLD, "ms/interval", "-", seconds=old, intervals=OLD)
+        seconds = _live(pool, tenants, OLD, OLD + NEW)
+        yield _figure("settle and decide a slot of a small pool", 1e3 * seconds / NEW, "ms/slot", "-", slots=NEW)
+        whole = _verified(pool)
+        ratio = (whole / (OLD + NEW)) / (old / OLD)
+        detail = {"seconds": whole, "intervals": OLD + NEW, "growth_per_interval": round(ratio, 2)}
+        yield _figure("verify, long history", 1e3 * whole / (OLD + NEW), "ms/interval", "as before", **detail)
+
+
+def _live(pool: Pool, tenants: list[Tenant], first: int, last: int) -> float:
+    """Seconds to settle and decide these slots, with a job or two in each."""
+    seconds = 0.0
+    for begin in range(first, last, AT_ONCE):
+        _submit(pool, tenants, begin)
+        started = time.perf_counter()
+        for slot in range(begin, min(begin + AT_ONCE, last)):
+            slot_settle(pool_id=pool.pk, slot=slot - 1, at=pool.slot_start(slot))
+            interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
+        seconds += time.perf_counter() - started
+    return seconds
+
+
+def _submit(pool: Pool, tenants: list[Tenant], begin: int) -> None:
+    draw = np.random.default_rng(SEED + begin)
+    TrainingJob.objects.bulk_create(
+        TrainingJob(
+            tenant=tenants[int(draw.integers(TENANTS)) if draw.random() < 0.5 else 0],
+            pool=pool,
+            name="train",
+            lane="batch",
+            reason_code="waiting_for_interval",
+            # One slot long, so that a window of one slot has room for it.
+            spec=SPEC | {"chunks": 2, "max_workers": 2, "minibatches": 2, "epochs": 1},
+            submitted_at=EPOCH,
+            arrival=begin + float(offset),
+            request_digest="0" * 64,
+        )
+        for offset in np.sort(draw.uniform(0, AT_ONCE - 1, size=4 * AT_ONCE // 3))
+    )
+
+
+def _verified(pool: Pool) -> float:
+    started = time.perf_counter()
+    verified = intervals_verify(pool_ids=[pool.pk])
+    seconds = time.perf_counter() - started
+    assert verified.is_clean, verified.findings[:5]
+    assert verified.intervals == Interval.objects.count() > 0
+    return seconds
+
+
+def _figure(name: str, value: float, unit: str, target: str, **detail: object) -> dict[str, Any]:
+    rounded = {key: round(part, 2) if isinstance(part, float) else part for key, part in detail.items()}
+    return {"name": name, "value": round(value, 3), "unit": unit, "target": target, "detail": rounded}
