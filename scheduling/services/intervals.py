@@ -64,6 +64,8 @@ def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
 
 
 def _lock_funds(pool: Pool) -> None:
+    """Before the calendar, against the usual order. The instant lane never waits for us there: what it sells of the
+    cells ends where our plans begin."""
     queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED).order_by()
     balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
 
