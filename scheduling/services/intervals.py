@@ -71,6 +71,7 @@ def _lock_funds(pool: Pool) -> None:
 
 
 def _gather_decide_apply(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> Interval | None:
+    plans.floors_missed_void(pool.pk, slot, at)
     snapshot = batch_view(pool, slot, clock, at)
     policy = batch_policy(snapshot.frame)
     plan = policy.decide(snapshot.view)

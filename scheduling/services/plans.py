@@ -13,7 +13,7 @@ from django.db import connection
 from scheduling.core import settlement
 from scheduling.core.types import WAITING, Allocation, Booking, Floor, Plan, Refusal
 from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, TrainingJob
-from scheduling.services.feed import event, job_subject
+from scheduling.services.feed import event, events_append, job_subject
 from scheduling.snapshots.batch import BatchSnapshot
 from scheduling.snapshots.frame import PoolFrame
 from tenants.ledger.postings import Posting, available, held
@@ -41,6 +41,28 @@ def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Iterable[F
             for floor in floors
         ],
         batch_size=2_000,
+    )
+
+
+_VOID_MISSED = """
+UPDATE scheduling_trainingjob AS job SET attempt = job.attempt + 1
+  FROM scheduling_jobfloor AS floor
+ WHERE floor.job_id = job.id AND floor.attempt = job.attempt AND floor.value > 0 AND floor.start < %s
+   AND job.pool_id = %s AND job.lane = 'batch' AND job.state = 'queued'
+RETURNING job.id, job.tenant_id, floor.start
+"""
+
+
+def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
+    """A floor that should have begun while the lane was held, and did not, will be planned anew: a failure of the
+    platform. In a market that was not held there is none, for every window is decided before it begins."""
+    with connection.cursor() as cursor:
+        cursor.execute(_VOID_MISSED, [slot, pool_id])
+        missed = sorted(cursor.fetchall())
+    data = {"reason": "floor_missed"}
+    events_append(
+        _told("job_requeued", pool_id, tenant_id, job_id, data | {"job": job_id, "start": start}, at)
+        for job_id, tenant_id, start in missed
     )
 
 

@@ -18,6 +18,7 @@ from scheduling.models import (
     TenantPolicy,
 )
 from scheduling.services.intervals import interval_run
+from scheduling.services.verification import intervals_verify
 from scheduling.snapshots.frame import pool_frame
 from scheduling.snapshots.windows import published_windows
 from tenants.ledger.selectors import balances_of_tenant, transactions_about
@@ -131,6 +132,24 @@ def test_held_lane_decides_nothing_while_its_clock_goes_on() -> None:
     assert clock_of(pool).decided_slot == 5
     run_slots(pool, 6, 8)
     assert again(job).state == JobState.RUNNING
+
+
+def test_floor_that_passed_while_the_lane_was_held_is_planned_anew() -> None:
+    pool, (lumen,) = make_market("lumen")
+    first, second = make_waiting(pool, lumen), make_waiting(pool, lumen)
+    run_slots(pool, 0, 1)
+    assert again(second).state == JobState.QUEUED
+    LaneClock.objects.update(held=True)
+    run_slots(pool, 2, 10)
+    LaneClock.objects.update(held=False)
+    run_slots(pool, 11, 14)
+    with scope(lumen):
+        missed, kept = JobFloor.objects.filter(job=second).order_by("attempt")
+    assert missed.start < 11 <= kept.start == award_of(second).start
+    assert (again(first).attempt, again(second).attempt) == (0, 1)
+    (requeued,) = Event.objects.filter(kind="job_requeued")
+    assert (requeued.tenant_id, requeued.data["start"]) == (lumen.pk, missed.start)
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
 def test_intervals_are_chained_and_numbered() -> None:
