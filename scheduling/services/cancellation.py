@@ -26,7 +26,7 @@ from scheduling.models.jobs import LIVE_STATES
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import lane_lock
 from scheduling.services.settlement import ALIVE, parts_by_account
-from scheduling.services.units import Unit, units_of, units_release
+from scheduling.services.units import Unit, UnitReader, units_release
 from tenants.access import Access, Refused
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
 from tenants.ledger.services import post_many
@@ -136,7 +136,7 @@ def cancellation(award: Award, kept: Sequence[tuple[int, int]], at: datetime) ->
 
 def _free(award: Award, job: TrainingJob, batch: LaneClock | None, since: int, *, paid_for: bool) -> None:
     """Units back on sale; those that the tenant owns or has paid for are sold for its account."""
-    units = units_of(award, job, job.pool, since=since)
+    units = UnitReader(job.pool).units_of(award, job, since=since)
     units_release(Lane(award.lane), units)
     if not paid_for:
         return

@@ -28,7 +28,7 @@ from scheduling.services.lanes import lane_lock
 from scheduling.services.pools import may_change_cluster, pool_lock
 from scheduling.services.servers import server_subject
 from scheduling.services.settlement import ALIVE
-from scheduling.services.units import Unit, units_of, units_release
+from scheduling.services.units import Unit, UnitReader, units_release
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
@@ -75,11 +75,11 @@ def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> Ser
 
 def _void_all(server: Server, slot: int, at: datetime) -> ServerLost:
     """`slot`: the first that is not delivered."""
-    awards = _awards_on(server, slot)
+    awards, reader = _awards_on(server, slot), UnitReader(server.pool)
     jobs = {job.pk: job for job in _locked([award.job_id for award in awards])}
     freed: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
     for award in awards:
-        for unit, amount in units_of(award, jobs[award.job_id], server.pool, since=slot).items():
+        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
             freed[award.lane][unit] += amount
         _void(award, slot)
     for lane, units in freed.items():

@@ -9,6 +9,7 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.core import policies
+from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import INSTANT, Allocation, Booking, Plan, Reason
 from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
 from scheduling.services.budgets import budget_events
@@ -16,7 +17,7 @@ from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import lane_lock
 from scheduling.services.plans import allocation_rows, charges_of
 from scheduling.services.settlement import awards_start
-from scheduling.services.units import Unit, units_of, units_take
+from scheduling.services.units import Unit, UnitReader, units_take
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.instant import InstantSnapshot, instant_view
@@ -26,6 +27,9 @@ from tenants.ledger.services import hold
 from tenants.scoping import scope_disabled
 
 MOST_TRIES = 3
+# Worker-slots of a job times its most workers at once. Finding the cheapest schedule takes time in proportion, and
+# meanwhile everybody else in the lane waits. What is larger has time for the batch lane.
+LARGEST = 500_000
 
 
 class _TooDear(Exception):
@@ -98,8 +102,20 @@ def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
     settled, frontier = (clock.settled_slot, clock.frontier) if clock else (-1, 0)
     slot = max(settled + 1, int(-(-job.arrival // 1)))
     snapshot = instant_view(job, slot=slot, frontier=frontier, most=purse.most)
+    if (reason := _too_large(snapshot)) is not None:
+        return Answer(snapshot, reason, settled)
     policy = policies.build(pool.instant_policy or {}, snapshot.frame.cluster, ())
     return Answer(snapshot, _given(policy.decide(snapshot.view), job, purse), settled)
+
+
+def _too_large(snapshot: InstantSnapshot) -> Reason | None:
+    job, cluster = snapshot.job, snapshot.frame.cluster
+    rate = max(
+        minibatches_per_slot(job, worker, 0, cluster.slot_seconds, centralized=False)
+        for worker in range(len(job.worker_types))
+    )
+    size = job.work / rate * job.max_workers
+    return Reason("too_large_for_lane", {"size": size, "most": LARGEST}) if size > LARGEST else None
 
 
 def _given(plan: Plan, job: TrainingJob, purse: Purse) -> Booking | Reason:
@@ -131,7 +147,7 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
     award = _row(job, frame, placed, on_operator)
     award.save(force_insert=True)
-    taken = units_of(award, job, job.pool, since=award.start)
+    taken = UnitReader(job.pool).units_of(award, job, since=award.start)
     units_take(job.pool_id, taken, _capacities(frame))
     _sell_again(snapshot, taken)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple
 from django.db import connection
 
 from scheduling.core.types import FloatArray
-from scheduling.models import Award, Lane, Part, Pool, ResourceKind, TrainingJob
-from scheduling.snapshots.specs import spec_read
+from scheduling.models import Award, Lane, Part, Pool, TrainingJob
+from scheduling.snapshots.specs import SpecReader
 
 ROUNDING = 1e-9  # amounts are sums of decimals; as in the calendar's constraints
 
@@ -31,15 +31,21 @@ class Unit(NamedTuple):
 Units = Mapping[Unit, float]  # amounts
 
 
-def units_of(award: Award, job: TrainingJob, pool: Pool, *, since: int) -> dict[Unit, float]:
-    """What the award holds from slot `since` on; it holds nothing any more from its cut on."""
-    spec = spec_read(pool, job.spec, tenant_id=job.tenant_id, arrival=job.arrival, lane=job.lane)
-    worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
-    resource_ids = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", flat=True))
-    found = amounts_in(award.allocation, award.on_operator, worker, ps, resource_ids, since=since)
-    if award.cut_at is None:
-        return found
-    return {unit: amount for unit, amount in found.items() if unit.slot < award.cut_at}
+class UnitReader:
+    """Says which units awards of one pool hold."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._specs = SpecReader(pool)
+
+    def units_of(self, award: Award, job: TrainingJob, *, since: int) -> dict[Unit, float]:
+        """What the award holds from slot `since` on; it holds nothing any more from its cut on."""
+        spec = self._specs.read(job)
+        worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
+        ids = self._specs.resource_ids
+        found = amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=since)
+        if award.cut_at is None:
+            return found
+        return {unit: amount for unit, amount in found.items() if unit.slot < award.cut_at}
 
 
 def amounts_in(

@@ -13,7 +13,7 @@ from django.db import connection
 from django.db.models import F
 
 from scheduling.core.calendar import Shared, Stage
-from scheduling.core.occupancy import ROUNDING
+from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.types import INSTANT, OWN, Allocation, FloatArray, Job, Resale, View
 from scheduling.models import Award, AwardState, FreedUnits, Part, TrainingJob
 from scheduling.snapshots.frame import PoolFrame, pool_frame
@@ -53,7 +53,7 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
     reader = JobReader(frame)
     job = reader.read_spec(row.spec, number=row.pk or 0, tenant_id=row.tenant_id, arrival=row.arrival, lane=INSTANT)
     limits = [limit for limit in (job.max_price, most) if limit is not None]
-    job = replace(job, max_price=min(limits, default=None))
+    job = replace(job, max_price=min(limits, default=None), max_workers=_most_workers(job, frame))
     calendar = _calendar(frame, reader, slot, frontier)
     stage = calendar.stage(INSTANT, slot)
     shares = _freed_shares(frame, stage, slot, freed)
@@ -70,6 +70,12 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
         resale=tuple(_resale(frame, item) for item in shares),
     )
     return InstantSnapshot(frame, calendar, job, view, shares)
+
+
+def _most_workers(job: Job, frame: PoolFrame) -> int:
+    """No more than fit into the whole pool when it is empty, though never fewer than the job must have."""
+    fit = max(room(frame.cluster.capacity, worker.demand).sum() for worker in job.worker_types)
+    return max(job.min_workers, int(min(job.max_workers, fit)))
 
 
 def _calendar(frame: PoolFrame, reader: JobReader, slot: int, frontier: int) -> Shared:

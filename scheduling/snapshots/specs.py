@@ -9,20 +9,32 @@ import numpy as np
 
 from scheduling.core.scenario.jobs import Jobs
 from scheduling.core.types import Job, Tenant
-from scheduling.models import Pool, ResourceKind, TenantPolicy
+from scheduling.models import Pool, ResourceKind, TenantPolicy, TrainingJob
 from tenants.ledger.postings import MICRO
 
 
-def spec_read(
-    pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str, number: int = 0
-) -> Job:
-    """The job that the words mean; raises `BadScenario` naming the field that cannot be used.
+class SpecReader:
+    """Reads the jobs of a pool. Costs one short query, unlike a frame, however many jobs are read."""
 
-    Costs two short queries, unlike a frame: a submission to the batch lane needs no more than this.
-    """
-    resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
+    def __init__(self, pool: Pool) -> None:
+        resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name"))
+        self.resource_ids = [pk for pk, _ in resources]
+        self._names = [name for _, name in resources]
+        self._slot_seconds = float(pool.slot_seconds)
+
+    def read(self, row: TrainingJob) -> Job:
+        """A job that was accepted. What it was accepted under, its owner's budget, may be gone since."""
+        return self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0)
+
+    def read_spec(self, spec: Mapping[str, Any], *, arrival: float, lane: str, budget: float | None) -> Job:
+        """The job that the words mean; raises `BadScenario` naming the field that cannot be used."""
+        tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self._names)), budget=budget)
+        whose = {"name": "job", "tenant": tenant.name, "arrival": arrival, "lane": lane}
+        return Jobs(self._names, [tenant], self._slot_seconds).read({**spec, **whose}, 0)
+
+
+def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> Job:
+    """A new job, under its tenant's instructions as they are now."""
     policy = TenantPolicy.objects.filter(pool=pool, tenant=tenant_id).first()
     budget = None if policy is None or policy.budget is None else policy.budget / MICRO
-    tenant = Tenant(name=str(tenant_id), reserve_price=np.zeros(len(resources)), budget=budget)
-    whose = {"name": str(number), "tenant": tenant.name, "arrival": arrival, "lane": lane}
-    return Jobs(resources, [tenant], float(pool.slot_seconds)).read({**spec, **whose}, number)
+    return SpecReader(pool).read_spec(spec, arrival=arrival, lane=lane, budget=budget)

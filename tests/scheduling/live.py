@@ -9,7 +9,7 @@ from typing import Any
 from scheduling.models import Award, CalendarCell, Event, JobState, Lane, LaneClock, Pool, ServerCapacity, TrainingJob
 from scheduling.services.jobs import Submitted, job_submit
 from scheduling.services.settlement import Settled, slot_settle
-from scheduling.services.units import units_of
+from scheduling.services.units import UnitReader
 from tenants.access import Access, Refused
 from tenants.ledger.audit import verify
 from tenants.ledger.postings import MICRO, OPERATOR, AccountName, available, earned, held
@@ -123,7 +123,7 @@ def make_award(
 def enter(award: Award) -> None:
     """The award's units in the calendar, as the batch lane enters them: in home cells."""
     with scope_disabled("the test enters units"):
-        for unit, amount in units_of(award, award.job, award.pool, since=award.start).items():
+        for unit, amount in UnitReader(award.pool).units_of(award, award.job, since=award.start).items():
             capacity = ServerCapacity.objects.get(server=unit.server_id, resource=unit.resource_id).units
             place = {"server_id": unit.server_id, "resource_id": unit.resource_id, "part": unit.part, "slot": unit.slot}
             row, _ = CalendarCell.objects.get_or_create(pool=award.pool, **place, defaults={"capacity": capacity})

@@ -10,7 +10,7 @@ from scheduling.models import Award, FreedUnits, Server
 from scheduling.services.cancellation import job_cancel, kept_parts
 from tenants.access import Access, Refused
 from tenants.roles import BILLING, OPERATOR, VIEWER
-from tenants.scoping import scope_disabled
+from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.live import (
     again,
@@ -175,6 +175,13 @@ def test_an_instant_award_gives_back_the_operators_units() -> None:
     with scope_disabled("the test looks at all awards"):
         assert Award.objects.get().state == "ended"
         assert Server.objects.count() == 1
+
+
+def test_a_job_accepted_under_a_budget_can_be_cancelled_when_the_budget_is_gone() -> None:
+    _, lumen, _, award = rented()
+    with scope(lumen):
+        type(award.job).objects.filter(pk=award.job_id).update(spec=award.job.spec | {"rent": "budget"})
+    assert not isinstance(cancel(award.job, lumen), Refused)
 
 
 @given(

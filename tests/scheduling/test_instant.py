@@ -215,3 +215,15 @@ def test_is_closed_while_the_market_is_on_hold() -> None:
     assert answer.code == "market_held"
     with scope_disabled("the test counts all awards"):
         assert not Award.objects.exists()
+
+
+def test_what_takes_too_long_to_answer_is_for_the_batch_lane() -> None:
+    pool, lumen = operators_server()
+    job = refused(submit(pool, lumen, epochs=1000, chunks=1000, max_workers=1000, min_workers=4))
+    assert job.reason_code == "too_large_for_lane"
+
+
+def test_more_workers_than_the_pool_has_are_as_many_as_it_has() -> None:
+    pool, lumen = operators_server()
+    award = again(submitted(pool, lumen, chunks=8, max_workers=8).award)
+    assert (award.workers, award.end - award.start) == (4, 2)
