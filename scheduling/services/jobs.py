@@ -14,6 +14,7 @@ from django.db import IntegrityError, transaction
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import text
 from scheduling.models import Award, Lane, LaneClock, Pool, TrainingJob
+from scheduling.services.estimates import estimate_keep
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.instant import instant_admit
 from scheduling.services.lanes import lane_lock
@@ -72,14 +73,14 @@ def job_submit(
         digest = _digest(pool, name, spec, lane)
         if earlier := _earlier(client_key, digest):
             return earlier
-        job = _checked(by.tenant, pool, name, spec, lane, by.user, at)
+        job = job_checked(by.tenant, pool, name, spec, lane, by.user, at)
         if isinstance(job, Refused):
             return job
         job.client_key, job.request_digest = client_key, digest
         return _take(job, at)
 
 
-def _checked(
+def job_checked(
     tenant: Tenant, pool: Pool, name: str, spec: Mapping[str, Any], lane: str, user: User | None, at: datetime
 ) -> TrainingJob | Refused:
     """The row that would be stored, or why it cannot be."""
@@ -113,10 +114,10 @@ def _closed(pool: Pool, lane: str, at: datetime) -> Refused | None:
         return InvalidJob("invalid_job", f"lane: must be one of {', '.join(Lane.values)}.", "lane")
     if at < pool.epoch_at:
         return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
+    if LaneClock.objects.filter(pool=pool, draining=True).exists():
+        return Refused("pool_draining", f"{pool.name} is coming to rest and takes no new jobs.")
     if lane == Lane.INSTANT and pool.instant_policy is None:
         return Refused("lane_closed", f"{pool.name} has no instant lane.")
-    if LaneClock.objects.filter(pool=pool, lane=lane, draining=True).exists():
-        return Refused("pool_draining", f"{pool.name} is coming to rest and accepts nothing new.")
     return None
 
 
@@ -158,6 +159,9 @@ def _take(job: TrainingJob, at: datetime) -> Submitted | Refused:
             )
         ]
     )
+    if job.lane == Lane.BATCH:
+        as_core = spec_read(job.pool, job.spec, tenant_id=job.tenant_id, arrival=job.arrival, lane=job.lane)
+        estimate_keep(job=job, as_core=as_core, at=at)
     award = instant_admit(job=job, at=at) if job.lane == Lane.INSTANT else None
     return Submitted(job, award, repeated=False)
 

@@ -36,10 +36,17 @@ class BatchSnapshot:
     caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
 
 
-def batch_view(pool: Pool, slot: int, clock: LaneClock, at: datetime) -> BatchSnapshot:
-    """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants."""
+def batch_view(
+    pool: Pool, slot: int, clock: LaneClock, at: datetime, *, supposed: TrainingJob | None = None
+) -> BatchSnapshot:
+    """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
+
+    `supposed`: a job that is looked at as if it waited too (a quote).
+    """
     queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
+    if supposed is not None:
+        waiting[supposed.pk] = supposed
     awards = list(Award.objects.filter(pool=pool, lane=Lane.BATCH, state__in=ALIVE, end__gt=slot).order_by("pk"))
     frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
     floors = _floors(frame, slot, waiting)

@@ -424,6 +424,7 @@ MAY_SEE_ALL = {
     "scheduling/services/instant.py": 1,
     "scheduling/services/intervals.py": 1,
     "scheduling/services/promises.py": 1,
+    "scheduling/services/quotes.py": 1,
     "scheduling/services/servers.py": 1,
     "scheduling/services/settlement.py": 1,
     "scheduling/services/verification/charges.py": 1,

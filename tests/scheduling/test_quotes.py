@@ -1,0 +1,165 @@
+"""Quotes: the same answer as a submission, nothing written, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import connection, transaction
+
+from scheduling.models import Award, Pool, StartEstimate
+from scheduling.services.clock import pool_advance
+from scheduling.services.holds import pool_drain, pool_hold
+from scheduling.services.jobs import Submitted
+from scheduling.services.quotes import Quote, job_quote
+from tenants.access import Refused, access_of_system
+from tenants.models import Tenant
+from tenants.roles import BILLING
+from tenants.scoping import scope_disabled
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.live import SPEC, fund, make_live_pool, member, moment, submit, submitted
+
+pytestmark = pytest.mark.django_db
+
+
+@contextmanager
+def nothing_written() -> Iterator[None]:
+    """The database itself refuses every write inside."""
+    with transaction.atomic():
+        with connection.cursor() as cursor:
+            cursor.execute("SET LOCAL transaction_read_only = on")
+        yield
+        transaction.set_rollback(True)  # the only way back to writing
+
+
+def quote(pool: Pool, tenant: Tenant, *, lane: str = "instant", slot: float = 0.0, **spec: Any) -> Quote:
+    with nothing_written():
+        found = job_quote(pool=pool, name="train", spec=SPEC | spec, lane=lane, by=member(tenant), at=moment(slot))
+    assert isinstance(found, Quote), found
+    return found
+
+
+def market() -> tuple[Pool, Tenant, Tenant]:
+    """Castor has four workers, the operator eight, Lumen none; both have credits."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    make_cells(make_server(pool, "s01", worker=4, ps=2), castor, {"worker": 4, "ps": 2})
+    make_server(pool, "s02", worker=8, ps=2)
+    for tenant in (lumen, castor):
+        fund(tenant)
+    return pool, lumen, castor
+
+
+@pytest.mark.parametrize("slot", [0.0, 1.5, 4.2])
+def test_instant_quote_is_what_a_submission_at_that_moment_pays(slot: float) -> None:
+    pool, lumen, castor = market()
+    submitted(pool, castor, epochs=6)
+    pool_advance(pool_id=pool.pk, at=moment(slot))
+    terms = quote(pool, lumen, slot=slot, epochs=3).terms
+    award = submitted(pool, lumen, slot=slot, epochs=3).award
+    assert award is not None
+    assert (terms.price, terms.start, terms.end) == (award.paid, award.start, award.end)
+    assert award.paid > 0
+    paid: dict[int, int] = {}
+    for owner, amount in (part for parts in award.charges for part in parts):
+        paid[owner] = paid.get(owner, 0) + amount
+    assert terms.payees == paid
+
+
+def test_instant_quote_refuses_for_the_reason_of_a_submission() -> None:
+    pool, lumen, _ = market()
+    cheap = {"value": {"kind": "linear", "slope": -0.001, "base": 0.02}}
+    found = quote(pool, lumen, **cheap)
+    job = submitted(pool, lumen, **cheap).job
+    assert found.terms.reason is not None
+    assert (found.terms.reason.code, dict(found.terms.reason.numbers)) == (job.reason_code, job.reason_numbers)
+
+
+def test_change_that_is_proposed_wins() -> None:
+    pool, lumen, _ = market()
+    found = quote(pool, lumen, max_price=0.01)
+    assert found.change is not None
+    assert found.change.terms is not None
+    assert found.change.what == "higher_max_price"
+    award = submitted(pool, lumen, max_price=found.change.after).award
+    assert award is not None
+    assert award.paid == found.change.terms.price
+
+
+def test_change_may_be_a_higher_value() -> None:
+    pool, lumen, _ = market()
+    low = {"kind": "linear", "slope": -0.001, "base": 0.045}
+    found = quote(pool, lumen, value=low)
+    assert found.terms.reason is not None
+    assert found.terms.reason.code == "outbid"
+    assert found.change is not None
+    assert found.change.terms is not None
+    assert found.change.terms.admitted
+
+
+def test_tenant_without_credits_is_told_how_many_are_missing() -> None:
+    pool, _, _ = market()
+    poor = make_tenant("orrin")
+    found = quote(pool, poor)
+    assert found.terms.reason is not None
+    assert found.terms.reason.code == "low_balance"
+    assert found.change is not None
+    assert (found.change.what, found.change.before) == ("more_budget", 0.0)
+
+
+def test_batch_quote_is_what_the_next_boundary_decides_if_nobody_else_comes() -> None:
+    pool, lumen, castor = market()
+    submitted(pool, castor, lane="batch", max_workers=2, chunks=2, epochs=2)
+    pool_advance(pool_id=pool.pk, at=moment(0.3))
+    small = {"chunks": 2, "max_workers": 2}
+    found = quote(pool, lumen, lane="batch", slot=0.5, **small)
+    assert found.estimate is not None
+    job = submitted(pool, lumen, lane="batch", slot=0.5, **small).job
+    pool_advance(pool_id=pool.pk, at=moment(4))
+    with scope_disabled("the test looks at an award"):
+        award = Award.objects.get(job=job)
+    assert found.terms.admitted
+    assert (found.terms.start, found.terms.end, found.terms.price) == (award.start, award.end, award.paid)
+    assert found.estimate.earliest <= award.start <= found.estimate.latest
+
+
+def test_batch_quote_at_home_is_free() -> None:
+    pool, _, castor = market()
+    terms = quote(pool, castor, lane="batch", slot=0.5).terms
+    assert (terms.admitted, terms.phase, terms.price) == (True, "own", 0)
+
+
+def test_estimate_is_kept_with_a_submission_and_told_when_the_job_began() -> None:
+    pool, _, castor = market()
+    job = submitted(pool, castor, lane="batch", slot=0.5).job
+    pool_advance(pool_id=pool.pk, at=moment(6))
+    with scope_disabled("the test looks at an estimate"):
+        kept, award = StartEstimate.objects.get(job=job), Award.objects.get(job=job)
+    assert kept.started == award.start
+    assert kept.earliest <= award.start <= kept.latest
+
+
+def test_quote_in_a_held_market_says_so() -> None:
+    pool, lumen, _ = market()
+    pool_hold(pool=pool, by=access_of_system("test"), reason="a look", at=moment(0))
+    reason = quote(pool, lumen).terms.reason
+    assert reason is not None
+    assert reason.code == "market_held"
+
+
+def test_draining_pool_neither_quotes_nor_accepts() -> None:
+    pool, lumen, _ = market()
+    pool_drain(pool=pool, by=access_of_system("test"), reason="a move", at=moment(0))
+    answers = [
+        job_quote(pool=pool, name="train", spec=SPEC, lane="batch", by=member(lumen), at=moment(1)),
+        submit(pool, lumen, lane="batch", slot=1.0),
+    ]
+    assert [answer.code for answer in answers if isinstance(answer, Refused)] == ["pool_draining"] * 2
+    assert not any(isinstance(answer, Submitted) for answer in answers)
+
+
+def test_only_who_may_ask_for_quotes_gets_one() -> None:
+    pool, lumen, _ = market()
+    found = job_quote(pool=pool, name="x", spec=SPEC, lane="instant", by=member(lumen, BILLING), at=moment(0))
+    assert isinstance(found, Refused)
