@@ -1,0 +1,97 @@
+"""The live batch lane, its rows read anew at every slot, decides just what one run of the simulation does in memory."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scheduling.core.scenario import Scenario
+from scheduling.core.settlement import micro
+from scheduling.core.simulation import Outcome, simulate
+from scheduling.models import Award, JobFloor, Pool, TenantPolicy, TrainingJob
+from scheduling.services.intervals import batch_policy
+from scheduling.services.plans import allocation_rows
+from scheduling.services.settlement import slot_settle
+from scheduling.services.verification import intervals_verify
+from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.jobs import JobReader
+from tenants.ledger.audit import verify
+from tenants.scoping import scope, scope_disabled
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.markets import at, give, make_market, make_waiting, run_slots
+
+pytestmark = pytest.mark.django_db
+
+SLOTS = 40
+
+
+def make_random_market(seed: int) -> Pool:
+    """Three owners of uneven size, a tenant without cells, a server that two share, and jobs of all kinds."""
+    draw = np.random.default_rng(seed)
+    clock = {"clock_first": int(draw.integers(1, 4)), "clock_cap": 8, "clock_restart": bool(draw.integers(2))}
+    pool, tenants = make_market("lumen", "castor", "vela", worker=4, **clock)
+    guest = make_tenant("guest")
+    give(guest, 1_000)
+    shared = make_server(pool, "s90", worker=8, ps=4)
+    make_cells(shared, tenants[0], {"worker": 3, "ps": 1})
+    make_cells(shared, tenants[1], {"worker": 2, "ps": 1})
+    with scope(tenants[2]):
+        TenantPolicy.objects.create(pool=pool, reserve_price={"worker": 0.2}, rent="budget", budget=3_000_000)
+    for arrival in np.sort(draw.uniform(0, SLOTS * 0.6, size=24)):
+        tenant = (*tenants, guest)[int(draw.integers(4))]
+        base, gang = float(draw.uniform(5, 120)), int(draw.integers(1, 5))
+        make_waiting(
+            pool,
+            tenant,
+            arrival=round(float(arrival), 3),
+            epochs=int(draw.integers(1, 5)),
+            chunks=gang,
+            max_workers=gang,
+            gradient_mb=float(draw.choice([0.0, 20.0])),
+            worker_mbps=1_000.0,
+            ps_mbps=4_000.0,
+            priority=int(draw.integers(2)),
+            value={"kind": "linear", "slope": -base / float(draw.uniform(10, 60)), "base": base},
+        )
+    return pool
+
+
+def simulated(pool: Pool) -> tuple[PoolFrame, Outcome]:
+    frame = pool_frame(pool)
+    reader = JobReader(frame)
+    with scope_disabled("the test looks at every job"):
+        rows = list(TrainingJob.objects.filter(pool=pool).order_by("pk"))
+    scenario = Scenario(frame.cluster, tuple(reader.read(row) for row in rows), SLOTS, {"name": "astraea"})
+    return frame, simulate(scenario, {"batch": batch_policy(frame)})
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_live_market_books_what_the_simulation_books(seed: int) -> None:
+    pool = make_random_market(seed)
+    frame, outcome = simulated(pool)
+    for slot in range(SLOTS):
+        slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
+        run_slots(pool, slot, slot)
+    with scope_disabled("the test looks at everything"):
+        awards = {award.job_id: award for award in Award.objects.all()}
+        floors = {floor.job_id: floor for floor in JobFloor.objects.all()}
+    booked = [booking for track in outcome.tracks for booking in track.bookings]
+    assert any(booking.paid > 0 for booking in booked)
+    assert awards.keys() == {booking.job for booking in booked}
+    for booking in booked:
+        award = awards[booking.job]
+        assert (award.start, award.end, award.phase, award.value) == (
+            booking.start,
+            booking.end,
+            booking.phase,
+            booking.value,
+        )
+        assert award.allocation == allocation_rows(frame, booking.allocation)
+        assert award.paid == micro(booking.paid)
+    for track in outcome.tracks:
+        if track.floor is not None:
+            stored = floors.pop(track.job.number)
+            assert (stored.value, stored.start, stored.end) == (track.floor.value, track.floor.start, track.floor.end)
+    assert floors == {}
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert verify().is_clean
