@@ -143,7 +143,7 @@ def _free(award: Award, job: TrainingJob, batch: LaneClock | None, since: int, *
     if award.phase == OWN:
         # Behind the frontier the next batch plan finds them among its owner's idle cells anyway.
         frontier = batch.frontier if batch else 0
-        kept = TenantPolicy.objects.filter(pool=job.pool, lend=Lend.KEEP).exists()
+        kept = TenantPolicy.objects.filter(pool=job.pool, tenant=award.tenant_id, lend=Lend.KEEP).exists()
         units = {} if kept else {unit: amount for unit, amount in units.items() if unit.slot < frontier}
     FreedUnits.objects.bulk_create(_freed(award, unit, amount) for unit, amount in units.items())
 

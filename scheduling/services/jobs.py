@@ -137,7 +137,7 @@ def _take(job: TrainingJob, at: datetime) -> Submitted | Refused:
             return Refused("market_held", "The market is on hold; nothing new is decided.")
         job.reason_code = "deciding"  # for the length of this transaction
     else:
-        job.reason_code, job.reason_numbers = "waiting_for_interval", _closes(job.pool, at)
+        job.reason_code, job.reason_numbers = "waiting_for_interval", closes(job.pool, at)
     try:
         with transaction.atomic():
             job.save(force_insert=True)
@@ -185,7 +185,7 @@ def _digest(pool: Pool, name: str, spec: Mapping[str, Any], lane: str) -> str:
     return hashlib.sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
 
 
-def _closes(pool: Pool, at: datetime) -> dict[str, Any]:
+def closes(pool: Pool, at: datetime) -> dict[str, Any]:
     """The earliest boundary at which the batch lane can decide about it."""
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     slot = max(pool.slot_at(at) + 1, clock.frontier if clock else 0)
