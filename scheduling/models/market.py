@@ -57,6 +57,7 @@ class Interval(models.Model):
 
     class Meta:
         ordering = ["pool", "number"]
+        indexes = [models.Index(fields=["pool", "window_end"], name="interval_to_end")]  # published windows still open
         constraints = [
             models.UniqueConstraint(fields=["pool", "number"], name="interval_number_once"),
             models.UniqueConstraint(fields=["pool", "slot"], name="interval_once_per_boundary"),

@@ -158,16 +158,21 @@ def _spec(draw: np.random.Generator) -> dict[str, Any]:
 
 def _close(pool: Pool, slot: int, name: str) -> dict[str, Any]:
     spent: defaultdict[str, float] = defaultdict(float)
-    started = time.perf_counter()
+    started, processor = time.perf_counter(), time.process_time()
     with _timed(spent):
         interval = interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
-    seconds = time.perf_counter() - started
+    seconds, busy = time.perf_counter() - started, time.process_time() - processor
     assert isinstance(interval, Interval), interval
     assert interval.jobs_waiting == JOBS, interval.jobs_waiting
     stored = {"view_kb": len(bytes(interval.view)) // 1000, "plan_kb": len(bytes(interval.plan)) // 1000}
     rented = Award.objects.filter(interval=interval, phase="shared").count()
     detail = {part: round(amount, 2) for part, amount in spent.items()} | {"rest": seconds - sum(spent.values())}
-    detail |= {"waiting": interval.jobs_waiting, "awarded": interval.jobs_awarded, "rented": rented}
+    detail |= {
+        "own_processor_time": busy,
+        "waiting": interval.jobs_waiting,
+        "awarded": interval.jobs_awarded,
+        "rented": rented,
+    }
     detail |= {"calendar_rows": CalendarCell.objects.count(), **stored}
     return _figure(name, seconds, "s", "< 20", **detail)
 
