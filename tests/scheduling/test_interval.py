@@ -15,12 +15,16 @@ from scheduling.models import (
     JobState,
     LaneClock,
     PriceTick,
+    Server,
     TenantPolicy,
+    TrainingJob,
 )
+from scheduling.services.failures import ServerLost, server_lose
 from scheduling.services.intervals import interval_run
 from scheduling.services.verification import intervals_verify
 from scheduling.snapshots.frame import pool_frame
 from scheduling.snapshots.windows import published_windows
+from tenants.access import access_of_system
 from tenants.ledger.selectors import balances_of_tenant, transactions_about
 from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import commit_checks
@@ -149,6 +153,22 @@ def test_floor_that_passed_while_the_lane_was_held_is_planned_anew() -> None:
     assert (again(first).attempt, again(second).attempt) == (0, 1)
     (requeued,) = Event.objects.filter(kind="job_requeued")
     assert (requeued.tenant_id, requeued.data["start"]) == (lumen.pk, missed.start)
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+
+
+def test_market_goes_on_beside_a_lost_server() -> None:
+    pool, owner, _ = make_renting(clock_first=2)
+    for _ in range(4):
+        make_waiting(pool, owner, epochs=2)
+    run_slots(pool, 0, 2)
+    lost = Server.objects.filter(pool=pool).order_by("pk")[0]
+    outcome = server_lose(server=lost, by=access_of_system("test"), reason="power", at=at(pool, 2))
+    assert isinstance(outcome, ServerLost)
+    late = make_waiting(pool, owner, arrival=2.5)
+    run_slots(pool, 3, 40)
+    assert {row[0] for row in award_of(late).allocation} == {Server.objects.get(name="s99").pk}
+    with scope(owner):
+        assert {job.state for job in TrainingJob.objects.all()} <= {JobState.RUNNING, JobState.AWARDED}
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
