@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from django.db import IntegrityError
 
 from scheduling.models import Award, AwardState, LaneClock, StartEstimate
 from scheduling.services.settlement import HeldTooLittle, slot_settle
@@ -127,3 +128,11 @@ def test_an_estimate_learns_when_its_job_really_started() -> None:
     settle(pool, 0)
     with scope_disabled("the test looks at an estimate"):
         assert StartEstimate.objects.get().started == 0
+
+
+@pytest.mark.parametrize("column", ["paid", "charges", "start", "allocation", "on_operator", "lane"])
+def test_the_terms_of_an_award_cannot_be_changed(column: str) -> None:
+    *_, award = market()
+    other = {"paid": 1, "charges": [], "start": -1, "allocation": [[1]], "on_operator": [[1]], "lane": "instant"}
+    with scope_disabled("the test tampers"), pytest.raises(IntegrityError, match="fixed"):
+        Award.objects.filter(pk=award.pk).update(**{column: other[column]})
