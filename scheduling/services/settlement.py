@@ -151,9 +151,12 @@ def awards_start(rows: Sequence[AwardRow]) -> None:
     _jobs_move(rows, (JobState.AWARDED,), state=JobState.RUNNING, reason_code="", reason_numbers={})
     starts = {row[1]: row[4] for row in rows}
     estimates = list(StartEstimate.objects.filter(job__in=starts, started=None))
+    if not estimates:
+        return
+    paid = dict(Award.objects.filter(pk__in=[row[0] for row in rows]).values_list("job_id", "paid"))
     for estimate in estimates:
-        estimate.started = starts[estimate.job_id]
-    StartEstimate.objects.bulk_update(estimates, ["started"], batch_size=1_000)
+        estimate.started, estimate.paid = starts[estimate.job_id], paid[estimate.job_id]
+    StartEstimate.objects.bulk_update(estimates, ["started", "paid"], batch_size=1_000)
 
 
 def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: object) -> set[int]:

@@ -127,7 +127,8 @@ def test_an_estimate_learns_when_its_job_really_started() -> None:
         )
     settle(pool, 0)
     with scope_disabled("the test looks at an estimate"):
-        assert StartEstimate.objects.get().started == 0
+        kept, award = StartEstimate.objects.get(), Award.objects.get()
+        assert (kept.started, kept.paid) == (0, award.paid)
 
 
 @pytest.mark.parametrize("column", ["paid", "charges", "start", "allocation", "on_operator", "lane"])
