@@ -10,12 +10,12 @@ from django.db import transaction
 
 from scheduling.core import policies
 from scheduling.core.speed import minibatches_per_slot
-from scheduling.core.types import INSTANT, Allocation, Booking, Plan, Reason
+from scheduling.core.types import INSTANT, Booking, Plan, Reason
 from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
 from scheduling.services.budgets import budget_events
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import lane_lock
-from scheduling.services.plans import allocation_rows, charges_of
+from scheduling.services.plans import allocation_rows, award_new
 from scheduling.services.settlement import awards_start
 from scheduling.services.units import Unit, UnitReader, units_take
 from scheduling.snapshots.budgets import left_for, limits
@@ -145,7 +145,8 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     snapshot, frame = answer.snapshot, answer.snapshot.frame
     on_operator, _ = snapshot.calendar.parts(booking)
     placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
-    award = _row(job, frame, placed, on_operator)
+    award = award_new(job, frame, placed, lane=Lane.INSTANT)
+    award.on_operator = allocation_rows(frame, on_operator)
     award.save(force_insert=True)
     taken = UnitReader(job.pool).units_of(award, job, since=award.start)
     units_take(job.pool_id, taken, _capacities(frame))
@@ -158,31 +159,6 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
     _hold(award, at)
     return award
-
-
-def _row(job: TrainingJob, frame: PoolFrame, booking: Booking, on_operator: list[Allocation]) -> Award:
-    charges = charges_of(frame.owner_ids, booking)
-    return Award(
-        tenant_id=job.tenant_id,
-        job=job,
-        attempt=job.attempt,
-        pool=job.pool,
-        lane=Lane.INSTANT,
-        phase=booking.phase or "",
-        placement=booking.placement or "",
-        start=booking.start,
-        end=booking.end,
-        workers=booking.workers,
-        ps=booking.ps,
-        worker_type=booking.worker_type,
-        ps_type=booking.ps_type,
-        allocation=allocation_rows(frame, booking.allocation),
-        on_operator=allocation_rows(frame, on_operator),
-        value=booking.value,
-        cost=booking.cost,
-        paid=sum(amount for slot in charges for _, amount in slot),
-        charges=charges,
-    )
 
 
 def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:

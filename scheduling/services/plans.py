@@ -79,13 +79,18 @@ def award_of(snapshot: BatchSnapshot, booking: Booking) -> Award:
     frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
     if job is None or booking.work < snapshot.view.jobs[booking.job].work:
         raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
+    return award_new(job, frame, booking, lane=Lane.BATCH)
+
+
+def award_new(job: TrainingJob, frame: PoolFrame, booking: Booking, *, lane: Lane) -> Award:
+    """The row of a booking on the pool's own servers, for either lane."""
     charges = charges_of(frame.owner_ids, booking)
     return Award(
         tenant_id=job.tenant_id,
         job=job,
         attempt=job.attempt,
         pool=frame.pool,
-        lane=Lane.BATCH,
+        lane=lane,
         phase=booking.phase or "",
         placement=booking.placement or "",
         start=booking.start,

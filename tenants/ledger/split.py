@@ -1,4 +1,8 @@
-"""The one rule for dividing money: largest remainder. Pure; nowhere else is an amount of the book rounded."""
+"""The rule for dividing money that the book already counts: largest remainder over whole weights. Pure.
+
+What a policy decided in fractions becomes whole micro-credits by the same rule in `scheduling.core.settlement`, which
+may not import this application, as this one may not import it.
+"""
 
 from __future__ import annotations
 
