@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scheduling.core.types import WAITING, Booking, Plan, Reason
+from scheduling.core.types import WAITING, Booking, Floor, Plan, Reason
 from scheduling.models import Lane, LaneClock, Pool, TrainingJob
 from scheduling.services.estimates import Estimate, start_estimate
 from scheduling.services.instant import instant_answer, purse_of
@@ -46,6 +46,8 @@ class Terms:
     workers: int = 0
     price: int = 0
     payees: Mapping[int, int] | None = None  # tenant id, or 0 for the operator -> its part
+    worth: float = 0.0  # credits, of an end at that time
+    home: Floor | None = None  # batch lane: what it would get if its owner were alone, where that has been planned
 
 
 @dataclass(frozen=True)
@@ -101,7 +103,7 @@ def _batch(job: TrainingJob, at: datetime) -> Terms:
     for _ in range(2):
         frame, plan = _decided(row, clock, slot, at)
         if booking := next((booking for booking in plan.bookings if booking.job == SUPPOSED), None):
-            return _terms(frame, booking)
+            return _terms(frame, booking, _floor(plan))
         if plan.windows or plan.frontier is None or plan.frontier <= slot:
             break
         memory = clock.memory if plan.memory is None else dict(plan.memory)
@@ -109,7 +111,12 @@ def _batch(job: TrainingJob, at: datetime) -> Terms:
     refusal = next((refusal for refusal in plan.refusals if refusal.job == SUPPOSED), None)
     if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
         return _at_home(plan, refusal.reason if refusal else None)
-    return Terms(False, refusal.reason)
+    return Terms(False, refusal.reason, home=_floor(plan))
+
+
+def _floor(plan: Plan) -> Floor | None:
+    """What the plan promises the job that does not exist; nothing where no schedule at home is worth anything."""
+    return next((floor for floor in plan.floors if floor.job == SUPPOSED and floor.allocation), None)
 
 
 def _decided(row: TrainingJob, clock: LaneClock, slot: int, at: datetime) -> tuple[PoolFrame, Plan]:
@@ -133,20 +140,21 @@ def _supposed(job: TrainingJob) -> TrainingJob:
 
 def _at_home(plan: Plan, reason: Reason | None) -> Terms:
     """Nobody rents for it, and its turn on its owner's cells comes: it is admitted, free."""
-    floor = next((floor for floor in plan.floors if floor.job == SUPPOSED), None)
-    if floor is None or not floor.allocation:
+    floor = _floor(plan)
+    if floor is None:
         return Terms(False, reason or Reason("waiting_for_interval"))
     workers = max(row.workers for row in floor.allocation)
-    return Terms(True, reason, "own", floor.start, floor.end, workers, 0, {})
+    return Terms(True, reason, "own", floor.start, floor.end, workers, 0, {}, floor.value, floor)
 
 
-def _terms(frame: PoolFrame, booking: Booking) -> Terms:
+def _terms(frame: PoolFrame, booking: Booking, home: Floor | None = None) -> Terms:
     payees: defaultdict[int, int] = defaultdict(int)
     for slot in charges_of(frame.owner_ids, booking):
         for owner, amount in slot:
             payees[owner] += amount
     price = sum(payees.values())
-    return Terms(True, None, booking.phase, booking.start, booking.end, booking.workers, price, dict(payees))
+    span = (booking.start, booking.end, booking.workers)
+    return Terms(True, None, booking.phase, *span, price, dict(payees), booking.value, home)
 
 
 def _estimate(job: TrainingJob, at: datetime) -> Estimate:
