@@ -8,6 +8,7 @@ import numpy as np
 
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.quote import Best
+from scheduling.core.posted.pieces import merged
 from scheduling.core.types import SHARED, Allocation, Booking, FloatArray, Job
 
 
@@ -63,22 +64,3 @@ def _credits(stall: Stall, offset: int, units: Iterable[tuple[int, int]]) -> Flo
 def _pieces(slot: int, workers: dict[int, int], ps: dict[int, int]) -> Iterable[Allocation]:
     for server in sorted(workers.keys() | ps.keys()):
         yield Allocation(server, slot, slot + 1, workers.get(server, 0), ps.get(server, 0))
-
-
-def merged(pieces: Iterable[Allocation]) -> tuple[Allocation, ...]:
-    """One-slot pieces in order of time, joined per server where the numbers stay the same."""
-    rows: list[Allocation] = []
-    latest: dict[int, int] = {}  # server -> index of its latest row
-    for piece in pieces:
-        index = latest.get(piece.server, -1)
-        if index >= 0 and _continues(rows[index], piece):
-            row = rows[index]
-            rows[index] = Allocation(row.server, row.start, piece.end, row.workers, row.ps)
-        else:
-            latest[piece.server] = len(rows)
-            rows.append(piece)
-    return tuple(sorted(rows, key=lambda row: (row.server, row.start)))
-
-
-def _continues(last: Allocation, piece: Allocation) -> bool:
-    return (last.end, last.workers, last.ps) == (piece.start, piece.workers, piece.ps)

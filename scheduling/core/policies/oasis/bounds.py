@@ -1,58 +1,23 @@
-"""Price bounds: what an operator may set, and what past jobs propose (rules O6, O7; readings A6 to A8).
+"""Price bounds that past jobs propose (rules O6, O7; readings A6 to A8).
 
-The bounds are settings, checked here: 0 < floor <= ceiling, finite. The paper's formula for the floor ends in numbers
-like 1e-600, at which every price is 0 or not a number; so the proposal uses the typical value of a unit instead.
+The paper's formula for the floor ends in numbers like 1e-600, at which every price is 0 or not a number; so the
+proposal uses the typical value of a unit instead.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, values_after, worker_slots
-from scheduling.core.scenario import BadScenario
+from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, worker_slots
+from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.menu import values_after
 from scheduling.core.types import Cluster, FloatArray, Job
 
 FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
-
-
-@dataclass(frozen=True)
-class Bounds:
-    """Credits per unit and slot: `floor` for an idle server, `ceiling` per resource for a full one."""
-
-    floor: float
-    ceiling: Mapping[str, float]
-
-    def ceilings(self, resources: Sequence[str]) -> FloatArray:
-        """(resources,) in the cluster's order; a resource that is not named stays at the floor."""
-        return np.array([self.ceiling.get(name, self.floor) for name in resources])
-
-
-def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> Bounds:
-    """Bounds from a scenario's `{"floor": L, "ceiling": {resource: U}}`, or one clear line about what is wrong."""
-    if not isinstance(settings, Mapping) or set(settings) != {"floor", "ceiling"}:
-        raise BadScenario(place, "must be an object with the fields floor and ceiling")
-    floor = _positive(settings["floor"], f"{place}.floor")
-    if not isinstance(settings["ceiling"], Mapping):
-        raise BadScenario(f"{place}.ceiling", "must be an object with a number per resource")
-    ceiling = {}
-    for name, number in settings["ceiling"].items():
-        if name not in resources:
-            raise BadScenario(f"{place}.ceiling.{name}", f"no server has this resource; known: {', '.join(resources)}")
-        ceiling[name] = _positive(number, f"{place}.ceiling.{name}")
-        if ceiling[name] < floor:
-            raise BadScenario(f"{place}.ceiling.{name}", f"must not be below the floor, {floor:g}")
-    return Bounds(floor, ceiling)
-
-
-def _positive(number: Any, place: str) -> float:
-    if isinstance(number, bool) or not isinstance(number, int | float) or not math.isfinite(number) or number <= 0:
-        raise BadScenario(place, "must be a positive finite number")
-    return float(number)
 
 
 @dataclass(frozen=True)

@@ -7,9 +7,10 @@ from dataclasses import asdict, dataclass
 from typing import Any, ClassVar
 
 from scheduling.core.policies.oasis.booking import book
-from scheduling.core.policies.oasis.bounds import Bounds, propose, read_bounds
+from scheduling.core.policies.oasis.bounds import propose
 from scheduling.core.policies.oasis.market import Market
 from scheduling.core.policies.oasis.quote import Best, best_schedule, unservable
+from scheduling.core.posted.bounds import Bounds, read_bounds
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
 

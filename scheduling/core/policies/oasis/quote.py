@@ -10,11 +10,9 @@ import numpy as np
 from scheduling.core.policies.oasis.curves import cost_curves
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.program import Table
-from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts, values_after
+from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts
+from scheduling.core.posted import menu
 from scheduling.core.types import Cluster, FloatArray, Job, Reason
-
-MICRO = 1e6
-LAMBDAS = 16  # multipliers tried for the bound; more make it tighter and dearer
 
 
 @dataclass(frozen=True, eq=False)
@@ -91,7 +89,7 @@ def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) ->
         gang = [workers for workers in gang if counts[workers] <= job.max_ps]
     first = max(market.slot, job.first_slot)
     delays = np.arange(first, max(first, market.horizon), dtype=np.float64) - job.first_slot
-    return Question(job, worker_type, ps_type, work, gang, counts, values_after(job, delays), first)
+    return Question(job, worker_type, ps_type, work, gang, counts, menu.values_after(job, delays), first)
 
 
 def shortest(question: Question) -> int:
@@ -124,7 +122,7 @@ def least_price(question: Question, market: Market) -> float:
 
 def paying_slots(question: Question, market: Market) -> int:
     """Slots in which a completion might still be worth more than it costs; values never rise with time."""
-    bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / MICRO
+    bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / menu.MICRO
     worth = np.flatnonzero(question.values > bound)
     return int(worth[-1]) + 1 if len(worth) else 0
 
@@ -135,58 +133,25 @@ def _curves(question: Question, workers: Stall, ps: Stall) -> FloatArray:
     return cost_curves(workers.offer, ps.offer, needed)[:, question.gang]
 
 
-def upper_bounds(question: Question, curves: FloatArray) -> FloatArray:
-    """(slots,) no completion slot gains more than this: value less a Lagrangian lower bound of the cost.
-
-    For any multiplier m, cost(t) >= m * work + sum over slots to t of min_y (cost_t(y) - m * y). One pass bounds
-    every completion slot; the best of a few multipliers is taken.
-    """
-    steps = np.arange(1, curves.shape[1])
-    average = curves[:, 1:] / steps
-    finite = average[np.isfinite(average)]
-    if not len(finite):
-        return np.full(len(curves), -np.inf)
-    bound = np.zeros(len(curves))
-    for multiplier in np.unique(np.quantile(finite, np.linspace(0.0, 1.0, LAMBDAS))):
-        slack = np.minimum((curves[:, 1:] - multiplier * steps).min(axis=1), 0.0)
-        bound = np.maximum(bound, multiplier * question.work + np.cumsum(slack))
-    return question.values[: len(curves)] - bound + 1.0 / MICRO + 1e-9 * np.maximum(1.0, bound)
-
-
-def rounded(cost: float) -> float:
-    """The price of a schedule: its cost, half up to whole micro-credits."""
-    return math.floor(cost * MICRO + 0.5) / MICRO
-
-
 def _choose(question: Question, curves: FloatArray, workers: Stall, ps: Stall) -> Best | Reason:
-    """Walk the menu in order of time; stop where no later completion can gain more than the best so far."""
-    bounds = upper_bounds(question, curves)
-    hopeful = np.flatnonzero(bounds > 0)
-    last = int(hopeful[-1]) if len(hopeful) else -1
-    later = np.append(np.maximum.accumulate(bounds[last::-1])[::-1][1:], -np.inf) if last >= 0 else np.empty(0)
+    """The best of the menu, with its workers in each slot."""
+    sizes = np.arange(1.0, curves.shape[1])
+    bounds = menu.upper_bounds(question.values, curves[:, 1:], sizes, question.work)
+    last = menu.last_hopeful(bounds)
     table = Table(curves[: last + 1], question.work)
-    best, gain, at, refused = -1, 0.0, 0.0, _Refusals(question)
-    for slot, cost in enumerate(table.costs()):
-        if math.isfinite(cost):
-            price, value = rounded(cost), float(question.values[slot])
-            affordable = question.job.max_price is None or price <= question.job.max_price
-            refused.note(price, value, affordable)
-            if affordable and value - price > gain:
-                best, gain, at = slot, value - price, cost
-        if later[slot] <= gain:
-            break
-    if best < 0:
-        return refused.reason() or _dismissal(question, curves, bounds, workers)
-    steps = table.workers(best)
+    choice = menu.choose(table.costs(), question.values, bounds[: last + 1], question.job.max_price)
+    if not isinstance(choice, menu.Choice):
+        return choice or _dismissal(question, curves, bounds, workers)
+    steps = table.workers(choice.slot)
     return Best(
         worker_type=question.worker_type,
         ps_type=question.ps_type,
         first=question.first,
         workers=[question.gang[step] for step in steps],
         ps=[question.ps[question.gang[step]] for step in steps],
-        value=float(question.values[best]),
-        cost=at,
-        paid=rounded(at),
+        value=float(question.values[choice.slot]),
+        cost=choice.cost,
+        paid=choice.price,
         worker_stall=workers,
         ps_stall=ps,
     )
@@ -200,23 +165,3 @@ def _dismissal(question: Question, curves: FloatArray, bounds: FloatArray, worke
     slot = int(np.argmax(bounds))
     value = float(question.values[slot])
     return Reason("outbid", {"price_at_least": value - float(bounds[slot]), "value": value})
-
-
-class _Refusals:
-    """The nearest miss seen on the menu, for the reason of a refusal."""
-
-    def __init__(self, question: Question) -> None:
-        self.most = question.job.max_price
-        self.nearest: tuple[float, float, bool] | None = None  # price, value, affordable
-
-    def note(self, price: float, value: float, affordable: bool) -> None:
-        if self.nearest is None or value - price > self.nearest[1] - self.nearest[0]:
-            self.nearest = (price, value, affordable)
-
-    def reason(self) -> Reason | None:
-        if self.nearest is None:
-            return None
-        price, value, affordable = self.nearest
-        if not affordable and value > price:
-            return Reason("over_max_price", {"price": price, "max_price": self.most})
-        return Reason("outbid", {"price": price, "value": value})

@@ -5,10 +5,8 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-import numpy as np
-
 from scheduling.core.speed import exact
-from scheduling.core.types import FloatArray, Job, UnitType
+from scheduling.core.types import Job, UnitType
 
 
 def chunk_slots(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float) -> Fraction:
@@ -23,13 +21,6 @@ def chunk_slots(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float) -
 def worker_slots(job: Job, per_chunk: Fraction) -> int:
     """W: worker-slots in the whole job, ceil(E * N * q); at least one."""
     return max(1, math.ceil(job.epochs * job.chunks * per_chunk))
-
-
-def values_after(job: Job, delays: FloatArray) -> FloatArray:
-    """What the job is worth after each delay (O2). A value without bound at none counts as that of one slot."""
-    with np.errstate(divide="ignore"):
-        values = job.value(delays)
-    return np.where(np.isfinite(values), values, job.value(np.maximum(delays, 1.0)))
 
 
 def ps_counts(most: int, worker: UnitType, ps: UnitType) -> list[int]:

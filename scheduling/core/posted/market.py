@@ -1,0 +1,126 @@
+"""What is for sale from a slot on, at what price, and who is paid for it."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core import prices
+from scheduling.core.posted.bounds import Bounds
+from scheduling.core.types import Booking, Cluster, FloatArray, Job, Resale, View
+
+IntArray = npt.NDArray[np.intp]
+
+
+class Market:
+    """A working copy of a view: occupied amounts grow as jobs of the same call are admitted."""
+
+    def __init__(self, view: View) -> None:
+        self.cluster: Cluster = view.cluster
+        self.slot, self.horizon = view.slot, view.horizon
+        ends = [window.end - view.slot for window in view.windows]
+        ends += [resale.slot + 1 - view.slot for resale in view.resale]
+        self._rows = max([view.occupied.shape[1], *ends]) + 1  # the last row stands for all slots after it
+        self._tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
+        self._occupied = self._padded(view.occupied)
+        self._least = self._published(view, "prices", 0.0)
+        self._shares = self._contributions(view)
+        self._home = self._home_part()
+        self._resale: dict[int, list[Resale]] = {}
+        for resale in view.resale:
+            self._resale.setdefault(resale.slot - view.slot, []).append(resale)
+
+    @property
+    def rows(self) -> int:
+        """Slots that differ from each other; all later ones are like the last of these."""
+        return self._rows
+
+    def posted(self, bounds: Bounds, named: IntArray, rows: int) -> FloatArray:
+        """(resources, rows, servers) price per unit and slot of the `named` resources; 0 for the others.
+
+        Never below the slot's published batch price (C9).
+        """
+        used = self._occupied[:, :rows]
+        prices_of = np.zeros(used.shape)
+        ceilings = bounds.ceilings(self.cluster.resources)[named, None, None]
+        capacity = self.cluster.capacity[named, None, :]
+        asked = prices.between(np.array(bounds.floor), ceilings, used[named], capacity)
+        prices_of[named] = np.maximum(asked, self._least[named, :rows, None])
+        return prices_of
+
+    def free(self, rows: int) -> FloatArray:
+        """(resources, rows, servers) amounts that nobody holds."""
+        return self.cluster.capacity[:, None, :] - self._occupied[:, :rows]
+
+    def take(self, job: Job, booking: Booking) -> None:
+        """Occupy what a booking takes, so that the next job of this call sees it in prices and rooms."""
+        self._grow(booking.end - self.slot + 1)
+        worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+        for row in booking.allocation:
+            slots = slice(row.start - self.slot, row.end - self.slot)
+            self._occupied[:, slots, row.server] += (row.workers * worker + row.ps * ps)[:, None]
+
+    def owners_of(self, amounts: FloatArray, row: int) -> FloatArray:
+        """(owners,) the split of one slot's `amounts` (resources, servers) of credits (C12).
+
+        On every server the part that lies in home cells goes to the tenants by their frozen contribution in that
+        slot, the rest to the operator. Without pinned cells the split is by what each owner has. Before that, who
+        gave units up there is paid for its share of them.
+        """
+        resold, amounts = self._resold(amounts, row)
+        home = (amounts * self._home).sum(axis=1)
+        shares = self._shares[:, :, min(row, self._shares.shape[2] - 1)]
+        split: FloatArray = np.einsum("r,ro->o", home, shares)
+        nobodys = home[shares.sum(axis=1) == 0].sum()
+        split[-1] += (amounts * (1.0 - self._home)).sum() + nobodys
+        split += resold
+        return split
+
+    def _resold(self, amounts: FloatArray, row: int) -> tuple[FloatArray, FloatArray]:
+        """((owners,) credits for units that were given up, (resources, servers) what is left for the owners)."""
+        resold, left = np.zeros(len(self.cluster.owners)), amounts.copy()
+        for resale in self._resale.get(row, ()):
+            credits = amounts[resale.resource, resale.server] * resale.share
+            resold[resale.owner] += credits
+            left[resale.resource, resale.server] -= credits
+        return resold, np.maximum(left, 0.0)
+
+    def _grow(self, rows: int) -> None:
+        if rows > self._rows:
+            self._rows = rows
+            self._occupied = self._padded(self._occupied)
+            self._least = np.pad(self._least, ((0, 0), (0, rows - self._least.shape[1])), mode="edge")
+
+    def _padded(self, occupied: FloatArray) -> FloatArray:
+        beyond = np.repeat(self._tail[:, None, :], self._rows - occupied.shape[1], axis=1)
+        return np.concatenate([occupied, beyond], axis=1)
+
+    def _published(self, view: View, name: str, otherwise: float) -> FloatArray:
+        """(resources, rows) a number of the published windows in each slot."""
+        known = np.full((len(self.cluster.resources), self._rows), otherwise)
+        for window in view.windows:
+            begin = max(window.start, view.slot)
+            known[:, begin - view.slot : window.end - view.slot] = getattr(window, name)[:, begin - window.start :]
+        return known
+
+    def _contributions(self, view: View) -> FloatArray:
+        """(resources, owners, rows) shares in what home cells earn: published contributions, else plain shares."""
+        owned = self.cluster.shares.copy()
+        if self.cluster.cells is not None:
+            owned[:, -1] = 0.0  # the operator is paid for its own part of each server
+        amounts = np.repeat(owned[:, :, None], self._rows, axis=2)
+        for window in view.windows:
+            begin = max(window.start, view.slot)
+            idle = np.maximum(window.idle[:, :, begin - window.start :], 0.0)
+            if self.cluster.cells is not None:
+                idle[:, -1] = 0.0
+            amounts[:, :, begin - view.slot : window.end - view.slot] = idle
+        total = amounts.sum(axis=1, keepdims=True)
+        return np.divide(amounts, total, out=np.zeros_like(amounts), where=total > 0)
+
+    def _home_part(self) -> FloatArray:
+        """(resources, servers) the part of each server's units whose price is split among contributors."""
+        if self.cluster.cells is None:
+            return np.ones(self.cluster.capacity.shape)
+        capacity = self.cluster.capacity
+        return np.divide(self.cluster.cells.sum(axis=1), capacity, out=np.zeros(capacity.shape), where=capacity > 0)
