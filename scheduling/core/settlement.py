@@ -14,10 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.speed import exact
-from scheduling.core.types import Booking, FloatArray
+from scheduling.core.types import Booking, BoolArray, FloatArray
 
 MICRO = 1_000_000  # micro-credits in a credit
 ROUNDING = 1e-6  # relative: what the floats of one booking may disagree by
+LEAST_TOTAL = 1e-280  # of weights: a smaller one could be divided by only with a loss of digits
+
+AT_ONCE = 64  # bookings that are split together: as much as fits into the processor's memory
 
 Amounts = npt.NDArray[np.int64]
 
@@ -90,21 +93,95 @@ def charges(booking: Booking) -> Amounts:
     The payment is split among the owners by their payouts, and each owner's part among the slots by its payout in
     each: so an owner's total is within one micro-credit of what the award says, however many slots there are.
     """
-    if booking.slot_payouts is None:
-        if booking.paid:
-            raise UnbalancedBooking(f"job {booking.job} pays {booking.paid:g} and nobody is named to receive it")
-        return np.zeros((booking.end - booking.start, 0), np.int64)
-    payouts = _checked(booking, booking.slot_payouts)
-    owed = split_exactly(micro(booking.paid), payouts.sum(axis=0).tolist())
-    columns = [
-        split_exactly(part, payouts[:, owner].tolist()) if part else [0] * len(payouts)
-        for owner, part in enumerate(owed)
-    ]
-    return np.array(columns, np.int64).T
+    return charges_of_all([booking])[0]
 
 
-def _checked(booking: Booking, payouts: FloatArray) -> FloatArray:
-    """The payouts per slot, without the negative zeros that float arithmetic leaves."""
+def charges_of_all(bookings: Sequence[Booking]) -> list[Amounts]:
+    """The charges of each booking of one plan. Many at once cost far less than one by one."""
+    found = [_nothing(booking) for booking in bookings if booking.slot_payouts is None]
+    if len(found) == len(bookings):
+        return found
+    if found:
+        others = iter(charges_of_all([booking for booking in bookings if booking.slot_payouts is not None]))
+        nothing = iter(found)
+        return [next(nothing if booking.slot_payouts is None else others) for booking in bookings]
+    chunks = [bookings[begin : begin + AT_ONCE] for begin in range(0, len(bookings), AT_ONCE)]
+    return [charged for chunk in chunks for charged in _split_payments(chunk)]
+
+
+def _nothing(booking: Booking) -> Amounts:
+    if booking.paid:
+        raise UnbalancedBooking(f"job {booking.job} pays {booking.paid:g} and nobody is named to receive it")
+    return np.zeros((booking.end - booking.start, 0), np.int64)
+
+
+def _split_payments(bookings: Sequence[Booking]) -> list[Amounts]:
+    """Among the owners, then each owner's part among the slots; shorter bookings have empty slots at their end."""
+    payouts = [_checked(booking) for booking in bookings]
+    totals = np.stack([amounts.sum(axis=0) for amounts in payouts])  # (bookings, owners)
+    owed = split_rows(np.array([micro(booking.paid) for booking in bookings], np.int64), totals)
+    by_slot = np.zeros((*totals.shape, max(len(amounts) for amounts in payouts)))  # (bookings, owners, slots)
+    for index, amounts in enumerate(payouts):
+        by_slot[index, :, : len(amounts)] = amounts.T
+    parts = split_rows(owed.ravel(), by_slot.reshape(-1, by_slot.shape[2])).reshape(by_slot.shape)
+    return [parts[index, :, : len(amounts)].T for index, amounts in enumerate(payouts)]
+
+
+def split_rows(amounts: Amounts, weights: FloatArray) -> Amounts:
+    """(rows, parts): each row's amount (rows,) split by its weights (rows, parts), as `split_exactly` does.
+
+    Many rows at once, in floats whose errors are bounded. A row in which an error could decide about a unit, because
+    a share is near a whole number or remainders are near each other, is split again in exact numbers. Equal weights
+    need no rounding at all. None of the amounts or weights may be negative.
+    """
+    parts = np.zeros(weights.shape, np.int64)
+    most = weights.max(axis=1, initial=0.0)
+    even = ((weights == most[:, None]) | (weights == 0)).all(axis=1) & (most > 0)
+    evenly, otherwise = np.flatnonzero(even & (amounts > 0)), np.flatnonzero(~even & (amounts > 0))
+    parts[evenly] = _split_evenly(amounts[evenly], weights[evenly] > 0)
+    if len(otherwise):
+        parts[otherwise], uncertain = _split_in_floats(amounts[otherwise], weights[otherwise])
+        for row in otherwise[uncertain]:
+            parts[row] = split_exactly(int(amounts[row]), weights[row].tolist())
+    return parts
+
+
+def _split_evenly(amounts: Amounts, takes_part: BoolArray) -> Amounts:
+    """(rows, parts) equal parts among those who take part; what is left over goes to the first of them."""
+    base, left_over = np.divmod(amounts, takes_part.sum(axis=1))
+    first = np.cumsum(takes_part, axis=1) <= left_over[:, None]
+    parts: Amounts = takes_part * (base[:, None] + first)
+    return parts
+
+
+def _split_in_floats(amounts: Amounts, weights: FloatArray) -> tuple[Amounts, BoolArray]:
+    """(rows, parts) by largest remainder in floats, and the rows (rows,) of which that proves nothing.
+
+    A share is out by no more than `doubt`: one rounding each for the amount, the quotient and the product, and at most
+    one for each weight in their sum, all relative to a number no larger than the amount.
+    """
+    totals, most = weights.sum(axis=1), weights.shape[1]
+    usable = (totals > LEAST_TOTAL) & np.isfinite(totals)
+    whole = amounts.astype(np.float64)
+    shares = weights * np.divide(whole, totals, out=np.zeros_like(totals), where=usable)[:, None]
+    floors = np.floor(shares)
+    remainders = shares - floors
+    doubt = (whole * (most + 8) * np.finfo(np.float64).eps)[:, None]
+    left_over = np.clip(whole - floors.sum(axis=1), 0, most - 1).astype(np.int64)
+    rows = np.arange(len(weights))
+    least = np.sort(remainders, axis=1)[rows, most - np.maximum(left_over, 1)][:, None]  # that gets a unit more
+    above, ties = remainders > least, remainders == least
+    among_ties = np.cumsum(ties, axis=1) <= (left_over - above.sum(axis=1))[:, None]  # the first of them
+    parts = floors.astype(np.int64) + (above & (left_over > 0)[:, None]) + (ties & among_ties)
+    tied_weight = weights[rows, ties.argmax(axis=1)][:, None]
+    rivals = (np.abs(remainders - least) <= 2 * doubt) & (weights != tied_weight) & (left_over > 0)[:, None]
+    near_whole = np.minimum(remainders, 1 - remainders) <= doubt
+    return parts, ~usable | ((weights > 0) & (near_whole | rivals)).any(axis=1)
+
+
+def _checked(booking: Booking) -> FloatArray:
+    """(slots, owners) the payouts, without the negative zeros that float arithmetic leaves."""
+    payouts = np.zeros((0, 0)) if booking.slot_payouts is None else booking.slot_payouts
     slack = ROUNDING * max(1.0, abs(booking.paid))
     if payouts.min(initial=0.0) < -slack or booking.paid < 0:
         raise UnbalancedBooking(f"job {booking.job}: a payment or payout is negative")

@@ -8,15 +8,15 @@ from datetime import datetime
 
 from django.db import transaction
 
-from scheduling.core import policies
+from scheduling.core import policies, settlement
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import INSTANT, Booking, Plan, Reason
 from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
 from scheduling.services.budgets import budget_events
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import lane_lock
-from scheduling.services.plans import allocation_rows, award_new
 from scheduling.services.settlement import awards_start
+from scheduling.services.terms import allocation_rows, award_new
 from scheduling.services.units import Unit, UnitReader, units_take
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.frame import PoolFrame
@@ -145,7 +145,7 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     snapshot, frame = answer.snapshot, answer.snapshot.frame
     on_operator, _ = snapshot.calendar.parts(booking)
     placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
-    award = award_new(job, frame, placed, lane=Lane.INSTANT)
+    award = award_new(job, frame, placed, settlement.charges(placed), lane=Lane.INSTANT)
     award.on_operator = allocation_rows(frame, on_operator)
     award.save(force_insert=True)
     taken = UnitReader(job.pool).units_of(award, job, since=award.start)

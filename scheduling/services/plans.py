@@ -11,9 +11,10 @@ import numpy as np
 from django.db import connection
 
 from scheduling.core import settlement
-from scheduling.core.types import WAITING, Allocation, Booking, Floor, Plan, Refusal
+from scheduling.core.types import WAITING, Booking, Floor, Plan, Refusal
 from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, TrainingJob
 from scheduling.services.feed import event, events_append, job_subject
+from scheduling.services.terms import allocation_rows, award_new
 from scheduling.snapshots.batch import BatchSnapshot
 from scheduling.snapshots.frame import PoolFrame
 from tenants.ledger.postings import Posting, available, held
@@ -68,62 +69,24 @@ def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
 
 def awards_store(snapshot: BatchSnapshot, interval: Interval, bookings: Sequence[Booking]) -> list[Award]:
     """In the order of the plan."""
-    awards = [award_of(snapshot, booking) for booking in bookings]
+    amounts = settlement.charges_of_all(bookings)
+    awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
     for award in awards:
         award.interval = interval
     return Award.objects.bulk_create(awards, batch_size=2_000)
 
 
-def award_of(snapshot: BatchSnapshot, booking: Booking) -> Award:
-    """The terms of a booking in rows and whole micro-credits."""
+def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amounts) -> Award:
+    """The terms of a booking in rows and whole micro-credits; `amounts` (slots, owners) of them."""
     frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
     if job is None or booking.work < snapshot.view.jobs[booking.job].work:
         raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
-    return award_new(job, frame, booking, lane=Lane.BATCH)
-
-
-def award_new(job: TrainingJob, frame: PoolFrame, booking: Booking, *, lane: Lane) -> Award:
-    """The row of a booking on the pool's own servers, for either lane."""
-    charges = charges_of(frame.owner_ids, booking)
-    return Award(
-        tenant_id=job.tenant_id,
-        job=job,
-        attempt=job.attempt,
-        pool=frame.pool,
-        lane=lane,
-        phase=booking.phase or "",
-        placement=booking.placement or "",
-        start=booking.start,
-        end=booking.end,
-        workers=booking.workers,
-        ps=booking.ps,
-        worker_type=booking.worker_type,
-        ps_type=booking.ps_type,
-        allocation=allocation_rows(frame, booking.allocation),
-        value=booking.value,
-        floor=booking.floor,
-        cost=booking.cost,
-        paid=sum(amount for slot in charges for _, amount in slot),
-        charges=charges,
-    )
-
-
-def charges_of(owner_ids: Sequence[int], booking: Booking) -> list[list[list[int]]]:
-    """Per slot, pairs [owner's id, micro-credits] without zeros; nothing at all for a booking that costs nothing."""
-    amounts = settlement.charges(booking)
-    if not amounts.any():
-        return []
-    return [[[owner_ids[owner], int(slot[owner])] for owner in slot.nonzero()[0]] for slot in amounts]
+    return award_new(job, frame, booking, amounts, lane=Lane.BATCH)
 
 
 def paid_by(bookings: Iterable[Booking]) -> int:
     """Micro-credits for all of them. A booking's charges add up to its payment, rounded once."""
     return sum(settlement.micro(booking.paid) for booking in bookings)
-
-
-def allocation_rows(frame: PoolFrame, allocation: Iterable[Allocation]) -> list[list[int]]:
-    """Rows as they are stored: with the server's id in place of its index."""
-    return [[frame.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]
 
 
 def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
@@ -19,7 +19,7 @@ from scheduling.services.estimates import Estimate, start_estimate
 from scheduling.services.instant import instant_answer, purse_of
 from scheduling.services.intervals import batch_policy
 from scheduling.services.jobs import job_checked
-from scheduling.services.plans import charges_of
+from scheduling.services.terms import charges_of
 from scheduling.snapshots.batch import batch_view
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.specs import spec_read
@@ -58,6 +58,7 @@ class Change:
     before: float
     after: float
     terms: Terms | None  # None: only the money is missing
+    fields: Spec = field(default_factory=dict)  # what would be said differently, in the words of a specification
 
 
 @dataclass(frozen=True)
@@ -190,7 +191,7 @@ def _changes(job: TrainingJob, terms: Terms, ask: Ask) -> Iterator[Change]:
 def _tried(job: TrainingJob, what: str, before: float, after: float, fields: Spec, ask: Ask) -> Change:
     other = _supposed(job)
     other.pk, other.spec = None, {**job.spec, **fields}
-    return Change(what, before, after, ask(other))
+    return Change(what, before, after, ask(other), fields)
 
 
 def _raised(value: Spec, worth: float, price: float) -> dict[str, Any]:

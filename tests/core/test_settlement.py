@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduling.core.settlement import (
@@ -14,10 +14,12 @@ from scheduling.core.settlement import (
     NothingToSplitBy,
     UnbalancedBooking,
     charges,
+    charges_of_all,
     contributions,
     micro,
     slot_payout,
     split_exactly,
+    split_rows,
 )
 from scheduling.core.types import OPERATOR, Booking
 
@@ -198,3 +200,67 @@ def test_charges_nothing_for_a_booking_in_the_own_share():
 def test_refuses_a_booking_that_does_not_balance(booking):
     with pytest.raises(UnbalancedBooking):
         charges(booking)
+
+
+def charges_one_by_one(booking: Booking) -> list[list[int]]:
+    """(slots, owners) by exact splits alone: slow, and the meaning of `charges`."""
+    payouts = np.maximum(booking.slot_payouts, 0.0)
+    owed = split_exactly(micro(booking.paid), payouts.sum(axis=0).tolist())
+    columns = [
+        split_exactly(part, payouts[:, u].tolist()) if part else [0] * len(payouts) for u, part in enumerate(owed)
+    ]
+    return [[column[slot] for column in columns] for slot in range(len(payouts))]
+
+
+# Few different payouts, so that shares are often whole and remainders often equal; and any payouts at all.
+FEW = st.sampled_from([0.0, 0.1, 0.2, 0.25, 0.3, 1e-7, 5e-7, 1 / 3, 2 / 3, 1.0, 7.0])
+ANY = st.floats(0, 1e6, allow_subnormal=True)
+
+
+@st.composite
+def payouts_of_slots(draw):
+    slots, owners = draw(st.integers(1, 9)), draw(st.integers(1, 7))
+    numbers = draw(st.sampled_from([FEW, ANY, st.one_of(FEW, ANY)]))
+    rows = draw(st.lists(st.lists(numbers, min_size=owners, max_size=owners), min_size=slots, max_size=slots))
+    return np.array(rows) * draw(st.sampled_from([1.0, 1e-6, 1e4]))
+
+
+@given(payouts_of_slots())
+@settings(max_examples=150)
+def test_charges_are_those_of_exact_splits(payouts):
+    booking = make_booking(payouts)
+    if booking.paid == 0 or micro(booking.paid) == 0:
+        return
+    assert charges(booking).tolist() == charges_one_by_one(booking)
+
+
+@given(st.lists(st.integers(0, 12), min_size=1, max_size=12), st.integers(0, 60), st.floats(1e-9, 1e9))
+@settings(max_examples=150)
+def test_rows_are_split_as_exact_splits_where_ties_abound(weights, amount, scale):
+    """Small whole weights: shares are whole numbers and remainders equal all the time."""
+    if not any(weights):
+        return
+    row = np.array([[weight * scale for weight in weights]])
+    parts = split_rows(np.array([amount]), row)[0]
+    assert tuple(parts.tolist()) == split_exactly(amount, row[0].tolist())
+
+
+def test_a_row_that_nobody_shares_takes_nothing_and_gives_nothing():
+    parts = split_rows(np.array([0, 3]), np.array([[0.0, 0.0], [1.0, 1.0]]))
+    assert parts.tolist() == [[0, 0], [2, 1]]
+    with pytest.raises(NothingToSplitBy):
+        split_rows(np.array([1]), np.zeros((1, 2)))
+
+
+@given(st.lists(payouts_of_slots(), min_size=1, max_size=5))
+@settings(max_examples=50)
+def test_charges_of_many_bookings_are_those_of_each(many):
+    owners = min(payouts.shape[1] for payouts in many)
+    bookings = [make_booking(payouts[:, :owners]) for payouts in many] + [make_booking(None)]
+    together = charges_of_all(bookings)
+    assert [amounts.tolist() for amounts in together] == [charges(booking).tolist() for booking in bookings]
+
+
+def test_amounts_beyond_what_a_float_counts_are_split_exactly():
+    payouts = np.array([[0.0, 0.0, 0.0, 1e5, 7.09490890625e11]])
+    assert charges(make_booking(payouts)).tolist() == charges_one_by_one(make_booking(payouts))

@@ -10,7 +10,7 @@ from scheduling.core.settlement import micro
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.models import Award, JobFloor, Pool, TenantPolicy, TrainingJob
 from scheduling.services.intervals import batch_policy
-from scheduling.services.plans import allocation_rows
+from scheduling.services.terms import allocation_rows
 from scheduling.services.settlement import slot_settle
 from scheduling.services.verification import intervals_verify
 from scheduling.snapshots.frame import PoolFrame, pool_frame

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scheduling.core.types import Booking
 from scheduling.models import Award, Interval, JobFloor
-from scheduling.services.plans import charges_of
+from scheduling.services.terms import charges_of
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.replay import Replayed, name_of
 
