@@ -1,11 +1,10 @@
 """Every address of the product, by app."""
 
-from typing import Any
-
 from django.contrib import admin
 from django.urls import include, path
 
 from marketplace import views
+from scheduling.urls import websocket_urlpatterns as websocket_urlpatterns
 
 urlpatterns = [
     path("healthz", views.live, name="live"),
@@ -15,5 +14,3 @@ urlpatterns = [
     path("", include("tenants.urls")),
     path("", include("scheduling.urls")),
 ]
-
-websocket_urlpatterns: list[Any] = []

@@ -7,6 +7,7 @@ from typing import Any
 from celery import shared_task
 from django.utils import timezone
 
+from scheduling.notify import slot_tell
 from scheduling.services.clock import pool_advance, pools_due
 from scheduling.services.outside import outside_tick
 
@@ -21,7 +22,8 @@ def pools_tick(**_: Any) -> None:
 
 @shared_task
 def pool_tick(*, pool_id: int, **_: Any) -> None:
-    pool_advance(pool_id=pool_id, at=timezone.now())
+    if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
+        slot_tell(pool_id)
 
 
 @shared_task

@@ -14,6 +14,7 @@ from asgiref.sync import iscoroutinefunction, sync_to_async
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
+from django.utils import timezone
 from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject
 
@@ -22,10 +23,29 @@ from tenants.models import Tenant, User
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.selectors import access_of, tenant_by_slug
+from tenants.zones import zone_of
 
 TENANT_PATH = re.compile(r"^/t/([^/]+)/")
 
 Handler = Callable[[HttpRequest], Any]
+
+
+@sync_and_async_middleware
+def reader_zone(get_response: Handler) -> Handler:
+    """Times on pages are those of the reader's zone. Nothing is decided or stored in it."""
+    if iscoroutinefunction(get_response):
+
+        async def handle_later(request: HttpRequest) -> HttpResponseBase:
+            with timezone.override(zone_of(request)):
+                return await get_response(request)
+
+        return handle_later
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        with timezone.override(zone_of(request)):
+            return get_response(request)
+
+    return handle
 
 
 @sync_and_async_middleware

@@ -14,6 +14,22 @@ from tenants.scoping import tenant_require
 
 PAGE = 200
 MONEY_KINDS = ("low_balance", "budget_passed")
+# Worth saying at once, on whatever page the reader is: money that moved, and what the platform did.
+TOLD_AT_ONCE = frozenset(
+    {
+        "job_awarded",
+        "job_finished",
+        "job_refused",
+        "job_requeued",
+        "low_balance",
+        "budget_passed",
+        "server_changed",
+        "server_lost",
+        "pool_held",
+        "pool_draining",
+        "pool_resumed",
+    }
+)
 
 
 @dataclass(frozen=True)
@@ -30,6 +46,18 @@ def event_feed(*, by: Access, after: int = 0, limit: int = PAGE) -> Feed:
     rows = _visible(by).filter(id__gt=after, id__lte=_settled()).order_by("id")[:limit]
     events = tuple(rows)
     return Feed(events, events[-1].pk if events else after)
+
+
+def event_news(*, by: Access, after: int) -> tuple[Event, ...]:
+    """What the reader may know of what happened after the cursor, the newest first and no more than a page of it.
+    Unlike the feed it holds nothing back: whoever only wants to know what moved may be told twice."""
+    rows = _visible(by).filter(id__gt=after).only("id", "kind", "subject", "tenant_id")
+    return tuple(rows.order_by("-id")[:PAGE])
+
+
+def feed_cursor() -> int:
+    """After this one nothing has been missed yet by whoever reads everything else from now on."""
+    return _settled()
 
 
 def _visible(by: Access) -> QuerySet[Event]:

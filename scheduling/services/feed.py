@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduling.models import Event
+from scheduling.notify import events_tell
 
 
 def event(
@@ -23,8 +24,9 @@ def event(
 
 
 def events_append(events: Iterable[Event]) -> None:
-    """In one statement, in this order. Belongs into the transaction of the change itself."""
-    Event.objects.bulk_create(events, batch_size=5_000)
+    """In one statement, in this order. Belongs into the transaction of the change itself; open pages hear of it after
+    the commit."""
+    events_tell(Event.objects.bulk_create(events, batch_size=5_000))
 
 
 def job_subject(job_id: int) -> str:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from django import forms, template
 from django.forms import BoundField
+from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
@@ -36,6 +38,7 @@ ICONS = {
         "M6 7.500a2.300 2.300 0 1 0 0-4.600 2.300 2.300 0 0 0 0 4.600zM1.800 13.500c.3-2.600 1.900-4 4.200-4"
         "s3.900 1.400 4.200 4M10.800 3.200a2.200 2.200 0 0 1 0 4.200M12 9.800c1.300.6 2.100 1.900 2.300 3.700"
     ),
+    "more": "M3 8h.01M8 8h.01M13 8h.01",
     "plus": "M8 3v10M3 8h10",
     "servers": "M2.500 3v10.500M2.500 5h6M5.500 8h8M4 11h6",
     "share": "M2.500 2.500h4.500v4.500H2.500zM9 2.500h4.500v4.500H9zM2.500 9h4.500v4.500H2.500zM9 9h4.500v4.500H9z",
@@ -47,6 +50,9 @@ ICONS = {
     ),
     "tenants": "M2.500 13.500v-8L6 3.500v10M6 6.500h7.500v7M2 13.500h12M8.500 9h2.500M8.500 11h2.500",
     "warning": "M8 2.500 14 13H2zM8 6.500v3M8 11.300h.01",
+    "webhooks": (
+        "M6 9.500 3.500 11.500a2 2 0 1 0 1.500 2M8 2.500a2.500 2.500 0 0 1 2 4l2 3.500a2.300 2.300 0 1 1-2.200 3.500H5"
+    ),
     "wrong": "M4 4l8 8M12 4l-8 8",
 }
 
@@ -105,6 +111,55 @@ def amount(micro_credits: int) -> SafeString:
     return format_html(
         '<span class="amount">{}{}.{}<span class="micro">{}</span></span>', sign, thousands, digits[:2], digits[2:]
     )
+
+
+@register.filter
+def units(number: float) -> str:
+    """A count of units: whole where it is whole."""
+    return f"{number:,.0f}" if abs(number - round(number)) < 1e-6 else f"{number:,.1f}"
+
+
+@register.filter
+def short_label(label: str) -> str:
+    """A resource where there is room for little: "worker", "ps"."""
+    words = label.split()
+    return "".join(word[0] for word in words) if len(words) > 1 else label
+
+
+@register.filter
+def countdown(seconds: int) -> str:
+    """Minutes and seconds left, as the page itself goes on counting them."""
+    minutes, rest = divmod(max(int(seconds), 0), 60)
+    return f"{minutes:02}:{rest:02}" if seconds else "deciding"
+
+
+@register.filter
+def clock(moment: datetime | None, seconds: object = "") -> str:
+    """The time of day in the reader's zone; `|clock:"s"` with seconds. With the day where it is not today."""
+    if moment is None:
+        return ""
+    local = timezone.localtime(moment)
+    time = f"{local:%H:%M:%S}" if seconds else f"{local:%H:%M}"
+    if local.date() == timezone.localdate():
+        return time
+    return f"{local.day} {local:%b}, {time}"
+
+
+@register.simple_tag
+def when(moment: datetime | None, slot: int | None = None, seconds: object = "") -> SafeString:
+    """A time of day for people and machines, with the slot where one is given."""
+    if moment is None:
+        return format_html("{}", "")
+    words, iso = clock(moment, seconds), moment.isoformat()
+    if slot is None:
+        return format_html('<time datetime="{}">{}</time>', iso, words)
+    return format_html('<time datetime="{}" data-slot="{}" title="slot {}">{}</time>', iso, slot, slot, words)
+
+
+@register.simple_tag
+def zone() -> str:
+    """The name of the reader's zone, as the foot of a page says it."""
+    return timezone.get_current_timezone_name().replace("_", " ")
 
 
 @register.filter

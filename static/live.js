@@ -1,0 +1,108 @@
+// One socket for each page. It brings no rows: only the names of what moved, and a cursor. The page then asks for those parts.
+(() => {
+  "use strict";
+  const box = document.getElementById("toasts");
+  if (!box || !window.htmx) return;
+  const root = document.documentElement, title = document.title;
+  const LATE = 10_000, STALE = 15_000, MOST_WAIT = 30_000;
+  let cursor = Number(box.dataset.cursor), failures = 0, heard = performance.now(), state = "", since = "";
+
+  // ---- the words and the sign of the live state
+  const time = () => new Date().toLocaleTimeString("en-GB", { timeZone: root.dataset.zone.replaceAll(" ", "_") });
+  const words = { live: "Live", late: "Late", off: "Not live" };
+  function say(next) {
+    if (next === "live") { heard = performance.now(); since = time(); }
+    for (const el of document.querySelectorAll("[data-live-state]")) {
+      if (next === "live") { const at = el.querySelector("[data-live-time]"); if (at) at.textContent = since; }
+      if (el.dataset.state !== next) { el.dataset.state = next; el.querySelector("[data-live-word]").textContent = next === "live" ? words[next] + ", as of" : words[next] + " since"; }
+    }
+    state = next;
+  }
+  function beat() { for (const el of document.querySelectorAll("[data-live-state]")) { el.classList.remove("beat"); void el.offsetWidth; el.classList.add("beat"); } }
+  function stale(on) {
+    const bar = document.getElementById("stale");
+    if (!bar || bar.hidden === !on) return;
+    bar.querySelector("[data-stale-since]").textContent = since;
+    bar.hidden = !on;
+    root.classList.toggle("is-stale", on);
+  }
+  function running() { const el = document.getElementById("own-jobs"); document.title = el && el.dataset.running !== "0" ? `(${el.dataset.running}) ${title}` : title; }
+
+  // ---- parts: one request at a time for each, and once more if something moved meanwhile
+  const busy = new Set(), again = new Set();
+  function ask(el) {
+    if (busy.has(el.id)) { again.add(el.id); return; }
+    busy.add(el.id);
+    htmx.trigger(el, "live");
+  }
+  function move(topics) {
+    for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
+  }
+  let kept = null;
+  document.addEventListener("htmx:before:swap", (event) => {
+    const { ctx } = event.detail;
+    if (/^\s*<!doctype/i.test(ctx.text || "")) { event.preventDefault(); location.reload(); return; } // logged out: a page instead of a part
+    const el = document.getElementById(ctx.sourceElement && ctx.sourceElement.id);
+    if (!el) return;
+    kept = { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+  });
+  document.addEventListener("htmx:finally:request", (event) => {
+    const id = event.detail.ctx.sourceElement && event.detail.ctx.sourceElement.id, el = id && document.getElementById(id);
+    if (kept && kept.id === id && el) {
+      for (const open of kept.open) { const details = document.getElementById(open); if (details) details.open = true; }
+      const boxes = el.querySelectorAll("[data-scroll-to]");
+      kept.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
+      if (kept.focus) { const target = document.getElementById(kept.focus); if (target) target.focus({ preventScroll: true }); }
+    }
+    kept = null;
+    busy.delete(id);
+    if (el) document.dispatchEvent(new CustomEvent("part", { detail: el }));
+    say(state);
+    running();
+    if (again.delete(id) && el) ask(el);
+  });
+
+  // ---- toasts: they leave after 8 s, and wait while somebody reads them
+  async function toasts(after) {
+    const answer = await fetch(`${box.dataset.toasts}&after=${after}`);
+    if (!answer.ok || answer.redirected) return;
+    const held = document.createElement("template");
+    held.innerHTML = await answer.text();
+    for (const toast of held.content.querySelectorAll("[data-toast]")) {
+      box.append(toast);
+      const leave = () => { if (toast.matches(":hover, :focus-within")) setTimeout(leave, 2000); else toast.remove(); };
+      setTimeout(leave, 8000);
+    }
+    while (box.children.length > 3) box.firstElementChild.remove();
+  }
+
+  // ---- the socket
+  function connect() {
+    const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${box.dataset.liveSocket}?after=${cursor}`);
+    socket.onmessage = ({ data }) => {
+      const news = JSON.parse(data), before = cursor;
+      failures = 0;
+      cursor = Math.max(cursor, news.cursor || 0);
+      say("live"); stale(false);
+      if (!news.topics.length) return;
+      beat();
+      const topics = new Set(news.topics);
+      setTimeout(() => move(topics), Math.random() * 150); // many pages hear the same at once
+      if (news.told) toasts(before);
+    };
+    socket.onclose = ({ code }) => {
+      say("off");
+      if (code === 4404) { location.reload(); return; } // no longer allowed here: the page says so
+      failures += 1;
+      setTimeout(connect, Math.min(MOST_WAIT, 500 * 2 ** failures) * (0.5 + Math.random()));
+    };
+  }
+  setInterval(() => {
+    const silent = performance.now() - heard;
+    if (state === "live" && silent > LATE) say("late");
+    if (silent > STALE) stale(true);
+  }, 1000);
+  since = time();
+  running();
+  connect();
+})();
