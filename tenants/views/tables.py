@@ -1,0 +1,211 @@
+"""Tables that sort, page and export by their address alone: `?sort=-price`, `?after=...`, `?format=csv`.
+
+A page ends where a row is, not at a number of rows: rows that come in meanwhile neither repeat nor hide any, and the
+thousandth page costs as much as the first. Filters are the caller's GET form; its fields travel along in every link.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.exceptions import ValidationError
+from django.core.handlers.asgi import ASGIRequest
+from django.db.models import QuerySet
+from django.http import HttpRequest, StreamingHttpResponse
+from django.utils import timezone
+
+from tenants.views.places import Place, after_place, before_place, in_order, place_of, place_read, place_write
+
+OWN = ("sort", "after", "before", "format", "part")  # what this helper reads of an address; all else is a filter
+ROWS = 50
+_CHUNK = 1_000
+
+Rows = QuerySet[Any]
+
+
+@dataclass(frozen=True)
+class Column:
+    """`order`: the field or annotation that it sorts by, "" for none. `value`: what the export says; without it the
+    row's attribute of the column's name."""
+
+    name: str
+    label: str
+    order: str = ""
+    numeric: bool = False
+    value: Callable[[Any], object] | None = None
+
+    def of(self, row: Any) -> object:
+        return self.value(row) if self.value else getattr(row, self.name)
+
+
+@dataclass(frozen=True)
+class Table:
+    """`sort`: as it stands at first, with a minus for downwards. `key` tells rows apart, and is the order of equals."""
+
+    columns: Sequence[Column]
+    sort: str = "-id"
+    rows: int = ROWS
+    key: str = "pk"
+    file: str = "table"
+
+
+@dataclass(frozen=True)
+class Header:
+    column: Column
+    aria_sort: str  # "" where it does not sort
+    link: str  # sorts by it, or the other way round
+
+    @property
+    def label(self) -> str:
+        return self.column.label
+
+    @property
+    def numeric(self) -> bool:
+        return self.column.numeric
+
+
+@dataclass(frozen=True)
+class TablePage:
+    rows: list[Any]
+    headers: tuple[Header, ...]
+    sort: str
+    previous: str  # links; "" where there is none
+    next: str
+    export: str
+    first: str  # back to the beginning
+
+
+def table_of(request: HttpRequest, rows: Rows, table: Table) -> TablePage:
+    """One page of `rows`. They may be filtered and annotated, not ordered or cut."""
+    sort = _sort(request, table)
+    order, down = _order(table, sort)
+    found, before, after = _page(request, rows, order, down, table)
+    keep = _kept(request)
+    ends = [place_write(place_of(row, order, table.key)) for row in (found[0], found[-1])] if found else ["", ""]
+    return TablePage(
+        rows=found,
+        headers=tuple(_header(column, sort, keep) for column in table.columns),
+        sort=sort,
+        previous=_link(keep, sort=sort, before=ends[0]) if before else "",
+        next=_link(keep, sort=sort, after=ends[1]) if after else "",
+        export=_link(keep, sort=sort, format="csv"),
+        first=_link(keep, sort=sort),
+    )
+
+
+def asks_csv(request: HttpRequest) -> bool:
+    return request.GET.get("format") == "csv"
+
+
+def csv_response(request: HttpRequest, rows: Rows, table: Table) -> StreamingHttpResponse:
+    """All rows that the filter lets through, in the order of the page, without ever holding them all."""
+    order, down = _order(table, _sort(request, table))
+    lines = _lines(rows, order, down, table)
+    answer = StreamingHttpResponse(
+        _later(lines) if isinstance(request, ASGIRequest) else lines, content_type="text/csv; charset=utf-8"
+    )
+    answer["Content-Disposition"] = f'attachment; filename="{table.file}.csv"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _lines(rows: Rows, order: str, down: bool, table: Table) -> Iterator[str]:
+    yield _line([column.label for column in table.columns])
+    place: Place | None = None
+    while True:
+        chunk = list(after_place(in_order(rows, order, table.key, down), order, table.key, place, down)[:_CHUNK])
+        yield "".join(_line([_plain(column.of(row)) for column in table.columns]) for row in chunk)
+        if len(chunk) < _CHUNK:
+            return
+        place = place_of(chunk[-1], order, table.key)
+
+
+async def _later(lines: Iterator[str]) -> AsyncIterator[str]:
+    def following() -> str | None:
+        return next(lines, None)
+
+    while (line := await sync_to_async(following)()) is not None:
+        yield line
+
+
+def _line(cells: Sequence[object]) -> str:
+    held = io.StringIO()
+    csv.writer(held).writerow(cells)
+    return held.getvalue()
+
+
+def _plain(value: object) -> object:
+    """As a spreadsheet reads it, and never as something that it runs: what a person typed may begin with "="."""
+    if value is None:
+        return ""
+    if isinstance(value, datetime):
+        return timezone.localtime(value).isoformat()
+    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
+        return "'" + value
+    return value
+
+
+def _sort(request: HttpRequest, table: Table) -> str:
+    """What the address asks for, if the table can; else how it stands at first."""
+    asked = request.GET.get("sort", "")
+    can = {column.name for column in table.columns if column.order}
+    return asked if asked.removeprefix("-") in can else table.sort
+
+
+def _order(table: Table, sort: str) -> tuple[str, bool]:
+    name = sort.removeprefix("-")
+    found = next((column.order for column in table.columns if column.name == name and column.order), name)
+    return found, sort.startswith("-")
+
+
+def _page(request: HttpRequest, rows: Rows, order: str, down: bool, table: Table) -> tuple[list[Any], bool, bool]:
+    """The rows in order, and whether there are some before and after them. A place that fits no row of this table is
+    somebody's invention, and counts as none."""
+    before, after = (place_read(request.GET.get(name, "")) for name in ("before", "after"))
+    try:
+        return _cut(rows, order, down, table, before, after)
+    except (ValueError, TypeError, ValidationError):
+        if before is None and after is None:
+            raise
+        return _cut(rows, order, down, table, None, None)
+
+
+def _cut(
+    rows: Rows, order: str, down: bool, table: Table, before: Place | None, after: Place | None
+) -> tuple[list[Any], bool, bool]:
+    most = table.rows + 1
+    if before is not None:
+        backwards = in_order(rows, order, table.key, down, backwards=True)
+        found = list(before_place(backwards, order, table.key, before, down)[:most])
+        return found[: table.rows][::-1], len(found) == most, True
+    found = list(after_place(in_order(rows, order, table.key, down), order, table.key, after, down)[:most])
+    return found[: table.rows], after is not None, len(found) == most
+
+
+def _header(column: Column, sort: str, keep: Any) -> Header:
+    if not column.order:
+        return Header(column, "", "")
+    stands = sort.removeprefix("-") == column.name
+    up = stands and not sort.startswith("-")
+    aria = ("ascending" if up else "descending") if stands else "none"
+    return Header(column, aria, _link(keep, sort=f"-{column.name}" if up else column.name))
+
+
+def _kept(request: HttpRequest) -> Any:
+    kept = request.GET.copy()
+    for name in OWN:
+        kept.pop(name, None)
+    return kept
+
+
+def _link(kept: Any, **values: str) -> str:
+    query = kept.copy()
+    for name, value in values.items():
+        query[name] = value
+    return f"?{query.urlencode()}"
