@@ -1,0 +1,58 @@
+"""From a chosen schedule to a booking: its rows, and who is paid."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from scheduling.core.policies.pdors.quote import Best
+from scheduling.core.policies.pdors.solver import Deployment
+from scheduling.core.posted.market import Market
+from scheduling.core.posted.pieces import merged
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, SHARED, Allocation, Booking, FloatArray, Job
+
+
+def book(job: Job, best: Best, market: Market) -> Booking:
+    """Write the deployments down, and split the payment slot by slot by what was bought of whom."""
+    taken = {offset: found for offset, found in enumerate(best.deployments) if found is not None}
+    pieces: list[Allocation] = []
+    credits = np.zeros((len(best.deployments), len(market.cluster.owners)))
+    for offset, found in taken.items():
+        pieces.extend(_pieces(best.first + offset, found))
+        row = best.first - market.slot + offset
+        credits[offset] = market.owners_of(_amounts(job, best, found, offset), min(row, market.rows - 1))
+    begin, end = min(taken), max(taken) + 1
+    paid = credits[begin:end]
+    paid *= best.paid / paid.sum() if paid.sum() > 0 else 0.0
+    return Booking(
+        job=job.number,
+        start=best.first + begin,
+        end=best.first + end,
+        allocation=merged(pieces),
+        work=float(job.work),
+        workers=max(int(found.workers.sum()) for found in taken.values()),
+        ps=max(int(found.ps.sum()) for found in taken.values()),
+        worker_type=best.worker_type,
+        ps_type=best.ps_type,
+        phase=SHARED,
+        placement=CENTRALIZED if all(best.internal) else DISTRIBUTED,
+        value=best.value,
+        ideal=best.value,
+        cost=best.cost,
+        paid=best.paid,
+        payouts=paid.sum(axis=0),
+        slot_payouts=paid,
+    )
+
+
+def _amounts(job: Job, best: Best, found: Deployment, offset: int) -> FloatArray:
+    """(resources, servers) what a deployment costs in its slot."""
+    worker, ps = job.worker_types[best.worker_type].demand, job.ps_types[best.ps_type].demand
+    prices = best.slots.prices[:, min(offset, best.slots.prices.shape[1] - 1)]
+    return prices * (worker[:, None] * found.workers + ps[:, None] * found.ps)
+
+
+def _pieces(slot: int, found: Deployment) -> Iterable[Allocation]:
+    for server in np.flatnonzero((found.workers > 0) | (found.ps > 0)).tolist():
+        yield Allocation(server, slot, slot + 1, int(found.workers[server]), int(found.ps[server]))

@@ -1,0 +1,81 @@
+"""The forward program over slots: the least cost of collecting the quanta of a job by each slot (O10 with P4)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.policies.pdors.work import IntArray
+from scheduling.core.types import FloatArray
+
+
+@dataclass
+class Table:
+    """The table, made slot by slot. A gang may train more than is left: the work is at least collected.
+
+    row_t[x] = min over gangs y of cost_t(y) + row_{t-1}[max(0, x - size(y))], and row_t[0] = 0.
+    """
+
+    costs_of: FloatArray  # (slots, gangs), infinite where a gang has no room
+    sizes: IntArray  # (gangs,) rising
+    work: int
+
+    def __post_init__(self) -> None:
+        row = np.full(self.work + 1, np.inf)
+        row[0] = 0.0
+        self.rows = [row]
+        self.gangs = [_worthwhile(costs) for costs in self.costs_of]
+        reach = np.array([self.sizes[gangs[-1]] if len(gangs) else 0 for gangs in self.gangs], dtype=np.int64)
+        self.high = np.minimum(np.cumsum(reach), self.work)  # more cannot have been collected yet
+        self.low = np.maximum(self.work - (reach.sum() - np.cumsum(reach)), 0)  # less cannot be made up any more
+
+    def costs(self) -> Iterator[float]:
+        """The least cost of collecting the work by slot 0, 1, ...; infinite while it cannot be done."""
+        for slot in range(len(self.costs_of)):
+            self.rows.append(self._next(slot))
+            yield float(self.rows[-1][self.work])
+
+    def _next(self, slot: int) -> FloatArray:
+        """The row after a slot; only what leads to the end is made."""
+        row, gangs = self.rows[-1], self.gangs[slot]
+        if not len(gangs):
+            return row
+        low, high = int(self.low[slot]), int(self.high[slot]) + 1
+        after = np.full(self.work + 1, np.inf)
+        after[low:high] = row[low:high]
+        sums = np.empty(self.work + 1)
+        smaller = 0
+        for size, cost in zip(self.sizes[gangs].tolist(), self.costs_of[slot, gangs].tolist(), strict=True):
+            alone = after[max(low, smaller + 1) : min(size + 1, high)]
+            np.minimum(alone, cost, out=alone)  # this gang alone is enough, and no smaller one is
+            begin = max(low, size + 1)
+            if begin < high:
+                np.add(row[begin - size : high - size], cost, out=sums[begin:high])
+                np.minimum(after[begin:high], sums[begin:high], out=after[begin:high])
+            smaller = size
+        after[0] = 0.0
+        return after
+
+    def chosen(self, last: int) -> list[int | None]:
+        """The gang of each slot 0 .. last of the cheapest way to end at `last`; the smallest of equals in late slots,
+        so that work goes early."""
+        found: list[int | None] = [None] * (last + 1)
+        left = self.work
+        for slot in range(last, -1, -1):
+            now, before = self.rows[slot + 1][left], self.rows[slot]
+            if left == 0 or before[left] == now:
+                continue
+            for gang in self.gangs[slot].tolist():
+                rest = max(0, left - int(self.sizes[gang]))
+                if self.costs_of[slot, gang] + before[rest] == now:
+                    found[slot], left = gang, rest
+                    break
+        return found
+
+
+def _worthwhile(costs: FloatArray) -> IntArray:
+    """The gangs that no larger or equal one undercuts or equals; sizes and costs of what is left rise."""
+    best_after = np.append(np.minimum.accumulate(costs[::-1])[::-1][1:], np.inf)
+    return np.flatnonzero(costs < best_after).astype(np.int64)

@@ -1,0 +1,155 @@
+"""What every gang of a job costs in every slot, and where it would go (rule P5)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.policies.pdors.greedy import Spread, Units, spread, units_of
+from scheduling.core.policies.pdors.solver import Deployment, program_of, relaxed, rounded_at_random, whole_optimum
+from scheduling.core.policies.pdors.work import Grid
+from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.market import Market
+from scheduling.core.types import FloatArray, UnitType
+
+GREEDY, ROUNDING_AT_RANDOM, MILP = "greedy", "rounding", "milp"
+EXTERNAL = (GREEDY, ROUNDING_AT_RANDOM, MILP)
+
+
+@dataclass(frozen=True)
+class Search:
+    """How gangs on several servers are found."""
+
+    external: str = GREEDY
+    gain: float = 1.0  # factor of the fractions before they are rounded (G)
+    tries: int = 20  # roundings of which the cheapest feasible is kept (S)
+    seed: int = 1
+
+
+class SlotState:
+    """One slot as one job finds it. All slots in the same state share one."""
+
+    def __init__(self, workers: Units, ps: Units, free: FloatArray, grid: Grid, draws: Callable[..., FloatArray]):
+        self.workers, self.ps, self.free, self.grid = workers, ps, free, grid
+        self._draws = draws  # (workers, tries, columns) -> the dice of one rounding
+        self._inside, self._outside = np.flatnonzero(grid.internal), np.flatnonzero(~grid.internal)
+        self._found: dict[int, Deployment] = {}  # gang -> what a solver found
+
+    def costs(self, search: Search, most: int) -> FloatArray:
+        """(gangs,) the cost of each gang; infinite where there is no room for it."""
+        costs = np.full(len(self.grid.sizes), np.inf)
+        if len(self._inside):
+            costs[self._inside] = self._on_one_server(self._inside).min(axis=1, initial=np.inf)
+        if len(self._outside):
+            costs[self._outside] = self._spread(self._outside).cost
+            if search.external != GREEDY:
+                self._solve(search, most, costs)
+        return costs
+
+    def deployment(self, gang: int) -> Deployment:
+        """Where a gang would go."""
+        workers, ps = np.zeros(len(self.workers.room)), np.zeros(len(self.workers.room))
+        if self.grid.internal[gang]:
+            costs = self._on_one_server(np.array([gang]))[0]
+            server = int(np.argmin(costs))  # the first of equals
+            workers[server], ps[server] = self.grid.workers[gang], self.grid.ps[gang]
+            return Deployment(workers, ps, float(costs[server]))
+        if gang in self._found:
+            return self._found[gang]
+        found = self._spread(np.array([gang]))
+        return Deployment(*found.deployment(0, len(workers)), float(found.cost[0]))
+
+    def _spread(self, gangs: npt.NDArray[np.intp]) -> Spread:
+        """Gangs of rising size on several servers."""
+        return spread(self.workers, self.ps, self.grid.workers[gangs], self.grid.ps[gangs], self.free)
+
+    def _on_one_server(self, gangs: npt.NDArray[np.intp]) -> FloatArray:
+        """(gangs, servers) cost of each gang all on one server; infinite where it does not fit."""
+        workers, ps = self.grid.workers[gangs], self.grid.ps[gangs]
+        fits = np.tile(self.workers.hosts & self.ps.hosts, (len(gangs), 1))
+        for resource, free in enumerate(self.free):
+            needed = workers * self.workers.demand[resource] + ps * self.ps.demand[resource]
+            if needed.any():
+                fits &= needed[:, None] <= free + ROUNDING / 2  # the calendar forgives the other half
+        return np.where(fits, workers[:, None] * self.workers.price + ps[:, None] * self.ps.price, np.inf)
+
+    def _solve(self, search: Search, most: int, costs: FloatArray) -> None:
+        """Ask a solver for the gangs on several servers, and put its costs in."""
+        program = program_of(self.workers, self.ps, self.free, most)
+        apart = self._apart()
+        for index, gang in enumerate(self._outside.tolist()):
+            workers, ps = int(self.grid.workers[gang]), int(self.grid.ps[gang])
+            if not np.isfinite(apart[index]):
+                continue  # either kind alone has too little room
+            found = None
+            if search.external == ROUNDING_AT_RANDOM:
+                fractions = relaxed(program, workers, ps)
+                if fractions is not None:
+                    draws = self._draws(workers, search.tries, len(fractions))
+                    found = rounded_at_random(program, fractions, workers, ps, search.gain, draws)
+                better = found is not None  # as the paper has it: greedy is asked only where no rounding is feasible
+            else:
+                if costs[gang] > apart[index] * (1.0 + 1e-12):
+                    found = whole_optimum(program, workers, ps)
+                better = found is not None and found.cost < costs[gang]
+            if found is not None and better:
+                self._found[gang], costs[gang] = found, found.cost
+
+    def _apart(self) -> FloatArray:
+        """(gangs on several servers,) cost if workers and parameter servers did not compete: nothing is cheaper."""
+        total = np.zeros(len(self._outside))
+        for units, counts in ((self.workers, self.grid.workers), (self.ps, self.grid.ps)):
+            most = int(counts[self._outside].max())
+            rooms = np.minimum(units.room[units.order], most).astype(np.int64)
+            prices = np.repeat(units.price[units.order], rooms)[:most]
+            padded = np.concatenate([[0.0], np.cumsum(prices), np.full(most - len(prices), np.inf)])
+            total += padded[counts[self._outside]]
+        return total
+
+
+@dataclass(frozen=True, eq=False)
+class Slots:
+    """The slots of a market for one job on one pair of types. Where slots go on after the last row, they are alike."""
+
+    prices: FloatArray  # (resources, rows, servers) posted, per unit and slot
+    states: list[SlotState]
+    state_of: npt.NDArray[np.intp]  # (rows,) index into the states
+    costs: FloatArray  # (rows, gangs)
+
+    def state(self, offset: int) -> SlotState:
+        """The state of a slot, counted from the market's first."""
+        return self.states[self.state_of[min(offset, len(self.state_of) - 1)]]
+
+
+def slots_of(
+    job: int, worker: UnitType, ps: UnitType, grid: Grid, most: int, rows: int, market: Market, bounds: Bounds,
+    search: Search,
+) -> Slots:  # fmt: skip
+    """The first `rows` slots of the market. The dice of a state are those of the first slot that is in it: they
+    depend on the seed, the job's number, the slot and the gang, never on what the job says it is worth (B6)."""
+    rows = min(rows, market.rows)
+    named = np.flatnonzero((worker.demand > 0) | (ps.demand > 0))
+    free, prices = market.free(rows), market.posted(bounds, named, rows)
+    cluster = market.cluster
+    states: list[SlotState] = []
+    known: dict[bytes, int] = {}
+    state_of = np.zeros(rows, dtype=np.intp)
+    for row in range(rows):
+        key = free[named, row].tobytes() + prices[named, row].tobytes()
+        if key not in known:
+            known[key] = len(states)
+
+            def draws(workers: int, tries: int, columns: int, slot: int = market.slot + row) -> FloatArray:
+                return np.random.default_rng((search.seed, job, slot, workers)).random((tries, columns))
+
+            here, there = free[:, row], prices[:, row]
+            worker_units = units_of(worker.demand, cluster.hosts_workers, there, here, last_first=False)
+            ps_units = units_of(ps.demand, cluster.hosts_ps, there, here, last_first=True)
+            states.append(SlotState(worker_units, ps_units, here, grid, draws))
+        state_of[row] = known[key]
+    costs = np.array([state.costs(search, most) for state in states])
+    return Slots(prices, states, state_of, costs[state_of])
