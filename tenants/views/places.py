@@ -13,6 +13,7 @@ from datetime import date, datetime
 from decimal import Decimal
 from typing import Any
 
+from django.core.exceptions import FieldDoesNotExist
 from django.db.models import F, Q, QuerySet
 
 Rows = QuerySet[Any]
@@ -27,29 +28,45 @@ class Place:
 
 def in_order(rows: Rows, order: str, key: str, down: bool, *, backwards: bool = False) -> Rows:
     by, tie = F(order), F(key)
-    if down == backwards:  # upwards
-        first = by.asc(nulls_first=True) if backwards else by.asc(nulls_last=True)
-        return rows.order_by(first, tie.asc())
-    first = by.desc(nulls_first=True) if backwards else by.desc(nulls_last=True)
-    return rows.order_by(first, tie.desc())
+    up, last = down == backwards, not backwards
+    # Said of a column that always has a value, it would only keep the database from using its index.
+    nulls = ({"nulls_last": True} if last else {"nulls_first": True}) if _may_be_null(rows, order) else {}
+    if up:
+        return rows.order_by(by.asc(**nulls), tie.asc())
+    return rows.order_by(by.desc(**nulls), tie.desc())
 
 
 def after_place(rows: Rows, order: str, key: str, place: Place | None, down: bool) -> Rows:
     if place is None:
         return rows
-    beyond, following = ("lt" if down else "gt"), Q(**{f"{key}__{'lt' if down else 'gt'}": place.key})
+    following = Q(**{f"{key}__{'lt' if down else 'gt'}": place.key})
     if place.value is None:
         return rows.filter(Q(**{f"{order}__isnull": True}) & following)
-    same = Q(**{order: place.value}) & following
-    return rows.filter(Q(**{f"{order}__{beyond}": place.value}) | same | Q(**{f"{order}__isnull": True}))
+    beyond = _beyond(order, place.value, following, "lt" if down else "gt")
+    return rows.filter(beyond | Q(**{f"{order}__isnull": True}) if _may_be_null(rows, order) else beyond)
 
 
 def before_place(rows: Rows, order: str, key: str, place: Place, down: bool) -> Rows:
-    before, preceding = ("gt" if down else "lt"), Q(**{f"{key}__{'gt' if down else 'lt'}": place.key})
+    preceding = Q(**{f"{key}__{'gt' if down else 'lt'}": place.key})
     if place.value is None:
         return rows.filter(Q(**{f"{order}__isnull": False}) | (Q(**{f"{order}__isnull": True}) & preceding))
-    same = Q(**{order: place.value}) & preceding
-    return rows.filter(Q(**{f"{order}__{before}": place.value}) | same)
+    return rows.filter(_beyond(order, place.value, preceding, "gt" if down else "lt"))
+
+
+def _beyond(order: str, value: Any, other: Q, side: str) -> Q:
+    """Strictly beyond the place. The first condition says nothing new; it is where an index begins to be read."""
+    strictly, same = Q(**{f"{order}__{side}": value}), Q(**{order: value}) & other
+    return Q(**{f"{order}__{side}e": value}) & (strictly | same)
+
+
+def _may_be_null(rows: Rows, order: str) -> bool:
+    """True also where nobody can tell: an annotation, or a column of another table."""
+    if order in ("pk", "id"):
+        return False
+    try:
+        return bool(getattr(rows.model._meta.get_field(order), "null", True))
+    except FieldDoesNotExist:
+        return True
 
 
 def place_of(row: Any, order: str, key: str) -> Place:
