@@ -205,8 +205,9 @@ class Shared:
         idle = np.zeros((len(self.cluster.resources), len(self.cluster.owners), slots))
         for index, tenant in enumerate(self.cluster.tenants):
             if tenant.lend == "lend":
-                used = _first(self.own_use[index], start, slots).sum(axis=2)
-                idle[:, index] = self.cluster.quota[:, index, None] - used
+                unused = self.cells[:, index, None, :] - _first(self.own_use[index], start, slots)
+                unused[..., self.cluster.closed] = 0.0
+                idle[:, index] = unused.sum(axis=2)
         nothing = np.zeros((len(self.cluster.resources), slots))
         return self._without_held_back(Window(start, start + slots, nothing, idle, nothing))
 

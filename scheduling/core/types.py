@@ -175,6 +175,11 @@ class Cluster:
         """(resources, servers) units on each server that are nobody's home cell."""
         return self.capacity if self.cells is None else self.capacity - self.cells.sum(axis=1)
 
+    @property
+    def closed(self) -> npt.NDArray[np.intp]:
+        """Indexes of servers that host nothing new: what is idle there is nobody's to use and not for sale."""
+        return np.flatnonzero(~(self.hosts_workers | self.hosts_ps))
+
 
 @dataclass(frozen=True)
 class Allocation:

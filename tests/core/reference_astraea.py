@@ -276,11 +276,23 @@ class Market:
                 self.pool[r, t] = sum(self.idle[owner, r, t] for owner in self.owners)
 
     def idle_units(self, owner: int, r: int, t: int) -> float:
+        if self.settings["floor"]:
+            return self.idle_cells(owner, r, t)
         if owner == self.operator:
             return self.total(r) - float(self.cluster.quota[r].sum())
-        if self.settings["floor"] and self.cluster.tenants[owner].lend != "lend":
-            return 0.0
         return float(self.cluster.quota[r, owner]) - self.used(owner, r, t)
+
+    def idle_cells(self, owner: int, r: int, t: int) -> float:
+        """On servers that host anything; the others' units cannot be sold."""
+        idle = 0.0
+        for s in self.servers:
+            if not (self.cluster.hosts_workers[s] or self.cluster.hosts_ps[s]):
+                continue
+            if owner == self.operator:
+                idle += float(self.cluster.capacity[r, s] - self.cluster.cells[r, :, s].sum())
+            elif self.cluster.tenants[owner].lend == "lend":
+                idle += float(self.cluster.cells[r, owner, s]) - self.homes[owner, r, t, s]
+        return idle
 
     def offer_pool(self, job: Job) -> None:
         limit = self.most_to_pay(job)

@@ -113,6 +113,12 @@ class Audit:
         if self.terms.settings["floor"]:
             for u, tenant in enumerate(cluster.tenants):
                 idle[:, u] *= tenant.lend == "lend"
+            closed = ~(cluster.hosts_workers | cluster.hosts_ps)
+            of_owners = np.concatenate([cluster.cells, cluster.operator_cells[:, None]], axis=1)[:, :, None]
+            of_owners = np.repeat(of_owners, self.end - self.start, axis=2)
+            of_owners[:, :-1] -= self.homes.transpose(1, 0, 2, 3)
+            lends = [tenant.lend == "lend" for tenant in cluster.tenants] + [True]
+            idle -= (of_owners[..., closed].sum(axis=3)) * np.array(lends)[None, :, None]
         return idle
 
     def _prices(self) -> np.ndarray:

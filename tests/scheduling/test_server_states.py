@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.models import PriceTick
+from scheduling.services.clock import pool_advance
 from scheduling.services.failures import server_lose
 from scheduling.services.second_chance import job_queue
 from scheduling.services.server_states import server_drain, server_return
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import VIEWER
-from tests.scheduling.builders import make_server, make_tenant
+from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import again, events, fund, make_live_pool, member, moment, submit, submitted
 
 pytestmark = pytest.mark.django_db
@@ -84,3 +86,21 @@ def test_another_tenant_or_a_viewer_queues_nothing() -> None:
     for by in (member(make_tenant("castor")), member(lumen, VIEWER)):
         assert isinstance(job_queue(job_id=answer.job.pk, by=by, at=moment(2)), Refused)
     assert again(answer.job).state == "rejected"
+
+
+def test_cells_of_a_draining_server_are_not_counted_as_for_sale() -> None:
+    """Castor's two servers are alike; on the one that drains it still runs a job, and nothing there is offered."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    first, second = make_server(pool, "s01", worker=4, ps=1), make_server(pool, "s02", worker=4, ps=1)
+    for server in (first, second):
+        make_cells(server, castor, {"worker": 4, "ps": 1})
+    fund(lumen)
+    submitted(pool, castor, lane="batch", max_workers=2, chunks=2, epochs=4)
+    pool_advance(pool_id=pool.pk, at=moment(1.5))
+    assert server_drain(server=first, **CHANGE) is None
+    submitted(pool, lumen, lane="batch", slot=1.6)
+    pool_advance(pool_id=pool.pk, at=moment(4))
+    offered = dict(
+        PriceTick.objects.filter(lane="batch", slot=3, resource__name="worker").values_list("slot", "offered")
+    )
+    assert offered == {3: 4.0}

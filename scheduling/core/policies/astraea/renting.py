@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.awards import rented_booking
 from scheduling.core.policies.astraea.pool import Pool
 from scheduling.core.policies.astraea.room import within
@@ -128,8 +129,22 @@ class _Phase:
         idle = np.repeat(self.round.cluster.shares[:, :, None], self.round.slots, axis=2)
         idle[:, :-1] -= self.round.own_use
         if self.settings.floor:
+            idle -= self._idle_where_closed()
             idle[:, [u for u, tenant in enumerate(self.round.cluster.tenants) if tenant.lend != "lend"]] = 0.0
         return np.maximum(idle, 0.0)
+
+    def _idle_where_closed(self) -> FloatArray:
+        """(resources, owners, slots) of that, what lies on servers that host nothing new: it cannot be sold."""
+        round_, cluster, closed = self.round, self.round.cluster, self.round.cluster.closed
+        if cluster.cells is None or not len(closed):
+            return np.zeros(1)
+        cells = np.concatenate([cluster.cells, cluster.operator_cells[:, None]], axis=1)
+        idle: FloatArray = np.repeat(cells[..., closed].sum(axis=2)[:, :, None], round_.slots, axis=2)
+        for booking in round_.at_home:
+            job = round_.view.jobs[booking.job]
+            rows = [row for row in within(booking.allocation, round_.start, round_.end) if row.server in closed]
+            idle[:, job.tenant] -= units_in_use(rows, *demands(job, booking), 0, round_.slots)
+        return idle
 
     def _may_pay(self, job: Job) -> MayPay | None:
         """The most a job may pay and what sets it: its own limit, its owner's budget or its owner's funds (G9).
