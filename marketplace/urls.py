@@ -1,16 +1,22 @@
 """Every address of the product, by app."""
 
 from django.contrib import admin
-from django.urls import include, path
+from django.urls import include, path, re_path
 
 from marketplace import views
 from scheduling.urls import websocket_urlpatterns as websocket_urlpatterns
+from tenants.api.schema import NoSuchAddress, SchemaPage, SchemaView
 
 urlpatterns = [
     path("healthz", views.live, name="live"),
     path("readyz", views.ready, name="ready"),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
+    path("api/v1/schema/", SchemaView.as_view(), name="api_schema"),
+    path("api/v1/docs/", SchemaPage.as_view(), name="api_docs"),
+    path("api/v1/", include("tenants.api.urls")),
+    path("api/v1/", include("scheduling.api.urls")),
+    re_path(r"^api(/.*)?\Z", NoSuchAddress.as_view(), name="api_no_such_address"),
     path("", include("tenants.urls")),
     path("", include("scheduling.urls")),
 ]

@@ -6,8 +6,8 @@ from dataclasses import dataclass, field
 
 from django.http import HttpRequest
 
-from tenants.models import Tenant, User
-from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows
+from tenants.models import ApiToken, Tenant, User
+from tenants.roles import OPERATOR, STAFF_ROLES, Permission, allows, scope_of
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,13 @@ class Access:
     tenant: Tenant | None
     roles: frozenset[str]
     name: str = field(default="")  # for the history, where there is no person
+    token: ApiToken | None = None  # what the person's program came with; it limits, and never adds
 
     def allows(self, permission: Permission) -> bool:
-        return allows(self.roles, permission)
+        return allows(self.roles, permission) and self.has_scope(permission)
+
+    def has_scope(self, permission: Permission) -> bool:
+        return self.token is None or scope_of(permission) in self.token.scopes
 
     @property
     def role_list(self) -> list[str]:

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from django.contrib.auth.models import AbstractBaseUser, BaseUserManager
+from django.contrib.postgres.fields import ArrayField
 from django.core.validators import RegexValidator
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 from django.db.models.functions import Lower
 
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
@@ -144,6 +145,53 @@ class StaffGrant(models.Model):
 
     def __str__(self) -> str:
         return f"{self.user}: {self.role}"
+
+
+class ApiToken(models.Model):
+    """What a person's program comes with: to one tenant, or with the person's staff roles over all.
+
+    Not tenant-owned: it is found by its hash before anybody knows the tenant, and a staff token has none. Read it
+    through selectors, which ask who reads. Only the hash of the secret is stored.
+    """
+
+    user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    tenant = models.ForeignKey(Tenant, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=80)
+    scopes = ArrayField(models.CharField(max_length=40))
+    hint = models.CharField(max_length=20)  # how the secret begins, to recognise it by
+    token_hash = models.CharField(max_length=64, unique=True)
+    created_at = models.DateTimeField()
+    expires_at = models.DateTimeField()
+    last_used_at = models.DateTimeField(null=True, blank=True)  # to the minute
+    revoked_at = models.DateTimeField(null=True, blank=True)
+    revoked_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+
+    class Meta:
+        indexes = [models.Index(fields=["tenant", "id"], name="token_of_tenant")]
+        constraints = [
+            models.CheckConstraint(condition=Q(expires_at__gt=F("created_at")), name="token_expires_after_creation")
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.name} ({self.hint})"
+
+
+class KeptAnswer(models.Model):
+    """The answer to a request with an `Idempotency-Key`, written in the transaction of what the request did."""
+
+    user = models.ForeignKey(User, on_delete=models.CASCADE, related_name="+")
+    key = models.CharField(max_length=200)
+    request_digest = models.CharField(max_length=64)
+    status = models.PositiveSmallIntegerField()
+    body = models.TextField()
+    location = models.CharField(max_length=300, blank=True)
+    created_at = models.DateTimeField(db_index=True)
+
+    class Meta:
+        constraints = [models.UniqueConstraint(fields=["user", "key"], name="kept_answer_once_per_key")]
+
+    def __str__(self) -> str:
+        return f"{self.status} for {self.key}"
 
 
 class AuditEntry(models.Model):

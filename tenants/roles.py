@@ -42,7 +42,8 @@ class Permission(StrEnum):
     BUDGETS_CHANGE = "budgets_change"
     MEMBERS_VIEW = "members_view"
     MEMBERS_CHANGE = "members_change"
-    TOKENS_CHANGE = "tokens_change"
+    TOKENS_OWN = "tokens_own"  # make, see and revoke tokens of one's own
+    TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's
     WEBHOOKS_CHANGE = "webhooks_change"
     SHARING_CHANGE = "sharing_change"  # rent and lend policy
     TENANT_HISTORY_VIEW = "tenant_history_view"
@@ -79,6 +80,7 @@ ROLES_ALLOWED = MappingProxyType(
         P.BUDGETS_CHANGE: frozenset({BILLING, OWNER}),
         P.MEMBERS_VIEW: _EVERYBODY,
         P.MEMBERS_CHANGE: frozenset({OWNER, OPERATOR}),
+        P.TOKENS_OWN: _EVERYBODY,
         P.TOKENS_CHANGE: frozenset({OWNER}),
         P.WEBHOOKS_CHANGE: frozenset({OWNER}),
         P.SHARING_CHANGE: frozenset({OWNER}),
@@ -99,3 +101,32 @@ def allows(roles: Iterable[str], permission: Permission) -> bool:
     """Does any of these roles grant the permission? The caller has already picked the roles that count here:
     the membership in the tenant at hand, and the roles over all."""
     return not ROLES_ALLOWED[permission].isdisjoint(roles)
+
+
+# What a token may be limited to, in words for whoever makes one. Each permission has exactly one scope; a token has
+# a permission when its scopes have it and its person's role has it.
+SCOPES = MappingProxyType(
+    {
+        "tenant:read": frozenset({P.TENANT_VIEW, P.MEMBERS_VIEW, P.TENANT_HISTORY_VIEW}),
+        "market:read": frozenset({P.PRICES_VIEW, P.QUOTA_VIEW}),
+        "jobs:read": frozenset({P.JOBS_VIEW}),
+        "jobs:write": frozenset({P.JOBS_SUBMIT, P.JOBS_CANCEL}),
+        "quotes:make": frozenset({P.QUOTES_MAKE}),
+        "ledger:read": frozenset({P.LEDGER_VIEW, P.BUDGETS_VIEW}),
+        "budgets:write": frozenset({P.BUDGETS_CHANGE}),
+        "sharing:write": frozenset({P.SHARING_CHANGE}),
+        "members:write": frozenset({P.MEMBERS_CHANGE}),
+        "tokens:write": frozenset({P.TOKENS_OWN, P.TOKENS_CHANGE}),
+        "webhooks:write": frozenset({P.WEBHOOKS_CHANGE}),
+        "audit:read": frozenset({P.TENANTS_VIEW, P.HISTORY_VIEW, P.FAIRNESS_VIEW}),
+        "cluster:write": frozenset({P.CLUSTER_CHANGE, P.POLICIES_CHANGE}),
+        "credits:write": frozenset({P.CREDITS_CHANGE}),
+        "tenants:write": frozenset({P.TENANTS_CHANGE, P.STAFF_CHANGE}),
+    }
+)
+_SCOPE_OF = MappingProxyType({permission: scope for scope, found in SCOPES.items() for permission in found})
+
+
+def scope_of(permission: Permission) -> str:
+    """The scope that a token needs for it."""
+    return _SCOPE_OF[permission]

@@ -78,6 +78,16 @@ def tenant_require(tenant_id: int | None) -> None:
         raise ForeignTenant(f"a row of tenant {tenant_id} under the scope of tenant {scope.tenant_id}")
 
 
+def pieces_in_scope(pieces: Iterator[Any], tenant: models.Model | int) -> Iterator[Any]:
+    """A stream is read after the scope around its maker has closed: each piece is made in the scope again."""
+    while True:
+        with scope(tenant):
+            piece = next(pieces, None)
+        if piece is None:
+            return
+        yield piece
+
+
 class ScopedQuerySet(models.QuerySet[Any]):
     """Guards the two doors that every write passes: `_insert` (save, create, bulk_create) and `_update`."""
 

@@ -10,7 +10,7 @@ from allauth.account.models import EmailAddress
 from django.db.models import QuerySet
 
 from tenants.access import NOBODY, Access
-from tenants.models import AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.models import ApiToken, AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
 
@@ -34,6 +34,42 @@ def access_of(user: User | None, tenant: Tenant | None) -> Access:
             own = Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True)
             roles |= frozenset(own)
     return Access(user=user, tenant=tenant, roles=roles)
+
+
+def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
+    """What a token may at an address: one for a tenant counts its person's membership there, and only there; one for
+    no tenant counts its person's roles over all, wherever it is shown. At an address of no tenant, the first brings
+    what it may in its own."""
+    place = token.tenant or tenant
+    if not token.user.is_active or (tenant is not None and place != tenant):
+        return NOBODY
+    if token.tenant is None:
+        return Access(user=token.user, tenant=tenant, roles=staff_roles(token.user), token=token)
+    with scope_disabled("a scope opens only after the membership was looked up"):
+        own = Membership.objects.filter(tenant=token.tenant, user=token.user).values_list("role", flat=True)
+        roles = frozenset(own)
+    return Access(user=token.user, tenant=tenant, roles=roles, token=token)
+
+
+def access_anywhere(user: User) -> Access:
+    """All roles that the person has in any tenant or over all: for what every member of the coalition may see."""
+    if not user.is_active:
+        return NOBODY
+    with scope_disabled("a person's own memberships lie in several tenants"):
+        own = frozenset(Membership.objects.filter(user=user).values_list("role", flat=True))
+    return Access(user=user, tenant=None, roles=staff_roles(user) | own)
+
+
+def token_by_hash(token_hash: str) -> ApiToken | None:
+    """Whatever its state: the caller looks at that."""
+    return ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).first()
+
+
+def token_list(access: Access) -> QuerySet[ApiToken]:
+    """The tenant's tokens, or of those the reader's own; at an address of no tenant, the reader's own for none."""
+    rows = ApiToken.objects.filter(tenant=access.tenant).select_related("user")
+    everybodys = access.tenant is not None and access.allows(Permission.TOKENS_CHANGE)
+    return rows if everybodys else rows.filter(user=access.user)
 
 
 @dataclass(frozen=True)

@@ -17,3 +17,6 @@ from tenants.services.members import tenant_create as tenant_create
 from tenants.services.staff import person_create as person_create
 from tenants.services.staff import staff_grant as staff_grant
 from tenants.services.staff import staff_revoke as staff_revoke
+from tenants.services.tokens import IssuedToken as IssuedToken
+from tenants.services.tokens import token_create as token_create
+from tenants.services.tokens import token_revoke as token_revoke

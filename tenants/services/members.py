@@ -124,7 +124,7 @@ def member_remove(*, membership: Membership, by: Access, at: datetime, reason: s
 
 def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | None:
     """Owners in their own tenant; operators anywhere, with a reason."""
-    owns = OWNER in by.roles and by.tenant == tenant
+    owns = OWNER in by.roles and by.tenant == tenant and by.has_scope(Permission.MEMBERS_CHANGE)
     if not owns and not by.allows(Permission.TENANTS_CHANGE):
         return NOT_ALLOWED
     if not owns and (refusal := reason_refusal(reason)):

@@ -253,7 +253,9 @@ MAY_NOT = {
     SUBMITTER: {Permission.LEDGER_VIEW, Permission.BUDGETS_VIEW, Permission.MEMBERS_CHANGE, Permission.TENANTS_VIEW},
     BILLING: {Permission.JOBS_VIEW, Permission.JOBS_SUBMIT, Permission.JOBS_CANCEL, Permission.MEMBERS_CHANGE},
     OWNER: {Permission.TENANTS_VIEW, Permission.CLUSTER_CHANGE, Permission.CREDITS_CHANGE, Permission.STAFF_CHANGE},
-    AUDITOR: {permission for permission in Permission if not permission.value.endswith("_view")},
+    # A token of one's own is a way to come in, and changes nothing by itself.
+    AUDITOR: {permission for permission in Permission if not permission.value.endswith("_view")}
+    - {Permission.TOKENS_OWN},
     OPERATOR: {Permission.JOBS_SUBMIT, Permission.JOBS_CANCEL, Permission.BUDGETS_CHANGE, Permission.SHARING_CHANGE},
 }
 

@@ -1,0 +1,226 @@
+"""Jobs of a tenant: submit, list, read, explain, cancel one or many, and let a refused one wait for an interval.
+
+The model for every other resource: a view parses, calls one service or selector, and renders.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from http import HTTPStatus
+from typing import Any
+
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.request import Request
+
+from scheduling.api.job_fields import (
+    CANCELLED_EXAMPLE,
+    EXPLAIN_EXAMPLE,
+    JOB_EXAMPLE,
+    JOB_WITH_SPEC_EXAMPLE,
+    NEW_EXAMPLE,
+    CancelOutcomes,
+    Explanation,
+    JobShown,
+    JobsToCancel,
+    JobWithSpec,
+    NewJob,
+)
+from scheduling.api.views import UNKNOWN_POOL, pool_by_slug
+from scheduling.models import JobState, Lane, TrainingJob
+from scheduling.selectors.job_rows import JobRow, job_by_id, job_list, job_rows
+from scheduling.services.cancellation import job_cancel
+from scheduling.services.jobs import OverBudget, job_submit
+from scheduling.services.second_chance import job_queue
+from tenants.access import Refused
+from tenants.api.fields import credits_text
+from tenants.api.listing import Listing, choice, moment, word
+from tenants.api.operations import operation
+from tenants.api.views import TenantView
+from tenants.roles import Permission
+
+JOBS = Listing(
+    JobShown,
+    orderings=("-id", "id"),
+    filters=(
+        choice("state", JobState.values, "Only jobs in one of these states."),
+        choice("lane", Lane.values, "Only jobs of this lane."),
+        word("pool", "Only jobs in the pool of this short name.", "pool__slug"),
+        word("name", "Only jobs of exactly this name."),
+        word("reason", "Only jobs with this reason's code.", "reason_code"),
+        moment("submitted_from", "Submitted at this time or later.", "submitted_at__gte"),
+        moment("submitted_before", "Submitted before this time.", "submitted_at__lt"),
+    ),
+)
+# What a submission or a quote may be refused with.
+SUBMIT_REFUSALS = (
+    "unknown_pool",
+    "invalid_job",
+    "over_budget",
+    "pool_not_open",
+    "pool_draining",
+    "lane_closed",
+    "market_held",
+    "key_reused",
+)
+
+
+class Jobs(TenantView):
+    @operation(
+        "jobs_list",
+        summary="Jobs of the tenant",
+        description="The newest first, with the lane, price, payer and reason of each.",
+        permission=Permission.JOBS_VIEW,
+        listing=JOBS,
+        answer_example=JOB_EXAMPLE,
+        tag="jobs",
+    )
+    def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        return self.listed(job_list(), job_rows)
+
+    @operation(
+        "jobs_create",
+        summary="Submit a job",
+        description="The answer says lane, price, payer and hold as they are now. In the instant lane the job is "
+        "decided: `awarded` or `running` with its price, or `rejected` with the reason. In the batch lane it waits for "
+        "the next interval. With an `Idempotency-Key` a repetition never makes a second job or a second hold.",
+        permission=Permission.JOBS_SUBMIT,
+        body=NewJob,
+        answer=JobWithSpec,
+        status=HTTPStatus.CREATED,
+        request_example=NEW_EXAMPLE,
+        answer_example=JOB_WITH_SPEC_EXAMPLE,
+        refusals=SUBMIT_REFUSALS,
+        tag="jobs",
+    )
+    def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        asked = self.read(NewJob)
+        if (pool := pool_by_slug(asked.pop("pool"))) is None:
+            return self.refused(UNKNOWN_POOL)
+        key = _client_key(request)
+        outcome = job_submit(pool=pool, by=self.access, at=timezone.now(), client_key=key, **asked)
+        if isinstance(outcome, Refused):
+            return submission_refused(self, outcome)
+        response = self.shown(JobWithSpec, _row(job_by_id(outcome.job.pk)), HTTPStatus.CREATED)
+        response.headers["Location"] = reverse("api_job", args=[tenant_slug, outcome.job.pk])
+        return response
+
+
+class JobsCancel(TenantView):
+    @operation(
+        "jobs_cancel",
+        summary="Cancel many jobs",
+        description="Each by itself: some may be cancelled and others not, and the answer says which and why. A job "
+        "that is cancelled already counts as cancelled.",
+        permission=Permission.JOBS_CANCEL,
+        body=JobsToCancel,
+        answer=CancelOutcomes,
+        request_example={"jobs": [4711, 4712]},
+        answer_example={
+            "results": [
+                {"id": 4711, "cancelled": True, "code": "", "detail": ""},
+                {"id": 4712, "cancelled": False, "code": "already_over", "detail": "The job is finished."},
+            ]
+        },
+        whole=False,  # each job has its own transaction, and cancelling again changes nothing
+        tag="jobs",
+    )
+    def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        ids: list[int] = self.read(JobsToCancel)["jobs"]
+        now = timezone.now()
+        outcomes = {job_id: job_cancel(job_id=job_id, by=self.access, at=now) for job_id in dict.fromkeys(ids)}
+        return self.shown(CancelOutcomes, {"results": [_cancelled(job_id, outcomes[job_id]) for job_id in ids]})
+
+
+class Job(TenantView):
+    @operation(
+        "jobs_read",
+        summary="One job",
+        description="With its specification as it was submitted.",
+        permission=Permission.JOBS_VIEW,
+        answer=JobWithSpec,
+        answer_example=JOB_WITH_SPEC_EXAMPLE,
+        tag="jobs",
+    )
+    def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        return self.shown(JobWithSpec, _row(job_by_id(job_id)))
+
+
+class JobExplain(TenantView):
+    @operation(
+        "jobs_explain",
+        summary="Why is the job where it is?",
+        description="The reason as a code with its numbers, and in a sentence.",
+        permission=Permission.JOBS_VIEW,
+        answer=Explanation,
+        answer_example=EXPLAIN_EXAMPLE,
+        tag="jobs",
+    )
+    def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        return self.shown(Explanation, _row(job_by_id(job_id)))
+
+
+class JobCancel(TenantView):
+    @operation(
+        "job_cancel",
+        summary="Cancel a job",
+        description="Before its start what is not settled comes back, less what the pool's rule keeps for the owners. "
+        "Once it runs, what it reserved is paid. A job that is cancelled already stays as it is.",
+        permission=Permission.JOBS_CANCEL,
+        answer=JobWithSpec,
+        answer_example=CANCELLED_EXAMPLE,
+        refusals=("unknown_job", "already_over"),
+        tag="jobs",
+    )
+    def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        return _changed(self, job_cancel(job_id=job_id, by=self.access, at=timezone.now()))
+
+
+class JobQueue(TenantView):
+    @operation(
+        "job_queue",
+        summary="Let a refused job wait",
+        description="A job that the instant lane refused waits for the next interval instead.",
+        permission=Permission.JOBS_SUBMIT,
+        answer=JobWithSpec,
+        answer_example=JOB_WITH_SPEC_EXAMPLE | {"lane": "batch", "state": "queued", "price": None, "hold": "0.000000"},
+        refusals=("unknown_job", "not_refused"),
+        tag="jobs",
+    )
+    def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        return _changed(self, job_queue(job_id=job_id, by=self.access, at=timezone.now()))
+
+
+def submission_refused(view: TenantView, refused: Refused) -> HttpResponse:
+    left = {"left": credits_text(refused.left)} if isinstance(refused, OverBudget) else None
+    return view.refused(refused, left)
+
+
+def _changed(view: TenantView, outcome: TrainingJob | Refused) -> HttpResponse:
+    if isinstance(outcome, Refused):
+        return view.refused(outcome)
+    return view.shown(JobWithSpec, _row(job_by_id(outcome.pk)))
+
+
+def _row(job: TrainingJob | None) -> JobRow:
+    if job is None:
+        raise Http404
+    return job_rows([job])[0]
+
+
+def _cancelled(job_id: int, outcome: TrainingJob | Refused) -> dict[str, Any]:
+    refused = outcome if isinstance(outcome, Refused) else None
+    return {
+        "id": job_id,
+        "cancelled": refused is None,
+        "code": refused.code if refused else "",
+        "detail": refused.sentence if refused else "",
+    }
+
+
+def _client_key(request: Request) -> str | None:
+    """The job keeps the key for good, long after the answer is forgotten. Two people may use the same one."""
+    key = request.headers.get("Idempotency-Key")
+    return None if key is None else hashlib.sha256(f"{request.user.pk} {key}".encode()).hexdigest()

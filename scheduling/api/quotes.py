@@ -1,0 +1,173 @@
+"""Quotes: what would become of a job, without its consequence."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from scheduling.api.job_fields import NEW_EXAMPLE, NewJob, ReasonShown
+from scheduling.api.jobs import SUBMIT_REFUSALS, submission_refused
+from scheduling.api.shown import core_credits_text
+from scheduling.api.views import UNKNOWN_POOL, pool_by_slug
+from scheduling.models import Lane, Pool
+from scheduling.selectors.explain import Reason, reason_sentence
+from scheduling.services.quotes import Change, Quote, Terms, job_quote
+from tenants.access import Refused
+from tenants.api.fields import Answer, Credits, Moment, Numbers
+from tenants.api.operations import operation
+from tenants.api.views import TenantView
+from tenants.models import Tenant
+from tenants.roles import Permission
+
+OPERATOR = "operator"
+
+
+class Payee(Answer):
+    payee = serializers.CharField(help_text="A tenant's short name, or `operator`.")
+    amount = Credits()
+
+
+class TermsShown(Answer):
+    admitted = serializers.BooleanField()
+    reason = ReasonShown(allow_null=True, help_text="Why not; or what else is to be said.")
+    phase = serializers.CharField(allow_null=True, help_text="`own`, `shared`, or null where it would get nothing.")
+    start_slot = serializers.IntegerField(allow_null=True)
+    end_slot = serializers.IntegerField(allow_null=True)
+    starts_at = Moment(allow_null=True)
+    ends_at = Moment(allow_null=True)
+    workers = serializers.IntegerField()
+    price = Credits()
+    payees = Payee(many=True, help_text="Who would be paid, and what.")
+
+
+class EstimateShown(Answer):
+    earliest_slot = serializers.IntegerField()
+    latest_slot = serializers.IntegerField()
+    starts_at_earliest = Moment()
+    starts_at_latest = Moment()
+    price_low = Credits()
+    price_high = Credits()
+
+
+class ChangeShown(Answer):
+    what = serializers.CharField(help_text="`fewer_workers`, `higher_value`, `more_budget` or `higher_max_price`.")
+    before = serializers.CharField()
+    after = serializers.CharField()
+    spec = Numbers(help_text="The fields of the specification to change.")
+    price = Credits(allow_null=True, help_text="What it would cost then; null where only money is missing.")
+
+
+class QuoteShown(Answer):
+    pool = serializers.CharField()
+    lane = serializers.ChoiceField(Lane.choices)
+    payer = serializers.CharField()
+    terms = TermsShown()
+    estimate = EstimateShown(allow_null=True, help_text="Batch lane: the range, since others may still come.")
+    change = ChangeShown(allow_null=True, help_text="The cheapest change found that would win.")
+
+
+EXAMPLE: dict[str, Any] = {
+    "pool": "main",
+    "lane": "instant",
+    "payer": "lumen",
+    "terms": {
+        "admitted": True,
+        "reason": None,
+        "phase": "shared",
+        "start_slot": 120,
+        "end_slot": 145,
+        "starts_at": "2026-03-02T12:20:00Z",
+        "ends_at": "2026-03-02T12:24:10Z",
+        "workers": 4,
+        "price": "12.500000",
+        "payees": [{"payee": "quarry", "amount": "11.000000"}, {"payee": "operator", "amount": "1.500000"}],
+    },
+    "estimate": None,
+    "change": None,
+}
+
+
+class Quotes(TenantView):
+    @operation(
+        "quotes_create",
+        summary="Ask for a quote",
+        description="The same body as a submission, and no consequence: would it be admitted, when, at what price, who "
+        "would be paid, and the cheapest change that would make it win. Nothing is written to the market.",
+        permission=Permission.QUOTES_MAKE,
+        body=NewJob,
+        answer=QuoteShown,
+        request_example=NEW_EXAMPLE,
+        answer_example=EXAMPLE,
+        refusals=tuple(code for code in SUBMIT_REFUSALS if code not in ("market_held", "key_reused")),
+        tag="quotes",
+    )
+    def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        asked = self.read(NewJob)
+        if (pool := pool_by_slug(asked.pop("pool"))) is None:
+            return self.refused(UNKNOWN_POOL)
+        outcome = job_quote(pool=pool, by=self.access, at=timezone.now(), **asked)
+        if isinstance(outcome, Refused):
+            return submission_refused(self, outcome)
+        return self.shown(QuoteShown, quote_values(pool, outcome, payer=self.tenant.slug))
+
+
+def quote_values(pool: Pool, quote: Quote, *, payer: str) -> dict[str, Any]:
+    estimate = quote.estimate
+    return {
+        "pool": pool.slug,
+        "lane": quote.lane,
+        "payer": payer,
+        "terms": _terms(pool, quote.terms),
+        "change": _change(quote.change),
+        "estimate": estimate
+        and {
+            "earliest_slot": estimate.earliest,
+            "latest_slot": estimate.latest,
+            "starts_at_earliest": pool.slot_start(estimate.earliest),
+            "starts_at_latest": pool.slot_start(estimate.latest),
+            "price_low": estimate.price_low,
+            "price_high": estimate.price_high,
+        },
+    }
+
+
+def _terms(pool: Pool, terms: Terms) -> dict[str, Any]:
+    reason = terms.reason
+    return {
+        "admitted": terms.admitted,
+        "reason": reason and Reason(reason.code, reason.numbers, reason_sentence(pool, reason.code, reason.numbers)),
+        "phase": terms.phase,
+        "start_slot": terms.start,
+        "end_slot": terms.end,
+        "starts_at": None if terms.start is None else pool.slot_start(terms.start),
+        "ends_at": None if terms.end is None else pool.slot_start(terms.end),
+        "workers": terms.workers,
+        "price": terms.price,
+        "payees": _payees(terms.payees or {}),
+    }
+
+
+def _payees(parts: Mapping[int, int]) -> list[dict[str, Any]]:
+    """The largest part first."""
+    slugs = dict(Tenant.objects.filter(pk__in=parts).values_list("pk", "slug"))
+    ordered = sorted(parts.items(), key=lambda part: (-part[1], part[0]))
+    return [{"payee": slugs.get(owner, OPERATOR), "amount": amount} for owner, amount in ordered if amount]
+
+
+def _change(change: Change | None) -> dict[str, Any] | None:
+    if change is None:
+        return None
+    money = change.what != "fewer_workers"
+    write = core_credits_text if money else lambda number: str(int(number))
+    return {
+        "what": change.what,
+        "before": write(change.before),
+        "after": write(change.after),
+        "spec": dict(change.fields),
+        "price": change.terms.price if change.terms else None,
+    }

@@ -1,0 +1,55 @@
+"""Answers that are no errors: JSON with a strong ETag, 304 where nothing changed, CSV as a stream."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import AsyncIterator, Iterator
+from typing import Any
+
+from asgiref.sync import sync_to_async
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework.request import Request
+
+from tenants.models import Tenant
+from tenants.scoping import pieces_in_scope
+
+
+def json_response(data: Any, status: int = 200) -> HttpResponse:
+    content = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return HttpResponse(content, status=status, content_type="application/json")
+
+
+def fresh_or_unchanged(request: HttpRequest | Request, response: HttpResponseBase) -> HttpResponseBase:
+    """A read that answers 200 gets its ETag; who has that one already gets 304 without the body."""
+    if request.method not in ("GET", "HEAD") or response.status_code != 200 or not isinstance(response, HttpResponse):
+        return response
+    etag = f'"{hashlib.sha256(response.content).hexdigest()[:32]}"'
+    response.headers["ETag"] = etag
+    if _names(request.headers.get("If-None-Match", ""), etag):
+        response.status_code, response.content = 304, b""
+        del response.headers["Content-Type"]
+    return response
+
+
+def _names(header: str, etag: str) -> bool:
+    """A proxy may have weakened the tag on its way; for reading that is the same."""
+    given = [tag.strip().removeprefix("W/") for tag in header.split(",")]
+    return "*" in given or etag in given
+
+
+def csv_response(request: Request, lines: Iterator[bytes], *, name: str, tenant: Tenant | None) -> HttpResponseBase:
+    lines = pieces_in_scope(lines, tenant) if tenant is not None else lines
+    later = isinstance(request._request, ASGIRequest)
+    response = StreamingHttpResponse(_pieces(lines) if later else lines, content_type="text/csv; charset=utf-8")
+    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
+    return response
+
+
+async def _pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
+    """One piece after the other, each made in a thread: the server sends while the next is made."""
+    take = sync_to_async(lambda: next(lines, None))
+    while (piece := await take()) is not None:
+        yield piece

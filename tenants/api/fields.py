@@ -1,0 +1,147 @@
+"""Fields of requests and answers. Requests are taken by the letter: "5" is no number, and an unknown name is an error.
+
+Money is a decimal text of credits with six digits; times are UTC with a Z.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any
+
+from django.utils.dateparse import parse_datetime
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from tenants.ledger.postings import MICRO
+
+MOST_CREDITS = Decimal(10**12)
+
+
+def credits_text(amount: int) -> str:
+    """Micro-credits as "12.500000"."""
+    whole, rest = divmod(abs(amount), MICRO)
+    return f"{'-' if amount < 0 else ''}{whole}.{rest:06}"
+
+
+def time_text(moment: datetime) -> str:
+    """ "2026-03-02T12:00:00Z", with microseconds where there are any."""
+    return moment.astimezone(UTC).isoformat().replace("+00:00", "Z")
+
+
+class Form(serializers.Serializer[Any]):
+    """A body by the letter: names that it does not have are refused, because a misspelt wish is no wish."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if isinstance(data, Mapping) and (unknown := [name for name in data if name not in self.fields]):
+            raise serializers.ValidationError(
+                {name: [serializers.ErrorDetail("There is no such field.", "unknown_field")] for name in unknown}
+            )
+        return super().to_internal_value(data)
+
+
+class Answer(serializers.Serializer[Any]):
+    """What an operation shows. Its fields read attributes of frozen values or rows, and decide nothing."""
+
+
+class Text(serializers.CharField):
+    """A JSON text, kept as it came."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**({"trim_whitespace": False} | options))
+
+    def to_internal_value(self, data: Any) -> str:
+        if not isinstance(data, str):
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Whole(serializers.IntegerField):
+    """A JSON integer of 64 bits."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(**({"min_value": -(2**63), "max_value": 2**63 - 1} | options))
+
+    def to_internal_value(self, data: Any) -> int:
+        if type(data) is not int:
+            self.fail("invalid")
+        return super().to_internal_value(data)
+
+
+class Flag(serializers.BooleanField):
+    """true or false."""
+
+    def to_internal_value(self, data: Any) -> bool:
+        if type(data) is not bool:
+            self.fail("invalid", input=data)
+        return data
+
+
+class Word(serializers.ChoiceField):
+    """One of a few words."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        if not isinstance(data, str):
+            self.fail("invalid_choice", input=data)
+        return super().to_internal_value(data)
+
+
+class Moment(serializers.DateTimeField):
+    """A time in ISO 8601 with its offset; shown in UTC with a Z."""
+
+    default_error_messages = {"invalid": "Write a time as 2026-03-02T12:00:00Z."}
+
+    def to_internal_value(self, value: Any) -> datetime:
+        found = moment_of(value) if isinstance(value, str) else None
+        if found is None:
+            self.fail("invalid")
+        return found
+
+    def to_representation(self, value: Any) -> str:
+        return time_text(value)
+
+
+def moment_of(text: str) -> datetime | None:
+    """The time that the text says, in UTC; None where it says none, or leaves its offset open."""
+    try:
+        found = parse_datetime(text)
+        return found.astimezone(UTC) if found is not None and found.tzinfo is not None else None
+    except (ValueError, OverflowError):
+        return None
+
+
+@extend_schema_field(
+    {"type": "string", "pattern": r"^-?\d+\.\d{6}$", "examples": ["12.500000"], "description": "Credits."}
+)
+class Credits(serializers.Field[Any, Any, Any, Any]):
+    """Micro-credits inside, a decimal text of credits outside: "12.500000". Taken with up to six digits."""
+
+    default_error_messages = {"invalid": 'Write credits as a text such as "12.5", with six digits after the point.'}
+
+    def to_internal_value(self, data: Any) -> int:
+        try:
+            found = Decimal(data) * MICRO if isinstance(data, str) and len(data) <= 30 else None
+        except InvalidOperation:
+            found = None
+        if found is None or not found.is_finite() or abs(found) > MOST_CREDITS * MICRO or found != int(found):
+            self.fail("invalid")
+        return int(found)
+
+    def to_representation(self, value: int) -> str:
+        return credits_text(value)
+
+
+@extend_schema_field({"type": "object", "additionalProperties": True})
+class Numbers(serializers.Field[Any, Any, Any, Any]):
+    """An object of free form, such as a job's specification: whoever reads it says what it may hold."""
+
+    default_error_messages = {"invalid": "Must be an object."}
+
+    def to_internal_value(self, data: Any) -> dict[str, Any]:
+        if not isinstance(data, dict):
+            self.fail("invalid")
+        return data
+
+    def to_representation(self, value: Any) -> Any:
+        return value

@@ -1,0 +1,219 @@
+"""Lists: which filters and orders one has, its pages as JSON, and the whole of it as CSV."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import islice
+from typing import Any
+
+from django.db.models import QuerySet
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from tenants.api.bodies import text_flaw
+from tenants.api.cursors import cursor_read, ordered, page_of
+from tenants.api.fields import moment_of
+from tenants.api.problems import FieldError, Problem, ProblemRaised
+
+USUAL_LIMIT, MOST_LIMIT = 50, 200
+ROWS_AT_ONCE = 500  # of a CSV
+LONGEST_VALUE = 200  # characters of a filter
+OF_EVERY_LIST = ("limit", "cursor", "ordering", "format")
+
+Show = Callable[[Sequence[Any]], Sequence[Any]]
+
+
+@dataclass(frozen=True)
+class Filter:
+    """One parameter of the address. `read` raises ValueError with what is wrong with a value."""
+
+    name: str
+    lookup: str  # as a queryset's filter has it: "state", "submitted_at__gte"; empty: the view reads it itself
+    schema: Mapping[str, Any]
+    description: str
+    read: Callable[[str], Any]
+    several: bool = False  # may stand more than once: any of the values
+
+
+def choice(name: str, among: Sequence[str], description: str, lookup: str | None = None) -> Filter:
+    def read(text: str) -> str:
+        if text not in among:
+            raise ValueError(f"must be one of {', '.join(among)}")
+        return text
+
+    schema = {"type": "string", "enum": list(among)}
+    return Filter(name, name if lookup is None else lookup, schema, description, read, several=True)
+
+
+def word(name: str, description: str, lookup: str | None = None) -> Filter:
+    schema = {"type": "string", "minLength": 1, "maxLength": LONGEST_VALUE}
+    return Filter(name, name if lookup is None else lookup, schema, description, _text)
+
+
+def moment(name: str, description: str, lookup: str | None = None) -> Filter:
+    def read(text: str) -> Any:
+        # A plus in an address means a blank, which is how offsets are lost on the way.
+        if (found := moment_of(text.replace(" ", "+"))) is None:
+            raise ValueError("must be a time such as 2026-03-02T12:00:00Z")
+        return found
+
+    schema = {"type": "string", "format": "date-time"}
+    return Filter(name, name if lookup is None else lookup, schema, description, read)
+
+
+def whole(name: str, description: str, lookup: str | None = None, *, least: int = 0, most: int = 2**63 - 1) -> Filter:
+    def read(text: str) -> int:
+        plain = text.removeprefix("-")
+        if not (plain.isascii() and plain.isdigit() and len(plain) <= 19 and least <= int(text) <= most):
+            raise ValueError(f"must be a whole number from {least} to {most}")
+        return int(text)
+
+    schema = {"type": "integer", "minimum": least, "maximum": most}
+    return Filter(name, name if lookup is None else lookup, schema, description, read)
+
+
+def flag(name: str, description: str, lookup: str | None = None) -> Filter:
+    def read(text: str) -> bool:
+        if text not in ("true", "false"):
+            raise ValueError("must be true or false")
+        return text == "true"
+
+    return Filter(name, name if lookup is None else lookup, {"type": "boolean"}, description, read)
+
+
+def _text(text: str) -> str:
+    if not 0 < len(text) <= LONGEST_VALUE:
+        raise ValueError(f"must have 1 to {LONGEST_VALUE} characters")
+    return text
+
+
+@dataclass(frozen=True)
+class Listing:
+    """`row` shows one line; `orderings` are fields that are never null and have an index, the first the usual one."""
+
+    row: type[serializers.Serializer[Any]]
+    orderings: Sequence[str]
+    filters: Sequence[Filter] = field(default=())
+
+
+_LIMIT = whole("limit", "How many results a page has.", "", least=1, most=MOST_LIMIT)
+
+
+def parameters_read(request: Request, filters: Sequence[Filter], others: Sequence[str]) -> dict[str, Any]:
+    """Name -> value of those given. One that nobody asks for is an error: it would be a wish that is not heard."""
+    known = {found.name: found for found in filters}
+    read: dict[str, Any] = {}
+    errors = []
+    for name, texts in request.query_params.lists():
+        try:
+            if name not in known and name not in others:
+                raise ValueError("there is no such parameter")
+            read[name] = _values(known.get(name), texts)
+        except ValueError as error:
+            errors.append(FieldError(name, "invalid_parameter", f"{error}".capitalize() + "."))
+    if errors:
+        first = errors[0]
+        sentence = f"{first.field[:60]}: {first.detail}"
+        raise ProblemRaised(Problem(400, "invalid_request", sentence, errors=errors))
+    return read
+
+
+def _values(found: Filter | None, texts: Sequence[str]) -> Any:
+    if flaw := next((flaw for text in texts if (flaw := text_flaw(text))), None):
+        raise ValueError(flaw)
+    if len(texts) > 1 and not (found and found.several):
+        raise ValueError("stands more than once")
+    if found is None:
+        return texts[0]
+    values = [found.read(text) for text in texts]
+    return values if found.several else values[0]
+
+
+def rows_chosen(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any]) -> tuple[QuerySet[Any], str]:
+    """The rows that pass the filters, and the order asked for."""
+    ordering = parameters.get("ordering", listing.orderings[0])
+    if ordering not in listing.orderings:
+        sentence = f"Must be one of {', '.join(listing.orderings)}."
+        errors = [FieldError("ordering", "invalid_parameter", sentence)]
+        raise ProblemRaised(Problem(400, "invalid_request", f"ordering: {sentence}", errors=errors))
+    for found in listing.filters:
+        if found.lookup and found.name in parameters:
+            value = parameters[found.name]
+            rows = rows.filter(**{f"{found.lookup}__in" if found.several else found.lookup: value})
+    return rows, ordering
+
+
+def page_document(
+    request: Request, rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show
+) -> dict[str, Any]:
+    rows, ordering = rows_chosen(rows, listing, parameters)
+    given = parameters.get("cursor")
+    cursor = cursor_read(given, ordering, rows) if given is not None else None
+    limit = _LIMIT.read(parameters["limit"]) if "limit" in parameters else USUAL_LIMIT
+    page = page_of(rows, ordering=ordering, limit=limit, cursor=cursor)
+    return {
+        "next": _address(request, page.next.text()) if page.next else None,
+        "previous": _address(request, page.previous.text()) if page.previous else None,
+        "results": listing.row(show(page.rows), many=True).data if page.rows else [],
+    }
+
+
+def _address(request: Request, cursor: str) -> str:
+    query = request.query_params.copy()
+    query["cursor"] = cursor
+    return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
+
+
+def csv_lines(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show) -> Iterator[bytes]:
+    """The whole filtered list, made as it is sent: a header, then the columns of the JSON rows, flat."""
+    rows, ordering = rows_chosen(rows, listing, parameters)
+    columns = columns_of(listing.row())
+    yield _line([name for name, _ in columns])
+    found = iter(ordered(rows, ordering).iterator(chunk_size=ROWS_AT_ONCE))
+    while chunk := list(islice(found, ROWS_AT_ONCE)):
+        shown = listing.row(show(chunk), many=True).data
+        yield b"".join(_line([_cell(row, path) for _, path in columns]) for row in shown)
+
+
+def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
+    """(name, path) of each column: "reason.code" for a field inside a field."""
+    found = []
+    for name, inner in row.fields.items():  # type: ignore[attr-defined]
+        path = (*above, name)
+        if isinstance(inner, serializers.Serializer):
+            found += columns_of(inner, path)
+        else:
+            found.append((".".join(path), path))
+    return found
+
+
+def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> str:
+    value: Any = row
+    for name in path:
+        value = None if value is None else value[name]
+    if value is None:
+        return ""
+    if isinstance(value, bool | dict | list):
+        return json.dumps(value, ensure_ascii=False)
+    return _harmless(str(value))
+
+
+def _harmless(text: str) -> str:
+    """A spreadsheet takes a text that begins like a formula for one; a quote before it says that it is a text."""
+    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
+        return text
+    try:
+        float(text)
+    except ValueError:
+        return f"'{text}"
+    return text
+
+
+def _line(cells: Sequence[str]) -> bytes:
+    out = io.StringIO()
+    csv.writer(out).writerow(cells)
+    return out.getvalue().encode()

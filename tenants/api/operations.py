@@ -1,0 +1,197 @@
+"""What an operation is: its name, the permission it needs, what it takes, answers and refuses. Said once, in one
+decorator, from which both the gate and the published schema read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from drf_spectacular.types import OpenApiTypes
+from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
+from rest_framework import serializers
+
+from tenants.api.fields import Answer, Numbers
+from tenants.api.listing import MOST_LIMIT, OF_EVERY_LIST, USUAL_LIMIT, Filter, Listing
+from tenants.api.problems import MEDIA_TYPE, STATUS
+from tenants.roles import Permission, scope_of
+
+Handler = TypeVar("Handler", bound=Callable[..., Any])
+Serializer = type[serializers.BaseSerializer[Any]]
+
+KEY_PATTERN = r"^[\x20-\x7e]{1,200}$"
+
+
+class FieldProblem(Answer):
+    field = serializers.CharField(help_text='Where: "spec.chunks"; empty for the body as a whole.')
+    code = serializers.CharField()
+    detail = serializers.CharField()
+
+
+class ProblemDocument(Answer):
+    """An error, as RFC 9457 has it."""
+
+    type = serializers.CharField()
+    title = serializers.CharField()
+    status = serializers.IntegerField()
+    code = serializers.CharField(help_text="For programs; it never changes its meaning.")
+    detail = serializers.CharField(help_text="One plain sentence for people.")
+    numbers = Numbers(help_text="The figures behind the refusal, where there are any.")
+    errors = FieldProblem(many=True)  # type: ignore[assignment]  # the framework takes declared fields off the class
+
+
+@dataclass(frozen=True)
+class Operation:
+    name: str
+    permission: Permission | None  # None: everybody who is logged in
+    listing: Listing | None
+    filters: Sequence[Filter]
+    secret_fields: Sequence[str]  # of the answer; shown once, and never kept for a retry
+    whole: bool  # a POST does one thing, in one transaction with its kept answer
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Those that the address may have beside the filters."""
+        return OF_EVERY_LIST if self.listing else ("format",)
+
+
+def operation(
+    name: str,
+    *,
+    summary: str,
+    description: str,
+    permission: Permission | None,
+    answer: Serializer | None = None,
+    status: int = 200,
+    body: Serializer | None = None,
+    listing: Listing | None = None,
+    filters: Sequence[Filter] = (),
+    request_example: Mapping[str, Any] | None = None,
+    answer_example: Any = None,
+    refusals: Sequence[str] = (),
+    secret_fields: Sequence[str] = (),
+    whole: bool = True,
+    tag: str,
+) -> Callable[[Handler], Handler]:
+    """Above the `get`, `post` or `delete` of a view. `refusals`: the codes of the services that it may answer with.
+
+    A list names its `listing` (its `row` is the answer's line); `answer_example` is then one line. `whole=False` is
+    for a POST of several transactions of its own; it must do no harm when it is done twice.
+    """
+    found = Operation(name, permission, listing, listing.filters if listing else filters, secret_fields, whole)
+
+    def decorate(handler: Handler) -> Handler:
+        is_post = handler.__name__ == "post"
+        handler.operation = found  # type: ignore[attr-defined]
+        return extend_schema(
+            operation_id=name,
+            summary=summary,
+            description=description + _needs(permission),
+            tags=[tag],
+            parameters=_parameters(found, is_post),
+            request=body,
+            responses=_responses(found, status, answer, refusals, is_post),
+            examples=_examples(found, status, request_example, answer_example),
+        )(handler)
+
+    return decorate
+
+
+def _needs(permission: Permission | None) -> str:
+    return f"\n\nA token needs the scope `{scope_of(permission)}`." if permission else ""
+
+
+def _parameters(found: Operation, is_post: bool) -> list[OpenApiParameter]:
+    listed = [_parameter(each) for each in found.filters]
+    if found.listing:
+        limit = {"type": "integer", "minimum": 1, "maximum": MOST_LIMIT, "default": USUAL_LIMIT}
+        orders = {"type": "string", "enum": list(found.listing.orderings), "default": found.listing.orderings[0]}
+        listed += [
+            OpenApiParameter("limit", limit, description="How many results a page has."),
+            OpenApiParameter("cursor", str, description="Where the page begins: taken from `next` or `previous`."),
+            OpenApiParameter("ordering", orders, description="The order; with a minus, falling."),
+            OpenApiParameter("format", {"type": "string", "enum": ["json", "csv"]}, description="As `Accept` says."),
+        ]
+    if is_post:
+        told = "Any text of your own: the same key, address and body give the same answer, and the thing is done once."
+        header = {"type": "string", "pattern": KEY_PATTERN}
+        listed.append(OpenApiParameter("Idempotency-Key", header, OpenApiParameter.HEADER, description=told))
+    return listed
+
+
+def _parameter(found: Filter) -> OpenApiParameter:
+    return OpenApiParameter(found.name, dict(found.schema), many=found.several, description=found.description)
+
+
+def _responses(
+    found: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], is_post: bool
+) -> dict[Any, Any]:
+    responses: dict[Any, Any] = {status: answer}
+    if found.listing:
+        responses = {
+            (200, "application/json"): _page_of(found.listing.row),
+            (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "The whole filtered list."),
+        }
+    statuses = {STATUS.get(code, 409) for code in refusals}
+    statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if is_post else set())
+    told = {number: sorted({code for code in refusals if STATUS.get(code, 409) == number}) for number in statuses}
+    for number in sorted(statuses):
+        codes = [*told[number], *_COMMON.get(number, ())]
+        said = f"{_TITLES[number]} Codes: {', '.join(f'`{code}`' for code in codes)}."
+        responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, said)
+    return responses
+
+
+def _page_of(row: Serializer) -> Serializer:
+    """One class for each row, so that its part of the schema has one name."""
+    if row not in _pages:
+        fields = {
+            "next": serializers.URLField(allow_null=True, help_text="The next page; null on the last."),
+            "previous": serializers.URLField(allow_null=True, help_text="The page before; null on the first."),
+            "results": row(many=True),
+        }
+        _pages[row] = type(f"{row.__name__}Page", (Answer,), fields)
+    return _pages[row]
+
+
+_pages: dict[Serializer, Serializer] = {}
+
+
+def _examples(found: Operation, status: int, request_example: Any, answer_example: Any) -> list[OpenApiExample]:
+    examples = []
+    if request_example is not None:
+        examples.append(OpenApiExample("Request", value=request_example, request_only=True))
+    if answer_example is not None:
+        shown = answer_example
+        if found.listing:
+            shown = {"next": None, "previous": None, "results": [answer_example]}
+        code, media = str(status), "application/json"
+        examples.append(
+            OpenApiExample("Answer", value=shown, response_only=True, status_codes=[code], media_type=media)
+        )
+    return examples
+
+
+_TITLES: Mapping[int, str] = {
+    400: "The request is malformed.",
+    401: "Nobody is logged in, or the token does not work.",
+    403: "The role, or the token's scopes, do not allow it.",
+    404: "There is no such thing, or it is somebody else's.",
+    406: "There is no such form of this answer.",
+    409: "It conflicts with how things stand.",
+    413: "The body is larger than 1 MiB.",
+    415: "The body is not application/json in UTF-8.",
+    422: "The request is well formed, and what it asks for cannot be.",
+    429: "Too many calls; `Retry-After` says how long to wait.",
+}
+_COMMON: Mapping[int, tuple[str, ...]] = {
+    400: ("invalid_request", "malformed_body", "invalid_cursor", "invalid_key"),
+    401: ("not_authenticated", "token_unknown", "token_expired", "token_revoked"),
+    403: ("not_allowed", "scope_missing", "csrf_failed"),
+    404: ("not_found",),
+    406: ("not_acceptable",),
+    409: ("idempotency_mismatch", "idempotency_in_progress"),
+    413: ("body_too_large",),
+    415: ("unsupported_media_type",),
+    429: ("too_many_calls",),
+}

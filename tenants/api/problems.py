@@ -1,0 +1,166 @@
+"""Every error as problem+json (RFC 9457): one shape, one table from codes to statuses."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
+from django.core.signals import got_request_exception
+from django.http import Http404, HttpResponse
+from django.http.request import UnreadablePostError
+from rest_framework import exceptions
+
+from tenants.access import Refused
+
+MEDIA_TYPE = "application/problem+json"
+log = logging.getLogger(__name__)
+
+# What a service refuses is a conflict with how things stand (409), unless it is named here.
+STATUS = MappingProxyType(
+    {
+        "not_allowed": 403,
+        "unknown_invitation": 404,
+        "unknown_job": 404,
+        "unknown_pool": 404,
+        "unknown_server": 404,
+        "unknown_tenant": 404,
+        "unknown_token": 404,
+        "unknown_webhook": 404,
+        "not_found": 404,
+        "beyond_token": 403,
+        "invalid_key": 400,
+        "invalid_email": 422,
+        "invalid_expiry": 422,
+        "invalid_job": 422,
+        "invalid_tenant": 422,
+        "invalid_token_name": 422,
+        "no_inviter": 422,
+        "reason_missing": 422,
+        "reason_too_long": 422,
+        "unknown_role": 422,
+        "unknown_scope": 422,
+    }
+)
+CONFLICT = 409
+
+
+@dataclass(frozen=True)
+class FieldError:
+    field: str  # as "spec.chunks"; empty: the body as a whole
+    code: str
+    detail: str
+
+
+@dataclass(frozen=True)
+class Problem:
+    status: int
+    code: str
+    detail: str  # one plain sentence
+    numbers: Mapping[str, Any] | None = None
+    errors: Sequence[FieldError] = ()
+    headers: Mapping[str, str] | None = None
+
+
+class ProblemRaised(exceptions.APIException):
+    """For helpers below a view: ends the call with this answer. Views return `problem_response` instead."""
+
+    def __init__(self, problem: Problem) -> None:
+        super().__init__(problem.detail, problem.code)
+        self.problem = problem
+
+
+def problem_of(refused: Refused, numbers: Mapping[str, Any] | None = None) -> Problem:
+    """`numbers`: with amounts as the interface writes them. A refusal that names a field says so in `errors`."""
+    status = STATUS.get(refused.code, CONFLICT)
+    field = getattr(refused, "field", None)
+    errors = [FieldError(field, refused.code, refused.sentence)] if field else ()
+    return Problem(status, refused.code, refused.sentence, numbers, errors)
+
+
+def problem_response(problem: Problem) -> HttpResponse:
+    document = {
+        "type": f"urn:bourse:problem:{problem.code}",
+        "title": problem.code.replace("_", " ").capitalize(),
+        "status": problem.status,
+        "code": problem.code,
+        "detail": problem.detail,
+        "numbers": dict(problem.numbers or {}),
+        "errors": [vars(error) for error in problem.errors],
+    }
+    content = json.dumps(document, ensure_ascii=False).encode("utf-8", "backslashreplace")
+    return HttpResponse(content, status=problem.status, content_type=MEDIA_TYPE, headers=dict(problem.headers or {}))
+
+
+def problem_of_exception(error: Exception, request: Any) -> Problem:
+    """What a program is told about an exception. One that nobody expected is logged whole and shown not at all."""
+    match error:
+        case ProblemRaised():
+            return error.problem
+        case exceptions.ValidationError():
+            errors = list(_field_errors(error.get_full_details(), ""))
+            return Problem(400, "invalid_request", _summary(errors), errors=errors)
+        case exceptions.APIException():
+            return _of_framework(error)
+        case Http404():
+            return NOT_FOUND
+        case PermissionDenied():
+            return Problem(403, "not_allowed", "Your role does not allow this.")
+        case RequestDataTooBig():
+            return TOO_LARGE
+        case UnreadablePostError() | BadRequest() | SuspiciousOperation():
+            return Problem(400, "malformed_request", "The request could not be read.")
+    log.error("an operation failed", exc_info=error)
+    got_request_exception.send(sender=None, request=request)
+    return Problem(500, "internal_error", "Something went wrong here. Nothing was changed; it is safe to try again.")
+
+
+NOT_FOUND = Problem(404, "not_found", "There is no such thing here.")
+TOO_LARGE = Problem(413, "body_too_large", "A body has at most 1 MiB.")
+
+_CODES = MappingProxyType(
+    {
+        exceptions.NotAuthenticated: ("not_authenticated", "Log in, or send a token: Authorization: Bearer bourse_..."),
+        exceptions.MethodNotAllowed: ("method_not_allowed", ""),
+        exceptions.NotAcceptable: ("not_acceptable", "There is no such form of this answer."),
+        exceptions.UnsupportedMediaType: ("unsupported_media_type", "Send the body as application/json in UTF-8."),
+        exceptions.ParseError: ("malformed_body", ""),
+        exceptions.NotFound: ("not_found", "There is no such thing here."),
+        exceptions.PermissionDenied: ("not_allowed", ""),
+        exceptions.AuthenticationFailed: ("not_authenticated", ""),
+    }
+)
+
+
+def _of_framework(error: exceptions.APIException) -> Problem:
+    code, detail = next((found for kind, found in _CODES.items() if isinstance(error, kind)), ("malformed_request", ""))
+    headers = {"WWW-Authenticate": challenge} if (challenge := getattr(error, "auth_header", "")) else {}
+    return Problem(error.status_code, code, detail or str(error.detail), headers=headers)
+
+
+def _field_errors(details: Any, place: str) -> Iterator[FieldError]:
+    """The framework's nested errors, flat: lists of texts under names and numbers."""
+    if isinstance(details, Mapping) and "message" in details and "code" in details:
+        yield FieldError(place, str(details["code"]), str(details["message"]))
+    elif isinstance(details, Mapping):
+        for name, inner in details.items():
+            at = place if name == "non_field_errors" else _joined(place, name)
+            yield from _field_errors(inner, at)
+    elif isinstance(details, list):
+        for index, inner in enumerate(details):
+            leaf = isinstance(inner, Mapping) and "message" in inner and "code" in inner
+            yield from _field_errors(inner, place if leaf else f"{place}[{index}]")
+
+
+def _joined(place: str, name: Any) -> str:
+    return f"{place}[{name}]" if isinstance(name, int) else f"{place}.{name}".lstrip(".")
+
+
+def _summary(errors: Sequence[FieldError]) -> str:
+    first = errors[0]
+    more = f" And {len(errors) - 1} more." if len(errors) > 1 else ""
+    return f"{first.field}: {first.detail}{more}" if first.field else f"{first.detail}{more}"

@@ -1,0 +1,102 @@
+"""The published schema (OpenAPI 3.1), the page that shows it, and the answer to addresses that are none."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.urls import Resolver404, resolve
+from django.views.generic import View
+from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.generators import SchemaGenerator
+from drf_spectacular.openapi import AutoSchema
+from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
+
+from tenants.api.answers import fresh_or_unchanged
+from tenants.api.problems import NOT_FOUND, Problem, problem_response
+
+PREFIX = "/api/v1/"
+
+
+class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "tenants.api.authentication.BearerAuthentication"
+    name = "token"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        told = "A token made on the Tokens page or by `tokens_create`. Each operation names the scope that it needs."
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "bourse_...", "description": told}
+
+
+class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
+    target_class = "tenants.api.authentication.PersonAuthentication"
+    name = "session"
+
+    def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
+        told = "The session of a person who has logged in on the pages. Changes need the header X-CSRFToken as well."
+        return {"type": "apiKey", "in": "cookie", "name": "bourse_session", "description": told}
+
+
+def only_the_interface(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
+    """Pages have no place in the schema, nor have the schema itself and its page."""
+    return [
+        endpoint for endpoint in endpoints if hasattr(getattr(endpoint[3].cls, endpoint[2].lower(), None), "operation")
+    ]
+
+
+@cache
+def document() -> dict[str, Any]:
+    """The schema as plain values. It depends on the code alone, so one process makes it once."""
+    return SchemaGenerator().get_schema(request=None, public=True)  # type: ignore[no-untyped-call]
+
+
+def as_yaml() -> bytes:
+    return OpenApiYamlRenderer().render(document())  # type: ignore[no-untyped-call]
+
+
+@cache
+def _as_json() -> bytes:
+    return OpenApiJsonRenderer().render(document())
+
+
+class SchemaView(View):
+    """YAML, or JSON to who prefers it. Open to everybody: it says what there is, and shows nobody's data."""
+
+    login_required = False
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        media = request.get_preferred_type(["application/vnd.oai.openapi", "application/json", "application/yaml"])
+        as_json = request.GET.get("format", "json" if media == "application/json" else "yaml") == "json"
+        content, kind = (_as_json(), "application/json") if as_json else (as_yaml(), "application/vnd.oai.openapi")
+        response = HttpResponse(content, content_type=kind)
+        response.headers["Cache-Control"] = "no-cache"
+        response.headers["Vary"] = "Accept"
+        return fresh_or_unchanged(request, response)
+
+
+class SchemaPage(View):
+    """The schema to click through, from the product's own files."""
+
+    http_method_names = ["get", "head"]
+
+    def get(self, request: HttpRequest) -> HttpResponseBase:
+        return render(request, "api/docs.html")
+
+
+class NoSuchAddress(View):
+    """Every other address below /api/: a program gets a problem, not a page."""
+
+    login_required = False
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        if not request.path.endswith("/"):
+            try:
+                found = resolve(f"{request.path}/")
+            except Resolver404:
+                return problem_response(NOT_FOUND)
+            if found.url_name != "api_no_such_address":
+                return problem_response(Problem(404, "not_found", f"Addresses end in a slash: {request.path}/"))
+        return problem_response(NOT_FOUND)

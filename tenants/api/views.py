@@ -1,0 +1,275 @@
+"""What every view of the interface is built on. Choose by whose the address is:
+
+`TenantView`     /api/v1/tenants/<slug>/...  the tenant's scope is open for the whole call, a stream included
+`CoalitionView`  what every member of any tenant may see, such as pools
+`StaffView`      the staff's own lists
+`PersonView`     anybody who is logged in
+
+Each call passes, in this order: who calls, how often, whether the place is open to the caller, the permission of the
+operation. Then a POST with an `Idempotency-Key` looks for its kept answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, nullcontext
+from typing import Any
+
+from django.db import transaction
+from django.db.models import QuerySet
+from django.http import Http404, HttpResponse
+from django.http.request import HttpRequest
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from rest_framework.exceptions import NotAcceptable
+from rest_framework.request import Request
+from rest_framework.serializers import BaseSerializer
+from rest_framework.views import APIView
+
+from tenants.access import NOBODY, Access, Refused
+from tenants.api.answers import csv_response, fresh_or_unchanged, json_response
+from tenants.api.authentication import CHALLENGE, caller_of
+from tenants.api.limits import Allowance, allowance
+from tenants.api.listing import Listing, csv_lines, page_document, parameters_read
+from tenants.api.operations import KEY_PATTERN, Operation
+from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
+from tenants.models import ApiToken, KeptAnswer, Tenant, User
+from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
+from tenants.scoping import scope
+from tenants.selectors import access_anywhere, access_of, access_of_token, tenant_by_slug
+from tenants.services.answers import answer_keep, answer_reserve
+
+METHODS = ("get", "head", "post", "put", "patch", "delete")
+KEY = re.compile(KEY_PATTERN)
+KEPT_STATUSES = frozenset({200, 201, 202, 204, 409, 422})  # what a service answered, whether it did it or refused
+INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 printable ASCII characters.")
+LOG_IN = Problem(
+    401,
+    "not_authenticated",
+    "Log in, or send a token: Authorization: Bearer bourse_...",
+    headers={"WWW-Authenticate": CHALLENGE},
+)
+
+
+class ApiView(APIView):
+    """Gather, gate, answer. Below it only `_admit` differs."""
+
+    metadata_class = None  # the schema says it better than OPTIONS
+    access: Access = NOBODY
+    operation: Operation | None = None
+    parameters: Mapping[str, Any]
+    form = "json"
+
+    # --- the course of one call ---
+
+    def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+        self.args, self.kwargs = args, kwargs
+        self.allowance: Allowance | None = None
+        self.opened = ExitStack()
+        with self.opened:
+            try:
+                self.request = self.initialize_request(_with_length(request), *args, **kwargs)
+                self._gate()
+                response = self._answer()
+            except Exception as error:
+                response = problem_response(problem_of_exception(error, request))
+            return self._finished(response)
+
+    def _gate(self) -> None:
+        request = self.request
+        user, auth = request.user, request.auth
+        if not isinstance(user, User):
+            raise ProblemRaised(LOG_IN)
+        now = timezone.now()
+        self.allowance = allowance(caller_of(auth, user), at=now.timestamp())
+        if self.allowance is not None and self.allowance.remaining < 0:
+            headers = {"Retry-After": str(self.allowance.reset_seconds)}
+            raise ProblemRaised(
+                Problem(429, "too_many_calls", "Too many calls in this minute. Wait a little.", headers=headers)
+            )
+        self.access = self._admit(user, auth if isinstance(auth, ApiToken) else None)
+        handler = self._handler()
+        self.operation = handler.operation  # type: ignore[attr-defined]
+        self._require(self.operation.permission)
+        self.parameters = parameters_read(request, self.operation.filters, self.operation.parameters)
+        self.form = self._form()
+
+    def _admit(self, user: User, token: ApiToken | None) -> Access:
+        """Who acts here; 404 to whom the place is closed."""
+        raise NotImplementedError
+
+    def _handler(self) -> Callable[..., HttpResponseBase]:
+        name = (self.request.method or "").lower()
+        found = getattr(self, name, None) if name in self.http_method_names and name != "options" else None
+        if found is None:
+            allowed = ", ".join(method.upper() for method in METHODS if hasattr(self, method))
+            sentence = f"This address takes {allowed}."
+            raise ProblemRaised(Problem(405, "method_not_allowed", sentence, headers={"Allow": allowed}))
+        return found
+
+    def _require(self, permission: Permission | None) -> None:
+        if permission is None:
+            return
+        if not allows(self.access.roles, permission):
+            raise ProblemRaised(Problem(403, "not_allowed", "Your role does not allow this."))
+        if not self.access.has_scope(permission):
+            needed = scope_of(permission)
+            sentence = f"The token lacks the scope {needed}."
+            raise ProblemRaised(Problem(403, "scope_missing", sentence, numbers={"scope": needed}))
+
+    def _form(self) -> str:
+        """json or csv, as `?format=` says, else as `Accept` prefers; errors are always problem+json."""
+        assert self.operation is not None  # noqa: S101  the gate has set it
+        forms = {"application/json": "json"} | ({"text/csv": "csv"} if self.operation.listing else {})
+        if (asked := self.parameters.get("format")) is not None:
+            if asked not in forms.values():
+                raise NotAcceptable
+            return str(asked)
+        preferred = self.request._request.get_preferred_type(list(forms))
+        if preferred is None:
+            raise NotAcceptable
+        return forms[preferred]
+
+    def _answer(self) -> HttpResponseBase:
+        handler = self._handler()
+        if self.request.method == "POST" and (key := self.request.headers.get("Idempotency-Key")) is not None:
+            return self._once(key, handler)
+        return handler(self.request, **self.kwargs)
+
+    def _once(self, key: str, handler: Callable[..., HttpResponseBase]) -> HttpResponseBase:
+        """The answer is kept in the transaction of the effect; so there are both or neither, and one of each."""
+        user, operation = self.request.user, self.operation
+        if not KEY.fullmatch(key):
+            raise ProblemRaised(INVALID_KEY)
+        assert isinstance(user, User) and operation is not None  # noqa: S101, PT018  the gate has made sure
+        digest = _digest(self.request)
+        with transaction.atomic() if operation.whole else nullcontext():
+            with transaction.atomic():
+                found = answer_reserve(user=user, key=key, request_digest=digest)
+            if isinstance(found, Refused):
+                return problem_response(problem_of(found))
+            if isinstance(found, KeptAnswer):
+                return _replayed(found)
+            response = handler(self.request, **self.kwargs)
+            if isinstance(response, HttpResponse) and response.status_code in KEPT_STATUSES:
+                answer_keep(
+                    user=user,
+                    key=key,
+                    request_digest=digest,
+                    status=response.status_code,
+                    body=_without_secrets(response, operation.secret_fields),
+                    location=response.headers.get("Location", ""),
+                    at=timezone.now(),
+                )
+            return response
+
+    def _finished(self, response: HttpResponseBase) -> HttpResponseBase:
+        response.headers.setdefault("Cache-Control", "private, no-cache")
+        response.headers["Vary"] = "Accept, Authorization, Cookie"
+        for name, value in (self.allowance.headers if self.allowance else {}).items():
+            response.headers[name] = value
+        return fresh_or_unchanged(self.request, response)
+
+    # --- what the views below use ---
+
+    def read(self, form: type[BaseSerializer[Any]]) -> dict[str, Any]:
+        """The body in this form; 400 with every flaw that it has."""
+        serializer = form(data=self.request.data)
+        serializer.is_valid(raise_exception=True)
+        return dict(serializer.validated_data)
+
+    def shown(
+        self, answer: type[BaseSerializer[Any]], value: Any, status: int = 200, context: Mapping[str, Any] | None = None
+    ) -> HttpResponse:
+        return json_response(answer(value, context=dict(context or {})).data, status)
+
+    def refused(self, refused: Refused, numbers: Mapping[str, Any] | None = None) -> HttpResponse:
+        return problem_response(problem_of(refused, numbers))
+
+    def listed(
+        self, rows: QuerySet[Any], show: Callable[[Sequence[Any]], Sequence[Any]] = lambda rows: rows
+    ) -> HttpResponseBase:
+        """A page, or the whole of it as CSV. `show` turns rows into what the listing's line reads."""
+        assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
+        listing: Listing = self.operation.listing
+        if self.form == "csv":
+            lines = csv_lines(rows, listing, self.parameters, show)
+            return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
+        return json_response(page_document(self.request, rows, listing, self.parameters, show))
+
+
+class PersonView(ApiView):
+    def _admit(self, user: User, token: ApiToken | None) -> Access:
+        return access_of_token(token, None) if token else access_of(user, None)
+
+
+class TenantView(ApiView):
+    """Under tenants/<slug>/. A stranger gets the 404 of a tenant that does not exist."""
+
+    def _admit(self, user: User, token: ApiToken | None) -> Access:
+        slug = self.kwargs["tenant_slug"]
+        own = token.tenant if token and token.tenant and token.tenant.slug == slug else None
+        tenant = own or tenant_by_slug(slug)
+        if tenant is None:
+            raise Http404
+        access = access_of_token(token, tenant) if token else access_of(user, tenant)
+        if not allows(access.roles, Permission.TENANT_VIEW):
+            raise Http404
+        self.opened.enter_context(scope(tenant))
+        return access
+
+    @property
+    def tenant(self) -> Tenant:
+        if self.access.tenant is None:
+            raise RuntimeError("this view belongs under tenants/<slug>/")
+        return self.access.tenant
+
+
+class CoalitionView(ApiView):
+    """For members of any tenant, and the staff. Others get 404."""
+
+    def _admit(self, user: User, token: ApiToken | None) -> Access:
+        access = access_of_token(token, None) if token else access_anywhere(user)
+        if not access.roles:
+            raise Http404
+        return access
+
+
+class StaffView(ApiView):
+    """The roles over all, and no others, count here."""
+
+    def _admit(self, user: User, token: ApiToken | None) -> Access:
+        access = access_of_token(token, None) if token else access_of(user, None)
+        if access.roles.isdisjoint(STAFF_ROLES):
+            raise ProblemRaised(Problem(403, "not_allowed", "Your role does not allow this."))
+        return access
+
+
+def _digest(request: Request) -> str:
+    """Of what is asked: the same again is a repetition, anything else a mistake."""
+    asked = [request.method, request.get_full_path(), request.data]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _replayed(kept: KeptAnswer) -> HttpResponse:
+    failed = kept.status >= 400
+    headers = {"Idempotent-Replay": "true"} | ({"Location": kept.location} if kept.location else {})
+    media = "application/problem+json" if failed else "application/json"
+    return HttpResponse(kept.body, status=kept.status, content_type=media, headers=headers)
+
+
+def _without_secrets(response: HttpResponse, names: Sequence[str]) -> str:
+    text = response.content.decode()
+    if not names or response.status_code >= 400:
+        return text
+    return json.dumps(json.loads(text) | dict.fromkeys(names), ensure_ascii=False)
+
+
+def _with_length(request: HttpRequest) -> HttpRequest:
+    """A body in chunks tells no length, and the framework would take it for none."""
+    if "CONTENT_LENGTH" not in request.META and request.headers.get("Transfer-Encoding"):
+        request.META["CONTENT_LENGTH"] = str(len(request.body))
+    return request
