@@ -25,16 +25,17 @@ def decimal(number: float) -> Fraction:
 class Numbers:
     """The paper's symbols for one job."""
 
-    V: Fraction  # noqa: N815
+    V: Fraction
     qi: Fraction
     qe: Fraction
     gamma: Fraction
-    F: int  # noqa: N815
+    F: int
 
 
 def numbers(job: Job, slot_seconds: float) -> Numbers:
     counts, worker = job.samples, job.worker_types[0]
-    assert counts.total and counts.batch_size and counts.seconds and counts.internal_mbps and counts.ps_ratio
+    assert None not in (counts.total, counts.seconds, counts.internal_mbps, counts.ps_ratio)
+    assert counts.batch_size is not None
     gamma, batch = decimal(counts.ps_ratio), counts.batch_size
     push_and_pull = 2 * 8 * decimal(job.gradient_mb) * gamma / batch
     inside = decimal(counts.seconds) + push_and_pull / decimal(counts.internal_mbps)
