@@ -1,0 +1,45 @@
+"""How many queries each operation asks, against the baseline in `queries.json`.
+
+More is a regression, or a decision: write the file anew with BOURSE_WRITE_BASELINE=1 and say why in the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.api.table import READERS, Row, caller_of, make_world, rows
+
+BASELINE = Path(__file__).with_name("queries.json")
+WRITE = os.environ.get("BOURSE_WRITE_BASELINE") == "1"
+BESIDE_THE_POINT = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
+
+
+def baseline() -> dict[str, int]:
+    return json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.operation)
+def test_operation_asks_as_many_queries_as_its_baseline(row: Row) -> None:
+    world = make_world("own")
+    role = next((name for name in READERS if row.answers.get(name, 999) < 300), READERS[-1])
+    caller, names = caller_of(role, world), row.names(world)
+    cache.clear()
+    with CaptureQueriesContext(connection) as captured:
+        row.ask(caller, names)
+    asked = [query["sql"] for query in captured if not query["sql"].startswith(BESIDE_THE_POINT)]
+    if WRITE:
+        listed = baseline() | {row.operation: len(asked)}
+        BASELINE.write_text(json.dumps(listed, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    assert len(asked) == baseline().get(row.operation), "\n".join(asked)
+
+
+def test_baseline_names_no_operation_that_is_gone() -> None:
+    assert set(baseline()) == {row.operation for row in rows()}

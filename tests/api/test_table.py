@@ -1,0 +1,64 @@
+"""Every operation, every role: in the own tenant, in another one, and with none. See `tests.api.table`."""
+
+from __future__ import annotations
+
+import pytest
+from django.db import transaction
+
+from tenants.api.views import CoalitionView, PersonView, StaffView, TenantView
+from tests.api.builders import Program
+from tests.api.table import CALLERS, STRANGER, Names, Row, caller_of, make_world, operations, rows
+
+pytestmark = pytest.mark.django_db
+
+
+def status(row: Row, caller: Program, names: Names) -> tuple[int, str]:
+    """And then as if nobody had asked."""
+    with transaction.atomic():
+        response = row.ask(caller, names)
+        kind = response.headers.get("Content-Type", "")
+        transaction.set_rollback(True)
+    return response.status_code, kind
+
+
+def test_every_operation_has_its_row_in_the_table() -> None:
+    assert {(found.name, found.method) for found in operations()} == {(row.operation, row.method) for row in rows()}
+    assert len({found.name for found in operations()}) == len(operations())
+
+
+def test_every_view_says_whose_its_address_is() -> None:
+    kinds = (TenantView, CoalitionView, StaffView, PersonView)
+    assert all(issubclass(found.view, kinds) for found in operations())
+    in_tenant = {found.name for found in operations() if found.route.startswith("api/v1/tenants/<slug:tenant_slug>/")}
+    assert in_tenant == {found.name for found in operations() if issubclass(found.view, TenantView)}
+    assert all(found.route.endswith("/") for found in operations())
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row.operation)
+def test_role_gets_what_the_table_says(row: Row) -> None:
+    own = make_world("own")
+    other = make_world("other", own.pool)
+    found, expected = {}, {}
+    for name in CALLERS:
+        caller = caller_of(name, own)
+        for world in (own, other):
+            place = name, world.tenant.slug
+            got, kind = status(row, caller, row.names(world))
+            expected[place] = row.expected(name, own=world is own)
+            found[place] = got
+            assert (kind == "application/problem+json") == (got >= 400), place
+    assert found == expected
+
+
+@pytest.mark.parametrize("row", [row for row in rows() if row.foreign], ids=lambda row: row.operation)
+def test_another_tenants_object_is_not_found_under_the_own_address(row: Row) -> None:
+    own = make_world("own")
+    other = make_world("other", own.pool)
+    theirs = row.names(other)
+    mixed = row.names(own) | {name: theirs[name] for name in row.foreign}
+    for name in CALLERS:
+        if name == STRANGER:
+            continue
+        allowed = row.expected(name, own=True)
+        expected = 404 if allowed < 400 else allowed
+        assert status(row, caller_of(name, own), mixed)[0] == expected, name
