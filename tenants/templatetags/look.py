@@ -114,6 +114,12 @@ def amount(micro_credits: int) -> SafeString:
 
 
 @register.filter
+def signed(micro_credits: int) -> SafeString:
+    """All six digits with their sign: what a movement adds to an account or takes from it."""
+    return format_html("{}{}", "+" if micro_credits > 0 else "", amount(micro_credits))
+
+
+@register.filter
 def units(number: float) -> str:
     """A count of units: whole where it is whole."""
     return f"{number:,.0f}" if abs(number - round(number)) < 1e-6 else f"{number:,.1f}"
