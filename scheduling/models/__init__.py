@@ -2,6 +2,7 @@
 
 from scheduling.models.calendar import CalendarCell, Part
 from scheduling.models.cluster import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState
+from scheduling.models.delivery import Outage, Pulse
 from scheduling.models.feed import Event, PriceTick
 from scheduling.models.jobs import JobFloor, JobState, Lane, StartEstimate, TrainingJob
 from scheduling.models.market import Award, AwardState, FreedUnits, Interval, LaneClock
@@ -22,10 +23,12 @@ __all__ = [
     "Lane",
     "LaneClock",
     "Lend",
+    "Outage",
     "Part",
     "Period",
     "Pool",
     "PriceTick",
+    "Pulse",
     "Rent",
     "ResourceKind",
     "Server",

@@ -35,6 +35,9 @@ class Pool(models.Model):
     epoch_at = models.DateTimeField()  # when slot 0 began; moving it would rename every slot ever sold
     # Who cancels before the start gets back what is not settled, less this part of it, which the owners keep.
     cancellation_keep_percent = models.PositiveSmallIntegerField(default=0)
+    # Slots that passed wholly while the market's clock was silent were not delivered, once the silence has outlasted
+    # the first of them by this much. None: what was sold counts as delivered, however late the clock.
+    outage_grace_seconds = models.PositiveIntegerField(null=True, blank=True, default=60)
 
     class Meta:
         ordering = ["slug"]

@@ -46,10 +46,11 @@ def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob]) -> list[JobView]:
     awards: dict[int, Award] = {}
     for award in Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("attempt"):
         awards[award.job_id] = award
-    return [_view(pool, job, awards.get(job.pk)) for job in jobs]
+    return [job_view(pool, job, awards.get(job.pk)) for job in jobs]
 
 
-def _view(pool: Pool, job: TrainingJob, award: Award | None) -> JobView:
+def job_view(pool: Pool, job: TrainingJob, award: Award | None) -> JobView:
+    """With `tenant` at hand, and the job's last award; asks the database nothing."""
     if award is not None and award.attempt != job.attempt:
         award = None  # of an earlier attempt: the job waits anew
     return JobView(
@@ -137,6 +138,10 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
     "not_worth_it": lambda pool, n: f"Worth nothing when it would be done (at best {_credits(n['best_value'])}).",
     "rent_never": lambda pool, n: "May not rent, and your own cells are taken.",
     "horizon_too_short": lambda pool, n: f"Needs {n['needs_slots']} slots, and only {n['slots']} are open for sale.",
+    "market_stopped": lambda pool, n: "The market stood still; what was not delivered is refunded, and it waits again.",
+    "engine_error": lambda pool, n: (
+        "The platform could not run it; what was not delivered is refunded; it waits again."
+    ),
     "server_lost": lambda pool, n: "Its server was lost; what was not delivered is refunded, and it waits again.",
     "cancelled_by": lambda pool, n: f"Cancelled by {n.get('user') or 'its tenant'}.",
     "market_held": lambda pool, n: "The market is on hold; nothing new is decided.",

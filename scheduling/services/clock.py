@@ -14,8 +14,10 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.models import Award, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.services.delivery import outage_next, outage_over, pulse
 from scheduling.services.intervals import interval_run
 from scheduling.services.lanes import Busy, lane_lock
+from scheduling.services.outages import outage_pass
 from scheduling.services.settlement import ALIVE, slot_settle
 from tenants.scoping import scope_disabled
 
@@ -38,6 +40,7 @@ class Advanced:
 def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> Advanced:
     """Do every boundary that has passed by now, in order, each once."""
     pool = Pool.objects.get(pk=pool_id)
+    pulse(pool=pool, at=at)  # before anything is settled: what passed in silence is known from here on
     last, done = pool.slot_at(at), 0
     for boundary in _boundaries(pool, last):
         if done == most:
@@ -54,11 +57,15 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
 def slot_advance(*, pool: Pool, slot: int) -> bool | Busy:
     """The boundary before `slot`: pay for the slot that ends, let awards begin and end, decide.
 
-    True: an interval closed. Settling comes first, so that a decision finds jobs and awards as they are at its time.
+    True: an interval closed, or an outage is over. Settling comes first, so that a decision finds jobs and awards as
+    they are at its time.
     """
     at = pool.slot_start(slot)
     if isinstance(settled := slot_settle(pool_id=pool.pk, slot=slot - 1, at=at), Busy):
         return settled
+    if outage := outage_over(pool.pk, slot):
+        passed = outage_pass(pool=pool, outage=outage, slot=slot)
+        return passed if isinstance(passed, Busy) else passed is not None
     closed = interval_run(pool_id=pool.pk, slot=slot, at=at)
     return closed if isinstance(closed, Busy) else closed is not None
 
@@ -90,7 +97,10 @@ def _skip_silence(pool: Pool, last: int) -> None:
 
     Only for clocks that restart: one that goes on by itself publishes windows whether somebody waits or not.
     """
-    if not pool.clock_restart or _next_boundary(pool) >= last:
+    boundary = _next_boundary(pool)
+    stopped = outage_next(pool.pk, boundary)  # an outage is not silence: it is passed by itself
+    last = last if stopped is None else min(last, stopped)
+    if not pool.clock_restart or boundary >= last:
         return
     batch = lane_lock(pool_id=pool.pk, lane=Lane.BATCH, wait=False)
     if batch is None:

@@ -2,38 +2,25 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from django.db import transaction
-from django.db.models import F
 
-from scheduling.models import (
-    Award,
-    AwardState,
-    Event,
-    FreedUnits,
-    JobFloor,
-    JobState,
-    Lane,
-    Server,
-    ServerState,
-    TrainingJob,
-)
-from scheduling.services.cancellation import HoldMissing
-from scheduling.services.feed import event, events_append, job_subject
+from scheduling.models import Award, AwardState, Event, JobFloor, JobState, Lane, Server, ServerState, TrainingJob
+from scheduling.services.feed import event, events_append
 from scheduling.services.lanes import lane_lock
 from scheduling.services.pools import may_change_cluster, pool_lock
+from scheduling.services.refunds import Cause, awards_void, jobs_locked, refunds_post
 from scheduling.services.servers import server_subject
 from scheduling.services.settlement import ALIVE
-from scheduling.services.units import Unit, UnitReader, units_release
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.ledger.postings import InsufficientFunds, Posting, available, held
-from tenants.ledger.services import post_many
 from tenants.scoping import scope_disabled
+
+ENGINE_ERROR = "engine_error"
+LONGEST_DETAIL = 200  # characters of what an engine says went wrong
 
 
 @dataclass(frozen=True)
@@ -46,6 +33,17 @@ class ServerLost:
     floors: int
 
 
+@dataclass(frozen=True)
+class AwardFailed:
+    """`slot`: the first that is not paid for. `waits`: the job was queued again. `repeated`: it was void before."""
+
+    award: Award
+    slot: int
+    refunded: int
+    waits: bool
+    repeated: bool
+
+
 @transaction.atomic
 def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> ServerLost | Refused:
     """From the slot that is running on, the server delivers nothing.
@@ -56,15 +54,14 @@ def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> Ser
     if refusal := may_change_cluster(by, reason):
         return refusal
     pool_lock(server.pool)
-    batch = lane_lock(pool_id=server.pool_id, lane=Lane.BATCH)
-    lane_lock(pool_id=server.pool_id, lane=Lane.INSTANT)
+    slot = _lanes_locked(server.pool_id)
     server.refresh_from_db()
     if server.state == ServerState.LOST:
         return Refused("already_lost", f"{server.name} is lost already.")
     before, server.state = server.state, ServerState.LOST
     server.save(update_fields=["state"])
     with scope_disabled("a lost server held units of several tenants"):
-        lost = _void_all(server, (batch.settled_slot if batch else -1) + 1, at)
+        lost = _lose(server, slot, at)
     after = {"state": server.state, "awards": lost.awards, "refunded": lost.refunded, "jobs": lost.jobs}
     subject = server_subject(server)
     history.append(
@@ -73,28 +70,45 @@ def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> Ser
     return lost
 
 
-def _void_all(server: Server, slot: int, at: datetime) -> ServerLost:
+@transaction.atomic
+def award_fail(*, award_id: int, slot: int, detail: str, at: datetime) -> AwardFailed | Refused:
+    """The engine could not run this award from `slot` on, by no fault of its tenant. Told twice, it happens once.
+
+    What is settled stays settled: the refund begins with the first slot that is not. `detail` says what went wrong,
+    in the engine's words.
+    """
+    with scope_disabled("an engine fails for whoever runs on it"):
+        award = Award.objects.select_related("pool").filter(pk=award_id).first()
+        if award is None:
+            return Refused("unknown_award", "There is no such award.")
+        first = max(_lanes_locked(award.pool_id), slot)
+        award.refresh_from_db(from_queryset=Award.objects.select_related("pool").select_for_update(of=("self",)))
+        if award.state == AwardState.VOID:
+            return AwardFailed(award, award.cut_at or award.start, award.returned, waits=False, repeated=True)
+        if award.state not in ALIVE or first >= award.end:
+            return Refused("already_over", "All that was sold with this award is delivered or given back.")
+        cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]})
+        voided = awards_void(award.pool, [award], first, cause, at)
+        events_append(voided.events)
+        refunds_post(voided)
+    return AwardFailed(award, award.cut_at or first, award.returned, waits=bool(voided.again), repeated=False)
+
+
+def _lanes_locked(pool_id: int) -> int:
+    """Neither lane moves an award any more. The first slot that is not settled."""
+    batch = lane_lock(pool_id=pool_id, lane=Lane.BATCH)
+    lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
+    return (batch.settled_slot if batch else -1) + 1
+
+
+def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
     """`slot`: the first that is not delivered."""
-    awards, reader = _awards_on(server, slot), UnitReader(server.pool)
-    jobs = {job.pk: job for job in _locked([award.job_id for award in awards])}
-    freed: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
-    for award in awards:
-        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
-            freed[award.lane][unit] += amount
-        _void(award, slot)
-    for lane, units in freed.items():
-        units_release(Lane(lane), units)
-    Award.objects.bulk_update(awards, ["state", "cut_at", "returned"], batch_size=1_000)
-    _unsell(awards, slot)
-    again = [award for award in awards if jobs[award.job_id].state != JobState.CANCELLED]
-    _queue_again(server, again, jobs)
+    cause = Cause("server_lost", {"server": server.name})
+    voided = awards_void(server.pool, _awards_on(server, slot), slot, cause, at)
     floors = _floors_void(server, slot)
-    refunded = sum(award.returned for award in awards)
-    lost = ServerLost(len(awards), refunded, len(again), floors)
-    events_append([_public(server, lost, at), *(_requeued(server, award, at) for award in again)])
-    answer = post_many(postings=[_refund(server, award, at) for award in awards if award.returned])
-    if isinstance(answer, InsufficientFunds):
-        raise HoldMissing(f"server {server.pk}: {answer}")
+    lost = ServerLost(len(voided.awards), voided.refunded, len(voided.again), floors)
+    events_append([_public(server, lost, at), *voided.events])
+    refunds_post(voided)
     return lost
 
 
@@ -111,36 +125,6 @@ def _touches(allocation: Sequence[Sequence[int]], server_id: int, slot: int) -> 
     return any(row[0] == server_id and row[2] > slot for row in allocation)
 
 
-def _locked(job_ids: Sequence[int]) -> list[TrainingJob]:
-    return list(TrainingJob.objects.select_for_update(of=("self",)).filter(pk__in=job_ids).order_by("pk"))
-
-
-def _void(award: Award, slot: int) -> None:
-    cut = max(slot, award.start)
-    undelivered = award.charges[cut - award.start :]
-    award.returned = sum(amount for parts in undelivered for _, amount in parts)
-    award.state, award.cut_at = AwardState.VOID, cut
-
-
-def _unsell(awards: Sequence[Award], slot: int) -> None:
-    """What a refunded award had given up is no longer sold for its tenant's account."""
-    freed = FreedUnits.objects.filter(award__in=awards, slot__gte=slot)
-    freed.filter(sold=0).delete()
-    freed.filter(sold__gt=0).update(amount=F("sold"))
-
-
-def _queue_again(server: Server, awards: Sequence[Award], jobs: dict[int, TrainingJob]) -> None:
-    """With the first arrival, in the batch lane: nobody asks the instant lane a second time."""
-    for award in awards:
-        job = jobs[award.job_id]
-        job.state, job.lane, job.attempt = JobState.QUEUED, Lane.BATCH, job.attempt + 1
-        job.reason_code = "server_lost"
-        job.reason_numbers = {"server": server.name, "refunded": award.returned}
-    changed = [jobs[award.job_id] for award in awards]
-    fields = ["state", "lane", "attempt", "reason_code", "reason_numbers"]
-    TrainingJob.objects.bulk_update(changed, fields, batch_size=1_000)
-
-
 def _floors_void(server: Server, slot: int) -> int:
     """Waiting jobs that were promised cells there are promised others at the next interval: a new attempt."""
     promised = JobFloor.objects.filter(
@@ -151,30 +135,13 @@ def _floors_void(server: Server, slot: int) -> int:
         for floor in promised
         if floor.attempt == floor.job.attempt and _touches(floor.allocation, server.pk, slot)
     ]
-    waiting = _locked(void)
+    waiting = jobs_locked(void)
     for job in waiting:
         job.attempt += 1
     TrainingJob.objects.bulk_update(waiting, ["attempt"], batch_size=1_000)
     return len(waiting)
 
 
-def _refund(server: Server, award: Award, at: datetime) -> Posting:
-    return Posting(
-        key=f"refund:{award.pk}:1",
-        kind="refund",
-        entries=((held(award.tenant_id), -award.returned), (available(award.tenant_id), award.returned)),
-        at=at,
-        subject=job_subject(award.job_id),
-        facts={"award": award.pk, "cause": "server_lost", "server": server.name, "from_slot": award.cut_at},
-    )
-
-
 def _public(server: Server, lost: ServerLost, at: datetime) -> Event:
     data = {"server": server.name, "awards": lost.awards, "refunded": lost.refunded}
     return event("server_lost", pool_id=server.pool_id, subject=f"server:{server.name}", at=at, data=data)
-
-
-def _requeued(server: Server, award: Award, at: datetime) -> Event:
-    data = {"job": award.job_id, "server": server.name, "refunded": award.returned}
-    subject = job_subject(award.job_id)
-    return event("job_requeued", pool_id=server.pool_id, tenant_id=award.tenant_id, subject=subject, at=at, data=data)

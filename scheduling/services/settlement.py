@@ -16,6 +16,7 @@ from django.db.models.expressions import RawSQL
 
 from scheduling.models import Award, AwardState, Event, JobState, Lane, LaneClock, Pool, StartEstimate, TrainingJob
 from scheduling.services.balances import low_balance_events
+from scheduling.services.delivery import outage_over
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import Busy, lane_lock
 from tenants.ledger.postings import OPERATOR, AccountName, InsufficientFunds, Posting, earned, settlement
@@ -23,6 +24,10 @@ from tenants.ledger.services import post_many
 from tenants.scoping import scope_disabled
 
 ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
+
+
+class NotDelivered(RuntimeError):
+    """A slot that passed in an outage was to be paid for."""
 
 
 class HeldTooLittle(RuntimeError):
@@ -63,12 +68,14 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
         return Busy()
     if batch.settled_slot != slot - 1:
         return None
+    if outage_over(pool_id, slot) is not None:
+        raise NotDelivered(f"slot {slot} of pool {pool_id}")
     # The instant lane sells and starts up to this very boundary: it waits while money moves, and we for it.
     lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
     pool = Pool.objects.get(pk=pool_id)
     with scope_disabled("a slot is settled for all tenants of a pool at once"):
         charges = _charges(pool, slot)
-        started, ended = _advance(pool, slot + 1, at)
+        started, ended = awards_move(pool, slot + 1, at)
         LaneClock.objects.filter(pk=batch.pk).update(settled_slot=slot)
         _post(pool, slot, charges)
         settled = _sums(slot, charges, started, ended)
@@ -117,8 +124,8 @@ def parts_by_account(parts: Sequence[tuple[int, int]]) -> dict[AccountName, int]
     return sums
 
 
-def _advance(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
-    """(awards started, awards ended) at the boundary before slot `boundary`."""
+def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
+    """(awards started, awards ended) at the boundary before slot `boundary`. Nothing starts in an outage."""
     alive = Award.objects.filter(pool=pool, state__in=ALIVE)
     rows = list(
         alive.filter(end__lte=boundary).order_by("pk").values_list("pk", "job_id", "tenant_id", "cut_at", "end")
@@ -127,11 +134,9 @@ def _advance(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     Award.objects.filter(pk__in=[row[0] for row in over]).update(state=AwardState.DONE)
     Award.objects.filter(pk__in=[row[0] for row in rows if row[3] is not None]).update(state=AwardState.ENDED)
     finished = _jobs_move(over, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, ended_at=at)
-    due = list(
-        alive.filter(state=AwardState.BOOKED, start__lte=boundary)
-        .order_by("pk")
-        .values_list("pk", "job_id", "tenant_id", "cut_at", "start")
-    )
+    starting = alive.filter(state=AwardState.BOOKED, start__lte=boundary).order_by("pk")
+    rows_due = starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start")
+    due = list(rows_due) if outage_over(pool.pk, boundary) is None else []
     awards_start(due)
     events_append(
         [

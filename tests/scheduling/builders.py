@@ -25,6 +25,7 @@ def make_pool(slug: str = "main", *, resources: tuple[str, ...] = ("worker", "ps
         "clock_restart": True,
         "batch_policy": {"name": "astraea"},
         "epoch_at": NOON,
+        "outage_grace_seconds": None,  # most tests let time jump, and mean that the market was there
     } | fields
     pool = Pool.objects.create(slug=slug, **wanted)
     for name in resources:

@@ -116,7 +116,8 @@ def make_award(
             **({"phase": "shared"} | fields),
         )
         if paid:
-            hold(key=f"award:{award.pk}", tenant_id=tenant.pk, amount=paid, at=NOON, subject=f"job:{job.pk}")
+            about = {"subject": f"job:{job.pk}", "facts": {"award": award.pk}}
+            hold(key=f"award:{award.pk}", tenant_id=tenant.pk, amount=paid, at=NOON, **about)
     return award
 
 

@@ -1,0 +1,119 @@
+"""Awards cut short by the platform: their units are free again, the rest of their money returns, their jobs wait.
+
+One mechanism for every cause. The caller holds both lanes' locks, says from which slot on nothing was delivered,
+and posts what comes back as the last thing it does.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F
+
+from scheduling.models import Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES, JobState
+from scheduling.services.cancellation import HoldMissing
+from scheduling.services.feed import event, job_subject
+from scheduling.services.units import Unit, UnitReader, units_release
+from tenants.ledger.postings import InsufficientFunds, Posting, available, held
+from tenants.ledger.services import post_many
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why: a code of the market's vocabulary, and what else is to be said of it."""
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Voided:
+    """`awards` as they are now; `again`: those of them whose jobs wait again."""
+
+    awards: Sequence[Award]
+    again: Sequence[Award]
+    events: Sequence[Event]
+    postings: Sequence[Posting]
+
+    @property
+    def refunded(self) -> int:
+        return sum(award.returned for award in self.awards)
+
+
+def awards_void(pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at: datetime) -> Voided:
+    """`slot`: the first that is not delivered. Writes all but the events and the money."""
+    jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
+    freed: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
+    for award in awards:
+        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
+            freed[award.lane][unit] += amount
+        _cut(award, slot)
+    for lane, units in sorted(freed.items()):
+        units_release(Lane(lane), units)
+    Award.objects.bulk_update(awards, ["state", "cut_at", "returned"], batch_size=1_000)
+    _unsell(awards, slot)
+    again = [award for award in awards if jobs[award.job_id].state in LIVE_STATES]  # a cancelled one is wanted no more
+    _queue_again(again, jobs, cause)
+    return Voided(
+        awards,
+        again,
+        [_requeued(award, cause, at) for award in again],
+        [_refund(award, cause, at) for award in awards if award.returned],
+    )
+
+
+def refunds_post(voided: Voided) -> None:
+    """The last thing in the transaction."""
+    answer = post_many(postings=voided.postings)
+    if isinstance(answer, InsufficientFunds):
+        raise HoldMissing(str(answer))
+
+
+def jobs_locked(job_ids: Sequence[int]) -> list[TrainingJob]:
+    return list(TrainingJob.objects.select_for_update(of=("self",)).filter(pk__in=job_ids).order_by("pk"))
+
+
+def _cut(award: Award, slot: int) -> None:
+    cut = max(slot, award.start)
+    undelivered = award.charges[cut - award.start :]
+    award.returned = sum(amount for parts in undelivered for _, amount in parts)
+    award.state, award.cut_at = AwardState.VOID, cut
+
+
+def _unsell(awards: Sequence[Award], slot: int) -> None:
+    """What a refunded award had given up is no longer sold for its tenant's account."""
+    freed = FreedUnits.objects.filter(award__in=awards, slot__gte=slot)
+    freed.filter(sold=0).delete()
+    freed.filter(sold__gt=0).update(amount=F("sold"))
+
+
+def _queue_again(awards: Sequence[Award], jobs: Mapping[int, TrainingJob], cause: Cause) -> None:
+    """With the first arrival, in the batch lane: nobody asks the instant lane a second time."""
+    for award in awards:
+        job = jobs[award.job_id]
+        job.state, job.lane, job.attempt = JobState.QUEUED, Lane.BATCH, job.attempt + 1
+        job.reason_code, job.reason_numbers = cause.code, {**cause.facts, "refunded": award.returned}
+    fields = ["state", "lane", "attempt", "reason_code", "reason_numbers"]
+    TrainingJob.objects.bulk_update([jobs[award.job_id] for award in awards], fields, batch_size=1_000)
+
+
+def _refund(award: Award, cause: Cause, at: datetime) -> Posting:
+    return Posting(
+        key=f"refund:{award.pk}:1",
+        kind="refund",
+        entries=((held(award.tenant_id), -award.returned), (available(award.tenant_id), award.returned)),
+        at=at,
+        subject=job_subject(award.job_id),
+        facts={"award": award.pk, "cause": cause.code, **cause.facts, "from_slot": award.cut_at},
+    )
+
+
+def _requeued(award: Award, cause: Cause, at: datetime) -> Event:
+    data = {"job": award.job_id, "cause": cause.code, **cause.facts, "refunded": award.returned}
+    subject = job_subject(award.job_id)
+    return event("job_requeued", pool_id=award.pool_id, tenant_id=award.tenant_id, subject=subject, at=at, data=data)
