@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,9 @@ from scheduling.core.policies import build
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.types import View
 from scheduling.core.workload.synthetic import synthetic
+from tests.core import reference_pdors
+from tests.core.offline_pdors import online, optimum, small_sequence
+from tests.core.test_pdors_exact import ODD, ROUND, payoff, random_worlds
 
 MACHINES, SLOTS = 100, 20
 
@@ -64,3 +68,83 @@ def measure() -> Iterator[dict[str, Any]]:
             "target": target,
             "detail": f"{admitted} of {len(times)} admitted; {MACHINES} machines, 4 resources, {SLOTS} slots",
         }
+    yield from other_searches()
+    yield from losses()
+    yield from competitive_ratio()
+
+
+def other_searches() -> Iterator[dict[str, Any]]:
+    """The ways to find gangs that an operator may ask for, on fewer jobs: they call a solver for every gang."""
+    greedy = admissions(market(12, seed=7, span=8.0))[1]
+    for external in ("milp", "rounding"):
+        times, admitted = admissions(market(12, seed=7, span=8.0), external=external)
+        yield {
+            "name": f"pdors_admission_median_{external}",
+            "value": round(float(np.median(times)), 1),
+            "unit": "ms",
+            "target": "-",
+            "detail": f"{admitted} of {len(times)} admitted (greedy {greedy}), longest {max(times):.0f} ms",
+        }
+
+
+def losses() -> Iterator[dict[str, Any]]:
+    """Payoff lost against a program that is exact in samples, over tiny jobs that could gain something."""
+    for name, external, sample_slots in (
+        ("round_numbers", "greedy", ROUND),
+        ("odd_numbers", "greedy", ODD),
+        ("odd_numbers_rounding", "rounding", ODD),
+    ):
+        lost = losses_of(sample_slots, external)
+        yield {
+            "name": f"pdors_mean_loss_{name}",
+            "value": round(100 * float(np.mean(lost)), 4),
+            "unit": "%",
+            "target": "below 1",
+            "detail": f"{len(lost)} jobs, {sum(loss < 1e-6 for loss in lost)} exact, largest {100 * max(lost):.2f} %",
+        }
+    lost, gone = literal_losses()
+    yield {
+        "name": "pdors_mean_loss_literal_four_quanta",
+        "value": round(100 * float(lost), 3),
+        "unit": "%",
+        "target": "-",
+        "detail": f"of all payoffs together, without finer quanta for small jobs; {gone} jobs lost",
+    }
+
+
+def losses_of(sample_slots: tuple[float, ...], external: str) -> list[float]:
+    lost = []
+    for world, job, occupied in random_worlds(500, 120, sample_slots):
+        view = world.view(job, occupied)
+        best = reference_pdors.exact_payoff(job, view, dict(world.policy.price))
+        if best > 1e-6:
+            asked = replace(world, policy=replace(world.policy, external=external))
+            lost.append(1.0 - payoff(asked, view) / best)
+    return lost
+
+
+def literal_losses() -> tuple[float, int]:
+    """(lost share of all payoffs, jobs lost) with four quanta to a worker's slot, whatever the job."""
+    best = reached = 0.0
+    gone = 0
+    for world, job, occupied in random_worlds(500, 120, ODD):
+        view, price = world.view(job, occupied), dict(world.policy.price)
+        exact = reference_pdors.exact_payoff(job, view, price)
+        literal = reference_pdors.quantum_payoff(job, view, price, 4)
+        best, reached, gone = best + exact, reached + literal, gone + (exact > 1e-6 >= literal)
+    return 1.0 - reached / best, gone
+
+
+def competitive_ratio() -> Iterator[dict[str, Any]]:
+    """Offline optimum over what PD-ORS reaches, six jobs in five slots on two machines."""
+    ratios = []
+    for seed in range(16):
+        world, jobs = small_sequence(seed)
+        ratios.append(optimum(world.cluster, jobs, world.slots) / online(world, jobs))
+    yield {
+        "name": "pdors_offline_optimum_over_online_mean",
+        "value": round(float(np.mean(ratios)), 3),
+        "unit": "ratio",
+        "target": "about 1.3",
+        "detail": f"largest {max(ratios):.3f} of {len(ratios)} draws of 6 jobs in 5 slots",
+    }
