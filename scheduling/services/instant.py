@@ -20,7 +20,7 @@ from scheduling.services.terms import allocation_rows, award_new
 from scheduling.services.units import Unit, UnitReader, units_take
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.frame import PoolFrame
-from scheduling.snapshots.instant import InstantSnapshot, instant_view
+from scheduling.snapshots.instant import InstantSnapshot, asked_again, instant_view
 from tenants.ledger.postings import MICRO, InsufficientFunds, available
 from tenants.ledger.selectors import balance
 from tenants.ledger.services import hold
@@ -97,15 +97,25 @@ def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
 
     Needs the scope of all tenants. The job need not be saved (a quote).
     """
-    pool, clock = job.pool, LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
+    clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
     # A slot that is settled is over, however late the clock is.
     settled, frontier = (clock.settled_slot, clock.frontier) if clock else (-1, 0)
     slot = max(settled + 1, int(-(-job.arrival // 1)))
     snapshot = instant_view(job, slot=slot, frontier=frontier, most=purse.most)
+    return Answer(snapshot, _decided(snapshot, job, purse), settled)
+
+
+def answer_again(answer: Answer, job: TrainingJob, purse: Purse) -> Answer:
+    """What the lane would have said to another job of the same tenant in the same market."""
+    snapshot = asked_again(answer.snapshot, job, most=purse.most)
+    return Answer(snapshot, _decided(snapshot, job, purse), answer.settled_slot)
+
+
+def _decided(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> Booking | Reason:
     if (reason := _too_large(snapshot)) is not None:
-        return Answer(snapshot, reason, settled)
-    policy = policies.build(pool.instant_policy or {}, snapshot.frame.cluster, ())
-    return Answer(snapshot, _given(policy.decide(snapshot.view), job, purse), settled)
+        return reason
+    policy = policies.build(job.pool.instant_policy or {}, snapshot.frame.cluster, ())
+    return _given(policy.decide(snapshot.view), job, purse)
 
 
 def _too_large(snapshot: InstantSnapshot) -> Reason | None:

@@ -51,9 +51,7 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
     freed = list(FreedUnits.objects.filter(pool=row.pool, slot__gte=slot, amount__gt=F("sold")).order_by("pk"))
     frame = pool_frame(row.pool, also=[row.tenant_id, *(units.tenant_id for units in freed)])
     reader = JobReader(frame)
-    job = reader.read_spec(row.spec, number=row.pk or 0, tenant_id=row.tenant_id, arrival=row.arrival, lane=INSTANT)
-    limits = [limit for limit in (job.max_price, most) if limit is not None]
-    job = replace(job, max_price=min(limits, default=None), max_workers=_most_workers(job, frame))
+    job = _job(frame, reader, row, most)
     calendar = _calendar(frame, reader, slot, frontier)
     stage = calendar.stage(INSTANT, slot)
     shares = _freed_shares(frame, stage, slot, freed)
@@ -70,6 +68,34 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
         resale=tuple(_resale(frame, item) for item in shares),
     )
     return InstantSnapshot(frame, calendar, job, view, shares)
+
+
+def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | None) -> InstantSnapshot:
+    """The same market asked about another job, which may arrive in a later slot; nothing is read again.
+
+    Of slots that are further ahead it says what is known now: batch plans will reach further by then.
+    """
+    job = _job(snapshot.frame, JobReader(snapshot.frame), row, most)
+    view, slot = snapshot.view, max(snapshot.view.slot, job.first_slot)
+    later = replace(
+        view,
+        slot=slot,
+        horizon=slot + SLOTS_AHEAD,
+        waiting=(job,),
+        remaining=np.array([float(job.work)]),
+        occupied=view.occupied[:, slot - view.slot :],
+        jobs={job.number: job},
+        windows=tuple(window for window in view.windows if window.end > slot),
+        resale=tuple(resale for resale in view.resale if resale.slot >= slot),
+    )
+    return replace(snapshot, job=job, view=later)
+
+
+def _job(frame: PoolFrame, reader: JobReader, row: TrainingJob, most: float | None) -> Job:
+    """The job with what bounds it: `most` credits, and what fits into the pool."""
+    job = reader.read_spec(row.spec, number=row.pk or 0, tenant_id=row.tenant_id, arrival=row.arrival, lane=INSTANT)
+    limits = [limit for limit in (job.max_price, most) if limit is not None]
+    return replace(job, max_price=min(limits, default=None), max_workers=_most_workers(job, frame))
 
 
 def _most_workers(job: Job, frame: PoolFrame) -> int:

@@ -10,8 +10,8 @@ from scheduling.core.settlement import micro
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.models import Award, JobFloor, Pool, TenantPolicy, TrainingJob
 from scheduling.services.intervals import batch_policy
-from scheduling.services.terms import allocation_rows
 from scheduling.services.settlement import slot_settle
+from scheduling.services.terms import allocation_rows
 from scheduling.services.verification import intervals_verify
 from scheduling.snapshots.frame import PoolFrame, pool_frame
 from scheduling.snapshots.jobs import JobReader

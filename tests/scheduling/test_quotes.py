@@ -98,6 +98,38 @@ def test_change_may_be_a_higher_value() -> None:
     assert found.change.terms.admitted
 
 
+def test_change_may_be_to_come_later() -> None:
+    """All twelve workers are taken in the next two slots, and nothing else is asked for differently."""
+    pool, lumen, castor = market()
+    submitted(pool, castor, lane="instant", chunks=8, max_workers=8, epochs=2, ps_mbps=8.0)
+    gang = {"chunks": 8, "min_workers": 8, "max_workers": 8, "ps_mbps": 8.0}
+    hasty = {"kind": "deadline", "base": 100.0, "deadline": 1.5}
+    found = quote(pool, lumen, **gang, value=hasty)
+    assert not found.terms.admitted
+    assert found.change is not None
+    assert found.change.terms is not None
+    assert (found.change.what, found.change.terms.start) == ("later", 2)
+    later = submitted(pool, lumen, slot=found.change.after, **gang, value=hasty).award
+    assert later is not None
+    assert (later.start, later.paid) == (2, found.change.terms.price)
+
+
+def test_batch_job_that_gets_nothing_now_is_told_of_the_interval_that_serves_it() -> None:
+    """The first window is one slot long, and the job needs two; the next one is long enough."""
+    pool, lumen, _ = market()
+    long = {"chunks": 4, "max_workers": 4, "min_workers": 4, "epochs": 2}
+    found = quote(pool, lumen, lane="batch", slot=0.5, **long)
+    assert not found.terms.admitted
+    assert found.change is not None
+    assert found.change.terms is not None
+    assert found.change.what == "later"
+    job = submitted(pool, lumen, lane="batch", slot=0.5, **long).job
+    pool_advance(pool_id=pool.pk, at=moment(8))
+    with scope_disabled("the test looks at an award"):
+        award = Award.objects.get(job=job)
+    assert (found.change.terms.start, found.change.terms.price) == (award.start, award.paid)
+
+
 def test_tenant_without_credits_is_told_how_many_are_missing() -> None:
     pool, _, _ = market()
     poor = make_tenant("orrin")

@@ -44,13 +44,13 @@ class Offer:
 
 def rent_from_pool(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> Window:
     """Offer each job, in order, the pool at posted prices; the window says what was for sale and what was sold."""
-    phase = _Phase(round_, floors)
+    phase = Renting(round_, floors)
     for job in jobs:
         phase.offer(job)
     return Window(round_.start, round_.end, phase.pool.prices, phase.pool.idle, phase.sold)
 
 
-class _Phase:
+class Renting:
     """The pool, what is sold of it, and each payer's terms until the next sale changes them."""
 
     def __init__(self, round_: Round, floors: Mapping[int, Floor]) -> None:
@@ -64,22 +64,29 @@ class _Phase:
             round_.withhold(self.held_back.amounts(self.pool.takes_part))
 
     def offer(self, job: Job) -> None:
-        """The best schedule in the pool, if it is strictly better than what the job has."""
+        """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
         standing = self.round.awards.get(job.number)
         if standing is not None and not self.settings.upgrade:
             return
-        may_pay = self._may_pay(job)
-        if may_pay is None:
-            self.round.shortfalls[job.number] = Shortfall(NEVER)
-            return
-        found = self._best(job, standing, may_pay.amount)
+        floor = self.floors[job.number].value if job.number in self.floors else 0.0
+        found = self.answer(job, floor)
         if isinstance(found, Offer):
             self._sell(job, found, standing)
         elif standing is None:
-            self.round.shortfalls[job.number] = self._explained(job, found, may_pay)
+            self.round.shortfalls[job.number] = found
 
-    def _best(self, job: Job, standing: Booking | None, most_paid: float) -> Offer | Shortfall:
-        floor = self.floors[job.number].value if job.number in self.floors else 0.0
+    def answer(self, job: Job, floor: float) -> Offer | Shortfall:
+        """What the pool has for the job now, or why nothing. `floor`: the value of its floor schedule, 0 for none."""
+        may_pay = self._may_pay(job)
+        if may_pay is None:
+            return Shortfall(NEVER)
+        standing = self.round.awards.get(job.number)
+        found = self._best(job, standing, floor, may_pay.amount)
+        if isinstance(found, Offer) or standing is not None:
+            return found
+        return self._explained(job, floor, found, may_pay)
+
+    def _best(self, job: Job, standing: Booking | None, floor: float, most_paid: float) -> Offer | Shortfall:
         has = floor if standing is None else standing.value
         terms, values = self._terms_of(job.tenant), self.round.values(job)
         found = Search(self.round.ways(job), terms, values, has, most_paid).run()
@@ -163,11 +170,11 @@ class _Phase:
             limits.append(MayPay((tenant.budget or 0.0) - float(self.round.spent[job.tenant]), OVER_BUDGET))
         return min(limits, key=lambda limit: limit.amount)
 
-    def _explained(self, job: Job, found: Shortfall, may_pay: MayPay) -> Shortfall:
+    def _explained(self, job: Job, floor: float, found: Shortfall, may_pay: MayPay) -> Shortfall:
         """The limit is the reason if there is an offer without it."""
         if may_pay.amount == np.inf:
             return found
-        unlimited = self._best(job, None, np.inf)
+        unlimited = self._best(job, None, floor, np.inf)
         if isinstance(unlimited, Shortfall):
             return unlimited
         return Shortfall(may_pay.set_by, unlimited.booking.value, unlimited.booking.paid, limit=may_pay.amount)

@@ -1,0 +1,152 @@
+"""What would be decided about one job more: the same answers as deciding for all of them again, without doing so.
+
+The last of the waiting jobs is the one in question. Everybody else is decided once, up to the point at which its turn
+comes; it is then asked about in one form after the other, and nothing is sold to it. What would have changed the
+others' turn, a schedule on its owner's own cells in this very window, is decided in full.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from scheduling.core.occupancy import units_in_use
+from scheduling.core.policies.astraea import refusals
+from scheduling.core.policies.astraea.clock import turn
+from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
+from scheduling.core.policies.astraea.renting import Offer, Renting
+from scheduling.core.policies.astraea.round import Round, demands, occupied_between
+from scheduling.core.policies.astraea.screening import screen
+from scheduling.core.types import WAITING, FloatArray, Floor, Job, Plan, Refusal, View
+
+if TYPE_CHECKING:
+    from scheduling.core.policies.astraea.policy import Astraea
+
+
+class WhatIf:
+    """One decision without its last waiting job, which may then be asked about in any form."""
+
+    def __init__(self, policy: Astraea, view: View) -> None:
+        self.policy, self.view, self.now = policy, view, turn(policy, view)
+        self.others, self.job = view.waiting[:-1], view.waiting[-1]
+        self.quick = policy.floor and len(self.now.windows) == 1
+        if self.quick:
+            self._plan_others(*self.now.windows[0])
+
+    def _plan_others(self, start: int, end: int) -> None:
+        view = replace(self.view, waiting=self.others, remaining=self.view.remaining[:-1])
+        collected = [job for job in self.others if job.arrival < view.slot]
+        self.jobs, refused = screen(self.policy, view, collected, self.now.cap)
+        self.gone = {refusal.job for refusal in refused}
+        self.new = [job for job in self.jobs if job.number not in view.floors]
+        self.given = plan_floors(self.policy, view, self.new, (start, end))
+        self.floors = {**view.floors, **{floor.job: floor for floor in self.given}}
+        self.round = Round(self.policy, view, start, end)
+
+    @cached_property
+    def renting(self) -> Renting:
+        """The pool when everybody else has had its turn: the long part, left until it is asked for."""
+        award_at_home(self.round, self.jobs, self.floors)
+        renting = Renting(self.round, self.floors)
+        for job in self.jobs:
+            renting.offer(job)
+        return renting
+
+    def asked(self, job: Job) -> Plan:
+        """What the plan would say about the job, if it waited in place of the last one: nothing about others."""
+        view = self._view_with(job)
+        if not self.quick:
+            return about(job, self.policy.decide(view))
+        if job.arrival >= view.slot:
+            return self._plan(refused=list(refusals.until_the_interval_closes(self.now, [job])))
+        stays, refused = screen(self.policy, view, [job], self.now.cap)
+        if not stays:
+            return self._plan(refused=refused)
+        before_others = any(new.tenant == job.tenant and new.priority < job.priority for new in self.new)
+        if before_others and job.number not in view.floors:
+            return about(job, self.policy.decide(view))  # it would be planned before others of its owner
+        return self._of_one_who_stays(job, view)
+
+    def _of_one_who_stays(self, job: Job, view: View) -> Plan:
+        start, end = self.now.windows[0]
+        promised = view.floors.get(job.number)
+        new = [] if promised else plan_floors(self.policy, replace(view, floors=self.floors), [job], (start, end))
+        floor = promised or new[0]
+        if floor.value > 0 and start <= floor.start < end:
+            return about(job, self.policy.decide(view))
+        found = self.renting.answer(job, floor.value)
+        if isinstance(found, Offer):
+            return self._plan(Plan(bookings=(found.booking,), floors=tuple(new)))
+        self.round.shortfalls[job.number] = found
+        return self._plan(Plan(floors=tuple(new)), refused=[refusals.waiting(self.round, job, floor)])
+
+    def _plan(self, said: Plan | None = None, refused: list[Refusal] | None = None) -> Plan:
+        return replace(
+            said or Plan(), refusals=tuple(refused or ()), memory=self.now.memory, frontier=self.now.frontier
+        )
+
+    def _view_with(self, job: Job) -> View:
+        remaining = np.append(self.view.remaining[:-1], float(job.work))
+        jobs = {**self.view.jobs, job.number: job}
+        return replace(self.view, waiting=(*self.others, job), remaining=remaining, jobs=jobs)
+
+    def following(self, promised: Sequence[Floor]) -> View | None:
+        """The view of the next boundary if nobody came and the job in question got nothing now. None: unknown.
+
+        `promised`: the job's own floor, if it was given now.
+        """
+        if not self.quick or self.now.closes_at is None:
+            return None
+        view, slot = self.view, self.now.closes_at
+        awards = self.renting.round.awards
+        left = [job for job in self.others if job.number not in awards and job.number not in self.gone]
+        active = [booking for booking in (*view.active, *awards.values()) if booking.end > slot]
+        paid = np.zeros(len(view.cluster.tenants))
+        for booking in awards.values():
+            paid[view.jobs[booking.job].tenant] += booking.paid
+        return replace(
+            view,
+            slot=slot,
+            waiting=(*left, self.job),
+            remaining=np.array([float(job.work) for job in (*left, self.job)]),
+            occupied=self._occupied_from(slot),
+            active=tuple(active),
+            floors={**self.floors, **{floor.job: floor for floor in promised}},
+            windows=(),
+            spent=view.spent + paid,
+            funds=None if view.funds is None else view.funds - paid,
+            memory=view.memory if self.now.memory is None else self.now.memory,
+        )
+
+    def _occupied_from(self, slot: int) -> FloatArray:
+        """(resources, slots, servers) from the next boundary on: only what runs at home crosses it."""
+        view = self.view
+        crossing = [booking for booking in self.round.awards.values() if booking.end > slot]
+        end = max([view.slot + view.occupied.shape[1], slot, *(booking.end for booking in crossing)])
+        occupied = occupied_between(replace(view, tail=None), slot, end)
+        for booking in crossing:
+            worker, ps = demands(view.jobs[booking.job], booking)
+            for row in booking.allocation:
+                rows = units_in_use([row], worker, ps, slot, end)
+                occupied[:, :, row.server] += rows
+        return occupied
+
+
+def about(job: Job, plan: Plan) -> Plan:
+    """The part of a plan that is about one job. Its windows are those with the job in them, so they are left out."""
+    return replace(
+        plan,
+        bookings=tuple(booking for booking in plan.bookings if booking.job == job.number),
+        refusals=tuple(refusal for refusal in plan.refusals if refusal.job == job.number),
+        floors=tuple(floor for floor in plan.floors if floor.job == job.number),
+        windows=(),
+    )
+
+
+def is_final(plan: Plan) -> bool:
+    """Whether the job that the plan is about was told that it will never run."""
+    return any(refusal.state != WAITING for refusal in plan.refusals)

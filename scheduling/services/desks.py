@@ -1,0 +1,202 @@
+"""Whom a quote asks: one market, looked at once, and a job asked about in one form after the other."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any, Protocol
+
+import numpy as np
+
+from scheduling.core.policies.astraea import Astraea, WhatIf
+from scheduling.core.policies.astraea.clock import turn
+from scheduling.core.policies.astraea.what_if import is_final
+from scheduling.core.types import WAITING, Booking, Floor, Job, Plan, Reason, View
+from scheduling.models import JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.services.instant import answer_again, instant_answer, purse_of
+from scheduling.services.intervals import batch_policy
+from scheduling.services.terms import charges_of
+from scheduling.snapshots.batch import ENDLESS, batch_view
+from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.jobs import JobReader
+from tenants.ledger.postings import MICRO
+
+SUPPOSED = 2**62  # the number of a job that does not exist: larger than that of any that does
+MOST_LATER_BOUNDARIES = 3
+MOST_WAITING = 1_000  # jobs decided for what comes after the next boundary, in all
+MOST_LATER_ARRIVALS = 8
+
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Terms:
+    """What the job would get, or why it would not. Amounts in micro-credits."""
+
+    admitted: bool
+    reason: Reason | None
+    phase: str | None = None
+    start: int | None = None
+    end: int | None = None
+    workers: int = 0
+    price: int = 0
+    payees: Mapping[int, int] | None = None  # tenant id, or 0 for the operator -> its part
+    worth: float = 0.0  # credits, of an end at that time
+    home: Floor | None = None  # batch lane: what it would get if its owner were alone, where that has been planned
+
+
+class Desk(Protocol):
+    """One lane, as it stands, for one tenant's job."""
+
+    def ask(self, fields: Spec) -> Terms:
+        """What the job would get with these fields of its specification said differently."""
+        ...
+
+    def later(self) -> Iterator[tuple[float, float, Terms]]:
+        """The same job later: (slot asked for, slot tried, terms), a bounded number of tries."""
+        ...
+
+
+class InstantDesk:
+    """The computation of a submission itself, on what is free now."""
+
+    def __init__(self, job: TrainingJob, at: datetime) -> None:
+        self.job, self.purse = job, purse_of(job, at)
+        self.held = LaneClock.objects.filter(pool=job.pool, lane=Lane.INSTANT, held=True).exists()
+        self.answer = instant_answer(job, self.purse)
+
+    def ask(self, fields: Spec) -> Terms:
+        return self._at(self.job.arrival, fields)
+
+    def later(self) -> Iterator[tuple[float, float, Terms]]:
+        """Submitted 1, 2, 4, ... slots from now, as far as anything is taken: what is free then is known now."""
+        view = self.answer.snapshot.view
+        ahead = [2**power for power in range(MOST_LATER_ARRIVALS) if 2**power <= view.occupied.shape[1]]
+        for slots in ahead if not self.held else ():
+            yield view.slot, view.slot + slots, self._at(float(view.slot + slots), {})
+
+    def _at(self, arrival: float, fields: Spec) -> Terms:
+        if self.held:
+            return Terms(False, Reason("market_held"))
+        answer = self.answer
+        if fields or arrival != self.job.arrival:
+            other = supposed(self.job, None, fields)
+            other.arrival = arrival
+            answer = answer_again(self.answer, other, self.purse)
+        given = answer.given
+        return Terms(False, given) if isinstance(given, Reason) else _terms(answer.snapshot.frame, given)
+
+
+class BatchDesk:
+    """The next boundary as if nobody else came. Everybody who waits is decided about once, whatever is asked."""
+
+    def __init__(self, job: TrainingJob, at: datetime) -> None:
+        self.job, row = job, supposed(job, SUPPOSED, {})
+        clock, slot = next_boundary(row)
+        snapshot = batch_view(job.pool, slot, clock, at, supposed=row)
+        self.frame, self.reader = snapshot.frame, JobReader(snapshot.frame)
+        self.policy = _policy(snapshot.frame)
+        self.what_if = WhatIf(self.policy, snapshot.view)
+        self.cap = snapshot.caps.get(SUPPOSED)
+
+    def ask(self, fields: Spec) -> Terms:
+        return self._terms(self.what_if.asked(self._read(fields)))
+
+    def later(self) -> Iterator[tuple[float, float, Terms]]:
+        """The job as it is, waiting on: at the boundaries that follow, if nobody comes."""
+        what_if, waiting = self.what_if, 0
+        told = what_if.asked(self._read({}))
+        for _ in range(MOST_LATER_BOUNDARIES):
+            view = None if told.bookings or is_final(told) else what_if.following(told.floors)
+            if view is None or (waiting := waiting + len(view.waiting)) > MOST_WAITING:
+                return
+            what_if = WhatIf(self.policy, view)
+            told = what_if.asked(view.waiting[-1])
+            yield self.what_if.view.slot, view.slot, self._terms(told)
+
+    def _read(self, fields: Spec) -> Job:
+        row = self.job
+        spec = {**row.spec, **fields}
+        job = self.reader.read_spec(spec, number=SUPPOSED, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+        if self.cap is None:
+            return job
+        limits = [limit for limit in (job.max_price, self.cap / MICRO) if limit is not None]
+        return replace(job, max_price=min(limits))
+
+    def _terms(self, plan: Plan) -> Terms:
+        if plan.bookings:
+            return _terms(self.frame, plan.bookings[0], _floor(plan))
+        refusal = plan.refusals[0] if plan.refusals else None
+        if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
+            return _at_home(plan, refusal.reason if refusal else None)
+        return Terms(False, refusal.reason, home=_floor(plan))
+
+
+def _policy(frame: PoolFrame) -> Astraea:
+    policy = batch_policy(frame)
+    if not isinstance(policy, Astraea):
+        raise TypeError(f"a batch lane is run by astraea, not by {policy.name}")  # `snapshots.policy` lets no other in
+    return policy
+
+
+def next_boundary(row: TrainingJob) -> tuple[LaneClock, int]:
+    """(the clock as it will stand, the slot) of the decision that is the first to hear of the job."""
+    pool: Pool = row.pool
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool)
+    slot = max(clock.decided_slot + 1, int(-(-row.arrival // 1)))
+    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
+    first = queue.order_by("arrival", "pk").first() or row
+    frame = pool_frame(pool, also=[first.tenant_id])
+    view = View(
+        slot=slot,
+        horizon=ENDLESS,
+        cluster=frame.batch_cluster,
+        waiting=(JobReader(frame).read(first),),
+        remaining=np.ones(1),
+        occupied=np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))),
+        memory=clock.memory,
+    )
+    now = turn(_policy(frame), view)
+    if now.windows or now.closes_at is None:
+        return clock, slot
+    return LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(now.memory or clock.memory)), now.closes_at
+
+
+def supposed(job: TrainingJob, number: int | None, fields: Spec) -> TrainingJob:
+    return TrainingJob(
+        pk=number,
+        tenant_id=job.tenant_id,
+        pool=job.pool,
+        name=job.name,
+        lane=job.lane,
+        spec={**job.spec, **fields},
+        submitted_at=job.submitted_at,
+        submitted_by=job.submitted_by,
+        arrival=job.arrival,
+    )
+
+
+def _floor(plan: Plan) -> Floor | None:
+    """What the plan promises the job that does not exist; nothing where no schedule at home is worth anything."""
+    return next((floor for floor in plan.floors if floor.job == SUPPOSED and floor.allocation), None)
+
+
+def _at_home(plan: Plan, reason: Reason | None) -> Terms:
+    """Nobody rents for it, and its turn on its owner's cells comes: it is admitted, free."""
+    floor = _floor(plan)
+    if floor is None:
+        return Terms(False, reason or Reason("waiting_for_interval"))
+    workers = max(row.workers for row in floor.allocation)
+    return Terms(True, reason, "own", floor.start, floor.end, workers, 0, {}, floor.value, floor)
+
+
+def _terms(frame: PoolFrame, booking: Booking, home: Floor | None = None) -> Terms:
+    payees: defaultdict[int, int] = defaultdict(int)
+    for slot in charges_of(frame.owner_ids, booking):
+        for owner, amount in slot:
+            payees[owner] += amount
+    price = sum(payees.values())
+    span = (booking.start, booking.end, booking.workers)
+    return Terms(True, None, booking.phase, *span, price, dict(payees), booking.value, home)

@@ -1,0 +1,62 @@
+"""A batch quote with all its changes tried, beside 300 and beside 10,000 waiting jobs; and an instant one."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from scheduling.models import Pool
+from scheduling.services.intervals import interval_run
+from scheduling.services.quotes import Quote, job_quote
+from tenants.access import Access
+from tenants.models import Tenant
+from tenants.roles import SUBMITTER
+from tenants.scoping import scope_disabled
+from tests.bench import bench_interval
+from tests.bench.bench_interval import WINDOW
+
+NEEDS_DATABASE = True
+
+FEW, MANY, TIMES = 300, 10_000, 21
+BOUNDS = {"floor": 0.05, "ceiling": {"worker": 10.0, "ps": 10.0}}
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    with scope_disabled("the benchmark fills a whole market"):
+        pool = bench_interval._market()
+        pool.instant_policy = {"name": "oasis", "worker_price": BOUNDS, "ps_price": BOUNDS}
+        pool.save(update_fields=["instant_policy"])
+        for slot in range(WINDOW):
+            interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
+        bench_interval._jobs(pool, FEW, arrivals=(0.0, WINDOW - 1.0))
+        connection.cursor().execute("ANALYZE")
+        yield _quotes(pool, "batch", FEW, TIMES, "< 300")
+        yield _quotes(pool, "instant", FEW, TIMES, "< 300")
+        bench_interval._jobs(pool, MANY - FEW, arrivals=(1.0, WINDOW - 1.0))
+        yield _quotes(pool, "batch", MANY, 3, "-")
+
+
+def _quotes(pool: Pool, lane: str, waiting: int, times: int, target: str) -> dict[str, Any]:
+    """Of the owner with the most work, for whom least is free at home; refused ones are those with changes."""
+    tenants = list(Tenant.objects.order_by("pk"))
+    draw = np.random.default_rng(3)
+    took, refused, changes = [], 0, 0
+    for number in range(times):
+        tenant = tenants[number % 3]
+        by = Access(user=None, tenant=tenant, roles=frozenset({SUBMITTER}))
+        spec = bench_interval._spec(draw)
+        if number % 2:  # worth next to nothing, so that everything is tried
+            spec["value"] = {"kind": "linear", "slope": -1e-4, "base": 0.2}
+        started = time.perf_counter()
+        answer = job_quote(pool=pool, name="quote", spec=spec, lane=lane, by=by, at=pool.slot_start(WINDOW - 1))
+        took.append(1e3 * (time.perf_counter() - started))
+        assert isinstance(answer, Quote), answer
+        refused += not answer.terms.admitted
+        changes += answer.change is not None
+    detail = {"most": round(max(took)), "quotes": times, "refused": refused, "with_a_change": changes}
+    name = f"{lane} quote, {waiting:,} waiting, p50"
+    return {"name": name, "value": round(float(np.median(took)), 1), "unit": "ms", "target": target, "detail": detail}
