@@ -3,12 +3,21 @@
 from django.urls import path
 
 from scheduling.consumers import MarketConsumer
-from scheduling.views import frame, market, servers
+from scheduling.views import frame, job, jobs, market, servers, submit
 
 urlpatterns = [
     path("t/<slug:tenant_slug>/frame/", frame.tenant_frame, name="tenant_frame"),
     path("t/<slug:tenant_slug>/market/", market.tenant_market, name="tenant_market"),
     path("t/<slug:tenant_slug>/servers/", servers.tenant_servers, name="tenant_servers"),
+    path("t/<slug:tenant_slug>/submit/", submit.job_submit, name="job_submit"),
+    path("t/<slug:tenant_slug>/submit/quote/", submit.job_quote, name="job_quote"),
+    path("t/<slug:tenant_slug>/jobs/", jobs.tenant_jobs, name="tenant_jobs"),
+    path("t/<slug:tenant_slug>/jobs/cancel/", jobs.jobs_cancel, name="jobs_cancel"),
+    path("t/<slug:tenant_slug>/jobs/views/", jobs.view_save, name="jobs_view_save"),
+    path("t/<slug:tenant_slug>/jobs/views/<int:pk>/remove/", jobs.view_remove, name="jobs_view_remove"),
+    path("t/<slug:tenant_slug>/jobs/<int:pk>/", job.job, name="job"),
+    path("t/<slug:tenant_slug>/jobs/<int:pk>/cancel/", job.job_cancel, name="job_cancel"),
+    path("t/<slug:tenant_slug>/jobs/<int:pk>/queue/", job.job_queue, name="job_queue"),
 ]
 
 websocket_urlpatterns = [path("ws/t/<slug:tenant_slug>/", MarketConsumer.as_asgi())]

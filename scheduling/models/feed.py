@@ -29,6 +29,10 @@ class Event(models.Model):
         ordering = ["id"]
         indexes = [
             models.Index(fields=["tenant", "id"], name="event_of_tenant"),
+            # What happened to one job, for its page.
+            models.Index(
+                fields=["tenant", "subject", "-id"], condition=Q(tenant__isnull=False), name="event_about_subject"
+            ),
             # Before a tenant is warned again, its last warning is looked up; it has few among very many events.
             models.Index(fields=["tenant", "-id"], condition=Q(kind="low_balance"), name="event_low_balance"),
         ]

@@ -1,0 +1,184 @@
+"""One job as its page tells it: where it is and why, the promise it was given, and what it costs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.models import Award, JobFloor, JobState, Pool, Server, StartEstimate, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from scheduling.selectors.explain import JobView, jobs_explain
+from scheduling.selectors.job_life import Happening, Step, happenings, life
+from scheduling.selectors.job_slots import SlotTable, slot_table
+from scheduling.selectors.payees import Payee, payees
+from tenants.ledger.postings import MICRO
+from tenants.ledger.selectors import TransactionView, transactions_about
+
+HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, for nothing here
+MOST_SERVERS = 4  # named in a sentence; the rest is counted
+
+
+@dataclass(frozen=True)
+class World:
+    """One way in which the job could run, or does. Amounts in micro-credits."""
+
+    where: str
+    starts_at: datetime
+    ends_at: datetime
+    start: int
+    end: int
+    worth: int
+    pays: int
+
+    @property
+    def left(self) -> int:
+        return self.worth - self.pays
+
+
+@dataclass(frozen=True)
+class EstimateView:
+    made_at: datetime
+    earliest_at: datetime
+    latest_at: datetime
+    price_high: int
+    price_low: int
+    started_at: datetime | None
+    paid: int | None
+    start_held: bool | None  # None: not known yet
+    price_held: bool | None
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """An award of an earlier attempt, which the platform cut short."""
+
+    number: int
+    starts_at: datetime
+    cut_at: datetime | None
+    paid: int
+    returned: int
+
+
+@dataclass(frozen=True)
+class JobPage:
+    job: TrainingJob
+    view: JobView
+    award: Award | None
+    alive: bool
+    steps: tuple[Step, ...]
+    happenings: tuple[Happening, ...]
+    home: World | None  # alone
+    got: World | None  # as awarded
+    slots: SlotTable | None
+    payees: tuple[Payee, ...]
+    own_part: int  # of the gross price, what would have been its own tenant's
+    estimate: EstimateView | None
+    attempts: tuple[AttemptView, ...]
+    postings: tuple[TransactionView, ...]
+
+    @property
+    def rented(self) -> bool:
+        return self.award is not None and self.award.phase != "own"
+
+    @property
+    def gain(self) -> int | None:
+        """What the market added to the promise; None where one of the two is missing."""
+        return self.got.left - self.home.left if self.got and self.home else None
+
+    @property
+    def paid_sum(self) -> int:
+        return sum(payee.amount for payee in self.payees)
+
+    @property
+    def may_wait(self) -> bool:
+        return self.job.lane == "instant" and self.job.state == JobState.REJECTED
+
+
+def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
+    """Needs the tenant's scope, and the job with its pool, tenant and submitter. `money`: with the book's lines."""
+    pool = job.pool
+    awards = list(Award.objects.filter(job=job).select_related("interval").defer(*HEAVY).order_by("attempt"))
+    award = next((each for each in awards if each.attempt == job.attempt), None)
+    floor = JobFloor.objects.filter(job=job).order_by("-attempt").first()
+    told = happenings(pool, job.tenant_id, job.pk)
+    names = _server_names([*(awards[-1:] and awards[-1].allocation), *(floor.allocation if floor else [])])
+    slots = slot_table(pool, award, at) if award and award.paid else None
+    return JobPage(
+        job=job,
+        view=jobs_explain(pool, [job])[0],
+        award=award,
+        alive=job.state in LIVE_STATES,
+        steps=life(job, award, floor, told),
+        happenings=told,
+        home=_home(pool, floor, names),
+        got=_got(pool, award, names),
+        slots=slots,
+        payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
+        own_part=max(round(award.cost * MICRO) - award.paid, 0) if award and award.paid else 0,
+        estimate=_estimate(pool, job),
+        attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt]),
+        postings=transactions_about(subject=f"job:{job.pk}") if money else (),
+    )
+
+
+def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> World | None:
+    """None also where no schedule at home was worth anything: then there is nothing to compare with."""
+    if floor is None or floor.end <= floor.start:
+        return None
+    where = _where(floor.allocation, names)
+    span = (pool.slot_start(floor.start), pool.slot_start(floor.end), floor.start, floor.end)
+    return World(where, *span, round(floor.value * MICRO), 0)
+
+
+def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> World | None:
+    if award is None:
+        return None
+    span = (pool.slot_start(award.start), pool.slot_start(award.end), award.start, award.end)
+    return World(_where(award.allocation, names), *span, round(award.value * MICRO), award.paid)
+
+
+def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:
+    return dict(Server.objects.filter(pk__in={row[0] for row in rows}).values_list("pk", "name"))
+
+
+def _where(allocation: Iterable[Sequence[int]], names: Mapping[int, str]) -> str:
+    """Most workers at once on each server: "4 on s02, 2 on s03"."""
+    most: defaultdict[int, int] = defaultdict(int)
+    for server, _, _, workers, _ in allocation:
+        most[server] = max(most[server], workers)
+    parts = [f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers]
+    rest = f" and {len(parts) - MOST_SERVERS} more" if len(parts) > MOST_SERVERS else ""
+    return ", ".join(parts[:MOST_SERVERS]) + rest
+
+
+def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
+    found = StartEstimate.objects.filter(job=job).order_by("-pk").first()
+    if found is None:
+        return None
+    begun = found.started is not None
+    return EstimateView(
+        made_at=found.made_at,
+        earliest_at=pool.slot_start(found.earliest),
+        latest_at=pool.slot_start(found.latest),
+        price_high=found.price_high,
+        price_low=found.price_low,
+        started_at=pool.slot_start(found.started) if found.started is not None else None,
+        paid=found.paid,
+        start_held=found.earliest <= (found.started or 0) <= found.latest if begun else None,
+        price_held=found.price_low <= found.paid <= found.price_high if found.paid is not None else None,
+    )
+
+
+def _attempts(pool: Pool, awards: Sequence[Award]) -> tuple[AttemptView, ...]:
+    return tuple(
+        AttemptView(
+            number=award.attempt + 1,
+            starts_at=pool.slot_start(award.start),
+            cut_at=pool.slot_start(award.cut_at) if award.cut_at is not None else None,
+            paid=award.paid,
+            returned=award.returned,
+        )
+        for award in awards
+    )

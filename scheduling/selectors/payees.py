@@ -1,0 +1,52 @@
+"""Who is paid, by name, with the colour that stands for each owner on every page."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from tenants.models import Tenant
+
+OPERATOR_ID = 0
+COLOURS = 8  # 1 is always the reader's own tenant
+OTHERS = "Others"
+
+
+@dataclass(frozen=True)
+class Payee:
+    """`colour` 1 to 8, or 0 for the operator, who is striped. Amounts in micro-credits."""
+
+    name: str
+    colour: int
+    amount: int
+    settled: int
+    x: float = 0.0  # per cent, of the whole payment
+    width: float = 0.0
+
+    @property
+    def held(self) -> int:
+        return self.amount - self.settled
+
+
+def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] | None = None) -> tuple[Payee, ...]:
+    """In the order of owners everywhere, the operator last. One query."""
+    ids = sorted((owner for owner in amounts if amounts[owner]), key=lambda owner: (owner == OPERATOR_ID, owner))
+    names = _names(own_id, ids)
+    total, before, found = sum(amounts.values()), 0, []
+    for owner in ids:
+        name, colour = names[owner]
+        span = (100 * before / total, 100 * amounts[owner] / total)
+        found.append(Payee(name, colour, amounts[owner], (settled or {}).get(owner, 0), *span))
+        before += amounts[owner]
+    return tuple(found)
+
+
+def _names(own_id: int, ids: Iterable[int]) -> dict[int, tuple[str, int]]:
+    """Name and colour. A tenant keeps its colour as long as there are few enough tenants for that."""
+    wanted = set(ids)
+    rows = list(Tenant.objects.order_by("pk").values_list("pk", "name")[: COLOURS + 1])
+    if len(rows) > COLOURS or not wanted <= {pk for pk, _ in rows} | {OPERATOR_ID}:
+        rows = list(Tenant.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", "name"))
+    others = [pk for pk, _ in rows if pk != own_id]
+    colours = {own_id: 1} | {pk: 2 + place % (COLOURS - 1) for place, pk in enumerate(others)}
+    return {OPERATOR_ID: ("Operator", 0)} | {pk: (name, colours[pk]) for pk, name in rows}

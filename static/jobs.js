@@ -1,0 +1,43 @@
+// Submit and jobs: a change fills the form in place, complaints stand at their fields, all rows are ticked at once.
+(() => {
+  "use strict";
+  const form = document.getElementById("job-form");
+
+  function put(name, value) {
+    const field = form.elements[name];
+    if (!field) return;
+    field.value = value === null ? "" : String(value); // a group of radio buttons takes a value too
+  }
+
+  if (form) {
+    document.addEventListener("click", (event) => {
+      const button = event.target.closest("[data-fill]");
+      if (!button) return;
+      event.preventDefault();
+      for (const [name, value] of Object.entries(JSON.parse(button.value))) put(name, value);
+      form.dispatchEvent(new Event("change", { bubbles: true }));
+    });
+    // What the quote complains about stands at its field once the reader has left it, and goes when it is right.
+    document.addEventListener("htmx:after:swap", () => {
+      const faults = new Map([...document.querySelectorAll("#quote [data-fault]")].map((row) => [row.dataset.fault, row.textContent]));
+      for (const place of form.querySelectorAll("[data-error-of]")) {
+        const name = place.dataset.errorOf, field = form.elements[name], said = faults.get(name);
+        if (said && field === document.activeElement) continue;
+        place.textContent = "";
+        if (said) {
+          const line = document.createElement("p");
+          line.className = "error";
+          line.textContent = said;
+          place.append(line);
+        }
+        if (field instanceof Element) { if (said) field.setAttribute("aria-invalid", "true"); else field.removeAttribute("aria-invalid"); }
+      }
+    });
+  }
+
+  // ---- jobs: one box for all rows
+  document.addEventListener("change", ({ target }) => {
+    if (!target.matches("[data-tick-all]")) return;
+    for (const box of document.querySelectorAll("input[name=job]")) box.checked = target.checked;
+  });
+})();

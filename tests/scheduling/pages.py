@@ -1,0 +1,58 @@
+"""Opening pages in tests: a client for each role, and a market whose jobs are in every state."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.models import Pool, TrainingJob
+from scheduling.services.clock import pool_advance
+from tenants.models import Tenant, User
+from tests.scheduling.markets import make_renting, make_waiting
+from tests.scheduling.test_servers_page import make_person
+
+BACKEND = "django.contrib.auth.backends.ModelBackend"
+WORTH = {"kind": "linear", "slope": -1.0, "base": 9000.0}
+
+
+def client_as(role: str, tenant: Tenant | None) -> Client:
+    return client_of(make_person(role, tenant))
+
+
+def client_of(user: User) -> Client:
+    client = Client()
+    client.force_login(user, backend=BACKEND)
+    return client
+
+
+@dataclass(frozen=True)
+class Story:
+    """Renter has a job that runs on rented units, one with a place ahead or waiting, and one that just came."""
+
+    pool: Pool
+    owner: Tenant
+    renter: Tenant
+    running: TrainingJob
+    ahead: TrainingJob
+    waiting: TrainingJob
+
+
+def story(**fields: object) -> Story:
+    """Owner leaves eight workers idle, and renter rents them; the pool's third slot is now."""
+    pool, owner, renter = make_renting(epoch_at=timezone.now(), **fields)
+    running = make_waiting(pool, renter, 0.0, epochs=12, value=WORTH)
+    ahead = make_waiting(pool, renter, 0.1, epochs=12, value=WORTH)
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(4))
+    pool.epoch_at = timezone.now() - (pool.slot_start(4) - pool.epoch_at)
+    pool.save()
+    waiting = make_waiting(pool, renter, 4.0)
+    return Story(pool, owner, renter, running, ahead, waiting)
+
+
+def text_of(html: str) -> str:
+    """What a reader sees of it, in one line."""
+    bare = re.sub(r"<(script|style|svg)\b.*?</\1>", " ", html, flags=re.DOTALL)
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", bare)).strip()

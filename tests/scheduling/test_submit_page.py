@@ -1,0 +1,304 @@
+"""The form of a job: who may open it, what it says, and that one form makes one job."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.core.workload.model_types import MODEL_TYPES
+from scheduling.models import Pool, TrainingJob
+from scheduling.services.jobs import Submitted
+from scheduling.services.submission import job_submit_as_wanted
+from scheduling.views.submit_form import form_values
+from scheduling.views.submit_text import LONGEST, BadText, read_job, written
+from tenants.models import Tenant
+from tenants.roles import OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, Permission
+from tenants.scoping import scope_disabled
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.live import SPEC, fund, make_live_pool, member
+from tests.scheduling.pages import client_as, text_of
+
+pytestmark = pytest.mark.django_db
+
+KEY = "a" * 32
+FIELDS = {
+    "key": KEY,
+    "pool": "main",
+    "source": "form",
+    "name": "vision",
+    "wanted": "batch",
+    "epochs": "2",
+    "chunks": "4",
+    "minibatch_seconds": "10",
+    "max_workers": "4",
+    "worker_takes_worker": "1",
+    "ps_takes_ps": "1",
+    "worker_mbps": "1",
+    "ps_mbps": "4",
+    "kind": "linear",
+    "worth": "100",
+    "loss": "1",
+}
+
+
+def market() -> tuple[Pool, Tenant]:
+    """Castor's four idle workers and eight of the operator; Lumen has credits and no cells."""
+    pool, lumen, castor = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen"), make_tenant("castor")
+    make_cells(make_server(pool, "s01", worker=4, ps=2), castor, {"worker": 4, "ps": 2})
+    make_server(pool, "s02", worker=8, ps=2)
+    fund(lumen)
+    return pool, lumen
+
+
+def send(client: Client, tenant: Tenant, where: str = "", **fields: Any):
+    return client.post(f"/t/{tenant.slug}/submit/{where}", FIELDS | fields, secure=True)
+
+
+def jobs() -> list[TrainingJob]:
+    with scope_disabled("the test looks at all jobs"):
+        return list(TrainingJob.objects.order_by("pk"))
+
+
+def answer(html: str) -> str:
+    return text_of(html[html.index('id="quote"') :])
+
+
+def complaint(html: str, field: str) -> str:
+    found = re.search(rf'<div id="id_{field}_error"[^>]*>(.*?)</div>', html, re.DOTALL)
+    return text_of(found[1]) if found else ""
+
+
+@pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])
+def test_opens_for_each_role_that_may_submit(role: str) -> None:
+    _, lumen = market()
+    expected = 200 if role in ROLES_ALLOWED[Permission.JOBS_SUBMIT] else 403
+    client = client_as(role, lumen)
+    assert client.get("/t/lumen/submit/", secure=True).status_code == expected
+    assert send(client, lumen, "quote/").status_code == expected
+    assert send(client, lumen).status_code == (302 if expected == 200 else 403)
+
+
+def test_is_not_there_for_members_of_another_tenant() -> None:
+    _, lumen = market()
+    client = client_as(OWNER, make_tenant("castor"))
+    assert client.get("/t/lumen/submit/", secure=True).status_code == 404
+    assert send(client, lumen).status_code == 404
+    assert send(client, lumen, "quote/").status_code == 404
+    assert jobs() == []
+
+
+def test_first_view_has_a_form_that_could_be_sent_and_its_quote() -> None:
+    _, lumen = market()
+    html = client_as(SUBMITTER, lumen).get("/t/lumen/submit/", secure=True).content.decode()
+    assert "no more workers than chunks help" in html
+    assert "Would be admitted" in answer(html)
+    assert all(each.label in html for each in MODEL_TYPES)
+
+
+def test_form_sent_is_the_job_that_was_written() -> None:
+    _, lumen = market()
+    sent = send(client_as(SUBMITTER, lumen), lumen)
+    (job,) = jobs()
+    assert sent["Location"] == f"/t/lumen/jobs/{job.pk}/"
+    assert (job.name, job.lane, job.state) == ("vision", "batch", "queued")
+    assert job.spec == {
+        "epochs": 2,
+        "chunks": 4,
+        "minibatch_seconds": 10.0,
+        "max_workers": 4,
+        "worker_mbps": 1.0,
+        "ps_mbps": 4.0,
+        "worker_demand": {"worker": 1.0},
+        "ps_demand": {"ps": 1.0},
+        "value": {"kind": "linear", "base": 100.0, "slope": -1.0},
+    }
+
+
+def test_form_sent_twice_is_one_job() -> None:
+    _, lumen = market()
+    client = client_as(SUBMITTER, lumen)
+    first, second = send(client, lumen), send(client, lumen)
+    assert first["Location"] == second["Location"]
+    assert len(jobs()) == 1
+
+
+def test_form_sent_again_with_other_contents_makes_nothing_and_gets_a_new_key() -> None:
+    _, lumen = market()
+    client = client_as(SUBMITTER, lumen)
+    send(client, lumen)
+    html = send(client, lumen, epochs="3").content.decode()
+    assert len(jobs()) == 1
+    assert "was sent before" in html
+    key = re.search(r'name="key" value="(\w+)"', html)
+    assert key
+    assert key[1] != KEY
+    assert send(client, lumen, epochs="3", key=key[1]).status_code == 302
+    assert len(jobs()) == 2
+
+
+@pytest.mark.parametrize(
+    ("fields", "field", "said"),
+    [
+        ({"epochs": ""}, "epochs", "Say the epochs."),
+        ({"epochs": "two"}, "epochs", "Enter a whole number."),
+        ({"max_workers": "9"}, "max_workers", "Must be at most chunks (4), not 9."),
+        ({"loss": "-2"}, "loss", "Must be 0 or less"),
+        ({"deadline": "", "kind": "deadline"}, "deadline", "Needed for this kind of worth."),
+        ({"gradient_mb": "5", "worker_mbps": ""}, "worker_mbps", "Is missing"),
+        ({"max_price": "-1"}, "max_price", "Must be 0 or more"),
+        ({"worker_takes_worker": "-1"}, "worker_takes_worker", "Must be 0 or more"),
+    ],
+)
+def test_error_stands_at_its_field_and_values_are_kept(fields: dict[str, str], field: str, said: str) -> None:
+    _, lumen = market()
+    page = send(client_as(SUBMITTER, lumen), lumen, **fields)
+    html = page.content.decode()
+    assert page.status_code == 422
+    assert said.lower() in complaint(html, field).lower()
+    assert 'value="vision"' in html
+    control = re.search(rf'<(?:input|select)[^>]*id="id_{field}"[^>]*>', html)
+    assert control
+    assert "autofocus" in control[0]
+    assert 'aria-invalid="true"' in control[0]
+    assert jobs() == []
+
+
+def test_quote_alone_writes_nothing_and_is_a_part() -> None:
+    _, lumen = market()
+    html = send(client_as(SUBMITTER, lumen), lumen, "quote/", wanted="instant").content.decode()
+    assert "<html" not in html
+    assert "Would be admitted" in answer(html)
+    assert jobs() == []
+
+
+def test_quote_button_without_scripts_brings_the_page_with_the_quote_and_submits_nothing() -> None:
+    _, lumen = market()
+    html = send(client_as(SUBMITTER, lumen), lumen, quote="1").content.decode()
+    assert "Would be admitted" in answer(html)
+    assert 'value="vision"' in html
+    assert jobs() == []
+
+
+def test_quote_of_a_form_with_an_error_names_the_field() -> None:
+    _, lumen = market()
+    html = send(client_as(SUBMITTER, lumen), lumen, "quote/", max_workers="9").content.decode()
+    assert 'data-fault="max_workers"' in html
+    assert "Workers, at most" in answer(html)
+
+
+def test_instant_price_of_the_quote_is_what_the_submission_pays() -> None:
+    _, lumen = market()
+    client = client_as(SUBMITTER, lumen)
+    quoted = send(client, lumen, "quote/", wanted="instant").content.decode()
+    send(client, lumen, wanted="instant")
+    (job,) = jobs()
+    shown = client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode()
+    price = re.search(r"It pays <b>([\d.]+)</b>", shown)
+    assert price
+    assert price[1] in quoted
+
+
+def test_change_that_would_win_fills_the_form() -> None:
+    _, lumen = market()
+    client = client_as(SUBMITTER, lumen)
+    html = send(client, lumen, "quote/", wanted="instant", max_price="0.01").content.decode()
+    offered = re.findall(r'name="apply" value="([^"]*)" data-fill', html)
+    assert offered
+    fill = offered[-1].replace("&quot;", '"')
+    assert set(json.loads(fill)) == {"max_price"}
+    changed = send(client, lumen, wanted="instant", max_price="0.01", apply=fill).content.decode()
+    assert "Instant, now" in answer(changed)
+    assert "Would be refused" not in answer(changed).split("Instant, now")[1]
+    assert jobs() == []
+
+
+@pytest.mark.parametrize("apply", ["", "[]", "{", '{"epochs": {"a": 1}}', '{"nothing": 1}', "null"])
+def test_invented_changes_break_nothing(apply: str) -> None:
+    _, lumen = market()
+    assert send(client_as(SUBMITTER, lumen), lumen, apply=apply).status_code in (200, 422)
+
+
+def test_what_the_instant_lane_refuses_waits_if_it_is_wanted_so() -> None:
+    pool, lumen = market()
+    asked = {"pool": pool, "name": "x", "spec": SPEC | {"max_price": 0.001}, "by": member(lumen)}
+    at = timezone.now()
+    for _ in range(2):
+        taken = job_submit_as_wanted(wanted="either", at=at, client_key="k", **asked)
+        assert isinstance(taken, Submitted)
+        assert (taken.job.lane, taken.job.state) == ("batch", "queued")
+    refused = job_submit_as_wanted(wanted="instant", at=at, client_key="l", **asked)
+    assert isinstance(refused, Submitted)
+    assert (refused.job.lane, refused.job.state) == ("instant", "rejected")
+    assert len(jobs()) == 2
+
+
+YAML = "name: from-text\nlane: batch\nspec:\n" + "".join(f"  {k}: {json.dumps(v)}\n" for k, v in SPEC.items())
+
+
+def test_text_is_submitted_as_it_is_written() -> None:
+    _, lumen = market()
+    assert send(client_as(SUBMITTER, lumen), lumen, source="text", text=YAML, name="", epochs="").status_code == 302
+    (job,) = jobs()
+    assert (job.name, job.spec) == ("from-text", SPEC)
+
+
+def test_text_is_shown_in_the_form() -> None:
+    _, lumen = market()
+    html = send(client_as(SUBMITTER, lumen), lumen, source="text", text=YAML, show="1").content.decode()
+    assert 'value="from-text"' in html
+    assert re.search(r'value="form" checked', html)
+    assert jobs() == []
+
+
+def test_error_of_a_text_stands_at_the_text() -> None:
+    _, lumen = market()
+    html = send(client_as(SUBMITTER, lumen), lumen, source="text", text="epochs: 2\nchunk: 3\n").content.decode()
+    assert "chunk" in complaint(html, "text")
+    assert jobs() == []
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "- 1", "a: [", "a: &x 1\nb: *x", "1: 2", "a: 2020-01-01", "name: 3", "spec: 1", "spec: {}\nother: 1",
+     "a: " + "[" * 5_000, "x: '" + "y" * LONGEST + "'", "!!python/object/apply:os.system ['true']"],
+)  # fmt: skip
+def test_text_that_is_no_job_is_refused_in_words(text: str) -> None:
+    with pytest.raises(BadText):
+        read_job(text)
+
+
+def test_written_job_is_read_back() -> None:
+    found = read_job(written("x", "batch", SPEC))
+    assert (found.name, found.lane, found.spec) == ("x", "batch", SPEC)
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        {"kind": "linear", "slope": -1.5, "base": 20.0},
+        {"kind": "convex", "scale": 16.0, "power": 2.0},
+        {"kind": "deadline", "base": 10.0, "deadline": 7.0},
+        {"kind": "sigmoid", "priority": 10.0, "decay": 0.5, "target": 6.0},
+    ],
+)
+def test_earlier_job_opens_in_the_form_and_means_the_same(value: dict[str, Any]) -> None:
+    pool, lumen = market()
+    client = client_as(SUBMITTER, lumen)
+    fill = form_values(SPEC | {"value": value}, list(pool.resources.all()))
+    assert fill is not None
+    send(client, lumen, **{name: str(entry) for name, entry in fill.items()})
+    (job,) = jobs()
+    assert job.spec["value"] == value
+    html = client.get(f"/t/lumen/submit/?from={job.pk}", secure=True).content.decode()
+    assert f'value="{value["kind"]}" checked' in html
+
+
+@pytest.mark.parametrize("source", ["0", "x", "9" * 30, "-1"])
+def test_job_of_nobody_or_of_another_tenant_cannot_be_opened_again(source: str) -> None:
+    _, lumen = market()
+    assert client_as(SUBMITTER, lumen).get(f"/t/lumen/submit/?from={source}", secure=True).status_code == 404
