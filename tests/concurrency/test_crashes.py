@@ -64,6 +64,19 @@ INSTANT_STEPS = [
     ("jobs", "instant_admit", "after"),
     ("jobs", "_take", "after"),
 ]
+OUTAGE_STEPS = [
+    ("clock", "pulse", "before"),
+    ("clock", "pulse", "after"),
+    ("clock", "slot_settle", "after"),
+    ("outages", "lane_lock", "after"),
+    ("outages", "awards_void", "after"),
+    ("outages", "awards_move", "after"),
+    ("outages", "events_append", "after"),
+    ("outages", "refunds_post", "before"),
+    ("outages", "refunds_post", "after"),
+    ("clock", "outage_pass", "after"),
+    ("clock", "interval_run", "before"),
+]
 COMMITTED = ("live", "job_submit", "after")  # all is done, and the reply is lost
 PLACES = {"live": "tests.scheduling.live"}
 
@@ -121,6 +134,26 @@ def test_settlement_survives_its_workers_death(step: tuple[str, str, str]) -> No
     advance(pool, settled - 1)
     kill_at(f"advance main {settled}", step)
     advance(pool, 25)
+    assert everything() == expected
+    books_are_right()
+
+
+@pytest.mark.parametrize("step", OUTAGE_STEPS, ids="-".join)
+def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, str]) -> None:
+    """The market stops in the middle of what was sold; whoever comes back first dies at it."""
+    pool, _ = contested()
+    Pool.objects.update(outage_grace_seconds=10)
+    _, sold, _ = undisturbed(25)
+    stopped, back = sold + 1, sold + 6
+    for slot in range(stopped):
+        advance(pool, slot)
+    with transaction.atomic():
+        advance(pool, back)
+        expected = everything()
+        transaction.set_rollback(True)
+    assert any(state == "void" and paid for _, _, state, paid, _ in expected["awards"])
+    kill_at(f"advance main {back}", step)
+    advance(pool, back)
     assert everything() == expected
     books_are_right()
 
