@@ -3,12 +3,18 @@
 from django.urls import path
 
 from scheduling.consumers import MarketConsumer
-from scheduling.views import frame, job, jobs, market, servers, submit
+from scheduling.views import frame, intervals, job, jobs, ledger, market, servers, share, statements, submit
 
 urlpatterns = [
     path("t/<slug:tenant_slug>/frame/", frame.tenant_frame, name="tenant_frame"),
     path("t/<slug:tenant_slug>/market/", market.tenant_market, name="tenant_market"),
     path("t/<slug:tenant_slug>/servers/", servers.tenant_servers, name="tenant_servers"),
+    path("t/<slug:tenant_slug>/ledger/", ledger.tenant_ledger, name="tenant_ledger"),
+    path("t/<slug:tenant_slug>/statements/", statements.tenant_statements, name="tenant_statements"),
+    path("t/<slug:tenant_slug>/statements/period/", statements.tenant_statement, name="tenant_statement"),
+    path("t/<slug:tenant_slug>/share/", share.tenant_share, name="tenant_share"),
+    path("t/<slug:tenant_slug>/intervals/", intervals.intervals, name="intervals"),
+    path("t/<slug:tenant_slug>/intervals/<slug:pool_slug>/<int:number>/", intervals.interval, name="interval"),
     path("t/<slug:tenant_slug>/submit/", submit.job_submit, name="job_submit"),
     path("t/<slug:tenant_slug>/submit/quote/", submit.job_quote, name="job_quote"),
     path("t/<slug:tenant_slug>/jobs/", jobs.tenant_jobs, name="tenant_jobs"),

@@ -79,6 +79,12 @@ class Transaction(models.Model):
         indexes = [
             models.Index(fields=["subject", "id"], condition=~Q(subject=""), name="ledger_transaction_subject"),
             models.Index(fields=["corrects"], condition=Q(corrects__isnull=False), name="ledger_transaction_corrects"),
+            # Few among very many holds and settlements: what was paid in, given back, corrected (`movements`).
+            models.Index(
+                fields=["occurred_at", "id"],
+                condition=~Q(kind__in=["hold", "settle"]),
+                name="ledger_transaction_other",
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["key"], name="ledger_transaction_key_once"),

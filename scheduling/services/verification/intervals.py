@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -12,6 +13,7 @@ from scheduling.services.verification.awards import awards_verify, floors_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
 from scheduling.services.verification.replay import Replayed, name_of, replay
+from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
 OnProgress = Callable[[int, int], None]
@@ -62,6 +64,55 @@ def intervals_verify(
     findings = tuple(finding for walk in walks for finding in walk.findings)
     heads = {walk.pool_id: walk.digest for walk in walks}
     return Verified(done, sum(walk.awards for walk in walks), findings, heads)
+
+
+MOST_JOBS = 1_000  # waiting in an interval that is replayed while somebody waits for the page
+
+
+@dataclass(frozen=True)
+class IntervalVerified:
+    """One interval: what was looked at, and what was found wrong. `plan_bytes`: compared one by one."""
+
+    number: int
+    jobs: int
+    awards: int
+    slots_settled: int  # payments by award and slot that were looked for in the book
+    plan_bytes: int
+    findings: tuple[Finding, ...]
+
+
+UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
+TOO_LARGE = Refused(
+    "too_large", f"More than {MOST_JOBS} jobs waited in it: too many to replay on a page. Ask an operator to verify it."
+)
+
+
+def interval_verify(*, pool_id: int, number: int) -> IntervalVerified | Refused:
+    """One interval decided again, with its links to both sides, its awards and what the book says about them."""
+    with scope_disabled("a verification looks at everybody's awards and payments"):
+        clock = LaneClock.objects.filter(pool_id=pool_id, lane=Lane.BATCH).first() or LaneClock(pool_id=pool_id)
+        interval = Interval.objects.filter(pool=pool_id, number=number).first()
+        if interval is None:
+            return UNKNOWN_INTERVAL
+        if interval.jobs_waiting > MOST_JOBS:
+            return TOO_LARGE
+        walk = _walk(pool_id, number)
+        _step(walk, interval, clock)
+        walk.findings += _followed(interval, clock)
+        awards = Award.objects.filter(interval=interval).values_list("start", "end", "paid")
+        slots = sum(max(min(end, clock.settled_slot + 1) - start, 0) for start, end, paid in awards if paid)
+    size = len(zlib.decompress(bytes(interval.plan))) if walk.memory is not None else 0
+    return IntervalVerified(number, interval.jobs_waiting, walk.awards, slots, size, tuple(walk.findings))
+
+
+def _followed(interval: Interval, clock: LaneClock) -> list[Finding]:
+    """The next interval, or the clock where this is the last one, names this one's digest."""
+    following = Interval.objects.filter(pool=interval.pool_id, number=interval.number + 1).first()
+    if following is not None:
+        return differences(name_of(interval), {"what follows it names": (following.previous, interval.digest)})
+    if interval.slot > clock.decided_slot:  # decided while we read
+        return []
+    return differences(name_of(interval), {"the last digest of the chain": (clock.head or START, interval.digest)})
 
 
 def _walk(pool_id: int, first: int) -> _Walk:

@@ -1,0 +1,271 @@
+"""The ledger page: a tenant's movements grouped by the interval they are about, with a sentence and balances.
+
+Newest first, for a ledger is read from its end. Inside an interval payments of one sort stand together (every slot
+of a job, all that renters paid), unless each is asked for; the balances run along the rows as they are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+from scheduling.models import Pool, TrainingJob
+from scheduling.selectors.anonymous import AwardSeen, awards_seen
+from scheduling.selectors.ledger_words import sentence_of
+from scheduling.selectors.windows import Span, spans_of
+from tenants.ledger.movements import (
+    PAGE,
+    Choice,
+    Movement,
+    Position,
+    balances_below,
+    movements,
+    movements_all,
+    period_sums,
+)
+from tenants.ledger.postings import TenantBalances
+from tenants.models import Tenant
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the page: one transaction, or several of one sort in one interval. `at` is the newest's time."""
+
+    at: datetime
+    slot: int | None
+    text: str  # with {job} where the job's name belongs
+    job_id: int | None
+    job_name: str
+    count: int
+    transaction_id: int
+    kind: str
+    available: int
+    held: int
+    earned: int
+    balance: int | None  # after it; None where the list leaves something out
+
+    @property
+    def total(self) -> int:
+        return self.available + self.held + self.earned
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Before and after the job's name."""
+        before, _, after = self.text.partition("{job}")
+        return before, after
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is about one interval; number None: about none."""
+
+    number: int | None
+    pool: Pool | None
+    starts_at: datetime | None
+    ends_at: datetime | None
+    rows: tuple[Row, ...]
+
+    @property
+    def earned(self) -> int:
+        return sum(row.earned for row in self.rows)
+
+    @property
+    def spent(self) -> int:
+        """What left for good: rent, and what is kept of a cancelled one."""
+        moved = [row.available + row.held for row in self.rows if row.kind in ("settle", "cancel")]
+        return -sum(moved)
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    now: TenantBalances
+    opening: TenantBalances
+    closing: TenantBalances
+    paid_in: int
+    groups: tuple[Group, ...]
+    shown: TenantBalances  # sums of the rows on this page
+    newer: bool  # this is not the first page
+    next: Position | None
+
+    @property
+    def opened(self) -> int:
+        return _total(self.opening)
+
+    @property
+    def closed(self) -> int:
+        return _total(self.closing)
+
+    @property
+    def together(self) -> int:
+        return _total(self.now)
+
+    @property
+    def earned(self) -> int:
+        return self.closing.earned - self.opening.earned
+
+    @property
+    def spent(self) -> int:
+        """All that the total lost: every other movement leaves it as it is."""
+        return self.opened + self.paid_in + self.earned - self.closed
+
+
+def ledger_view(
+    *,
+    tenant: Tenant,
+    pools: Sequence[Pool],
+    choice: Choice,
+    at: datetime,
+    below: Position | None = None,
+    each: bool = False,
+    limit: int = PAGE,
+) -> LedgerView:
+    """One page. Needs the tenant's scope. `each`: every transaction a row of its own."""
+    found = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit)
+    places = [below or Position(choice.end, 0), Position(choice.start, 0), Position(choice.end, 0), _after(at)]
+    sums, came = period_sums(tenant_id=tenant.pk, positions=places, start=choice.start, end=choice.end)
+    top, opening, closing, now = sums
+    return LedgerView(
+        now=now,
+        opening=opening,
+        closing=closing,
+        paid_in=came,
+        groups=_groups(tenant, pools, found, choice, top, each=each),
+        shown=TenantBalances(*(sum(getattr(row, name) for row in found) for name in ("available", "held", "earned"))),
+        newer=below is not None,
+        next=found[-1].position if len(found) == limit else None,
+    )
+
+
+def _after(at: datetime) -> Position:
+    """Later than anything that has happened: days end at midnight of UTC."""
+    return Position(at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2), 0)
+
+
+def ledger_rows(*, tenant: Tenant, choice: Choice) -> Iterator[Row]:
+    """Every transaction of the choice, newest first, page by page (CSV)."""
+    pools = list(Pool.objects.all())
+    for found in movements_all(tenant_id=tenant.pk, choice=choice):
+        top = balances_below(tenant_id=tenant.pk, position=_above(found[0]))
+        for group in _groups(tenant, pools, found, choice, top, each=True):
+            yield from group.rows
+
+
+def _above(movement: Movement) -> Position:
+    return Position(movement.at, movement.transaction_id + 1)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A movement with the slot it is about and the award behind it."""
+
+    movement: Movement
+    pool: Pool | None
+    slot: int | None
+    award: AwardSeen | None
+    job: tuple[int, str, str] | None  # id, name, who submitted it: the tenant's own
+
+
+def _groups(
+    tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement], choice: Choice, top: TenantBalances, *, each: bool
+) -> tuple[Group, ...]:
+    placed = _placed(tenant, pools, found)
+    spans = spans_of((row.pool.pk, row.slot) for row in placed if row.pool and row.slot is not None)
+    running = _start(choice, top)
+
+    def span(row: _Placed) -> Span | None:
+        return spans.get((row.pool.pk, row.slot)) if row.pool and row.slot is not None else None
+
+    groups = []
+    for where, rows in groupby(placed, key=span):
+        inside = list(rows)
+        lines = []
+        for bundle in [[row] for row in inside] if each else _bundles(inside):
+            line = _row(bundle, running)
+            running = None if running is None else running - _moved(line, choice)
+            lines.append(line)
+        groups.append(_group(where, inside[0].pool, lines))
+    return tuple(groups)
+
+
+def _start(choice: Choice, top: TenantBalances) -> int | None:
+    """Of what the balances run: all three together, one of them, or nothing where kinds or jobs are left out."""
+    if choice.kinds or choice.subject:
+        return None
+    return getattr(top, choice.account) if choice.account else _total(top)
+
+
+def _moved(row: Row, choice: Choice) -> int:
+    return int(getattr(row, choice.account)) if choice.account else row.total
+
+
+def _placed(tenant: Tenant, known: Sequence[Pool], found: Sequence[Movement]) -> list[_Placed]:
+    awards = awards_seen(tenant_id=tenant.pk, award_ids=[m.facts["award"] for m in found if "award" in m.facts])
+    pools = {pool.pk: pool for pool in known}
+    only = next(iter(pools.values())) if len(pools) == 1 else None
+    jobs = {
+        f"job:{award.job_id}": (award.job_id, award.job_name, award.by) for award in awards.values() if award.job_id
+    }
+    jobs |= _jobs(movement for movement in found if movement.subject not in jobs and "award" not in movement.facts)
+    placed = []
+    for row in found:
+        award = awards.get(row.facts.get("award", 0))
+        pool = pools.get(award.pool_id) if award else only
+        slot = row.facts.get("slot", pool.slot_at(row.at) if pool else None)
+        placed.append(_Placed(row, pool, slot, award, jobs.get(row.subject)))
+    return placed
+
+
+def _jobs(found: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
+    """Subject -> the tenant's own job. Others' are not found: the scope is the tenant's."""
+    ids = {int(m.subject[4:]) for m in found if m.subject.startswith("job:") and m.subject[4:].isdecimal()}
+    if not ids:
+        return {}
+    rows = TrainingJob.objects.filter(pk__in=ids).select_related("submitted_by").only("name", "submitted_by__name")
+    return {f"job:{job.pk}": (job.pk, job.name, str(job.submitted_by or "")) for job in rows}
+
+
+def _bundles(rows: Sequence[_Placed]) -> list[list[_Placed]]:
+    """Settlements of one job, and payments of renters, side by side; in the order of their newest."""
+    found: dict[object, list[_Placed]] = {}
+    for number, row in enumerate(rows):
+        found.setdefault(_sort(row, number), []).append(row)
+    return list(found.values())
+
+
+def _sort(row: _Placed, number: int) -> object:
+    if row.movement.kind == "settle" and row.movement.held:
+        return ("paid", row.movement.subject)
+    if row.movement.kind in ("settle", "cancel") and row.movement.earned and not row.movement.held:
+        return ("earned", row.movement.kind)
+    return number
+
+
+def _row(bundle: Sequence[_Placed], balance: int | None) -> Row:
+    newest = bundle[0]
+    movement, job = newest.movement, newest.job
+    return Row(
+        at=movement.at,
+        slot=newest.slot,
+        text=sentence_of([(row.movement, row.award) for row in bundle], job[2] if job else ""),
+        job_id=job[0] if job else None,
+        job_name=job[1] if job else "",
+        count=len(bundle),
+        transaction_id=movement.transaction_id,
+        kind=movement.kind,
+        available=sum(row.movement.available for row in bundle),
+        held=sum(row.movement.held for row in bundle),
+        earned=sum(row.movement.earned for row in bundle),
+        balance=balance,
+    )
+
+
+def _group(span: Span | None, pool: Pool | None, rows: Sequence[Row]) -> Group:
+    if span is None or pool is None:
+        return Group(None, pool, None, None, tuple(rows))
+    return Group(span.number, pool, pool.slot_start(span.start), pool.slot_start(span.end), tuple(rows))
+
+
+def _total(balances: TenantBalances) -> int:
+    return balances.available + balances.held + balances.earned

@@ -1,0 +1,261 @@
+"""My share: what a tenant owns and what becomes of it now, who rents it, what it brings, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from scheduling.models import Award, Lane, LaneClock, Lend, Pool, TenantPolicy
+from scheduling.selectors.anonymous import AwardSeen, awards_seen, earned_from
+from scheduling.selectors.forgone import Forgone, forgone_in, used_by_own_jobs
+from scheduling.selectors.payments import payments_of_intervals
+from scheduling.selectors.share_units import UnitsNow, awards_in, units_now
+from scheduling.selectors.windows import Published, Span, intervals_between, published_of
+from tenants.ledger.movements import Position, period_sums
+from tenants.ledger.postings import MICRO, TenantBalances
+from tenants.ledger.sums import earned_by_award
+from tenants.models import Tenant
+
+MOST_WINDOWS = 2_000  # of one day
+SHOWN_INTERVALS = 8
+
+
+@dataclass(frozen=True)
+class Renter:
+    """One job that pays the tenant: no name, only what it is. `rate`: in the slot that is running."""
+
+    name: str
+    lane: str
+    state: str  # running, booked, ended
+    workers: int
+    ps: int
+    starts_at: datetime
+    ends_at: datetime
+    part: float
+    rate: int
+    earned: int
+    to_come: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.part
+
+
+@dataclass(frozen=True)
+class Put:
+    """Unit-slots of one resource; `price`: the mean that was posted, micro-credits."""
+
+    label: str
+    offered: float
+    sold: float
+    price: int
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What the tenant put up for rent in one interval, in unit-slots, and what that brought."""
+
+    number: int
+    starts_at: datetime
+    ends_at: datetime
+    resources: tuple[Put, ...]  # in the order of the pool's
+    amount: int
+    settled: bool
+
+
+@dataclass(frozen=True)
+class MoneyNow:
+    """Of the reader's tenant; not read for those who may not see money."""
+
+    earned_today: int
+    earned_month: int
+    spent_today: int
+    held: int
+    forgone: Forgone
+    renters: tuple[Renter, ...]
+    contributions: tuple[Contribution, ...]
+
+    @property
+    def earned(self) -> int:
+        return sum(row.earned for row in self.renters)
+
+    @property
+    def to_come(self) -> int:
+        return sum(row.to_come for row in self.renters)
+
+    @property
+    def rate(self) -> int:
+        return sum(row.rate for row in self.renters)
+
+
+@dataclass(frozen=True)
+class PoolPart:
+    """The tenant's part of what is for sale in the running slot."""
+
+    label: str
+    mine: float
+    offered: float
+    sold: float
+
+
+@dataclass(frozen=True)
+class ShareView:
+    slot: int
+    units: UnitsNow
+    pool_parts: tuple[PoolPart, ...]
+    span: Span | None
+    back_at: datetime | None  # when what is lent comes back
+    next_at: datetime  # when a change of the policy can first take effect
+    policy: TenantPolicy
+    money: MoneyNow | None
+
+
+def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool) -> ShareView:
+    """Needs the tenant's scope."""
+    slot = pool.slot_at(at)
+    awards = awards_in(pool, slot)
+    units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, awards=awards)
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool, lane=Lane.BATCH)
+    policy = TenantPolicy.objects.filter(pool=pool, tenant=tenant).first() or TenantPolicy(pool=pool, tenant=tenant)
+    first = pool.slot_at(_midnight(at))
+    windows = published_of(intervals_between(pool, max(first, 0), slot + 1, most=MOST_WINDOWS), tenant.pk)
+    span = next((_span(pool, window) for window in windows if window.start <= slot < window.end), None)
+    paying = [award for award in awards if earned_from(award, tenant.pk)]
+    return ShareView(
+        slot=slot,
+        units=units,
+        pool_parts=_pool_parts(units, windows, slot),
+        span=span,
+        back_at=max((pool.slot_start(award.cut_at or award.end) for award in paying), default=None),
+        next_at=pool.slot_start(max(clock.frontier, slot + 1)),
+        policy=policy,
+        money=_money(tenant, pool, at, windows, span, paying, clock, policy, units) if money else None,
+    )
+
+
+def _span(pool: Pool, window: Published) -> Span:
+    return Span(pool.pk, window.number, window.start, window.end)
+
+
+def _midnight(at: datetime) -> datetime:
+    return at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+def _pool_parts(units: UnitsNow, windows: Sequence[Published], slot: int) -> tuple[PoolPart, ...]:
+    window = next((window for window in windows if window.start <= slot < window.end), None)
+    if window is None:
+        return tuple(PoolPart(total.label, 0.0, 0.0, 0.0) for total in units.totals)
+    at = slot - window.start
+    return tuple(
+        PoolPart(total.label, *(float(array[index, at]) for array in (window.mine, window.offered, window.sold)))
+        for index, total in enumerate(units.totals)
+    )
+
+
+def _money(
+    tenant: Tenant,
+    pool: Pool,
+    at: datetime,
+    windows: Sequence[Published],
+    span: Span | None,
+    paying: Sequence[Award],
+    clock: LaneClock,
+    policy: TenantPolicy,
+    units: UnitsNow,
+) -> MoneyNow:
+    today = _midnight(at)
+    tomorrow = today + timedelta(days=1)
+    places = [Position(moment, 0) for moment in (tomorrow, today, today.replace(day=1))]
+    sums, came = period_sums(tenant_id=tenant.pk, positions=places, start=today, end=tomorrow)
+    now, opened, month = sums
+    earned = now.earned - opened.earned
+    first, last = max(pool.slot_at(today), 0), pool.slot_at(at) + 1
+    keeps = policy.lend == Lend.KEEP
+    used = used_by_own_jobs(pool=pool, tenant_id=tenant.pk, first=first, last=last) if keeps else None
+    quota = [float(total.units) for total in units.totals]
+    return MoneyNow(
+        earned_today=earned,
+        earned_month=now.earned - month.earned,
+        spent_today=_total(opened) + came + earned - _total(now),
+        held=now.held,
+        forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used),
+        renters=tuple(_renters(tenant, pool, at, span, paying, clock)),
+        contributions=tuple(_contributions(tenant, pool, windows, [total.label for total in units.totals], clock)),
+    )
+
+
+def _total(balances: TenantBalances) -> int:
+    return balances.available + balances.held + balances.earned
+
+
+def _renters(
+    tenant: Tenant, pool: Pool, at: datetime, span: Span | None, paying: Sequence[Award], clock: LaneClock
+) -> list[Renter]:
+    """Who pays in the running interval: those that run now, and those that ended since it began."""
+    slot = pool.slot_at(at)
+    since = pool.slot_start((span.start if span else slot) + 1)
+    earned = {
+        row.award_id: row.amount
+        for row in earned_by_award(tenant_id=tenant.pk, start=since, end=at + timedelta(seconds=pool.slot_seconds))
+        if row.award_id and row.kind == "settle"
+    }
+    alive = {award.pk: award for award in paying}
+    seen = awards_seen(tenant_id=tenant.pk, award_ids=[*earned, *alive])
+    here = [award for award in seen.values() if award.pool_id == pool.pk]
+    here.sort(key=lambda award: (award.award_id not in alive, award.start, award.award_id))
+    return [
+        _renter(award, alive.get(award.award_id), number, tenant.pk, pool, slot, earned.get(award.award_id, 0), clock)
+        for number, award in enumerate(here, 1)
+    ]
+
+
+def _renter(
+    award: AwardSeen,
+    row: Award | None,
+    number: int,
+    tenant_id: int,
+    pool: Pool,
+    slot: int,
+    earned: int,
+    clock: LaneClock,
+) -> Renter:
+    rate = sum(amount for owner, amount in row.charges[slot - row.start] if owner == tenant_id) if row else 0
+    return Renter(
+        name="your own job" if award.is_own else f"renter {number}",
+        lane=award.lane,
+        state=award.state if row else "ended",
+        workers=award.workers,
+        ps=award.ps,
+        starts_at=pool.slot_start(award.start),
+        ends_at=pool.slot_start(award.end),
+        part=award.part,
+        rate=rate,
+        earned=earned,
+        to_come=earned_from(row, tenant_id, since=clock.settled_slot + 1) if row else 0,
+    )
+
+
+def _put(label: str, window: Published, index: int) -> Put:
+    offered, sold = float(window.mine[index].sum()), float(window.my_sold[index].sum())
+    return Put(label, offered, sold, round(float(window.prices[index].mean()) * MICRO))
+
+
+def _contributions(
+    tenant: Tenant, pool: Pool, windows: Sequence[Published], labels: Sequence[str], clock: LaneClock
+) -> list[Contribution]:
+    """The newest intervals first. A window that is not over yet shows what has been paid so far."""
+    shown = list(windows[:SHOWN_INTERVALS])
+    spans = [(window.number, window.start, window.end) for window in shown]
+    paid = payments_of_intervals(pool=pool, spans=spans, tenant_id=tenant.pk, until=clock.settled_slot + 1)
+    return [
+        Contribution(
+            number=window.number,
+            starts_at=pool.slot_start(window.start),
+            ends_at=pool.slot_start(window.end),
+            resources=tuple(_put(label, window, index) for index, label in enumerate(labels)),
+            amount=payments.to_me,
+            settled=payments.settled_to >= window.end,
+        )
+        for window, payments in zip(shown, paid, strict=True)
+    ]

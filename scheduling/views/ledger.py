@@ -1,0 +1,128 @@
+"""The ledger page: balances, movements by interval, whether it adds up, and jobs without a charge."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.core import signing
+from django.http import Http404, QueryDict
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from scheduling import selectors
+from scheduling.selectors.ledger import Row, ledger_rows, ledger_view
+from scheduling.selectors.payments import payments_of_latest
+from scheduling.selectors.uncharged import Uncharged, uncharged
+from scheduling.views.csv_rows import credits_text, csv_stream
+from scheduling.views.money_gate import money_reader
+from scheduling.views.periods import WORDS, Days, days_asked
+from tenants.access import AccessRequest
+from tenants.ledger.movements import Choice, Position
+from tenants.ledger.postings import TENANT_KINDS
+from tenants.ledger.sums import moved_by_subject
+from tenants.models import Tenant
+from tenants.views.gate import open_tenant
+from tenants.views.parts import part_or_page
+
+KINDS = {
+    "earned": ("Earned", ("settle",), "earned"),
+    "spent": ("Spent", ("settle",), "held"),
+    "held": ("Set aside", ("hold",), None),
+    "back": ("Given back", ("cancel", "refund", "release"), None),
+    "outside": ("Paid in or out", ("grant", "top_up", "withdraw"), None),
+    "corrections": ("Corrections", ("reverse",), None),
+}
+SHOWN_JOBS = 8
+LONGEST_SUMMARY = 32  # days, beyond which jobs without a charge are left to the statement
+HEADINGS = ("time", "transaction", "kind", "what", "job", "interval_slot", "available", "held", "earned", "total")
+
+
+@require_safe
+@money_reader
+def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
+    tenant = open_tenant(request)
+    days = days_asked(request.GET, today=datetime.now(UTC).date(), default="today")
+    choice = _choice(request.GET, days)
+    if request.GET.get("format") == "csv":
+        rows = (_cells(row) for row in ledger_rows(tenant=tenant, choice=choice))
+        return csv_stream(request, f"ledger-{tenant.slug}-{days.first}-{days.last}", HEADINGS, rows)
+    pools, now = selectors.pool_list(), timezone.now()
+    place, each = _position(request.GET), "each" in request.GET
+    view = ledger_view(tenant=tenant, pools=pools, choice=choice, at=now, below=place, each=each)
+    part = request.GET.get("part")
+    context = {
+        "tenant": tenant,
+        "ledger": view,
+        "days": days,
+        "choice": choice,
+        "filters": _filters(request.GET, days),
+        "query": _query(request.GET),
+        "next": _signed(view.next),
+        "sums": [(pool, payments_of_latest(pool=pool, tenant_id=tenant.pk)) for pool in pools] if not part else [],
+        "uncharged": None if part or _is_long(days) else _uncharged(tenant, days),
+        "as_of": now,
+    }
+    parts = {"entries": "scheduling/ledger_entries.html"}
+    return part_or_page(request, "scheduling/ledger.html", parts, context)
+
+
+def _choice(query: QueryDict, days: Days) -> Choice:
+    account = query.get("account")
+    account = account if account in TENANT_KINDS else None
+    _, kinds, of_kind = KINDS.get(query.get("kind", ""), ("", (), None))
+    job = query.get("job", "").upper().removeprefix("J-").strip()
+    subject = f"job:{int(job)}" if job.isdecimal() and len(job) < 19 else ""
+    return Choice(days.start, days.end, account or of_kind, kinds, subject)
+
+
+def _filters(query: QueryDict, days: Days) -> dict[str, object]:
+    return {
+        "account": query.get("account", ""),
+        "kind": query.get("kind", ""),
+        "job": query.get("job", ""),
+        "each": "each" in query,
+        "kinds": [(code, title) for code, (title, _, _) in KINDS.items()],
+        "accounts": TENANT_KINDS,
+        "words": WORDS.items(),
+        "by_dates": not days.word,
+    }
+
+
+def _query(query: QueryDict) -> str:
+    """What was asked, without the place in it: for the links to other pages and to the CSV."""
+    kept = query.copy()
+    for name in ("below", "part", "format"):
+        kept.pop(name, None)
+    return kept.urlencode()
+
+
+def _signed(position: Position | None) -> str:
+    """The place of a page's end. Signed only so that a mistyped one is a 404 and not another page."""
+    return signing.dumps([position.at.isoformat(), position.transaction_id], salt="ledger") if position else ""
+
+
+def _position(query: QueryDict) -> Position | None:
+    if not (text := query.get("below")):
+        return None
+    try:
+        at, number = signing.loads(text, salt="ledger")
+        return Position(datetime.fromisoformat(at), int(number))
+    except (signing.BadSignature, ValueError, TypeError) as error:
+        raise Http404("this is no place in a ledger") from error
+
+
+def _is_long(days: Days) -> bool:
+    return (days.last - days.first).days > LONGEST_SUMMARY
+
+
+def _uncharged(tenant: Tenant, days: Days) -> Uncharged:
+    moved = moved_by_subject(tenant_id=tenant.pk, start=days.start, end=days.end)
+    return uncharged(tenant=tenant, start=days.start, end=days.end, moved=moved, most=SHOWN_JOBS)
+
+
+def _cells(row: Row) -> tuple[object, ...]:
+    before, after = row.words
+    amounts = (credits_text(amount) for amount in (row.available, row.held, row.earned, row.total))
+    text = f"{before}{row.job_name}{after}"
+    return (row.at.isoformat(), row.transaction_id, row.kind, text, row.job_id or "", row.slot, *amounts)

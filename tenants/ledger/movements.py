@@ -1,0 +1,194 @@
+"""A tenant's three accounts as one list: each transaction once, with what it moved on each account, newest first."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection
+
+from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances, available, earned, held
+from tenants.ledger.selectors import _facts
+from tenants.scoping import tenant_require
+
+PAGE = 200
+FREQUENT = ("hold", "settle")  # the index `ledger_transaction_other` holds all other kinds
+
+
+@dataclass(frozen=True)
+class Position:
+    """A place between two transactions: what lies below it happened before."""
+
+    at: datetime
+    transaction_id: int
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which transactions: those of [start, end) that move `account` (none: any of the three), of these kinds (none:
+    all) and about this subject (empty: any)."""
+
+    start: datetime
+    end: datetime
+    account: str | None = None
+    kinds: tuple[str, ...] = ()
+    subject: str = ""
+
+    @property
+    def hides_nothing(self) -> bool:
+        return not (self.account or self.kinds or self.subject)
+
+
+@dataclass(frozen=True)
+class Movement:
+    at: datetime
+    transaction_id: int
+    kind: str
+    subject: str
+    facts: Mapping[str, Any]
+    corrects: int | None
+    available: int
+    held: int
+    earned: int
+
+    @property
+    def total(self) -> int:
+        return self.available + self.held + self.earned
+
+    @property
+    def position(self) -> Position:
+        return Position(self.at, self.transaction_id)
+
+
+def movements(*, tenant_id: int, choice: Choice, below: Position | None = None, limit: int = PAGE) -> list[Movement]:
+    """One page, newest first; the next page lies `below` this one's last. Costs one index range for each account."""
+    tenant_require(tenant_id)
+    names = [account(tenant_id) for account in (available, held, earned)]
+    chosen = [name for name in names if choice.account in (None, name.kind)]
+    sql, parameters = _chosen(choice, chosen, below or Position(choice.end, 0), limit)
+    ids = [name.id for name in names]
+    rows = _rows(
+        f"WITH chosen AS ({sql})"  # noqa: S608  made of constants; what is asked for are parameters
+        " SELECT c.occurred_at, t.id, t.kind, t.subject, t.facts, t.corrects_id,"
+        "        coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
+        "        coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
+        "        coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint"
+        "   FROM chosen c JOIN ledger_transaction t ON t.id = c.transaction_id"
+        "   JOIN ledger_entry e ON e.transaction_id = c.transaction_id AND e.account_id = ANY(%s)"
+        "  GROUP BY c.occurred_at, t.id ORDER BY c.occurred_at DESC, t.id DESC",
+        [*parameters, *ids, ids],
+    )
+    return [Movement(*row[:4], _facts(row[4]), *row[5:]) for row in rows]
+
+
+def movements_all(*, tenant_id: int, choice: Choice, page: int = 2_000) -> Iterator[list[Movement]]:
+    """Every one of them, page by page, so that memory does not grow with their number."""
+    below: Position | None = None
+    while rows := movements(tenant_id=tenant_id, choice=choice, below=below, limit=page):
+        yield rows
+        if len(rows) < page:
+            return
+        below = rows[-1].position
+
+
+def balances_below(*, tenant_id: int, position: Position) -> TenantBalances:
+    """The three balances just before what lies at this place."""
+    return period_sums(tenant_id=tenant_id, positions=[position], start=position.at, end=position.at)[0][0]
+
+
+def period_sums(
+    *, tenant_id: int, positions: Sequence[Position], start: datetime, end: datetime
+) -> tuple[list[TenantBalances], int]:
+    """The three balances just below each place: whole days from their totals, the rest from entries. And what came
+    from outside in [start, end), less what went out: all that moves a tenant's total but rent. One query."""
+    tenant_require(tenant_id)
+    ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
+    days = [place.at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) for place in positions]
+    rows = _rows(
+        "WITH outside AS (SELECT coalesce(sum(e.amount), 0)::bigint AS amount FROM ledger_transaction t"
+        "  JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"
+        " WHERE NOT (t.kind IN ('hold', 'settle')) AND t.kind NOT IN ('cancel', 'refund', 'release')"
+        "   AND t.occurred_at >= %s AND t.occurred_at < %s)"
+        " SELECT place.n, a.id,"
+        "  (SELECT coalesce(sum(amount), 0) FROM ledger_daytotal WHERE account_id = a.id AND day < place.day::date)"
+        "  ::bigint + (SELECT coalesce(sum(amount), 0) FROM ledger_entry WHERE account_id = a.id"
+        "    AND occurred_at >= place.day AND (occurred_at, transaction_id) < (place.at, place.number))::bigint,"
+        "  (SELECT amount FROM outside)"
+        "  FROM unnest(%s::timestamptz[], %s::timestamptz[], %s::bigint[]) WITH ORDINALITY"
+        "       AS place (day, at, number, n)"
+        " CROSS JOIN unnest(%s::bigint[]) AS a (id)",
+        [ids, start, end, days, [p.at for p in positions], [p.transaction_id for p in positions], ids],
+    )
+    found = {(number, account_id): amount for number, account_id, amount, _ in rows}
+    places = range(1, len(positions) + 1)
+    return [TenantBalances(*(found[place, account_id] for account_id in ids)) for place in places], int(rows[0][3])
+
+
+def _chosen(choice: Choice, names: Sequence[AccountName], below: Position, limit: int) -> tuple[str, list[Any]]:
+    """SQL for (occurred_at, transaction_id), newest first, and its parameters."""
+    within = [choice.start, choice.end, below.at, below.transaction_id]
+    if choice.subject:
+        source, values = _of_subject(choice, names, within, limit)
+    elif choice.kinds and not set(choice.kinds) & set(FREQUENT):
+        source, values = _of_rare_kinds(choice, names, within, limit)
+    else:
+        source, values = _of_accounts(choice, names, within, limit)
+    return (
+        f"SELECT DISTINCT occurred_at, transaction_id FROM ({source}) AS found ORDER BY 1 DESC, 2 DESC LIMIT %s",  # noqa: S608
+        [*values, limit],
+    )
+
+
+_WITHIN = (
+    "e.occurred_at >= %s AND e.occurred_at < %s AND (e.occurred_at, e.transaction_id) < (%s, %s)"
+    " ORDER BY 1 DESC, 2 DESC LIMIT %s"
+)
+
+
+def _of_accounts(choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int) -> tuple[str, list[Any]]:
+    """The newest of each account, each from its own index range."""
+    kinds, values = "", []
+    if choice.kinds:
+        kinds, values = (
+            "(SELECT t.kind FROM ledger_transaction t WHERE t.id = e.transaction_id) = ANY(%s) AND ",
+            [list(choice.kinds)],
+        )
+    branch = (
+        "(SELECT DISTINCT e.occurred_at, e.transaction_id FROM ledger_entry e WHERE e.account_id = %s"  # noqa: S608
+        f" AND {kinds}{_WITHIN})"
+    )
+    parameters = [value for name in names for value in (name.id, *values, *within, limit)]
+    return " UNION ALL ".join([branch] * len(names)), parameters
+
+
+def _of_subject(choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int) -> tuple[str, list[Any]]:
+    """One job has few transactions, and an index of its own."""
+    kinds, values = ("t.kind = ANY(%s) AND ", [list(choice.kinds)]) if choice.kinds else ("", [])
+    sql = (
+        "SELECT DISTINCT e.occurred_at, e.transaction_id FROM ledger_transaction t"  # noqa: S608
+        " JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"
+        f" WHERE t.subject = %s AND {kinds}{_WITHIN}"
+    )
+    return sql, [[name.id for name in names], choice.subject, *values, *within, limit]
+
+
+def _of_rare_kinds(
+    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int
+) -> tuple[str, list[Any]]:
+    """Kinds that are few among very many holds and settlements: found by the index that leaves those out."""
+    sql = (
+        "SELECT DISTINCT t.occurred_at, t.id AS transaction_id FROM ledger_transaction t"
+        " JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"
+        " WHERE NOT (t.kind IN ('hold', 'settle')) AND t.kind = ANY(%s)"
+        "   AND t.occurred_at >= %s AND t.occurred_at < %s AND (t.occurred_at, t.id) < (%s, %s)"
+        " ORDER BY 1 DESC, 2 DESC LIMIT %s"
+    )
+    return sql, [[name.id for name in names], list(choice.kinds), *within, limit]
+
+
+def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()

@@ -1,0 +1,156 @@
+"""Sums over entries that a statement and a check of an interval are made of. Amounts in micro-credits."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from django.db import connection
+
+from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances, available, earned, held
+from tenants.scoping import tenant_require
+
+
+@dataclass(frozen=True)
+class EarnedFrom:
+    """What one award brought the tenant in a period; award None: something else than an award."""
+
+    award_id: int | None
+    kind: str
+    payments: int
+    first_slot: int | None
+    last_slot: int | None
+    amount: int
+    first_at: datetime
+
+
+@dataclass(frozen=True)
+class MovedBy:
+    """What transactions of one kind about one subject moved on available and held in a period."""
+
+    subject: str
+    kind: str
+    payments: int
+    available: int
+    held: int
+    last_at: datetime
+
+    @property
+    def spent(self) -> int:
+        """What left the two together: a hold or a refund only moves between them."""
+        return -(self.available + self.held)
+
+
+@dataclass(frozen=True)
+class Payments:
+    """Of all tenants: what payers paid, and who was paid."""
+
+    payments: int
+    paid: int
+    to_tenant: int
+    to_others: int
+    to_operator: int
+
+    @property
+    def difference(self) -> int:
+        return self.paid - self.to_tenant - self.to_others - self.to_operator
+
+
+NOTHING_PAID = Payments(0, 0, 0, 0, 0)
+
+
+def turnover_by_kind(*, tenant_id: int, start: datetime, end: datetime) -> dict[str, TenantBalances]:
+    """What each kind of transaction added to the three accounts in [start, end)."""
+    tenant_require(tenant_id)
+    ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
+    rows = _rows(
+        "SELECT t.kind, coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
+        "       coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
+        "       coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint"
+        "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
+        " WHERE e.account_id = ANY(%s) AND e.occurred_at >= %s AND e.occurred_at < %s GROUP BY 1 ORDER BY 1",
+        [*ids, ids, start, end],
+    )
+    return {kind: TenantBalances(*amounts) for kind, *amounts in rows}
+
+
+def earned_by_award(*, tenant_id: int, start: datetime, end: datetime) -> list[EarnedFrom]:
+    """What came in by each award, in the order of the first payment."""
+    tenant_require(tenant_id)
+    rows = _rows(
+        "SELECT (t.facts ->> 'award')::bigint, t.kind, count(*), min((t.facts ->> 'slot')::bigint),"
+        "       max((t.facts ->> 'slot')::bigint), sum(e.amount)::bigint, min(e.occurred_at)"
+        "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
+        " WHERE e.account_id = %s AND e.occurred_at >= %s AND e.occurred_at < %s"
+        " GROUP BY 1, 2 ORDER BY 7, 1, 2",
+        [earned(tenant_id).id, start, end],
+    )
+    return [EarnedFrom(*row) for row in rows]
+
+
+def earned_between(*, tenant_id: int, start: datetime, end: datetime) -> int:
+    """All that came in, in [start, end)."""
+    tenant_require(tenant_id)
+    ((amount,),) = _rows(
+        "SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entry"
+        " WHERE account_id = %s AND occurred_at >= %s AND occurred_at < %s",
+        [earned(tenant_id).id, start, end],
+    )
+    return int(amount)
+
+
+def moved_by_subject(*, tenant_id: int, start: datetime, end: datetime) -> list[MovedBy]:
+    """What each job moved, in the order of its last payment."""
+    tenant_require(tenant_id)
+    ids = [available(tenant_id).id, held(tenant_id).id]
+    rows = _rows(
+        "SELECT t.subject, t.kind, count(DISTINCT t.id), coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)"
+        "       ::bigint, coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint, max(e.occurred_at)"
+        "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
+        " WHERE e.account_id = ANY(%s) AND e.occurred_at >= %s AND e.occurred_at < %s"
+        " GROUP BY 1, 2 ORDER BY 6, 1, 2",
+        [*ids, ids, start, end],
+    )
+    return [MovedBy(*row) for row in rows]
+
+
+def moved_by_month(*, tenant_id: int) -> list[tuple[date, int]]:
+    """(first day of the month, what it added to the three accounts together), oldest first; from day totals."""
+    tenant_require(tenant_id)
+    ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
+    return [
+        (first, int(amount))
+        for first, amount in _rows(
+            "SELECT date_trunc('month', day)::date, sum(amount)::bigint FROM ledger_daytotal"
+            " WHERE account_id = ANY(%s) GROUP BY 1 ORDER BY 1",
+            [ids],
+        )
+    ]
+
+
+def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]:
+    """Sums over all transactions whose key begins with each prefix, in their order; `tenant_id` is shown apart.
+
+    Everybody's payments go in: needs the scope of all tenants. No single row comes out.
+    """
+    tenant_require(None)
+    rows = _rows(
+        "SELECT p.n, count(DISTINCT t.id), coalesce(-sum(e.amount) FILTER (WHERE e.amount < 0), 0)::bigint,"
+        "       coalesce(sum(e.amount) FILTER (WHERE e.amount > 0 AND e.account_id = %s), 0)::bigint,"
+        "       coalesce(sum(e.amount) FILTER (WHERE e.amount > 0 AND e.account_id >= 8 AND e.account_id <> %s), 0)"
+        "       ::bigint, coalesce(sum(e.amount) FILTER (WHERE e.amount > 0 AND e.account_id = 1), 0)::bigint"
+        "  FROM unnest(%s::text[], %s::text[]) WITH ORDINALITY AS p (low, high, n)"
+        '  JOIN ledger_transaction t ON t.key >= p.low COLLATE "C" AND t.key < p.high COLLATE "C"'
+        "  JOIN ledger_entry e ON e.transaction_id = t.id GROUP BY 1",
+        [earned(tenant_id).id, earned(tenant_id).id, list(prefixes), [prefix + "~" for prefix in prefixes]],
+    )
+    found = {number: Payments(*sums) for number, *sums in rows}
+    return [found.get(number, NOTHING_PAID) for number in range(1, len(prefixes) + 1)]
+
+
+def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()
