@@ -1,6 +1,6 @@
 # Every command of daily work. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench lock clean
+.PHONY: help install run test check bench schema lock clean
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -31,6 +31,9 @@ check: .venv/everything ## style, types, import contracts, migrations, settings 
 
 bench: .venv/everything ## measure (ONLY=ledger for one file); one JSON line per figure
 	@$(BIN)/python -m tests.bench $(ONLY)
+
+schema: .venv/runtime ## write docs/openapi.yaml anew, after a change of the interface for programs
+	$(PRODUCTION_LIKE) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
 
 lock: .venv/everything ## pin requirements*.txt anew from the *.in lists
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(LOCK) --output-file requirements.txt requirements.in

@@ -18,6 +18,12 @@ app.conf.beat_schedule = {
     "heartbeat": {"task": "marketplace.tasks.heartbeat", "schedule": HEARTBEAT_SECONDS},
     # What is not sealed yet can be removed without a trace by whoever may write to the database past its rules.
     "seal": {"task": "marketplace.tasks.ledger_seal", "schedule": 60.0, "options": {"expires": 60.0}},
+    # Answers kept for retries; each run takes what has grown old since the last.
+    "kept answers": {
+        "task": "marketplace.tasks.kept_answers_expire",
+        "schedule": 3600.0,
+        "options": {"expires": 600.0},
+    },
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.
     "market": {"task": "scheduling.tasks.pools_tick", "schedule": 1.0, "options": {"expires": 5.0}},
 }

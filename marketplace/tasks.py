@@ -1,4 +1,7 @@
-"""The sign of life that the health page looks for, and the sealing of the book. Other tasks live in the apps."""
+"""The sign of life that the health page looks for, the sealing of the book, and what is forgotten in time.
+
+Other tasks live in the apps.
+"""
 
 import time
 from typing import Any
@@ -8,6 +11,7 @@ from django.core.cache import cache
 from django.utils import timezone
 
 from tenants.ledger.seals import seal
+from tenants.services.answers import answers_expire
 
 HEARTBEAT_KEY = "worker-heartbeat"
 HEARTBEAT_SECONDS = 10
@@ -22,3 +26,8 @@ def heartbeat() -> None:
 @shared_task
 def ledger_seal(**_: Any) -> None:
     seal(at=timezone.now())
+
+
+@shared_task
+def kept_answers_expire(**_: Any) -> None:
+    answers_expire(at=timezone.now())

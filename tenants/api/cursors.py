@@ -58,6 +58,13 @@ def cursor_read(text: str, ordering: str, rows: QuerySet[Any]) -> Cursor:
         raise _bad_cursor() from None
 
 
+def place_read(text: str) -> int:
+    """Of a list that is computed whole: where the page begins."""
+    if not (text.isascii() and text.isdigit() and len(text) <= 18):
+        raise _bad_cursor()
+    return int(text)
+
+
 def page_of(rows: QuerySet[Any], *, ordering: str, limit: int, cursor: Cursor | None) -> Page:
     """`ordering`: a field that is never null, with "-" before it for falling. Equal values go by id."""
     back = cursor is not None and cursor.back

@@ -15,14 +15,14 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from tenants.api.bodies import text_flaw
-from tenants.api.cursors import cursor_read, ordered, page_of
+from tenants.api.cursors import cursor_read, ordered, page_of, place_read
 from tenants.api.fields import moment_of
 from tenants.api.problems import FieldError, Problem, ProblemRaised
 
 USUAL_LIMIT, MOST_LIMIT = 50, 200
 ROWS_AT_ONCE = 500  # of a CSV
 LONGEST_VALUE = 200  # characters of a filter
-OF_EVERY_LIST = ("limit", "cursor", "ordering", "format")
+OF_EVERY_LIST = ("cursor", "format")
 
 Show = Callable[[Sequence[Any]], Sequence[Any]]
 
@@ -93,14 +93,17 @@ def _text(text: str) -> str:
 
 @dataclass(frozen=True)
 class Listing:
-    """`row` shows one line; `orderings` are fields that are never null and have an index, the first the usual one."""
+    """`row` shows one line; `orderings` are fields that are never null and have an index, the first the usual one.
+
+    A list that is computed whole has no orderings: it is in its order.
+    """
 
     row: type[serializers.Serializer[Any]]
-    orderings: Sequence[str]
+    orderings: Sequence[str] = ()
     filters: Sequence[Filter] = field(default=())
 
 
-_LIMIT = whole("limit", "How many results a page has.", "", least=1, most=MOST_LIMIT)
+LIMIT = whole("limit", f"How many results a page has; else {USUAL_LIMIT}.", "", least=1, most=MOST_LIMIT)
 
 
 def parameters_read(request: Request, filters: Sequence[Filter], others: Sequence[str]) -> dict[str, Any]:
@@ -153,13 +156,34 @@ def page_document(
     rows, ordering = rows_chosen(rows, listing, parameters)
     given = parameters.get("cursor")
     cursor = cursor_read(given, ordering, rows) if given is not None else None
-    limit = _LIMIT.read(parameters["limit"]) if "limit" in parameters else USUAL_LIMIT
+    limit = parameters.get("limit", USUAL_LIMIT)
     page = page_of(rows, ordering=ordering, limit=limit, cursor=cursor)
     return {
         "next": _address(request, page.next.text()) if page.next else None,
         "previous": _address(request, page.previous.text()) if page.previous else None,
         "results": listing.row(show(page.rows), many=True).data if page.rows else [],
     }
+
+
+def values_document(
+    request: Request, values: Sequence[Any], listing: Listing, parameters: Mapping[str, Any]
+) -> dict[str, Any]:
+    """A page of a list that is computed whole. Its cursor is the place where a page begins."""
+    limit = parameters.get("limit", USUAL_LIMIT)
+    start = place_read(parameters["cursor"]) if "cursor" in parameters else 0
+    following, before = start + limit, max(start - limit, 0)
+    return {
+        "next": _address(request, str(following)) if following < len(values) else None,
+        "previous": _address(request, str(before)) if start > 0 else None,
+        "results": listing.row(values[start:following], many=True).data,
+    }
+
+
+def csv_of_values(values: Sequence[Any], listing: Listing) -> Iterator[bytes]:
+    columns = columns_of(listing.row())
+    yield _line([name for name, _ in columns])
+    for start in range(0, len(values), ROWS_AT_ONCE):
+        yield _lines(listing, values[start : start + ROWS_AT_ONCE], columns)
 
 
 def _address(request: Request, cursor: str) -> str:
@@ -175,8 +199,7 @@ def csv_lines(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, An
     yield _line([name for name, _ in columns])
     found = iter(ordered(rows, ordering).iterator(chunk_size=ROWS_AT_ONCE))
     while chunk := list(islice(found, ROWS_AT_ONCE)):
-        shown = listing.row(show(chunk), many=True).data
-        yield b"".join(_line([_cell(row, path) for _, path in columns]) for row in shown)
+        yield _lines(listing, show(chunk), columns)
 
 
 def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
@@ -189,6 +212,11 @@ def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()
         else:
             found.append((".".join(path), path))
     return found
+
+
+def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str, tuple[str, ...]]]) -> bytes:
+    shown = listing.row(values, many=True).data
+    return b"".join(_line([_cell(row, path) for _, path in columns]) for row in shown)
 
 
 def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> str:

@@ -12,7 +12,7 @@ from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiRespo
 from rest_framework import serializers
 
 from tenants.api.fields import Answer, Numbers
-from tenants.api.listing import MOST_LIMIT, OF_EVERY_LIST, USUAL_LIMIT, Filter, Listing
+from tenants.api.listing import LIMIT, OF_EVERY_LIST, Filter, Listing
 from tenants.api.problems import MEDIA_TYPE, STATUS
 from tenants.roles import Permission, scope_of
 
@@ -52,7 +52,9 @@ class Operation:
     @property
     def parameters(self) -> tuple[str, ...]:
         """Those that the address may have beside the filters."""
-        return OF_EVERY_LIST if self.listing else ("format",)
+        if self.listing is None:
+            return ("format",)
+        return (*OF_EVERY_LIST, "ordering") if self.listing.orderings else OF_EVERY_LIST
 
 
 def operation(
@@ -78,7 +80,8 @@ def operation(
     A list names its `listing` (its `row` is the answer's line); `answer_example` is then one line. `whole=False` is
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
-    found = Operation(name, permission, listing, listing.filters if listing else filters, secret_fields, whole)
+    asked = (*listing.filters, LIMIT) if listing else filters
+    found = Operation(name, permission, listing, asked, secret_fields, whole)
 
     def decorate(handler: Handler) -> Handler:
         is_post = handler.__name__ == "post"
@@ -104,14 +107,13 @@ def _needs(permission: Permission | None) -> str:
 def _parameters(found: Operation, is_post: bool) -> list[OpenApiParameter]:
     listed = [_parameter(each) for each in found.filters]
     if found.listing:
-        limit = {"type": "integer", "minimum": 1, "maximum": MOST_LIMIT, "default": USUAL_LIMIT}
-        orders = {"type": "string", "enum": list(found.listing.orderings), "default": found.listing.orderings[0]}
         listed += [
-            OpenApiParameter("limit", limit, description="How many results a page has."),
             OpenApiParameter("cursor", str, description="Where the page begins: taken from `next` or `previous`."),
-            OpenApiParameter("ordering", orders, description="The order; with a minus, falling."),
             OpenApiParameter("format", {"type": "string", "enum": ["json", "csv"]}, description="As `Accept` says."),
         ]
+    if found.listing and (orderings := list(found.listing.orderings)):
+        orders = {"type": "string", "enum": orderings, "default": orderings[0]}
+        listed.append(OpenApiParameter("ordering", orders, description="The order; with a minus, falling."))
     if is_post:
         told = "Any text of your own: the same key, address and body give the same answer, and the thing is done once."
         header = {"type": "string", "pattern": KEY_PATTERN}
@@ -120,7 +122,9 @@ def _parameters(found: Operation, is_post: bool) -> list[OpenApiParameter]:
 
 
 def _parameter(found: Filter) -> OpenApiParameter:
-    return OpenApiParameter(found.name, dict(found.schema), many=found.several, description=found.description)
+    schema = {"type": "array", "items": dict(found.schema)} if found.several else dict(found.schema)
+    explode = True if found.several else None
+    return OpenApiParameter(found.name, schema, explode=explode, description=found.description)
 
 
 def _responses(

@@ -11,8 +11,10 @@ from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
+from django.db import OperationalError
 from django.http import Http404, HttpResponse
 from django.http.request import UnreadablePostError
+from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
 from rest_framework import exceptions
 
 from tenants.access import Refused
@@ -114,11 +116,16 @@ def problem_of_exception(error: Exception, request: Any) -> Problem:
             return TOO_LARGE
         case UnreadablePostError() | BadRequest() | SuspiciousOperation():
             return Problem(400, "malformed_request", "The request could not be read.")
+    if isinstance(error, OperationalError) and isinstance(error.__cause__, CROSSED):
+        return Problem(503, "busy", "Others were changing the same. Nothing was done; try again.", headers=AT_ONCE)
     log.error("an operation failed", exc_info=error)
     got_request_exception.send(sender=None, request=request)
     return Problem(500, "internal_error", "Something went wrong here. Nothing was changed; it is safe to try again.")
 
 
+# Writers that met crosswise: the database ended one of them, whole.
+CROSSED = (DeadlockDetected, LockNotAvailable, SerializationFailure)
+AT_ONCE = MappingProxyType({"Retry-After": "1"})
 NOT_FOUND = Problem(404, "not_found", "There is no such thing here.")
 TOO_LARGE = Problem(413, "body_too_large", "A body has at most 1 MiB.")
 

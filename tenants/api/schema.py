@@ -5,10 +5,13 @@ from __future__ import annotations
 from functools import cache
 from typing import Any
 
+from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.urls import Resolver404, resolve
+from django.utils.decorators import method_decorator
+from django.views.decorators.csrf import csrf_exempt
 from django.views.generic import View
 from drf_spectacular.extensions import OpenApiAuthenticationExtension
 from drf_spectacular.generators import SchemaGenerator
@@ -61,11 +64,18 @@ def _as_json() -> bytes:
     return OpenApiJsonRenderer().render(document())
 
 
+OPEN = method_decorator([login_not_required, csrf_exempt], name="dispatch")
+
+
+@OPEN
 class SchemaView(View):
     """YAML, or JSON to who prefers it. Open to everybody: it says what there is, and shows nobody's data."""
 
-    login_required = False
     http_method_names = ["get", "head"]
+
+    def http_method_not_allowed(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponse:
+        allowed = {"Allow": "GET, HEAD"}
+        return problem_response(Problem(405, "method_not_allowed", "This address takes GET, HEAD.", headers=allowed))
 
     def get(self, request: HttpRequest) -> HttpResponseBase:
         media = request.get_preferred_type(["application/vnd.oai.openapi", "application/json", "application/yaml"])
@@ -86,10 +96,9 @@ class SchemaPage(View):
         return render(request, "api/docs.html")
 
 
+@OPEN
 class NoSuchAddress(View):
     """Every other address below /api/: a program gets a problem, not a page."""
-
-    login_required = False
 
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.path.endswith("/"):

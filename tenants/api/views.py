@@ -11,21 +11,16 @@ operation. Then a POST with an `Idempotency-Key` looks for its kept answer.
 
 from __future__ import annotations
 
-import hashlib
-import json
-import re
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack, nullcontext
+from contextlib import ExitStack
 from typing import Any
 
-from django.db import transaction
 from django.db.models import QuerySet
 from django.http import Http404, HttpResponse
 from django.http.request import HttpRequest
 from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.exceptions import NotAcceptable
-from rest_framework.request import Request
 from rest_framework.serializers import BaseSerializer
 from rest_framework.views import APIView
 
@@ -33,19 +28,16 @@ from tenants.access import NOBODY, Access, Refused
 from tenants.api.answers import csv_response, fresh_or_unchanged, json_response
 from tenants.api.authentication import CHALLENGE, caller_of
 from tenants.api.limits import Allowance, allowance
-from tenants.api.listing import Listing, csv_lines, page_document, parameters_read
-from tenants.api.operations import KEY_PATTERN, Operation
+from tenants.api.listing import Listing, csv_lines, csv_of_values, page_document, parameters_read, values_document
+from tenants.api.once import once
+from tenants.api.operations import Operation
 from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
-from tenants.models import ApiToken, KeptAnswer, Tenant, User
+from tenants.models import ApiToken, Tenant, User
 from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
 from tenants.scoping import scope
 from tenants.selectors import access_anywhere, access_of, access_of_token, tenant_by_slug
-from tenants.services.answers import answer_keep, answer_reserve
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
-KEY = re.compile(KEY_PATTERN)
-KEPT_STATUSES = frozenset({200, 201, 202, 204, 409, 422})  # what a service answered, whether it did it or refused
-INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 printable ASCII characters.")
 LOG_IN = Problem(
     401,
     "not_authenticated",
@@ -136,35 +128,9 @@ class ApiView(APIView):
     def _answer(self) -> HttpResponseBase:
         handler = self._handler()
         if self.request.method == "POST" and (key := self.request.headers.get("Idempotency-Key")) is not None:
-            return self._once(key, handler)
+            assert self.operation is not None  # noqa: S101  the gate has set it
+            return once(self.request, key, self.operation, lambda: handler(self.request, **self.kwargs))
         return handler(self.request, **self.kwargs)
-
-    def _once(self, key: str, handler: Callable[..., HttpResponseBase]) -> HttpResponseBase:
-        """The answer is kept in the transaction of the effect; so there are both or neither, and one of each."""
-        user, operation = self.request.user, self.operation
-        if not KEY.fullmatch(key):
-            raise ProblemRaised(INVALID_KEY)
-        assert isinstance(user, User) and operation is not None  # noqa: S101, PT018  the gate has made sure
-        digest = _digest(self.request)
-        with transaction.atomic() if operation.whole else nullcontext():
-            with transaction.atomic():
-                found = answer_reserve(user=user, key=key, request_digest=digest)
-            if isinstance(found, Refused):
-                return problem_response(problem_of(found))
-            if isinstance(found, KeptAnswer):
-                return _replayed(found)
-            response = handler(self.request, **self.kwargs)
-            if isinstance(response, HttpResponse) and response.status_code in KEPT_STATUSES:
-                answer_keep(
-                    user=user,
-                    key=key,
-                    request_digest=digest,
-                    status=response.status_code,
-                    body=_without_secrets(response, operation.secret_fields),
-                    location=response.headers.get("Location", ""),
-                    at=timezone.now(),
-                )
-            return response
 
     def _finished(self, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Cache-Control", "private, no-cache")
@@ -199,6 +165,15 @@ class ApiView(APIView):
             lines = csv_lines(rows, listing, self.parameters, show)
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
         return json_response(page_document(self.request, rows, listing, self.parameters, show))
+
+    def listed_values(self, values: Sequence[Any]) -> HttpResponseBase:
+        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it."""
+        assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
+        listing: Listing = self.operation.listing
+        if self.form == "csv":
+            lines = csv_of_values(values, listing)
+            return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
+        return json_response(values_document(self.request, values, listing, self.parameters))
 
 
 class PersonView(ApiView):
@@ -246,26 +221,6 @@ class StaffView(ApiView):
         if access.roles.isdisjoint(STAFF_ROLES):
             raise ProblemRaised(Problem(403, "not_allowed", "Your role does not allow this."))
         return access
-
-
-def _digest(request: Request) -> str:
-    """Of what is asked: the same again is a repetition, anything else a mistake."""
-    asked = [request.method, request.get_full_path(), request.data]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
-
-
-def _replayed(kept: KeptAnswer) -> HttpResponse:
-    failed = kept.status >= 400
-    headers = {"Idempotent-Replay": "true"} | ({"Location": kept.location} if kept.location else {})
-    media = "application/problem+json" if failed else "application/json"
-    return HttpResponse(kept.body, status=kept.status, content_type=media, headers=headers)
-
-
-def _without_secrets(response: HttpResponse, names: Sequence[str]) -> str:
-    text = response.content.decode()
-    if not names or response.status_code >= 400:
-        return text
-    return json.dumps(json.loads(text) | dict.fromkeys(names), ensure_ascii=False)
 
 
 def _with_length(request: HttpRequest) -> HttpRequest:

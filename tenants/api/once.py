@@ -1,0 +1,76 @@
+"""`Idempotency-Key`: the same key, address and body from the same person give the same answer, and do a thing once."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Callable, Sequence
+from contextlib import nullcontext
+
+from django.db import transaction
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from rest_framework.request import Request
+
+from tenants.access import Refused
+from tenants.api.operations import KEY_PATTERN, Operation
+from tenants.api.problems import MEDIA_TYPE, Problem, ProblemRaised, problem_of, problem_response
+from tenants.models import KeptAnswer, User
+from tenants.services.answers import answer_keep, answer_reserve
+
+KEY = re.compile(KEY_PATTERN)
+# What a service answered, whether it did it or refused. Who is turned away before a service is asked may ask again.
+KEPT_STATUSES = frozenset({200, 201, 202, 204, 409, 422})
+INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 printable ASCII characters.")
+
+
+def once(request: Request, key: str, operation: Operation, do: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+    """The answer is kept in the transaction of the effect: so there are both or neither, and one of each.
+
+    An operation that is not whole has transactions of its own and does no harm twice; its answer is kept after them.
+    """
+    user = request.user
+    if not KEY.fullmatch(key):
+        raise ProblemRaised(INVALID_KEY)
+    assert isinstance(user, User)  # noqa: S101  the gate has made sure
+    digest = _digest(request)
+    with transaction.atomic() if operation.whole else nullcontext():
+        with transaction.atomic():
+            found = answer_reserve(user=user, key=key, request_digest=digest)
+        if isinstance(found, Refused):
+            return problem_response(problem_of(found))
+        if isinstance(found, KeptAnswer):
+            return _replayed(found)
+        response = do()
+        if isinstance(response, HttpResponse) and response.status_code in KEPT_STATUSES:
+            answer_keep(
+                user=user,
+                key=key,
+                request_digest=digest,
+                status=response.status_code,
+                body=_without_secrets(response, operation.secret_fields),
+                location=response.headers.get("Location", ""),
+                at=timezone.now(),
+            )
+        return response
+
+
+def _digest(request: Request) -> str:
+    """Of what is asked: the same again is a repetition, anything else a mistake."""
+    asked = [request.method, request.get_full_path(), request.data]
+    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+
+
+def _replayed(kept: KeptAnswer) -> HttpResponse:
+    media = MEDIA_TYPE if kept.status >= 400 else "application/json"
+    headers = {"Idempotent-Replay": "true"} | ({"Location": kept.location} if kept.location else {})
+    return HttpResponse(kept.body, status=kept.status, content_type=media, headers=headers)
+
+
+def _without_secrets(response: HttpResponse, names: Sequence[str]) -> str:
+    text = response.content.decode()
+    if not names or response.status_code >= 400:
+        return text
+    return json.dumps(json.loads(text) | dict.fromkeys(names), ensure_ascii=False)

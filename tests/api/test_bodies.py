@@ -1,0 +1,204 @@
+"""Requests that are wrong in every way we could think of: a clear 4xx as problem+json, never a 5xx, nothing changed."""
+
+from __future__ import annotations
+
+import json
+from contextlib import suppress
+
+import pytest
+from django.test import Client
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from rest_framework.exceptions import ParseError
+
+from tenants.api.bodies import DEEPEST, MOST_BYTES, parse
+from tenants.models import ApiToken
+from tenants.roles import OWNER
+from tests.api.builders import Program, problem, program_of
+from tests.tenants.builders import make_tenant
+
+TOKENS = "tenants/lumen/tokens/"
+
+
+@pytest.fixture
+def caller(db) -> Program:
+    return program_of(OWNER, make_tenant("lumen"))
+
+
+MALFORMED = {
+    "nothing": b"",
+    "no JSON": b"{",
+    "a list": b"[]",
+    "a text": b'"x"',
+    "null": b"null",
+    "another encoding": '{"name": "é"}'.encode("latin-1"),
+    "UTF-16": '{"name": "x"}'.encode("utf-16"),
+    "a byte order mark": b'\xef\xbb\xbf{"name": "x"}',
+    "a name twice": b'{"name": "x", "name": "y"}',
+    "a name twice inside": b'{"name": {"a": 1, "a": 2}}',
+    "NaN": b'{"name": NaN}',
+    "infinity": b'{"name": -Infinity}',
+    "a number that is infinite": b'{"name": 1e999}',
+    "NUL": b'{"name": "a\\u0000b"}',
+    "NUL in a name": b'{"na\\u0000me": "b"}',
+    "NUL as it is": b'{"name": "a\x00b"}',
+    "half a character": b'{"name": "\\ud800"}',
+    "beyond 64 bits": b'{"name": 9223372036854775808}',
+    "far beyond 64 bits": b'{"name": -%s}' % (b"9" * 5_000),
+    "a little too deep": b'{"name":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}",
+    "much too deep": b'{"name":' + b"[" * 400_000 + b"]" * 400_000 + b"}",
+    "objects much too deep": b'{"a":' * 150_000 + b"1" + b"}" * 150_000,
+}
+
+
+@pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED.keys())
+def test_malformed_body_is_a_400(caller: Program, body: bytes) -> None:
+    before = ApiToken.objects.count()
+    reply = caller.post(TOKENS, body)
+    assert reply.status_code == 400
+    problem(reply, 400, "malformed_body" if body else "invalid_request")
+    assert ApiToken.objects.count() == before
+
+
+def test_deepest_body_that_is_allowed_is_read() -> None:
+    assert parse(b"[" * DEEPEST + b"]" * DEEPEST)
+    assert parse(b'{"n": 9223372036854775807}') == {"n": 2**63 - 1}
+
+
+def test_body_larger_than_a_mebibyte_is_a_413(caller: Program) -> None:
+    fits = b'{"name": "' + b"x" * (MOST_BYTES - 12) + b'"}'
+    problem(caller.post(TOKENS, fits), 400, "invalid_request")
+    problem(caller.post(TOKENS, fits + b" "), 413, "body_too_large")
+    problem(caller.post(TOKENS, fits * 4), 413, "body_too_large")
+
+
+@pytest.mark.parametrize(
+    "content_type",
+    [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+        "application/json; charset=latin-1",
+        "nonsense",
+        "",
+    ],
+)
+def test_body_of_another_kind_is_a_415(caller: Program, content_type: str) -> None:
+    problem(caller.post(TOKENS, b'{"name": "x"}', content_type=content_type), 415, "unsupported_media_type")
+
+
+def test_packed_body_is_a_415(caller: Program) -> None:
+    reply = caller.post(TOKENS, b'{"name": "x"}', Content_Encoding="gzip")
+    problem(reply, 415, "unsupported_media_type")
+
+
+def test_charset_utf8_is_welcome(caller: Program) -> None:
+    reply = caller.post(TOKENS, {"name": "é", "scopes": ["jobs:read"]}, content_type="application/json; charset=UTF-8")
+    assert reply.status_code == 201
+    assert reply.json()["name"] == "é"
+
+
+def test_every_flaw_of_a_form_is_named(caller: Program) -> None:
+    found = problem(
+        caller.post(TOKENS, {"name": 5, "scopes": ["jobs:read", "no"], "nmae": "x"}), 400, "invalid_request"
+    )
+    assert [(error["field"], error["code"]) for error in found["errors"]] == [("nmae", "unknown_field")]
+    found = problem(
+        caller.post(TOKENS, {"name": 5, "scopes": ["jobs:read", "no"], "expires_at": "2027-01-01T00:00:00"}),
+        400,
+        "invalid_request",
+    )
+    assert [error["field"] for error in found["errors"]] == ["name", "scopes[1]", "expires_at"]
+
+
+@pytest.mark.parametrize("accept", ["text/html", "image/png", "application/xml;q=0.9"])
+def test_form_that_is_none_is_a_406(caller: Program, accept: str) -> None:
+    problem(caller.get(TOKENS, Accept=accept), 406, "not_acceptable")
+
+
+def test_only_lists_come_as_csv(caller: Program) -> None:
+    assert caller.get(TOKENS, Accept="text/csv").status_code == 200
+    problem(caller.get("me/", Accept="text/csv"), 406, "not_acceptable")
+    problem(caller.get(f"{TOKENS}?format=xml"), 406, "not_acceptable")
+
+
+def test_wrong_method_is_a_405_that_names_the_right_ones(caller: Program) -> None:
+    reply = caller.post("me/")
+    problem(reply, 405, "method_not_allowed")
+    assert reply["Allow"] == "GET, HEAD"
+    reply = caller.client.options("/api/v1/me/", headers={"Authorization": f"Bearer {caller.secret}"})
+    problem(reply, 405, "method_not_allowed")
+
+
+@pytest.mark.parametrize("address", ["/api/", "/api", "/api/v1/", "/api/v2/jobs/", "/api/v1/nothing/", "/api/v1/me/x"])
+@pytest.mark.django_db
+def test_unknown_address_is_a_problem_for_everybody(client: Client, address: str) -> None:
+    problem(client.get(address), 404, "not_found")
+    problem(Client(enforce_csrf_checks=True).post(address, {}), 404, "not_found")
+
+
+@pytest.mark.django_db
+def test_address_without_its_slash_says_so(client: Client) -> None:
+    assert "/api/v1/me/" in problem(client.get("/api/v1/me"), 404, "not_found")["detail"]
+    assert "/api/v1/me/" in problem(client.post("/api/v1/me"), 404, "not_found")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("stat=queued", "stat"),
+        ("state=nothing", "state"),
+        ("limit=0", "limit"),
+        ("limit=201", "limit"),
+        ("limit=99999999999999999999999", "limit"),
+        ("limit=%C2%B2", "limit"),
+        ("limit=1&limit=2", "limit"),
+        ("ordering=name", "ordering"),
+        ("name=%00", "name"),
+        ("name=", "name"),
+        ("name=" + "x" * 201, "name"),
+        ("submitted_from=yesterday", "submitted_from"),
+        ("submitted_from=2026-03-02", "submitted_from"),
+        ("submitted_from=2026-03-02T12:00:00", "submitted_from"),
+        ("submitted_from=0001-01-01T00:00:00%2B10:00", "submitted_from"),
+        ("cursor=", "cursor"),
+        ("cursor=AAAA", "cursor"),
+        ("cursor=%00", "cursor"),
+        ("cursor=WyItaWQiLGZhbHNlLDEsMV0x", "cursor"),
+        ("cursor=" + "W" * 5_000, "cursor"),
+    ],
+)
+def test_wrong_parameter_is_a_400_that_names_it(caller: Program, query: str, name: str) -> None:
+    reply = caller.get(f"tenants/lumen/jobs/?{query}")
+    assert reply.status_code == 400
+    assert reply.json()["errors"][0]["field"] == name
+
+
+@pytest.mark.parametrize("number", ["9223372036854775808", "99999999999999999999999999"])
+def test_number_beyond_64_bits_in_an_address_is_a_404(caller: Program, number: str) -> None:
+    problem(caller.get(f"tenants/lumen/jobs/{number}/"), 404, "not_found")
+    problem(caller.post(f"tenants/lumen/tokens/{number}/revoke/"), 404, "unknown_token")
+
+
+def test_unexpected_error_is_a_problem_that_tells_nothing(caller: Program, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("the password is swordfish")
+
+    monkeypatch.setattr("tenants.api.me.me_of", fail)
+    caller.client.raise_request_exception = False
+    reply = caller.get("me/")
+    problem(reply, 500, "internal_error")
+    assert b"swordfish" not in reply.content
+
+
+JSON = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
+    lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+)
+
+
+@settings(max_examples=50, deadline=None)
+@given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
+def test_any_bytes_are_read_or_refused_in_words(content: bytes) -> None:
+    with suppress(ParseError):  # any other exception would be a 5xx
+        parse(content)

@@ -1,0 +1,123 @@
+"""The published schema: checked in, complete, and shown on a page that keeps to the strict content policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+import yaml
+from django.test import Client
+from drf_spectacular.validation import validate_schema
+
+from tenants.api.schema import as_yaml, document
+from tenants.roles import OWNER
+from tests.api.table import operations
+from tests.tenants.builders import client_of, make_member, make_tenant
+
+ROOT = Path(__file__).resolve().parents[2]
+METHODS = ("get", "post", "put", "patch", "delete")
+
+
+def published() -> list[tuple[str, dict[str, Any]]]:
+    return [(found["operationId"], found) for path in document()["paths"].values() for found in path.values()]
+
+
+def test_checked_in_schema_is_the_one_that_is_published() -> None:
+    stored = (ROOT / "docs" / "openapi.yaml").read_bytes()
+    assert stored.strip() == as_yaml().strip(), (
+        "the interface has changed: run `make schema` and look at the difference"
+    )
+
+
+def test_schema_is_openapi_3_1_and_has_every_operation_once() -> None:
+    validate_schema(document())
+    assert document()["openapi"] == "3.1.0"
+    names = [name for name, _ in published()]
+    assert sorted(names) == sorted(found.name for found in operations())
+
+
+def examples_of(media: dict[str, Any]) -> list[Any]:
+    return [example["value"] for example in media.get("examples", {}).values()]
+
+
+@pytest.mark.parametrize(("name", "found"), published(), ids=lambda part: part if isinstance(part, str) else "")
+def test_operation_says_what_it_does_with_examples_that_fit(name: str, found: dict[str, Any]) -> None:
+    assert found["summary"]
+    assert len(found["description"]) > 20
+    body = found.get("requestBody", {}).get("content", {})
+    assert not body or list(body) == ["application/json"]
+    for media in body.values():
+        assert examples_of(media), "no example of a request"
+        for value in examples_of(media):
+            must_fit(value, media["schema"])
+    done = [answer for status, answer in found["responses"].items() if status.startswith("2")]
+    assert len(done) == 1
+    if "content" in done[0]:
+        media = done[0]["content"]["application/json"]
+        assert examples_of(media), "no example of an answer"
+        for value in examples_of(media):
+            must_fit(value, media["schema"])
+    assert {"401", "403", "404", "429"} <= set(found["responses"])
+    for status, answer in found["responses"].items():
+        if status >= "4":
+            assert list(answer["content"]) == ["application/problem+json"]
+            assert "Codes: `" in answer["description"]
+
+
+def must_fit(value: Any, schema: dict[str, Any]) -> None:
+    """Against its own schema, with names that the schema does not have taken for mistakes."""
+    jsonschema.Draft202012Validator(
+        schema | {"components": document()["components"]}, format_checker=jsonschema.FormatChecker()
+    ).validate(value)
+    assert unknown_names(value, schema) == []
+
+
+def unknown_names(value: Any, schema: dict[str, Any]) -> list[str]:
+    schema = resolved(schema)
+    if isinstance(value, list):
+        return [name for inner in value for name in unknown_names(inner, schema.get("items", {}))]
+    if not isinstance(value, dict) or schema.get("additionalProperties", False) is not False:
+        return []
+    known = schema.get("properties", {})
+    here = [name for name in value if name not in known]
+    return here + [name for inner in value if inner in known for name in unknown_names(value[inner], known[inner])]
+
+
+def resolved(schema: dict[str, Any]) -> dict[str, Any]:
+    """Through a reference, and through "this or null"."""
+    for several in ("oneOf", "anyOf", "allOf"):
+        if several in schema:
+            return resolved(next(each for each in schema[several] if each.get("type") != "null"))
+    if "$ref" in schema:
+        return resolved(document()["components"]["schemas"][schema["$ref"].rsplit("/", 1)[-1]])
+    return schema
+
+
+def test_every_post_takes_an_idempotency_key() -> None:
+    for path in document()["paths"].values():
+        for method, found in path.items():
+            headers = [each["name"] for each in found.get("parameters", []) if each["in"] == "header"]
+            assert headers == (["Idempotency-Key"] if method == "post" else [])
+
+
+@pytest.mark.django_db
+def test_schema_is_open_and_comes_in_both_forms(client: Client) -> None:
+    as_text = client.get("/api/v1/schema/")
+    assert as_text["Content-Type"] == "application/vnd.oai.openapi"
+    as_json = client.get("/api/v1/schema/", headers={"Accept": "application/json"})
+    assert yaml.safe_load(as_text.content) == as_json.json()
+    again = client.get("/api/v1/schema/", headers={"If-None-Match": as_text["ETag"]})
+    assert (again.status_code, again.content) == (304, b"")
+
+
+@pytest.mark.django_db
+def test_page_has_no_script_or_style_of_its_own_in_it() -> None:
+    reply = client_of(make_member(make_tenant(), OWNER).user).get("/api/v1/docs/")
+    html = reply.content.decode()
+    assert "swagger-ui-bundle.js" in html
+    assert "<style" not in html
+    assert "https://" not in html
+    assert all(script.startswith(' src="/static/') for script in html.split("<script")[1:])
+    assert "unsafe-inline" not in reply["Content-Security-Policy"]
