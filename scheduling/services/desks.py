@@ -8,18 +8,16 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any, Protocol
 
-import numpy as np
-
 from scheduling.core.policies.astraea import Astraea, WhatIf
 from scheduling.core.policies.astraea.clock import turn
 from scheduling.core.policies.astraea.what_if import is_final
-from scheduling.core.types import WAITING, Booking, Floor, Job, Plan, Reason, View
-from scheduling.models import JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.core.types import WAITING, Booking, Floor, Job, Plan, Reason
+from scheduling.models import Lane, LaneClock, Pool, TrainingJob
 from scheduling.services.instant import answer_again, instant_answer, purse_of
 from scheduling.services.intervals import batch_policy
 from scheduling.services.terms import charges_of
-from scheduling.snapshots.batch import ENDLESS, batch_view
-from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.batch import batch_view, glance
+from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.jobs import JobReader
 from tenants.ledger.postings import MICRO
 
@@ -146,19 +144,8 @@ def next_boundary(row: TrainingJob) -> tuple[LaneClock, int]:
     pool: Pool = row.pool
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool)
     slot = max(clock.decided_slot + 1, int(-(-row.arrival // 1)))
-    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
-    first = queue.order_by("arrival", "pk").first() or row
-    frame = pool_frame(pool, also=[first.tenant_id])
-    view = View(
-        slot=slot,
-        horizon=ENDLESS,
-        cluster=frame.batch_cluster,
-        waiting=(JobReader(frame).read(first),),
-        remaining=np.ones(1),
-        occupied=np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))),
-        memory=clock.memory,
-    )
-    now = turn(_policy(frame), view)
+    snapshot = glance(pool, slot, clock, supposed=row)
+    now = turn(_policy(snapshot.frame), snapshot.view)
     if now.windows or now.closes_at is None:
         return clock, slot
     return LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(now.memory or clock.memory)), now.closes_at

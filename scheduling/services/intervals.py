@@ -7,6 +7,7 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.core import policies, records
+from scheduling.core.policies.astraea import Astraea
 from scheduling.core.types import WAITING, Plan, Policy, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.services import plans
@@ -16,7 +17,7 @@ from scheduling.services.chain import START, Contents, interval_new, policy_byte
 from scheduling.services.feed import events_append
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.settlement import awards_start
-from scheduling.snapshots.batch import BatchSnapshot, batch_view
+from scheduling.snapshots.batch import BatchSnapshot, batch_view, glance
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.policy import batch_settings
 from scheduling.snapshots.windows import windows_bytes
@@ -51,6 +52,8 @@ def interval_run(*, pool_id: int, slot: int, at: datetime) -> Interval | Busy | 
 
 def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
     pool = Pool.objects.get(pk=clock.pool_id)
+    if _nothing_due(pool, clock, slot, at):
+        return None
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with transaction.atomic():
@@ -61,6 +64,21 @@ def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
             if attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
+
+
+def _nothing_due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> bool:
+    """Whether no window opens at this slot and the policy has nothing to be told again.
+
+    Then the queue is not read: who is new is told when the interval closes, and the frontier moves.
+    """
+    snapshot = glance(pool, slot, clock)
+    policy = batch_policy(snapshot.frame)
+    plan = policy.between_boundaries(snapshot.view) if isinstance(policy, Astraea) else None
+    if plan is None or says_something(plan, snapshot.view):
+        return False
+    _tell(snapshot, plan, at)
+    _promise(clock, plan, slot)
+    return True
 
 
 def _lock_funds(pool: Pool) -> None:
@@ -87,16 +105,25 @@ def batch_policy(frame: PoolFrame) -> Policy:
 def _apply(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock, at: datetime) -> Interval | None:
     """Rows in the order of the locks, the book last. The clock is told once nothing can be refused any more."""
     interval = _interval_store(snapshot, policy, plan, clock, at) if says_something(plan, snapshot.view) else None
-    told = plans.news(snapshot, reasons_by_budget(snapshot, plan.refusals))
-    plans.jobs_refuse(told, at)
-    events_append(plans.refusal_events(snapshot, told, at))
+    _tell(snapshot, plan, at)
     if interval is not None:
         _book(snapshot, plan, interval)
         clock.head = interval.digest
-    promised = snapshot.view.slot + 1 if plan.frontier is None else plan.frontier
-    clock.frontier = max(clock.frontier, promised)
+    _promise(clock, plan, snapshot.view.slot)
     clock.memory = clock.memory if plan.memory is None else dict(plan.memory)
     return interval
+
+
+def _tell(snapshot: BatchSnapshot, plan: Plan, at: datetime) -> None:
+    """Who got nothing, and why: where it is anything new."""
+    told = plans.news(snapshot, reasons_by_budget(snapshot, plan.refusals))
+    plans.jobs_refuse(told, at)
+    events_append(plans.refusal_events(snapshot, told, at))
+
+
+def _promise(clock: LaneClock, plan: Plan, slot: int) -> None:
+    """A frontier never moves back."""
+    clock.frontier = max(clock.frontier, slot + 1 if plan.frontier is None else plan.frontier)
 
 
 def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:

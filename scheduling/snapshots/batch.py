@@ -74,6 +74,29 @@ def batch_view(
     return BatchSnapshot(frame, view, waiting, by_budget, caps)
 
 
+def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
+    """What says whether anything is due at the boundary before `slot`: of the queue only the first, and who is new."""
+    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
+    in_order = queue.order_by("arrival", "pk")
+    waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
+    if supposed is not None:
+        waiting[supposed.pk] = supposed
+    frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
+    reader = JobReader(frame)
+    jobs = {number: reader.read(row) for number, row in waiting.items()}
+    view = View(
+        slot=slot,
+        horizon=ENDLESS,
+        cluster=frame.batch_cluster,
+        waiting=tuple(jobs.values()),
+        remaining=np.array([float(job.work) for job in jobs.values()]),
+        occupied=np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))),
+        jobs=jobs,
+        memory=clock.memory,
+    )
+    return BatchSnapshot(frame, view, waiting, frozenset(), {})
+
+
 ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
 
 

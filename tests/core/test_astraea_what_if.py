@@ -22,7 +22,7 @@ KINDS = {
     "contested": contested_market,
     "mixed fields": mixed_market,
 }
-MARKETS = 14
+MARKETS = 8
 
 
 @dataclass
@@ -81,6 +81,6 @@ def test_the_quick_answer_is_that_of_the_whole_decision(kind: str) -> None:
         examined = Examined(build(scenario.policy, scenario.cluster, scenario.jobs))
         simulate(scenario, {"batch": examined})
         quick, followed = quick + examined.quick, followed + examined.followed
-    assert quick > 5  # or nothing was tried
+    assert quick > 2  # or nothing was tried
     if kind == "guarantee with a backlog":
         assert followed > 0

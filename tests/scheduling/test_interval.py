@@ -315,3 +315,17 @@ def test_tenants_may_come_and_windows_keep_their_owners() -> None:
 def test_empty_pool_can_be_decided() -> None:
     pool = make_pool()
     assert run_slots(pool, 0, 3) == []
+
+
+def test_between_boundaries_the_queue_is_not_gathered(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Only who is new is told when the interval closes; nothing else about those who wait is read."""
+    pool, tenants = make_market("owner", clock_first=8, clock_cap=8)
+    job = make_waiting(pool, tenants[0])
+    run_slots(pool, 0, 0)
+    monkeypatch.setattr("scheduling.services.intervals.batch_view", None)
+    late = make_waiting(pool, tenants[0], arrival=0.5)
+    assert run_slots(pool, 1, 7) == []
+    told = [(again(row).reason_code, again(row).reason_numbers) for row in (job, late)]
+    assert told == [("waiting_for_interval", {"closes_at": 8})] * 2
+    monkeypatch.undo()
+    assert len(run_slots(pool, 8, 8)) == 1

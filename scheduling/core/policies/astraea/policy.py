@@ -29,11 +29,18 @@ class Astraea(Settings):
 
     def decide(self, view: View) -> Plan:
         """At a boundary, the plan for the windows it opens; between boundaries, when the next one is."""
+        return self.between_boundaries(view) or self._decide_windows(view, turn(self, view))
+
+    def between_boundaries(self, view: View) -> Plan | None:
+        """The plan of a slot at which nothing is dealt out; None at a boundary.
+
+        It depends on no waiting jobs but the first and those that came with this slot.
+        """
         now = turn(self, view)
-        if not now.windows:
-            told = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
-            return Plan(refusals=tuple(told), memory=now.memory, frontier=now.frontier)
-        return self._decide_windows(view, now)
+        if now.windows:
+            return None
+        told = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
+        return Plan(refusals=tuple(told), memory=now.memory, frontier=now.frontier)
 
     def _decide_windows(self, view: View, now: Turn) -> Plan:
         collected = [job for job in view.waiting if job.arrival < view.slot]
