@@ -9,6 +9,7 @@ from django.utils import timezone
 
 from scheduling.notify import slot_tell
 from scheduling.services.clock import pool_advance, pools_due
+from scheduling.services.credits import earned_collect
 from scheduling.services.outside import outside_tick
 
 TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
@@ -24,6 +25,11 @@ def pools_tick(**_: Any) -> None:
 def pool_tick(*, pool_id: int, **_: Any) -> None:
     if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
         slot_tell(pool_id)
+
+
+@shared_task
+def earned_tick(**_: Any) -> None:
+    earned_collect(at=timezone.now())
 
 
 @shared_task

@@ -83,6 +83,7 @@ class Award(TenantOwned):
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     lane = models.CharField(max_length=8, choices=Lane.choices)
     interval = models.ForeignKey(Interval, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    awarded_at = models.DateTimeField()  # budgets count it in the period that contains this moment
     state = models.CharField(max_length=8, choices=AwardState.choices, default=AwardState.BOOKED)
     phase = models.CharField(max_length=8, blank=True)  # own | shared
     placement = models.CharField(max_length=12, blank=True)
@@ -112,6 +113,7 @@ class Award(TenantOwned):
                 fields=["pool", "start", "end"], condition=Q(state__in=["booked", "running"]), name="award_alive"
             ),
             models.Index(fields=["interval"], name="award_of_interval"),
+            models.Index(fields=["tenant", "awarded_at"], condition=Q(paid__gt=0), name="award_paid_in_period"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["job", "attempt"], name="award_once_per_attempt"),

@@ -156,7 +156,7 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     on_operator, _ = snapshot.calendar.parts(booking)
     placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
     award = award_new(job, frame, placed, settlement.charges(placed), lane=Lane.INSTANT)
-    award.on_operator = allocation_rows(frame, on_operator)
+    award.on_operator, award.awarded_at = allocation_rows(frame, on_operator), at
     award.save(force_insert=True)
     taken = UnitReader(job.pool).units_of(award, job, since=award.start)
     units_take(job.pool_id, taken, _capacities(frame))

@@ -72,7 +72,7 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, bookings: Sequence
     amounts = settlement.charges_of_all(bookings)
     awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
     for award in awards:
-        award.interval = interval
+        award.interval, award.awarded_at = interval, interval.decided_at
     return Award.objects.bulk_create(awards, batch_size=2_000)
 
 

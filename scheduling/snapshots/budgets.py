@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from django.db.models import F, Sum
-from django.db.models.functions import Coalesce
 
 from scheduling.models import Award, Budget, TrainingJob
 from scheduling.snapshots.spending import period_start
@@ -87,11 +86,9 @@ def member_caps(found: Iterable[Limit], waiting: Iterable[TrainingJob]) -> dict[
 
 
 def _spent(tenant_ids: Collection[int], since: datetime) -> dict[tuple[int, int | None], int]:
-    """(tenant, member who submitted) -> micro-credits. An instant job is awarded when it is submitted."""
+    """(tenant, member who submitted) -> micro-credits. Its cost grows with the awards of the period alone."""
     rows = (
-        Award.objects.filter(tenant__in=tenant_ids, paid__gt=0)
-        .annotate(awarded_at=Coalesce("interval__decided_at", "job__submitted_at"))
-        .filter(awarded_at__gte=since)
+        Award.objects.filter(tenant__in=tenant_ids, paid__gt=0, awarded_at__gte=since)
         .order_by()
         .values_list("tenant_id", "job__submitted_by")
         .annotate(amount=Sum(F("paid") - F("returned")))

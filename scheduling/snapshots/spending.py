@@ -29,7 +29,7 @@ def rent_spent(pool: Pool, at: datetime) -> Mapping[int, int]:
     for period, tenant_ids in by_period.items():
         since = period_start(period, at)
         awards = Award.objects.filter(
-            pool=pool, lane=Lane.BATCH, tenant__in=tenant_ids, interval__decided_at__gte=since, paid__gt=0
+            pool=pool, lane=Lane.BATCH, tenant__in=tenant_ids, awarded_at__gte=since, paid__gt=0
         )
         sums = awards.order_by().values_list("tenant_id").annotate(spent=Sum(F("paid") - F("returned")))
         spent |= dict.fromkeys(tenant_ids, 0) | dict(sums)

@@ -156,6 +156,7 @@ def _award(pool: Pool, job: TrainingJob, tenants: list[Tenant], number: int) -> 
         lane=Lane.BATCH,
         state=AwardState.RUNNING,
         phase="shared",
+        awarded_at=job.submitted_at,
         start=0,
         end=SLOTS,
         workers=4,

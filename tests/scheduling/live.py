@@ -113,7 +113,7 @@ def make_award(
             value=100.0,
             paid=paid,
             charges=listed,
-            **({"phase": "shared"} | fields),
+            **({"phase": "shared", "awarded_at": NOON} | fields),
         )
         if paid:
             about = {"subject": f"job:{job.pk}", "facts": {"award": award.pk}}

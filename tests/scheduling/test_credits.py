@@ -4,13 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.services.credits import credits_grant
+from scheduling.services.credits import BeyondFunds, credits_grant, credits_withdraw, earned_collect
 from tenants.access import Refused, access_of_system
 from tenants.ledger.postings import Posted
 from tenants.models import AuditEntry
 from tenants.roles import OWNER
 from tests.scheduling.builders import NOON, make_tenant
-from tests.scheduling.live import book_is_sound, member, moment, money
+from tests.scheduling.live import (
+    book_is_sound,
+    events,
+    fund,
+    make_award,
+    make_live_pool,
+    member,
+    moment,
+    money,
+    settle,
+)
 
 pytestmark = pytest.mark.django_db
 
@@ -65,3 +75,100 @@ def test_a_tenants_owner_grants_itself_nothing() -> None:
     answer = credits_grant(tenant=lumen, **(GRANT | {"by": member(lumen, OWNER)}))
     assert isinstance(answer, Refused)
     assert answer.code == "not_allowed"
+
+
+# --- back to the outside
+
+
+WITHDRAWAL = GRANT | {"key": "payout-3", "reason": "asked for"}
+
+
+def earner():
+    """Castor has five credits to spend, three earned and two of its own held."""
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    fund(lumen)
+    credits_grant(tenant=castor, **(GRANT | {"amount": 7_000_000}))
+    make_award(pool, lumen, slots=1, charges=[[(castor, 3_000_000)]])
+    make_award(pool, castor, slots=1, start=9, charges=[[(lumen, 2_000_000)]])
+    settle(pool, 0)
+    assert money(castor) == (5_000_000, 2_000_000, 3_000_000)
+    return castor
+
+
+@pytest.mark.parametrize(
+    ("amount", "left"),
+    [
+        (2_000_000, (5_000_000, 2_000_000, 1_000_000)),
+        (3_000_000, (5_000_000, 2_000_000, 0)),
+        (4_000_000, (4_000_000, 2_000_000, 0)),
+        (8_000_000, (0, 2_000_000, 0)),
+    ],
+)
+def test_a_withdrawal_takes_what_was_earned_first_and_never_what_is_held(amount: int, left) -> None:
+    castor = earner()
+    answer = credits_withdraw(tenant=castor, **(WITHDRAWAL | {"amount": amount}))
+    assert isinstance(answer, Posted)
+    assert money(castor) == left
+    entry = AuditEntry.objects.get(action="credits_withdraw")
+    assert (entry.tenant, entry.reason, entry.after) == (castor, "asked for", {"amount": amount, "key": "payout-3"})
+    (event,) = events("credits_withdrawn")
+    assert (event.tenant_id, event.data["amount"]) == (castor.pk, amount)
+    assert book_is_sound()
+
+
+def test_beyond_its_funds_nothing_is_withdrawn() -> None:
+    castor = earner()
+    answer = credits_withdraw(tenant=castor, **(WITHDRAWAL | {"amount": 8_000_001}))
+    assert isinstance(answer, BeyondFunds)
+    assert (answer.code, answer.asked, answer.left) == ("beyond_funds", 8_000_001, 8_000_000)
+    assert money(castor) == (5_000_000, 2_000_000, 3_000_000)
+
+
+def test_the_same_key_withdraws_once_also_later_and_when_nothing_is_left() -> None:
+    castor = earner()
+    whole = WITHDRAWAL | {"amount": 8_000_000}
+    credits_withdraw(tenant=castor, **whole)
+    answer = credits_withdraw(tenant=castor, **(whole | {"at": moment(9)}))
+    assert isinstance(answer, Posted)
+    assert answer.repeated
+    assert money(castor) == (0, 2_000_000, 0)
+    assert AuditEntry.objects.filter(action="credits_withdraw").count() == 1
+
+
+@pytest.mark.parametrize(
+    ("code", "change"),
+    [
+        ("invalid_amount", {"amount": 0}),
+        ("reason_missing", {"reason": " "}),
+        ("not_allowed", {"by": member(None, OWNER)}),
+        ("key_reused", {"amount": 1}),
+    ],
+)
+def test_refuses_what_is_no_withdrawal(code: str, change) -> None:
+    castor = earner()
+    credits_withdraw(tenant=castor, **(WITHDRAWAL | {"amount": 2_000_000}))
+    before = money(castor)
+    answer = credits_withdraw(tenant=castor, **(WITHDRAWAL | {"amount": 2_000_000} | change))
+    assert isinstance(answer, Refused)
+    assert (answer.code, money(castor)) == (code, before)
+
+
+# --- what was earned can be spent
+
+
+def test_what_was_earned_can_be_spent_from_the_next_collection_on() -> None:
+    castor = earner()
+    assert earned_collect(at=moment(2)) == 3_000_000
+    assert money(castor) == (8_000_000, 2_000_000, 0)
+    assert book_is_sound()
+
+
+def test_earnings_are_collected_once_an_hour() -> None:
+    pool, lumen, castor = make_live_pool(), make_tenant("lumen"), make_tenant("castor")
+    fund(lumen)
+    make_award(pool, lumen, slots=2, charges=[[(castor, 5)]] * 2)
+    settle(pool, 0)
+    assert (earned_collect(at=moment(1)), earned_collect(at=moment(1))) == (5, 0)
+    settle(pool, 1)
+    assert (earned_collect(at=moment(359)), money(castor)) == (0, (5, 0, 5))
+    assert (earned_collect(at=moment(360)), money(castor)) == (5, (10, 0, 0))
