@@ -24,6 +24,8 @@ app.conf.beat_schedule = {
         "schedule": 3600.0,
         "options": {"expires": 600.0},
     },
+    # Earnings become spendable once an hour; who asks more often finds it done.
+    "earnings": {"task": "scheduling.tasks.earned_tick", "schedule": 300.0, "options": {"expires": 300.0}},
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.
     "market": {"task": "scheduling.tasks.pools_tick", "schedule": 1.0, "options": {"expires": 5.0}},
 }
