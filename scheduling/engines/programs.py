@@ -1,0 +1,174 @@
+"""Programs that the operator has registered, and their parameters: what a form shows and what an engine may start.
+
+A tenant never gives a command line. It chooses a program and values for its parameters, and `validate` makes either
+values of the right types, in the right ranges, with every default filled in, or a list of sentences.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+from scheduling.engines.trainer.settings import CHOICES, Settings, WrongSettings, read
+
+WHOLE, NUMBER, CHOICE = "whole", "number", "choice"
+
+
+@dataclass(frozen=True)
+class Problem:
+    """Why a value cannot be. `parameter` is empty where the values only do not go together."""
+
+    parameter: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Parameter:
+    """One thing that a submitter may choose."""
+
+    name: str
+    title: str
+    help: str
+    kind: str  # whole | number | choice
+    default: Any
+    minimum: float | None = None
+    maximum: float | None = None
+    choices: tuple[tuple[str, str], ...] = ()  # value, what it is called
+    unit: str = ""
+
+    def parse(self, value: object) -> Any:
+        """The value as its type, also from a form's text; raises `ValueError` with a sentence."""
+        if self.kind == CHOICE:
+            if value not in [choice for choice, _ in self.choices]:
+                raise ValueError(f"{self.title} must be one of {', '.join(choice for choice, _ in self.choices)}.")
+            return value
+        number = self._whole(value) if self.kind == WHOLE else self._number(value)
+        low, high = self.minimum, self.maximum
+        if (low is not None and number < low) or (high is not None and number > high):
+            raise ValueError(f"{self.title} must be between {low:g} and {high:g}.")
+        return number
+
+    def _whole(self, value: object) -> int:
+        if isinstance(value, str) and value.strip().lstrip("-").isdecimal() and len(value) < 20:
+            value = int(value)
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{self.title} must be a whole number.")
+        return value
+
+    def _number(self, value: object) -> float:
+        try:
+            number = math.nan if isinstance(value, bool) else float(value)  # type: ignore[arg-type]
+        except (TypeError, ValueError, OverflowError):
+            number = math.nan
+        if not math.isfinite(number):
+            raise ValueError(f"{self.title} must be a number.")
+        return number
+
+
+@dataclass(frozen=True)
+class Program:
+    """A registered program. It is started with Python as `-m module --parameters JSON`."""
+
+    name: str
+    title: str
+    description: str
+    module: str
+    parameters: tuple[Parameter, ...]
+    check: Callable[[Mapping[str, Any]], str] = lambda values: ""  # why values do not go together; empty if they do
+
+    def validate(self, values: Mapping[str, object]) -> dict[str, Any] | list[Problem]:
+        """All parameters with their values, or everything that is wrong. What is missing or empty has its default."""
+        known = {parameter.name for parameter in self.parameters}
+        problems = [Problem(name, f"{self.title} has no parameter {name!r}.") for name in values if name not in known]
+        accepted: dict[str, Any] = {}
+        for parameter in self.parameters:
+            given = values.get(parameter.name)
+            try:
+                accepted[parameter.name] = parameter.parse(parameter.default if given in (None, "") else given)
+            except ValueError as error:
+                problems.append(Problem(parameter.name, str(error)))
+        together = "" if problems else self.check(accepted)
+        return problems or ([Problem("", together)] if together else accepted)
+
+    def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
+        """What follows the Python interpreter on the command line; `values` come from `validate`."""
+        return "-m", self.module, "--parameters", json.dumps(dict(values), sort_keys=True)
+
+    def units(self, values: Mapping[str, Any]) -> dict[str, int]:
+        """Epochs, chunks and mini-batches of a chunk: the job's work as the market counts it."""
+        return {name: values[name] for name in ("epochs", "chunks", "minibatches")}
+
+
+_DEFAULTS = {field.name: field.default for field in fields(Settings)}
+_NAMES = {
+    "logistic": "Logistic regression",
+    "multilayer": "Multilayer network",
+    "convolutional": "Convolutional network",
+    "sync": "Synchronous",
+    "async": "Asynchronous",
+    "replace": "Wait for a new worker, then let the slow one go",
+    "drop": "Let it go at once, the others take its chunks",
+    "ignore": "Only say so",
+}
+
+
+def _whole(name: str, title: str, low: int, high: int, text: str, unit: str = "") -> Parameter:
+    return Parameter(name, title, text, WHOLE, _DEFAULTS[name], low, high, unit=unit)
+
+
+def _number(name: str, title: str, low: float, high: float, text: str, unit: str = "") -> Parameter:
+    return Parameter(name, title, text, NUMBER, _DEFAULTS[name], low, high, unit=unit)
+
+
+def _choice(name: str, title: str, text: str) -> Parameter:
+    choices = tuple((choice, _NAMES[choice]) for choice in CHOICES[name])
+    return Parameter(name, title, text, CHOICE, _DEFAULTS[name], choices=choices)
+
+
+def _check_trainer(values: Mapping[str, Any]) -> str:
+    try:
+        read(values)
+    except WrongSettings as error:
+        return str(error)
+    return ""
+
+
+TRAINER = Program(
+    name="trainer",
+    title="Training with parameter servers",
+    description="Trains a small model on generated data with workers and parameter servers, and reports its loss.",
+    module="scheduling.engines.trainer",
+    check=_check_trainer,
+    parameters=(
+        _choice("model", "Model", "What is trained."),
+        _choice(
+            "mode",
+            "Updates",
+            "Synchronous: all workers make each step together, and the loss does not depend on how many they are. "
+            "Asynchronous: nobody waits, each mini-batch is a step.",
+        ),
+        _whole("epochs", "Epochs", 1, 10_000, "How often all data are gone through."),
+        _whole("chunks", "Chunks", 1, 256, "Parts of the data. No more workers than chunks can work at once."),
+        _whole("minibatches", "Mini-batches in a chunk", 1, 10_000, "An epoch is chunks times this many mini-batches."),
+        _whole("batch_size", "Batch size", 1, 1024, "Samples in a mini-batch.", "samples"),
+        _number("learning_rate", "Learning rate", 1e-6, 10.0, "How far a step goes. Too high, and the job fails."),
+        _whole("features", "Features", 1, 1024, "Numbers in a sample. Not for images."),
+        _whole("hidden", "Hidden units", 1, 1024, "Width of each hidden layer of the multilayer network."),
+        _whole("layers", "Hidden layers", 1, 8, "How many hidden layers the multilayer network has."),
+        _whole("classes", "Classes", 2, 100, "What is told apart. Logistic regression always has two."),
+        _whole("image_side", "Image side", 4, 64, "Images of the convolutional network are squares.", "pixels"),
+        _whole("filters", "Filters", 1, 64, "Filters of the convolution, each 3 by 3."),
+        _whole("seed", "Seed", 0, 2**31 - 1, "The same seed gives the same data and the same first parameters."),
+        _number("minibatch_ms", "Shortest mini-batch", 0, 10_000, "Makes a job slower than it is, for trials.", "ms"),
+        _number(
+            "checkpoint_seconds", "Save every", 0, 86_400, "At most this much work is lost; 0 is never.", "seconds"
+        ),
+        _number("patience_seconds", "Patience", 1, 600, "A member that is silent for longer is given up.", "seconds"),
+        _choice("stragglers", "Slow workers", "What happens when a worker takes over twice as long as the others."),
+    ),
+)
+
+PROGRAMS: Mapping[str, Program] = {TRAINER.name: TRAINER}

@@ -1,0 +1,147 @@
+"""The coordinator's process: one thread decides about the job, all others only bring it events."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import time
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduling.engines.trainer import checkpoint
+from scheduling.engines.trainer.channel import Channel, listen, serve
+from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
+from scheduling.engines.trainer.job import Job
+from scheduling.engines.trainer.members import Member, ServerLost
+from scheduling.engines.trainer.peers import SERVER, WORKER, Place
+from scheduling.engines.trainer.progress import Progress
+from scheduling.engines.trainer.server import LOST, REFUSED
+from scheduling.engines.trainer.settings import Settings
+
+TICK = 0.05  # seconds between looks at the clock
+GOODBYE_SECONDS = 0.4
+
+
+@dataclass(frozen=True)
+class Event:
+    """What a thread saw: joined, gone (and why), said, asked, or stop."""
+
+    kind: str
+    member: Member | None = None
+    message: Message | None = None
+    channel: Channel | None = None
+    why: str = ""
+
+
+class Coordinator:
+    """One job's coordinator."""
+
+    def __init__(
+        self,
+        settings: Settings,
+        place: Place,
+        secret: bytes,
+        folder: Path,
+        progress: Progress,
+        *,
+        digests: bool = False,
+    ) -> None:
+        self.settings, self.place, self.secret, self.folder = settings, place, secret, folder
+        self.progress, self.digests = progress, digests
+        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+
+    def run(self) -> int:
+        """Until the job is finished, stopped or failed; the exit code."""
+        with closing(listen(self.place.own)) as listener:
+            host, port = listener.getsockname()[:2]
+            serve(listener, self.secret, self._attend)
+            self.progress.tell("listening", host=host, port=port, pid=os.getpid())
+            expected = {role: len(self.place.peers.get(role, ())) or 1 for role in (SERVER, WORKER)}
+            try:
+                job = Job(self.settings, expected, self.folder, self.progress, digests=self.digests)
+            except checkpoint.BadCheckpoint as error:
+                self.progress.tell("failed", sentence=str(error), checkpoint=True)
+                return REFUSED
+            while job.code is None:
+                self._step(job)
+            self._see_off(job)
+            return job.code
+
+    def _see_off(self, job: Job) -> None:
+        """Members read our last word before the connections close."""
+        deadline = time.monotonic() + GOODBYE_SECONDS
+        left = job.told
+        while left and time.monotonic() < deadline:
+            with contextlib.suppress(queue.Empty):
+                event = self.events.get(timeout=TICK)
+                left = {member for member in left if event.kind != "gone" or member is not event.member}
+
+    def ask_to_stop(self) -> None:
+        """Save and end. May be called in a signal's handler."""
+        self.events.put(Event("stop"))
+
+    def _step(self, job: Job) -> None:
+        try:
+            try:
+                self._handle(job, self.events.get(timeout=TICK))
+            except queue.Empty:
+                job.look_at_clock()
+            if job.code is None and self.events.empty():
+                job.advance()
+        except ServerLost as error:
+            self.progress.tell("peer_lost", role=SERVER, rank=error.rank, sentence=str(error))
+            job.end(LOST, "failed", sentence=str(error), checkpoint=(self.folder / checkpoint.NAME).exists())
+
+    def _handle(self, job: Job, event: Event) -> None:
+        if event.kind == "stop":
+            job.stop("asked to stop")
+        elif event.kind == "asked" and event.channel and event.message:
+            _tell(event.channel, Message("answer", self._answer(job, event.message)))
+        elif event.kind == "joined" and event.member:
+            job.joined(event.member)
+        elif event.kind == "gone" and event.member:
+            job.gone(event.member, event.why)
+        elif event.member and event.message:
+            job.heard(event.member, event.message)
+
+    def _answer(self, job: Job, request: Message) -> dict[str, Any]:
+        """To whoever runs the job: `status`, `remove` a member, `checkpoint`, `stop`. A refusal has a sentence."""
+        if request.kind == "remove":
+            refusal = job.let_go(str(request.fields.get("role")), request.fields.get("rank", -1))
+            return {"sentence": refusal, **job.status()}
+        if request.kind == "checkpoint":
+            job.checkpoint_wanted = True
+        elif request.kind == "stop":
+            job.stop("asked to stop")
+        elif request.kind != "status":
+            return {"sentence": f"There is no request {request.kind!r}.", **job.status()}
+        return {"sentence": "", **job.status()}
+
+    def _attend(self, channel: Channel) -> None:
+        """A thread for each connection: a member's messages, or requests of whoever runs the job."""
+        member: Member | None = None
+        try:
+            while True:
+                message = channel.hear()
+                if message.kind == "register" and member is None:
+                    about = dict(message.fields)
+                    member = Member(str(about["role"]), int(about["rank"]), channel, about, time.monotonic())
+                    self.events.put(Event("joined", member))
+                elif member is None:
+                    self.events.put(Event("asked", None, message, channel))
+                elif message.kind == "answer":
+                    member.answers.put(message)
+                else:
+                    self.events.put(Event("said", member, message))
+        except (ConnectionLost, BadMessage, KeyError, ValueError, TypeError) as error:
+            if member:
+                member.answers.put(None)
+                self.events.put(Event("gone", member, why=str(error)))
+
+
+def _tell(channel: Channel, message: Message) -> None:
+    with contextlib.suppress(ConnectionLost):  # who asked has gone
+        channel.tell(message)

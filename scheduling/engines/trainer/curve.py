@@ -1,0 +1,56 @@
+"""The loss curve while it grows: the mean over an epoch of its mini-batches' losses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+from scheduling.engines.trainer.settings import Settings
+
+
+class Curve:
+    """Losses by round and chunk. Reported twice is the same as once: a repeated step gives the same losses."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.epochs: list[float] = []  # mean losses of those that are complete
+        self.positions = [0] * settings.chunks  # by chunk: rounds reported without a gap
+        self.rows: dict[int, dict[int, float]] = {}  # round: chunk: loss, of epochs that are not complete
+
+    def report(self, chunk: int, round_: int, loss: float) -> None:
+        """Note a loss."""
+        if round_ < len(self.epochs) * self.settings.minibatches:
+            return
+        self.rows.setdefault(round_, {})[chunk] = loss
+        while chunk in self.rows.get(self.positions[chunk], {}):
+            self.positions[chunk] += 1
+
+    def rewind(self, version: int) -> None:
+        """Forget what was reported of steps that were taken back."""
+        self.rows = {round_: row for round_, row in self.rows.items() if round_ < version}
+        self.positions = [version] * self.settings.chunks
+
+    def knows_all_before(self, version: int) -> bool:
+        """Whether every loss of the steps before this one has come."""
+        return min(self.positions) >= version
+
+    @property
+    def finished(self) -> bool:
+        """Whether all of the job is done."""
+        return self.knows_all_before(self.settings.rounds)
+
+    def close_epoch(self) -> float | None:
+        """The mean loss of the next epoch, once all of it was reported. The sum does not depend on an order."""
+        count = self.settings.minibatches
+        first = len(self.epochs) * count
+        if len(self.epochs) >= self.settings.epochs or not self.knows_all_before(first + count):
+            return None
+        losses = [loss for round_ in range(first, first + count) for loss in self.rows.pop(round_).values()]
+        self.epochs.append(math.fsum(losses) / len(losses))
+        return self.epochs[-1]
+
+    def open_losses(self) -> Iterator[tuple[int, int, float]]:
+        """(round, chunk, loss) of the epochs that are not complete."""
+        for round_, row in self.rows.items():
+            for chunk, loss in row.items():
+                yield round_, chunk, loss

@@ -1,0 +1,100 @@
+"""A parameter server: takes gradients of its part of the model, gives parameters, moves parts when it is told to.
+
+The coordinator's orders come over the connection on which it registered, so whoever of the two dies, the other sees
+it at once.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from contextlib import closing
+from typing import Any
+
+from scheduling.engines.trainer.channel import Channel, NotOneOfUs, call, listen, serve
+from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
+from scheduling.engines.trainer.peers import Place
+from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.store import Store, as_ranges
+
+DONE, REFUSED, LOST = 0, 2, 3  # exit codes
+
+
+class Server:
+    """One parameter server's process."""
+
+    def __init__(self, settings: Settings, place: Place, secret: bytes) -> None:
+        self.place, self.secret, self.patience = place, secret, settings.patience_seconds
+        self.store = Store(settings)
+
+    def run(self, on_registered: Callable[[Channel], None]) -> int:
+        """Until the coordinator says stop or is gone; the exit code."""
+        listener = listen(self.place.own)
+        serve(listener, self.secret, self._attend)
+        with closing(listener), closing(call(self.place.coordinator, self.secret, None)) as coordinator:
+            host, port = listener.getsockname()[:2]
+            about = {"role": self.place.role, "rank": self.place.rank, "host": host, "port": port, "pid": os.getpid()}
+            coordinator.tell(Message("register", about))
+            on_registered(coordinator)
+            try:
+                while True:
+                    order = coordinator.hear()
+                    if order.kind in ("stop", "refused"):
+                        return DONE if order.kind == "stop" else REFUSED
+                    coordinator.tell(self._obey(order))
+            except (ConnectionLost, BadMessage):
+                return LOST
+
+    def _obey(self, order: Message) -> Message:
+        store, fields = self.store, order.fields
+        answer: dict[str, Any] = {}
+        if order.kind == "load":
+            store.load(as_ranges(fields["ranges"]), order.arrays[0], fields["version"])
+        elif order.kind == "clock":
+            answer["accepted"] = store.shut_at(fields["at"])
+        elif order.kind == "hold":
+            store.shut()
+        elif order.kind == "settle":
+            answer["settled"] = store.settle(fields["version"])
+        elif order.kind == "give":
+            answer["failure"] = self._give(fields)
+        elif order.kind == "open":
+            store.open(fields["generation"])
+        elif order.kind == "fetch":
+            return Message("answer", {"ranges": store.ranges, "version": store.version}, (store.values,))
+        return Message("answer", {**answer, "version": store.version})
+
+    def _give(self, fields: Any) -> str:
+        """Send ranges straight to the servers that keep them from now on, and drop each when it has arrived."""
+        for move in fields["moves"]:
+            ranges = as_ranges(move["ranges"])
+            parcel = Message("adopt", {"ranges": ranges, "version": self.store.version}, (self.store.cut(ranges),))
+            try:
+                with closing(call((move["host"], move["port"]), self.secret, self.patience)) as other:
+                    other.ask(parcel)
+                self.store.drop(ranges)
+            except (ConnectionLost, BadMessage, NotOneOfUs) as error:
+                return f"the parameter server at {move['host']}:{move['port']} took nothing: {error}"
+        return ""
+
+    def _attend(self, caller: Channel) -> None:
+        """A worker, or another parameter server that gives something away."""
+        accepted = True
+        while True:
+            try:
+                message = caller.hear()
+                fields = message.fields
+                if message.kind == "push":
+                    where = fields["version"], fields["chunk"], fields["generation"]
+                    accepted = self.store.push(*where, message.arrays[0]) and accepted
+                elif message.kind == "pull":
+                    pulled = self.store.pull(fields["version"], fields["generation"])
+                    suspended = pulled.values is None
+                    about = {"version": pulled.version, "suspended": suspended, "accepted": accepted}
+                    caller.tell(Message("parameters", about, () if pulled.values is None else (pulled.values,)))
+                    accepted = True
+                elif message.kind == "adopt":
+                    self.store.adopt(as_ranges(fields["ranges"]), message.arrays[0], fields["version"])
+                    caller.tell(Message("adopted"))
+            except (ConnectionLost, BadMessage, KeyError, IndexError, TypeError, ValueError):
+                return caller.close()

@@ -1,0 +1,198 @@
+"""What one parameter server keeps: its part of the parameters, their version, and gradients that wait for others.
+
+The version counter is the number of updates. A *gate* is the scaling clock: nothing is given out or taken in from
+that version on until `open` is called. Everything is checked under one lock; arrays are replaced, never written to,
+so that what was handed out stays as it was.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.engines.trainer.models import Floats
+from scheduling.engines.trainer.settings import Settings
+
+Ranges = tuple[tuple[int, int], ...]  # half-open, of the whole model's flat vector
+
+
+class Store:
+    """Parameters of the ranges this server keeps, laid end to end; shut until the first `open`."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self.changed = threading.Condition()
+        self.ranges: Ranges = ()
+        self.values: Floats = np.empty(0)
+        self.previous: Floats | None = None  # before the last update, so that it can be taken back
+        self.version = 0
+        self.generation = 0
+        self.gate: int | None = 0
+        self._forget_gradients()
+
+    def _forget_gradients(self) -> None:
+        self.waiting: dict[int, Floats] = {}
+        self.total: Floats | None = None
+        self.summed = 0  # chunks 0 .. summed - 1 are in the total
+
+    # What the coordinator orders.
+
+    def load(self, ranges: Ranges, values: Floats, version: int) -> None:
+        """Keep these, at this version."""
+        with self.changed:
+            self.ranges, self.values, self.version, self.previous = ranges, values, version, None
+            self._forget_gradients()
+
+    def shut_at(self, clock: int) -> bool:
+        """Suspend at that version; False, and nothing done, where it has been reached already."""
+        with self.changed:
+            if self.version >= clock:
+                return False
+            self.gate = clock
+            self.changed.notify_all()
+            return True
+
+    def shut(self) -> int:
+        """Suspend at once; the version."""
+        with self.changed:
+            self.gate = 0
+            self.changed.notify_all()
+            return self.version
+
+    def settle(self, version: int) -> bool:
+        """Back to that version, without half a step; False where that cannot be."""
+        with self.changed:
+            self._forget_gradients()
+            if self.version == version + 1 and self.previous is not None:
+                self.values, self.version, self.previous = self.previous, version, None
+            return self.version == version
+
+    def open(self, generation: int) -> None:
+        """Go on, for workers that know this generation of the assignment."""
+        with self.changed:
+            self.gate, self.generation = None, generation
+
+    def cut(self, ranges: Ranges) -> Floats:
+        """The values of some ranges it keeps."""
+        with self.changed:
+            return take(self.ranges, self.values, ranges)
+
+    def drop(self, ranges: Ranges) -> None:
+        """Keep everything but these ranges."""
+        with self.changed:
+            left = subtract(self.ranges, ranges)
+            self.values, self.ranges, self.previous = take(self.ranges, self.values, left), left, None
+
+    def adopt(self, ranges: Ranges, values: Floats, version: int) -> None:
+        """Take over ranges of another server."""
+        with self.changed:
+            self.ranges, self.values = merge((self.ranges, self.values), (ranges, values))
+            self.version, self.previous = version, None
+
+    # What workers ask.
+
+    def push(self, version: int, chunk: int, generation: int, gradient: Floats) -> bool:
+        """Take a gradient; False where it was refused because of a suspension. A late or second one is ignored."""
+        with self.changed:
+            if generation != self.generation or gradient.shape != self.values.shape:
+                return False
+            if not self.settings.synchronous:
+                return self._apply_alone(gradient)
+            if self.gate is not None and version >= self.gate:
+                return False
+            if version == self.version and self.summed <= chunk < self.settings.chunks:
+                self.waiting.setdefault(chunk, gradient)
+                self._sum_up()
+            return True
+
+    def _apply_alone(self, gradient: Floats) -> bool:
+        if self.gate is not None and self.version >= self.gate:
+            return False
+        self._update(gradient)
+        return True
+
+    def _sum_up(self) -> None:
+        """Add gradients in the order of chunks, whoever sends them first: the sum has the same bits every time."""
+        while self.summed in self.waiting:
+            gradient = self.waiting.pop(self.summed)
+            self.total = gradient if self.total is None else self.total + gradient
+            self.summed += 1
+        if self.summed == self.settings.chunks and self.total is not None:
+            total = self.total
+            self._forget_gradients()
+            self._update(total / self.settings.chunks)
+
+    def _update(self, gradient: Floats) -> None:
+        self.previous, self.values = self.values, self.values - self.settings.learning_rate * gradient
+        self.version += 1
+        self.changed.notify_all()
+
+    def pull(self, version: int, generation: int) -> Pulled:
+        """Parameters at a version, when it is reached; asynchronous: as they are. Suspended at a gate."""
+        with self.changed:
+            if not self.settings.synchronous:
+                shut = self.gate is not None and self.version >= self.gate
+                return Pulled(self.version, None if shut or generation != self.generation else self.values)
+            while generation == self.generation and self.version < version and not self._is_shut_for(version):
+                self.changed.wait()
+            if generation != self.generation or self._is_shut_for(version) or self.version != version:
+                return Pulled(self.version, None)
+            return Pulled(self.version, self.values)
+
+    def _is_shut_for(self, version: int) -> bool:
+        return self.gate is not None and version >= self.gate
+
+
+@dataclass(frozen=True)
+class Pulled:
+    """A version and its values; none where the server is suspended."""
+
+    version: int
+    values: Floats | None
+
+
+def take(ranges: Ranges, values: Floats, wanted: Ranges) -> Floats:
+    """The values of `wanted`, each of which lies in one of `ranges`."""
+    parts, places, start = [], [], 0
+    for first, last in ranges:
+        places.append((first, last, start))
+        start += last - first
+    for first, last in wanted:
+        begin, offset = next((begin, at) for begin, end, at in places if begin <= first and last <= end)
+        parts.append(values[offset + first - begin : offset + last - begin])
+    return np.concatenate([np.empty(0), *parts])
+
+
+def subtract(ranges: Ranges, given: Ranges) -> Ranges:
+    """What is left of ranges when others, each inside one of them, are taken out."""
+    left = []
+    for first, last in ranges:
+        for start, stop in sorted(pair for pair in given if first <= pair[0] and pair[1] <= last):
+            left.append((first, start))
+            first = stop
+        left.append((first, last))
+    return tuple((start, stop) for start, stop in left if start < stop)
+
+
+def merge(one: tuple[Ranges, Floats], other: tuple[Ranges, Floats]) -> tuple[Ranges, Floats]:
+    """Two sets of ranges as one, in order, neighbours joined."""
+    parts = []
+    for ranges, values in (one, other):
+        start = 0
+        for first, last in ranges:
+            parts.append((first, last, values[start : start + last - first]))
+            start += last - first
+    parts.sort(key=lambda part: part[0])
+    joined: list[tuple[int, int]] = []
+    for first, last, _ in parts:
+        first = joined.pop()[0] if joined and joined[-1][1] == first else first
+        joined.append((first, last))
+    return tuple(joined), np.concatenate([np.empty(0), *(values for _, _, values in parts)])
+
+
+def as_ranges(pairs: Iterable[Iterable[int]]) -> Ranges:
+    """Pairs as they come out of a message."""
+    return tuple((int(start), int(stop)) for start, stop in pairs)

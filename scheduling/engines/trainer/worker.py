@@ -1,0 +1,214 @@
+"""A worker: takes mini-batches of its chunks through the model, pushes gradients, pulls parameters."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scheduling.engines.trainer import models
+from scheduling.engines.trainer.channel import Address, Channel, NotOneOfUs, call
+from scheduling.engines.trainer.data import Data
+from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
+from scheduling.engines.trainer.models import Floats
+from scheduling.engines.trainer.peers import Place
+from scheduling.engines.trainer.server import DONE, LOST, REFUSED
+from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.store import Ranges, as_ranges
+
+LONGER = 6  # a worker waits longer than the coordinator does, which then says who is missing
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What the coordinator wants from now on: whose servers keep what, and which chunks are ours, from which round."""
+
+    generation: int
+    servers: Mapping[Address, Ranges]
+    positions: Mapping[int, int]  # chunk: its next round
+
+    @classmethod
+    def read(cls, fields: Mapping[str, Any]) -> Plan:
+        """From the coordinator's message."""
+        servers = {(item["host"], item["port"]): as_ranges(item["ranges"]) for item in fields["servers"]}
+        return cls(fields["generation"], servers, {int(chunk): int(at) for chunk, at in fields["positions"]})
+
+
+@dataclass
+class Unfinished:
+    """A gradient that some servers applied before a suspension and others did not: zero where it was applied."""
+
+    chunk: int
+    round: int
+    loss: float
+    seconds: float
+    rest: Floats
+
+
+class Worker:
+    """One worker's process."""
+
+    def __init__(self, settings: Settings, place: Place, secret: bytes, extra_ms: float = 0.0) -> None:
+        self.settings, self.place, self.secret, self.extra_ms = settings, place, secret, extra_ms
+        self.model = models.make(settings)
+        self.size = models.size(self.model)
+        self.data = Data(settings)
+        self.channels: dict[Address, Channel] = {}
+        self.unfinished: Unfinished | None = None
+        self.suspended_at: float | None = None
+        self.pause: float | None = None  # seconds of the last suspension, until they are reported
+        self.waited = 0.0  # seconds of the last exchange, waiting for others included
+        self.told_at = time.perf_counter()
+
+    def run(self, on_registered: Callable[[Channel], None]) -> int:
+        """Until the coordinator says stop or is gone; the exit code."""
+        patience = LONGER * self.settings.patience_seconds
+        with closing(call(self.place.coordinator, self.secret, None)) as self.coordinator:
+            about = {"role": self.place.role, "rank": self.place.rank, "pid": os.getpid()}
+            self.coordinator.tell(Message("register", about))
+            on_registered(self.coordinator)
+            try:
+                answer = self.coordinator.hear()
+                while answer.kind == "train":
+                    self.coordinator.connection.settimeout(patience)
+                    lost = self._follow(Plan.read(answer.fields))
+                    answer = self.coordinator.ask(Message("park", {"lost": lost}))
+            except (ConnectionLost, BadMessage):
+                return LOST
+            if answer.kind == "refused":
+                print(answer.fields["sentence"], file=sys.stderr)
+                return REFUSED
+            return DONE
+
+    def _follow(self, plan: Plan) -> str:
+        """Train until there is nothing more to do or the servers are suspended; why a server cannot be reached."""
+        self.plan = plan
+        self.data.keep_only(list(plan.positions))
+        try:
+            self._connect(list(plan.servers))
+            (self._train_together if self.settings.synchronous else self._train_alone)(dict(plan.positions))
+        except (ConnectionLost, BadMessage, NotOneOfUs) as error:
+            self._connect([])
+            return str(error)
+        return ""
+
+    def _connect(self, addresses: Sequence[Address]) -> None:
+        for address in set(self.channels) - set(addresses):
+            self.channels.pop(address).close()
+        for address in addresses:
+            if address not in self.channels:
+                self.channels[address] = call(address, self.secret, LONGER * self.settings.patience_seconds)
+
+    def _train_together(self, positions: dict[int, int]) -> None:
+        """Synchronous: a step is one mini-batch of each of our chunks, then everybody's parameters."""
+        step = min(positions.values(), default=self.settings.rounds)
+        parameters = self._pull(step) if step < self.settings.rounds else None
+        while parameters is not None and step < self.settings.rounds:
+            begin, losses = time.perf_counter(), []
+            for chunk in positions:
+                loss, gradient = self._minibatch(parameters, chunk, step)
+                losses.append([chunk, step, loss])
+                if len(losses) == len(positions):
+                    # Told before the last gradient: a step that is complete has all its losses.
+                    self._report(losses, time.perf_counter() - begin)
+                self._push(step, chunk, gradient)
+            sent = time.perf_counter()
+            parameters = self._pull(step + 1)
+            self.waited = time.perf_counter() - sent
+            step += 1
+
+    def _train_alone(self, positions: dict[int, int]) -> None:
+        """Asynchronous: each mini-batch is an update; the chunk that is least far goes next."""
+        if not positions or not self._finish(positions):
+            return
+        parameters = self._pull(0)
+        while parameters is not None:
+            chunk = min(positions, key=lambda chunk: (positions[chunk], chunk))
+            if positions[chunk] >= self.settings.rounds:
+                return
+            begin = time.perf_counter()
+            loss, gradient = self._minibatch(parameters, chunk, positions[chunk])
+            seconds = time.perf_counter() - begin
+            self.unfinished = Unfinished(chunk, positions[chunk], loss, seconds, gradient)
+            parameters = self._exchange(self.unfinished, positions)
+
+    def _finish(self, positions: dict[int, int]) -> bool:
+        """Push what a suspension left over; False where it is still suspended."""
+        unfinished = self.unfinished
+        if unfinished is None or positions.get(unfinished.chunk) != unfinished.round:
+            self.unfinished = None  # another worker has the chunk now, and does this mini-batch again
+            return True
+        return self._exchange(unfinished, positions) is not None
+
+    def _exchange(self, unfinished: Unfinished, positions: dict[int, int]) -> Floats | None:
+        """Push and pull; the mini-batch counts as done when every server has applied its part."""
+        begin = time.perf_counter()
+        self._push(0, unfinished.chunk, unfinished.rest)
+        parameters = self._pull(0)
+        self.waited = time.perf_counter() - begin
+        if not unfinished.rest.any():
+            self.unfinished = None
+            positions[unfinished.chunk] += 1
+            self._report([[unfinished.chunk, unfinished.round, unfinished.loss]], unfinished.seconds)
+        return parameters
+
+    def _minibatch(self, parameters: Floats, chunk: int, round_: int) -> tuple[float, Floats]:
+        begin = time.perf_counter()
+        if begin - self.told_at > self.settings.patience_seconds / 4:
+            self._tell(Message("alive"))
+        result = self.model.loss_and_gradient(parameters, *self.data.minibatch(chunk, round_))
+        left = (self.settings.minibatch_ms + self.extra_ms) / 1000 - (time.perf_counter() - begin)
+        if left > 0:
+            time.sleep(left)
+        return result
+
+    def _tell(self, message: Message) -> None:
+        self.told_at = time.perf_counter()
+        self.coordinator.tell(message)
+
+    def _report(self, losses: list[list[Any]], seconds: float) -> None:
+        """Losses, and per mini-batch the seconds of computing and of exchange; once, how long a pause was."""
+        fields: dict[str, Any] = {"losses": losses, "minibatch_seconds": seconds / len(losses)}
+        fields |= {"exchange_seconds": self.waited, "pause": self.pause, "generation": self.plan.generation}
+        self.pause = None
+        self._tell(Message("report", fields))
+
+    def _push(self, version: int, chunk: int, gradient: Floats) -> None:
+        about = {"version": version, "chunk": chunk, "generation": self.plan.generation}
+        for address, ranges in self.plan.servers.items():
+            part = np.concatenate([np.empty(0), *(gradient[start:stop] for start, stop in ranges)])
+            self.channels[address].tell(Message("push", about, (part,)))
+
+    def _pull(self, version: int) -> Floats | None:
+        """The parameters at a version; None where a server is suspended. What was applied is struck from the rest."""
+        about = {"version": version, "generation": self.plan.generation}
+        for address in self.plan.servers:
+            self.channels[address].tell(Message("pull", about))
+        parameters, suspended = np.empty(self.size), False
+        for address, ranges in self.plan.servers.items():
+            answer = self.channels[address].hear()
+            suspended = suspended or answer.fields["suspended"]
+            if answer.fields["accepted"] and self.unfinished is not None:
+                for start, stop in ranges:
+                    self.unfinished.rest[start:stop] = 0.0
+            if not answer.fields["suspended"]:
+                _spread(answer.arrays[0], ranges, parameters)
+        now = time.perf_counter()
+        if suspended:
+            self.suspended_at = now
+        elif self.suspended_at is not None:
+            self.pause, self.suspended_at = now - self.suspended_at, None
+        return None if suspended else parameters
+
+
+def _spread(values: Floats, ranges: Ranges, parameters: Floats) -> None:
+    at = 0
+    for start, stop in ranges:
+        parameters[start:stop] = values[at : at + stop - start]
+        at += stop - start
