@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scheduling.core.policies import astraea, dominant_resource_fairness, fifo, oasis, pdors
+from scheduling.core.policies import astraea, dominant_resource_fairness, dorm, fifo, oasis, pdors
 from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
@@ -16,6 +16,7 @@ Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 POLICIES: dict[str, Builder] = {
     "astraea": astraea.build,
     "dominant_resource_fairness": dominant_resource_fairness.build,
+    "dorm": dorm.build,
     "fifo": fifo.build,
     "oasis": oasis.build,
     "pdors": pdors.build,

@@ -1,0 +1,81 @@
+"""What is done about an event: the program, on servers or on the cluster as a whole, and what if it has no answer."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from scheduling.core.placement import Cursors, Gang, Vacancies
+from scheduling.core.policies.dorm.problem import Held, Problem, Wish
+from scheduling.core.policies.dorm.program import solved
+from scheduling.core.speed import parameter_servers
+
+LARGEST = 2_000  # jobs times servers; above it units are counted for the cluster as a whole, and then placed
+
+
+def allocation(problem: Problem) -> dict[int, Held]:
+    """The answer to an event: every job with its least number if that can be, else at least the oldest; else what
+    was held before. Who begins with nothing is served at any share."""
+    if not problem.wishes:
+        return {}
+    small = len(problem.wishes) * len(problem.cluster.servers) <= LARGEST
+    find = solved if small else _pooled
+    numbers = [wish.job.number for wish in problem.wishes]
+    found = find(problem, set(numbers))
+    if found is None and len(numbers) > 1:
+        found = find(problem, set(numbers[:1]))
+    if found is not None:
+        return found
+    if problem.before and problem.room_for_held():
+        return dict(problem.before)
+    return find(replace(problem, fairness=math.inf, adjustment=1.0), set()) or {}
+
+
+def _pooled(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
+    """A large event: numbers as if the cluster were one server, then places, unchanged jobs first in their old ones.
+
+    A gang for which there is no place is halved until there is; one that finds none waits.
+    """
+    cluster = problem.cluster
+    one = replace(
+        cluster,
+        servers=("all",),
+        capacity=cluster.total[:, None],
+        hosts_workers=np.array([cluster.hosts_workers.any()]),
+        hosts_ps=np.array([cluster.hosts_ps.any()]),
+        cells=None,
+    )
+    before = {number: Held(((0, held.workers, held.ps),)) for number, held in problem.before.items()}
+    free = np.maximum(problem.free, 0.0).sum(axis=1, keepdims=True)
+    numbers = solved(replace(problem, cluster=one, free=free, before=before), certain)
+    if numbers is None:
+        return None
+    kept = {n: problem.before[n] for n, held in numbers.items() if before.get(n) == held}
+    vacancies, cursors = Vacancies(cluster, (cluster.capacity - problem.free)[:, None, :]), Cursors()
+    found: dict[int, Held] = {}
+    for wish in sorted(problem.wishes, key=lambda wish: wish.job.number not in kept):
+        if wish.job.number in kept:
+            held = kept[wish.job.number]
+            for unit, place in zip(wish.units, (1, 2), strict=True):
+                vacancies.take(unit, [row[0] for row in held.rows for _ in range(row[place])])
+            found[wish.job.number] = held
+        elif wish.job.number in numbers:
+            placed = _placed(wish, numbers[wish.job.number].workers, vacancies, cursors)
+            if placed is not None:
+                found[wish.job.number], cursors = placed
+    return found
+
+
+def _placed(wish: Wish, workers: int, vacancies: Vacancies, cursors: Cursors) -> tuple[Held, Cursors] | None:
+    """The largest gang of at most so many workers, halving, for which there is room."""
+    worker, ps = wish.units
+    while workers >= wish.job.min_workers:
+        gang = Gang(workers, parameter_servers(workers, worker.mbps, ps.mbps), wish.worker_type, wish.ps_type)
+        placement = vacancies.place(wish.job, gang, cursors)
+        if placement is not None:
+            counts = ((row.server, row.workers, row.ps) for row in placement.allocation(0, 1))
+            return Held(tuple(counts)), placement.cursors
+        workers //= 2
+    return None

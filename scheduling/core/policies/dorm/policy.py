@@ -1,0 +1,123 @@
+"""Dorm: whenever a job comes or goes, the whole cluster is dealt out anew by one integer program.
+
+It uses as much of the cluster as it can, keeps every job near its dominant-resource-fair share, and changes only few
+of the running jobs. Between two events everybody keeps what it has. Changes are free of charge unless `restart`
+says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from scheduling.core.placement import Cursors, Gang, Placement, fits_empty, gangs
+from scheduling.core.policies.dorm.answer import allocation
+from scheduling.core.policies.dorm.problem import Held, Problem, Wish
+from scheduling.core.scenario import Section
+from scheduling.core.speed import TOLERANCE
+from scheduling.core.types import (
+    CENTRALIZED,
+    REJECTED,
+    WAITING,
+    Booking,
+    Cluster,
+    Job,
+    Plan,
+    Reason,
+    Refusal,
+    View,
+)
+
+
+@dataclass(frozen=True)
+class Dorm:
+    """`fairness` bounds the sum of distances from the fair shares, as a part of twice the number of resources.
+    `adjustment` is the part of the running jobs that one event may change, rounded up. `restart` is the part of a
+    slot that a changed job loses."""
+
+    name: ClassVar[str] = "dorm"
+    fairness: float = 0.1
+    adjustment: float = 0.1
+    restart: float = 0.0
+
+    def decide(self, view: View) -> Plan:
+        """One slot for every job that holds workers in it."""
+        wishes = _wishes(view)
+        numbers = list(wishes)
+        before = _held(view.memory, numbers)
+        free = view.cluster.capacity - view.occupied[:, :1].sum(axis=1)
+        problem = Problem(view.cluster, free, tuple(wishes.values()), before, self.fairness, self.adjustment)
+        same = view.memory.get("jobs") == numbers and problem.room_for_held()
+        held = before if same else allocation(problem)
+        bookings: list[Booking] = []
+        refusals: list[Refusal] = []
+        for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
+            if job.number in held:
+                changed = job.number in before and before[job.number] != held[job.number]
+                wish, lost = wishes[job.number], self.restart if changed else 0.0
+                bookings.append(_booking(job, wish, held[job.number], remaining, lost, view))
+            else:
+                state = WAITING if job.number in wishes else REJECTED
+                refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), state))
+        rows = {str(number): [list(row) for row in has.rows] for number, has in held.items()}
+        return Plan(bookings, refusals, memory={"jobs": numbers, "held": rows})
+
+
+def _wishes(view: View) -> dict[int, Wish]:
+    """The jobs of which an empty cluster holds the least gang, each on the first pair of types with which it does."""
+    known: dict[tuple[object, ...], Gang | None] = {}
+    wishes: dict[int, Wish] = {}
+    for job in view.waiting:
+        key = (job.min_workers, job.max_ps, *map(id, job.worker_types), *map(id, job.ps_types))
+        if key not in known:
+            least = gangs(job, job.min_workers)
+            known[key] = next((gang for gang in least if fits_empty(job, gang, view.cluster)), None)
+        if (gang := known[key]) is not None:
+            wishes[job.number] = Wish(job, gang.worker_type, gang.ps_type)
+    return wishes
+
+
+def _held(memory: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, Held]:
+    """What the jobs that are still there held in the last slot."""
+    remembered = memory.get("held", {})
+    return {
+        number: Held(tuple((row[0], row[1], row[2]) for row in remembered[str(number)]))
+        for number in numbers
+        if str(number) in remembered
+    }
+
+
+def _booking(job: Job, wish: Wish, held: Held, remaining: float, lost: float, view: View) -> Booking:
+    """The coming slot. What the run is worth stands on the booking that completes the job."""
+    gang = Gang(held.workers, held.ps, wish.worker_type, wish.ps_type)
+    workers = [server for server, count, _ in held.rows for _ in range(count)]
+    ps = [server for server, _, count in held.rows for _ in range(count)]
+    placement = Placement(gang, workers, ps, Cursors())
+    rate = gang.rate(job, view.cluster.slot_seconds, centralized=placement.kind == CENTRALIZED) * (1.0 - lost)
+    end = view.slot + 1
+    completes = rate >= remaining - TOLERANCE * job.work
+    return Booking(
+        job=job.number,
+        start=view.slot,
+        end=end,
+        allocation=placement.allocation(view.slot, end),
+        work=remaining if completes else rate,
+        workers=gang.workers,
+        ps=gang.ps,
+        worker_type=gang.worker_type,
+        ps_type=gang.ps_type,
+        placement=placement.kind,
+        value=float(job.value(end - job.arrival)) if completes else 0.0,
+        ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
+    )
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Dorm:
+    """Dorm with the settings of a scenario."""
+    section = Section(fields, "policy", ("fairness", "adjustment", "restart"))
+    return Dorm(
+        fairness=section.number("fairness", Dorm.fairness, least=0.0, most=1.0),
+        adjustment=section.number("adjustment", Dorm.adjustment, least=0.0, most=1.0),
+        restart=section.number("restart", Dorm.restart, least=0.0, most=0.99),
+    )

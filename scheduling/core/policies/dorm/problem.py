@@ -1,0 +1,66 @@
+"""One event of Dorm in values: who wants units, who holds some, and what is free."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.types import Cluster, FloatArray, Job, UnitType
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a job holds: (server, workers, parameter servers) in order of the servers."""
+
+    rows: tuple[tuple[int, int, int], ...]
+
+    @property
+    def workers(self) -> int:
+        return sum(workers for _, workers, _ in self.rows)
+
+    @property
+    def ps(self) -> int:
+        return sum(ps for _, _, ps in self.rows)
+
+
+@dataclass(frozen=True, eq=False)
+class Wish:
+    """A job that wants units, and the types it runs on."""
+
+    job: Job
+    worker_type: int
+    ps_type: int
+
+    @property
+    def units(self) -> tuple[UnitType, UnitType]:
+        return self.job.worker_types[self.worker_type], self.job.ps_types[self.ps_type]
+
+    @property
+    def per_worker(self) -> float:
+        """Parameter servers for each worker, before rounding up."""
+        worker, ps = self.units
+        return worker.mbps / ps.mbps
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """One event: who wants units, and who holds some."""
+
+    cluster: Cluster
+    free: FloatArray  # (resources, servers)
+    wishes: tuple[Wish, ...]
+    before: Mapping[int, Held]
+    fairness: float
+    adjustment: float
+
+    def room_for_held(self) -> bool:
+        """Whether what was held before still fits."""
+        used = np.zeros_like(self.free)
+        for wish in self.wishes:
+            worker, ps = wish.units
+            for server, workers, servers in self.before.get(wish.job.number, Held(())).rows:
+                used[:, server] += workers * worker.demand + servers * ps.demand
+        return bool((used <= self.free + ROUNDING).all())
