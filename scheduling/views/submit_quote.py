@@ -20,6 +20,7 @@ from scheduling.views.submit_form import plain, value_fields
 from scheduling.views.value_picture import ValuePicture, value_picture
 from tenants.access import Access, Refused
 from tenants.ledger.postings import MICRO
+from tenants.templatetags.look import clock
 
 Spec = Mapping[str, Any]
 
@@ -138,6 +139,7 @@ def _lane(pool: Pool, quote: Quote, spec: Spec, wanted: str, own_id: int) -> Lan
 
 def _change(pool: Pool, change: Change, spec: Spec) -> ChangeCard:
     words = {
+        "later": f"Wait until {clock(pool.slot_start(round(change.after)), 's')}",
         "fewer_workers": f"Allow at most {change.after:.0f} worker{'' if change.after == 1 else 's'}",
         "higher_value": f"If it were worth {change.after:,.2f} instead of {change.before:,.2f}",
         "more_budget": f"Have {change.after:,.2f} credits to spend instead of {change.before:,.2f}",
@@ -158,7 +160,7 @@ def _then(pool: Pool, terms: Terms | None) -> str:
     if terms.start is None or terms.end is None:
         return "Then it would be admitted."
     where = "at home" if terms.phase == "own" else "on rented units"
-    span = f"{pool.slot_start(terms.start):%H:%M:%S} to {pool.slot_start(terms.end):%H:%M:%S}"
+    span = f"{clock(pool.slot_start(terms.start), 's')} to {clock(pool.slot_start(terms.end), 's')}"
     left = terms.worth - terms.price / MICRO
     return f"Then it runs {where}, {span}, with {terms.workers} workers, and leaves you {left:,.2f}."
 

@@ -15,6 +15,7 @@ from tests.scheduling.markets import make_renting, make_waiting
 from tests.scheduling.test_servers_page import make_person
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
+NOW = 10  # slot
 WORTH = {"kind": "linear", "slope": -1.0, "base": 9000.0}
 
 
@@ -41,14 +42,15 @@ class Story:
 
 
 def story(**fields: object) -> Story:
-    """Owner leaves eight workers idle, and renter rents them; the pool's third slot is now."""
-    pool, owner, renter = make_renting(epoch_at=timezone.now(), **fields)
-    running = make_waiting(pool, renter, 0.0, epochs=12, value=WORTH)
-    ahead = make_waiting(pool, renter, 0.1, epochs=12, value=WORTH)
-    pool_advance(pool_id=pool.pk, at=pool.slot_start(4))
-    pool.epoch_at = timezone.now() - (pool.slot_start(4) - pool.epoch_at)
+    """Owner leaves eight workers idle, and renter rents them from slot 8 on, which is the first that can be rented.
+    Two of its slots are over."""
+    pool, owner, renter = make_renting(**({"epoch_at": timezone.now(), "clock_first": 8} | fields))
+    running = make_waiting(pool, renter, 0.0, epochs=3, value=WORTH)
+    ahead = make_waiting(pool, renter, 0.1, epochs=3, value=WORTH)
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(NOW))
+    pool.epoch_at = timezone.now() - (pool.slot_start(NOW) - pool.epoch_at)
     pool.save()
-    waiting = make_waiting(pool, renter, 4.0)
+    waiting = make_waiting(pool, renter, float(NOW))
     return Story(pool, owner, renter, running, ahead, waiting)
 
 

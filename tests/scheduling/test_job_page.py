@@ -1,0 +1,311 @@
+"""One job's page: who sees it, that its figures are those of the book, and what a cancellation really does."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from scheduling.models import Award, TrainingJob
+from scheduling.selectors.job_page import job_page
+from scheduling.selectors.job_slots import HELD, RETURNED, RUNNING, SETTLED
+from scheduling.services.cancel_preview import cancel_preview
+from scheduling.services.cancellation import job_cancel
+from scheduling.services.clock import pool_advance
+from scheduling.services.failures import server_lose
+from scheduling.services.jobs import Submitted, job_submit
+from scheduling.views.job_bars import slot_bars
+from tenants.access import Refused, access_of_system
+from tenants.ledger.selectors import transactions_about
+from tenants.models import Tenant
+from tenants.roles import BILLING, OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Permission
+from tenants.scoping import scope, scope_disabled
+from tests.scheduling.builders import make_server, make_tenant
+from tests.scheduling.live import (
+    enter,
+    fund,
+    make_award,
+    make_live_pool,
+    member,
+    moment,
+    money,
+    publish,
+    settle,
+)
+from tests.scheduling.pages import Story, client_as, story, text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def page_of(job: TrainingJob, tenant: Tenant):
+    with scope(tenant):
+        row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=job.pk)
+        return job_page(row, at=timezone.now(), money=True)
+
+
+def settled_in_book(job: TrainingJob, tenant: Tenant) -> int:
+    """What the book says went from this tenant's held credits to owners for the job."""
+    with scope(tenant):
+        lines = [
+            line
+            for each in transactions_about(subject=f"job:{job.pk}")
+            if each.kind == "settle"
+            for line in each.entries
+        ]
+    return -sum(amount for account, amount in lines if account.kind == "held")
+
+
+def sent(scene: Story, tenant: Tenant, lane: str, **spec: Any) -> TrainingJob:
+    """Submitted now."""
+    taken = job_submit(
+        pool=scene.pool, name="now", spec=SPEC | spec, lane=lane, by=member(tenant), at=timezone.now(), client_key=None
+    )
+    assert isinstance(taken, Submitted), taken
+    return taken.job
+
+
+def address(scene: Story, job: TrainingJob, what: str = "") -> str:
+    return f"/t/{scene.renter.slug}/jobs/{job.pk}/{what}"
+
+
+@pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])
+def test_opens_for_each_role_that_may_see_jobs(role: str) -> None:
+    scene = story()
+    client = client_as(role, scene.renter)
+    sees = 200 if role in ROLES_ALLOWED[Permission.JOBS_VIEW] else 403
+    cancels = role in ROLES_ALLOWED[Permission.JOBS_CANCEL]
+    assert client.get(address(scene, scene.running), secure=True).status_code == sees
+    assert client.get(address(scene, scene.running, "cancel/"), secure=True).status_code == (200 if cancels else 403)
+    assert client.post(address(scene, scene.waiting, "cancel/"), secure=True).status_code == (302 if cancels else 403)
+    with scope_disabled("the test looks at the job"):
+        state = TrainingJob.objects.get(pk=scene.waiting.pk).state
+    assert state == ("cancelled" if cancels else "queued")
+
+
+@pytest.mark.parametrize("what", ["", "cancel/", "queue/"])
+def test_another_tenants_job_is_not_there(what: str) -> None:
+    scene = story()
+    client = client_as(OWNER, scene.owner)
+    foreign = f"/t/{scene.owner.slug}/jobs/{scene.running.pk}/{what}"
+    assert client.get(address(scene, scene.running, what), secure=True).status_code == 404
+    assert client.post(foreign, secure=True).status_code in (404, 405)
+    assert client.get(foreign, secure=True).status_code in (404, 405)
+
+
+def test_page_without_right_says_why() -> None:
+    scene = story()
+    page = client_as(BILLING, scene.renter).get(address(scene, scene.running), secure=True)
+    assert page.status_code == 403
+    assert "billing" in text_of(page.content.decode())
+
+
+def test_running_job_tells_where_it_is_until_when_and_for_how_much() -> None:
+    scene = story()
+    html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
+    words = text_of(html)
+    assert "Runs on 4 rented workers since" in words
+    assert "Price, slot by slot" in words
+    assert scene.owner.name in words
+    assert "Lines of the book" not in words  # a viewer sees no ledger
+    assert 'data-live="job:' in html
+
+
+def test_owner_sees_the_books_lines_too() -> None:
+    scene = story()
+    html = client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
+    assert "Lines of the book" in html
+
+
+def test_waiting_job_says_why_and_leaves_out_what_is_not_there_yet() -> None:
+    scene = story()
+    words = text_of(client_as(VIEWER, scene.renter).get(address(scene, scene.waiting), secure=True).content.decode())
+    assert "Waits for" in words or "Waiting for interval" in words
+    assert "Price, slot by slot" not in words
+    assert "Who is paid" not in words
+
+
+def test_live_part_comes_alone_and_asks_for_itself_again() -> None:
+    scene = story()
+    client = client_as(VIEWER, scene.renter)
+    html = client.get(address(scene, scene.running, "?part=job"), secure=True).content.decode()
+    assert "<html" not in html
+    assert f'hx-get="{address(scene, scene.running)}?part=job"' in html
+    assert client.get(address(scene, scene.running, "?part=nothing"), secure=True).status_code == 404
+
+
+def test_settled_and_held_are_what_the_book_says() -> None:
+    scene = story()
+    page = page_of(scene.running, scene.renter)
+    assert page.slots is not None
+    assert page.award is not None
+    assert 0 < page.slots.settled < page.slots.paid
+    assert page.slots.settled == settled_in_book(scene.running, scene.renter)
+    assert page.slots.settled + page.slots.held == page.award.paid
+    assert sum(payee.amount for payee in page.payees) == page.award.paid
+    assert sum(payee.settled for payee in page.payees) == page.slots.settled
+    with scope(scene.renter):
+        others = Award.objects.filter(job__in=[scene.ahead.pk, scene.waiting.pk]).exclude(state="void")
+        rest = sum(award.paid for award in others) - settled_in_book(scene.ahead, scene.renter)
+    assert page.slots.held + rest == money(scene.renter)[1]
+
+
+def test_finished_job_has_paid_everything() -> None:
+    scene = story()
+    page = page_of(scene.running, scene.renter)
+    assert page.award is not None
+    pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(page.award.end + 1))
+    after = page_of(scene.running, scene.renter)
+    assert after.job.state == "finished"
+    assert after.slots is not None
+    assert (after.slots.settled, after.slots.held) == (after.slots.paid, 0)
+    assert {row.state for row in after.slots.rows} == {SETTLED}
+
+
+def test_slots_have_the_states_of_their_time_and_a_bar_each() -> None:
+    scene = story()
+    page = page_of(scene.running, scene.renter)
+    assert page.slots is not None
+    states = [row.state for row in page.slots.rows]
+    assert states == sorted(states, key=[SETTLED, RUNNING, HELD].index)
+    assert {SETTLED, HELD} <= set(states)
+    bars = slot_bars(page.slots)
+    assert bars is not None
+    assert len(bars.bars) == len(page.slots.rows)
+    tallest = max(bars.bars, key=lambda bar: bar.paid)
+    assert tallest.height == max(bar.height for bar in bars.bars)
+    assert all(bar.y + bar.height == pytest.approx(bars.base) for bar in bars.bars)
+
+
+def test_promise_stands_beside_what_was_awarded() -> None:
+    """The owner's own job at home: alone it would have had the same."""
+    scene = story()
+    job = sent(scene, scene.owner, "batch")
+    pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(26))
+    page = page_of(job, scene.owner)
+    assert page.home is not None
+    assert page.got is not None
+    assert page.gain is not None
+    assert page.gain >= 0
+    words = text_of(client_as(VIEWER, scene.owner).get(f"/t/owner/jobs/{job.pk}/", secure=True).content.decode())
+    assert "At home, alone" in words
+    assert "than staying at home alone" in words or "The same as alone" in words
+
+
+def rented(keep: int, start: int = 3):
+    pool, lumen, castor = make_live_pool(cancellation_keep_percent=keep), make_tenant("lumen"), make_tenant("castor")
+    server = make_server(pool, worker=4, ps=1)
+    fund(lumen)
+    publish(pool, frontier=20)
+    charges = [[(castor, 1_000_003), (None, 500_001)]] * 4
+    award = make_award(
+        pool, lumen, start=start, slots=4, charges=charges, allocation=[[server.pk, start, start + 4, 4, 1]]
+    )
+    enter(award)
+    return pool, lumen, castor, award
+
+
+@pytest.mark.parametrize("keep", [0, 7, 100])
+def test_cancelling_before_the_start_returns_and_keeps_what_was_said(keep: int) -> None:
+    _, lumen, castor, award = rented(keep)
+    with scope(lumen):
+        said = cancel_preview(award.job, moment(0))
+    before = money(lumen)
+    job = job_cancel(job_id=award.job_id, by=member(lumen), at=moment(0))
+    assert not isinstance(job, Refused)
+    after = money(lumen)
+    assert (said.returned, said.kept) == (after[0] - before[0], award.paid - said.returned)
+    assert after[1] == before[1] - award.paid
+    assert money(castor)[2] <= said.kept
+    page = page_of(award.job, lumen)
+    assert page.slots is not None
+    assert (page.slots.returned, page.slots.kept) == (said.returned, said.kept)
+    assert {row.state for row in page.slots.rows} == {RETURNED}
+    assert page.payees == ()
+
+
+def test_cancelling_a_running_job_goes_on_paying_what_was_said() -> None:
+    pool, lumen, _, award = rented(10, start=0)
+    settle(pool, 0)
+    with scope(lumen):
+        job = TrainingJob.objects.select_related("pool").get(pk=award.job_id)
+        Award.objects.filter(pk=award.pk).update(state="running")
+        TrainingJob.objects.filter(pk=job.pk).update(state="running")
+        job.refresh_from_db()
+        said = cancel_preview(job, moment(1.5))
+    assert (said.returned, said.settled + said.still_paid, said.free_from) == (0, award.paid, 2)
+    assert said.settled == settled_in_book(award.job, lumen)
+    assert not isinstance(job_cancel(job_id=award.job_id, by=member(lumen), at=moment(1.5)), Refused)
+    settle(pool, 1, 2, 3)
+    assert settled_in_book(award.job, lumen) == said.settled + said.still_paid
+
+
+def test_confirmation_shows_the_figures_and_changes_nothing() -> None:
+    scene = story()
+    client = client_as(SUBMITTER, scene.renter)
+    words = text_of(client.get(address(scene, scene.running, "cancel/"), secure=True).content.decode())
+    assert "Nothing has happened yet" in words
+    assert "Still paid for what is reserved" in words
+    assert page_of(scene.running, scene.renter).job.state == "running"
+
+
+def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so() -> None:
+    scene = story()
+    client = client_as(SUBMITTER, scene.renter)
+    client.post(address(scene, scene.waiting, "cancel/"), secure=True)
+    words = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
+    assert "nothing to cancel" in words
+    assert "Cancel the job" not in words
+
+
+def test_lost_server_leaves_an_earlier_attempt_with_its_refund() -> None:
+    scene = story()
+    page = page_of(scene.running, scene.renter)
+    assert page.award is not None
+    server_id = page.award.allocation[0][0]
+    server = next(each for each in scene.pool.servers.all() if each.pk == server_id)
+    lost = server_lose(server=server, by=access_of_system("test"), reason="smoke", at=timezone.now())
+    assert not isinstance(lost, Refused)
+    after = page_of(scene.running, scene.renter)
+    (attempt,) = after.attempts
+    assert attempt.returned > 0
+    words = text_of(client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode())
+    assert "Earlier attempts" in words
+    assert "server was lost" in words
+
+
+def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
+    scene = story(instant=True)
+    job = sent(scene, scene.renter, "instant", max_price=0.0001)
+    client = client_as(SUBMITTER, scene.renter)
+    page = client.get(address(scene, job), secure=True).content.decode()
+    assert job.state == "rejected", job.reason_code
+    assert "Wait for the next interval" in text_of(page)
+    client.post(address(scene, job, "queue/"), secure=True)
+    assert page_of(job, scene.renter).job.state == "queued"
+
+
+def test_number_of_queries_does_not_grow_with_the_slots() -> None:
+    scene = story()
+    client = client_as(OWNER, scene.renter)
+    counts = []
+    for job in (scene.waiting, scene.running):
+        with CaptureQueriesContext(
+            connection,
+        ) as seen:
+            assert client.get(address(scene, job), secure=True).status_code == 200
+        counts.append(len(seen))
+    assert max(counts) <= 32, [query["sql"][:90] for query in seen]
+    pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(page_of(scene.running, scene.renter).award.end + 1))
+    with CaptureQueriesContext(connection) as seen:
+        client.get(address(scene, scene.running), secure=True)
+    assert len(seen) <= counts[1]
+
+
+def test_every_time_has_its_slot_in_the_tooltip() -> None:
+    scene = story()
+    html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
+    assert re.search(r'<time datetime="[^"]+" data-slot="\d+" title="slot \d+">', html)
