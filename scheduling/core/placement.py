@@ -154,6 +154,17 @@ def gangs(job: Job, workers: int) -> Iterator[Gang]:
         workers //= 2
 
 
+def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
+    """The workers a job asks for: a number, or its own draw from a range, within what the job can use.
+
+    A draw depends on the seed and the job alone, not on when it is made.
+    """
+    if not isinstance(workers, int):
+        least, most = workers
+        workers = int(np.random.default_rng((seed, job.number)).integers(least, most + 1))
+    return max(job.min_workers, min(workers, job.max_workers))
+
+
 def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
     """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
     nothing = np.zeros((len(cluster.resources), 0, len(cluster.servers)))

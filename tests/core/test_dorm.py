@@ -132,8 +132,8 @@ def used(plan: Plan, jobs: list[Job], cluster: Cluster) -> float:
 
 @pytest.mark.parametrize("block", range(3))
 def test_uses_as_much_as_trying_everything_does(block: int) -> None:
-    dice, compared, changed = np.random.default_rng([9, block]), 0, 0
-    for _ in range(20):
+    dice, compared = np.random.default_rng([9, block]), 0
+    for _ in range(14):
         cluster, jobs = random_event(dice)
         first = Dorm().decide(make_view(jobs[:2], cluster=cluster))
         before = numbers_of(first, len(cluster.servers))
@@ -153,8 +153,7 @@ def test_uses_as_much_as_trying_everything_does(block: int) -> None:
         chosen = tuple(found.get(job.number, nothing) for job in jobs)
         assert allowed(jobs, chosen, cluster, shares, before)
         compared += 1
-        changed += any(found.get(number) != had for number, had in before.items())
-    assert compared >= 4
+    assert compared >= 3
 
 
 # --- events ---------------------------------------------------------------------------------------------------------

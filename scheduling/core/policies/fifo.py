@@ -10,11 +10,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-import numpy as np
-
-from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, fits_empty, gangs
-from scheduling.core.scenario import BadScenario
-from scheduling.core.scenario.fields import Section, whole
+from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, fits_empty, gangs, workers_asked
+from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import ceiling
 from scheduling.core.types import (
     CENTRALIZED,
@@ -60,7 +57,7 @@ class Fifo:
 
     def _start(self, job: Job, remaining: float, view: View, room: _Room) -> Booking | Refusal:
         """The job's gang from now on; or the job waits, if an empty cluster could hold the gang."""
-        for gang in gangs(job, self._asked(job)):
+        for gang in gangs(job, workers_asked(job, self.workers, self.seed)):
             slots = _slots(remaining, gang.rate(job, view.cluster.slot_seconds))
             placement = room.place(job, gang, slots)
             if placement is not None:
@@ -68,15 +65,6 @@ class Fifo:
             if fits_empty(job, gang, view.cluster):
                 return _refusal(job, gang.workers, WAITING)
         return _refusal(job, job.min_workers, REJECTED)
-
-    def _asked(self, job: Job) -> int:
-        """The workers a job asks for. A draw depends on the seed and the job alone, not on when it is made."""
-        if isinstance(self.workers, int):
-            asked = self.workers
-        else:
-            least, most = self.workers
-            asked = int(np.random.default_rng((self.seed, job.number)).integers(least, most + 1))
-        return max(job.min_workers, min(asked, job.max_workers))
 
 
 class _Room:
@@ -142,18 +130,6 @@ def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> F
     """FIFO with the settings of a scenario."""
     section = Section(fields, "policy", ("workers", "seed"))
     return Fifo(
-        workers=_workers(section.raw("workers", Fifo.workers)),
+        workers=whole_or_range(section.raw("workers", Fifo.workers), "policy.workers"),
         seed=section.whole("seed", Fifo.seed, least=0),
     )
-
-
-def _workers(value: object) -> int | tuple[int, int]:
-    """A positive number, or a range [least, most] of them."""
-    if not isinstance(value, list | tuple):
-        return whole(value, "policy.workers")
-    if len(value) != 2:
-        raise BadScenario("policy.workers", "must be a number, or a range of two")
-    least, most = (whole(end, f"policy.workers[{k}]") for k, end in enumerate(value))
-    if least > most:
-        raise BadScenario("policy.workers", f"must be a range from low to high, not [{least}, {most}]")
-    return least, most

@@ -72,6 +72,18 @@ def whole(value: object, place: str, *, least: int = 1, most: int = 10**9) -> in
     return value
 
 
+def whole_or_range(value: object, place: str) -> int | tuple[int, int]:
+    """A positive integer, or a range [least, most] of them."""
+    if not isinstance(value, list | tuple):
+        return whole(value, place)
+    if len(value) != 2:
+        raise BadScenario(place, "must be a number, or a range of two")
+    least, most = (whole(end, f"{place}[{k}]") for k, end in enumerate(value))
+    if least > most:
+        raise BadScenario(place, f"must be a range from low to high, not [{least}, {most}]")
+    return least, most
+
+
 def text(value: object, place: str, *, longest: int = 200) -> str:
     """A text of 1 to `longest` characters, none of them a control character."""
     if not isinstance(value, str):
