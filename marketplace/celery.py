@@ -7,7 +7,7 @@ from celery import Celery
 from celery.signals import setup_logging
 from django.conf import settings
 
-from marketplace.tasks import HEARTBEAT_SECONDS
+from marketplace.heartbeat import HEARTBEAT_SECONDS
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 

@@ -10,11 +10,9 @@ from celery import shared_task
 from django.core.cache import cache
 from django.utils import timezone
 
+from marketplace.heartbeat import HEARTBEAT_KEY, HEARTBEAT_SECONDS
 from tenants.ledger.seals import seal
 from tenants.services.answers import answers_expire
-
-HEARTBEAT_KEY = "worker-heartbeat"
-HEARTBEAT_SECONDS = 10
 
 
 @shared_task
