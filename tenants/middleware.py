@@ -7,7 +7,7 @@ everybody, and no page depends on what was opened last.
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
@@ -21,7 +21,7 @@ from django.utils.functional import SimpleLazyObject
 from tenants.access import Access, AccessRequest
 from tenants.models import Tenant, User
 from tenants.roles import Permission
-from tenants.scoping import scope
+from tenants.scoping import pieces_in_scope, scope
 from tenants.selectors import access_of, tenant_by_slug
 from tenants.zones import zone_of
 
@@ -98,17 +98,10 @@ def _kept_open(response: HttpResponseBase, tenant: Tenant) -> HttpResponseBase:
     """A stream is read after the scope around the view has closed; it gets the scope for each piece."""
     if isinstance(response, StreamingHttpResponse):
         pieces: Any = response.streaming_content
-        response.streaming_content = _async_pieces(pieces, tenant) if response.is_async else _pieces(pieces, tenant)
+        response.streaming_content = (
+            _async_pieces(pieces, tenant) if response.is_async else pieces_in_scope(pieces, tenant)
+        )
     return response
-
-
-def _pieces(pieces: Iterator[bytes], tenant: Tenant) -> Iterator[bytes]:
-    while True:
-        with scope(tenant):
-            piece = next(pieces, None)
-        if piece is None:
-            return
-        yield piece
 
 
 async def _async_pieces(pieces: AsyncIterator[bytes], tenant: Tenant) -> AsyncIterator[bytes]:

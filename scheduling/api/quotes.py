@@ -16,7 +16,8 @@ from scheduling.api.shown import core_credits_text
 from scheduling.api.views import UNKNOWN_POOL, pool_by_slug
 from scheduling.models import Lane, Pool
 from scheduling.selectors.explain import Reason, reason_sentence
-from scheduling.services.quotes import Change, Quote, Terms, job_quote
+from scheduling.services.desks import Terms
+from scheduling.services.quotes import Change, Quote, job_quote
 from tenants.access import Refused
 from tenants.api.fields import Answer, Credits, Moment, Numbers
 from tenants.api.operations import operation
@@ -25,6 +26,7 @@ from tenants.models import Tenant
 from tenants.roles import Permission
 
 OPERATOR = "operator"
+OF_MONEY = frozenset({"higher_value", "more_budget", "higher_max_price"})  # changes whose figures are credits
 
 
 class Payee(Answer):
@@ -42,7 +44,11 @@ class TermsShown(Answer):
     ends_at = Moment(allow_null=True)
     workers = serializers.IntegerField()
     price = Credits()
+    worth = serializers.SerializerMethodField(help_text="Credits that an end at that time is worth by the job's value.")
     payees = Payee(many=True, help_text="Who would be paid, and what.")
+
+    def get_worth(self, terms: Mapping[str, Any]) -> str:
+        return core_credits_text(terms["worth"])
 
 
 class EstimateShown(Answer):
@@ -55,8 +61,10 @@ class EstimateShown(Answer):
 
 
 class ChangeShown(Answer):
-    what = serializers.CharField(help_text="`fewer_workers`, `higher_value`, `more_budget` or `higher_max_price`.")
-    before = serializers.CharField()
+    what = serializers.CharField(
+        help_text="`later`, `fewer_workers`, `higher_value`, `more_budget` or `higher_max_price`."
+    )
+    before = serializers.CharField(help_text="A slot, a number of workers, or credits.")
     after = serializers.CharField()
     spec = Numbers(help_text="The fields of the specification to change.")
     price = Credits(allow_null=True, help_text="What it would cost then; null where only money is missing.")
@@ -85,6 +93,7 @@ EXAMPLE: dict[str, Any] = {
         "ends_at": "2026-03-02T12:24:10Z",
         "workers": 4,
         "price": "12.500000",
+        "worth": "27.500000",
         "payees": [{"payee": "quarry", "amount": "11.000000"}, {"payee": "operator", "amount": "1.500000"}],
     },
     "estimate": None,
@@ -148,6 +157,7 @@ def _terms(pool: Pool, terms: Terms) -> dict[str, Any]:
         "ends_at": None if terms.end is None else pool.slot_start(terms.end),
         "workers": terms.workers,
         "price": terms.price,
+        "worth": terms.worth,
         "payees": _payees(terms.payees or {}),
     }
 
@@ -162,8 +172,7 @@ def _payees(parts: Mapping[int, int]) -> list[dict[str, Any]]:
 def _change(change: Change | None) -> dict[str, Any] | None:
     if change is None:
         return None
-    money = change.what != "fewer_workers"
-    write = core_credits_text if money else lambda number: str(int(number))
+    write = core_credits_text if change.what in OF_MONEY else lambda number: f"{number:g}"
     return {
         "what": change.what,
         "before": write(change.before),

@@ -194,10 +194,11 @@ def test_unexpected_error_is_a_problem_that_tells_nothing(caller: Program, monke
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(),
     lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+    max_leaves=5,
 )
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(st.binary() | JSON.map(lambda value: json.dumps(value).encode()))
 def test_any_bytes_are_read_or_refused_in_words(content: bytes) -> None:
     with suppress(ParseError):  # any other exception would be a 5xx
