@@ -14,7 +14,7 @@
     if (next === "live") { heard = performance.now(); since = time(); }
     for (const el of document.querySelectorAll("[data-live-state]")) {
       if (next === "live") { const at = el.querySelector("[data-live-time]"); if (at) at.textContent = since; }
-      if (el.dataset.state !== next) { el.dataset.state = next; el.querySelector("[data-live-word]").textContent = next === "live" ? words[next] + ", as of" : words[next] + " since"; }
+      if (next && el.dataset.state !== next) { el.dataset.state = next; el.querySelector("[data-live-word]").textContent = words[next]; }
     }
     state = next;
   }
@@ -79,6 +79,7 @@
   // ---- the socket
   function connect() {
     const socket = new WebSocket(`${location.protocol === "https:" ? "wss" : "ws"}://${location.host}${box.dataset.liveSocket}?after=${cursor}`);
+    window.liveSocket = socket;
     socket.onmessage = ({ data }) => {
       const news = JSON.parse(data), before = cursor;
       failures = 0;

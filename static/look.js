@@ -17,22 +17,24 @@
     });
   }
 
-  // ---- countdown: the server says how many seconds are left, the page counts against its own monotonic clock
-  const opened = performance.now();
-  const clocks = document.querySelectorAll("[data-seconds-left]");
+  // ---- countdown: the server says how many seconds are left, the page counts against its own monotonic clock from when it first saw the number
+  const zone = (root.dataset.zone || "UTC").replaceAll(" ", "_");
+  const seen = new WeakMap();
+  const passed = (el) => { if (!seen.has(el)) seen.set(el, performance.now()); return Math.floor((performance.now() - seen.get(el)) / 1000); };
   const two = (n) => String(n).padStart(2, "0");
   const tick = () => {
-    const passed = Math.floor((performance.now() - opened) / 1000);
-    for (const el of clocks) {
-      const left = Math.max(0, Number(el.dataset.secondsLeft) - passed);
-      el.textContent = left ? `${two(Math.floor(left / 60))}:${two(left % 60)}` : "deciding";
+    for (const el of document.querySelectorAll("[data-seconds-left]")) {
+      const left = Math.max(0, Number(el.dataset.secondsLeft) - passed(el));
+      const text = left ? `${two(Math.floor(left / 60))}:${two(left % 60)}` : "deciding";
+      if (el.textContent !== text) el.textContent = text;
     }
     for (const line of document.querySelectorAll("[data-now-percent]")) {
-      const x = `${Math.min(100, Number(line.dataset.nowPercent) + passed * Number(line.dataset.perSecond))}%`;
+      const x = `${Math.min(100, Number(line.dataset.nowPercent) + passed(line) * Number(line.dataset.perSecond))}%`;
       for (const name of ["x1", "x2", "x"]) if (line.hasAttribute(name)) line.setAttribute(name, x);
     }
   };
-  if (clocks.length) setInterval(tick, 1000);
+  tick();
+  setInterval(tick, 1000);
 
   // ---- copy what a field shows
   for (const button of document.querySelectorAll("[data-copy]")) {
@@ -51,9 +53,11 @@
   // ---- charts
   const charts = [];
   const column = (table, key) => [...table.querySelectorAll(`tbody [data-k="${key}"]`)].map((cell) => (cell.dataset.v === undefined || cell.dataset.v === "" ? null : Number(cell.dataset.v)));
-  const clock = (u, splits) => splits.map((s) => { const d = new Date(s * 1000); return `${two(d.getUTCHours())}:${two(d.getUTCMinutes())}`; });
+  const hours = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", timeZone: zone });
+  const exact = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: zone });
+  const clock = (u, splits) => splits.map((s) => (s % 60 ? exact : hours).format(new Date(s * 1000)));
   const axis = (extra) => ({ stroke: token("--ink-3"), font: `11px ${token("--font")}`, grid: { stroke: token("--line"), width: 1 }, ticks: { show: false }, ...extra });
-  const credits = (u, v) => (v == null ? "–" : v.toFixed(2));
+  const credits = (u, v) => (v == null ? "–" : v.toFixed(v < 0.095 && Math.abs(v * 100 - Math.round(v * 100)) > 1e-7 ? 4 : 2));
   const step = () => uPlot.paths.stepped({ align: 1 });
   const vertical = (at, colour, dash) => (u) => {
     const x = Math.round(u.valToPos(at, "x", true)); const c = u.ctx;
@@ -63,19 +67,18 @@
   const kinds = {
     price(table, host) {
       const now = Number(host.dataset.now), edge = Number(host.dataset.edge);
-      const fill = `color-mix(in srgb, ${token("--worker")} 9%, transparent)`;
+      const keys = ["t", "worker", "ps"].slice(0, 1 + table.querySelectorAll("thead th[data-col]").length);
+      const data = keys.map((k) => column(table, k));
+      data[0].push(edge); for (const series of data.slice(1)) series.push(null); // the last price holds to the end of what is decided
       return {
-        data: ["t", "worker", "ps", "low", "high"].map((k) => column(table, k)),
+        data,
         options: {
           height: 262,
-          scales: { y: { range: (u, lo, hi) => [0, Math.ceil(hi * 1.1)] } },
+          scales: { y: { range: (u, lo, hi) => [0, hi > 4 ? Math.ceil(hi * 1.1) : Math.max(hi * 1.15, 0.1)] } },
           axes: [axis({ values: clock, space: 70, size: 30 }), axis({ size: 34, space: 38 })],
-          bands: [{ series: [4, 3], fill }],
           series: [{ value: (u, v) => (v == null ? "–" : clock(u, [v])[0]), label: "Slot" },
             { label: "Worker", stroke: token("--worker"), width: 2, paths: step(), points: { show: false }, value: credits },
-            { label: "Parameter server", stroke: token("--ps"), width: 2, dash: [5, 3], paths: step(), points: { show: false }, value: credits },
-            { label: "Expected from", stroke: token("--ink-3"), width: 1, dash: [2, 3], paths: step(), points: { show: false }, value: credits },
-            { label: "to", stroke: token("--ink-3"), width: 1, dash: [2, 3], paths: step(), points: { show: false }, value: credits }],
+            { label: "Parameter server", stroke: token("--ps"), width: 2, dash: [5, 3], paths: step(), points: { show: false }, value: credits }].slice(0, 1 + table.querySelectorAll("thead th[data-col]").length),
           hooks: { draw: [vertical(edge, token("--ink-3"), [3, 3]), vertical(now, token("--danger"), [])] },
         },
       };
@@ -151,7 +154,7 @@
     const { data, options } = kinds[host.dataset.chart](table, host);
     // a price holds until the next slot begins: carry it over to the first slot without one
     for (const series of data.slice(1)) for (let i = series.length - 1; i > 0; i--) if (host.dataset.chart === "price" && series[i] === null && series[i - 1] !== null) series[i] = series[i - 1];
-    const fmt = (ts) => uPlot.tzDate(new Date(ts * 1e3), "Etc/UTC");
+    const fmt = (ts) => uPlot.tzDate(new Date(ts * 1e3), zone);
     let settle = () => {};
     const plot = new uPlot({ width: host.clientWidth, tzDate: fmt, padding: [8, 20, 0, 0], cursor: { points: { size: 7 }, drag: { x: true, y: false } }, legend: { live: true }, ...options }, data, host);
     // without a pointer the legend reads the newest value
@@ -173,6 +176,13 @@
     addEventListener("resize", () => { clearTimeout(wait); wait = setTimeout(() => { for (const { host, plot } of charts) plot.setSize({ width: host.clientWidth, height: plot.height }); }, 80); });
     matchMedia("(prefers-color-scheme: dark)").addEventListener("change", drawAll);
   }
+
+  // ---- a part of the page was replaced: its charts are drawn again, and those that went are let go
+  document.addEventListener("part", ({ detail: part }) => {
+    tick();
+    for (let i = charts.length - 1; i >= 0; i--) if (!charts[i].host.isConnected) charts.splice(i, 1)[0].plot.destroy();
+    if (window.uPlot) for (const host of part.querySelectorAll(".plot")) charts.push({ host, plot: draw(host) });
+  });
 
   // ---- a scrolled chart opens at "now", not at its left edge
   for (const box of document.querySelectorAll("[data-scroll-to]")) box.scrollLeft = (box.scrollWidth * Number(box.dataset.scrollTo)) / 100 - box.clientWidth / 3;

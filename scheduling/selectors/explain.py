@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from django.utils import timezone
+
 from scheduling.models import Award, JobState, Pool, TrainingJob
 
 Numbers = Mapping[str, Any]
@@ -99,7 +101,7 @@ def reason_sentence(pool: Pool, code: str, numbers: Numbers) -> str:
 
 
 def _clock(pool: Pool, slot: int) -> str:
-    return f"{pool.slot_start(int(slot)):%H:%M:%S}"
+    return f"{timezone.localtime(pool.slot_start(int(slot))):%H:%M:%S}"
 
 
 def _credits(number: float) -> str:
@@ -141,6 +143,9 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
     "market_stopped": lambda pool, n: "The market stood still; what was not delivered is refunded, and it waits again.",
     "engine_error": lambda pool, n: (
         "The platform could not run it; what was not delivered is refunded; it waits again."
+    ),
+    "over_share": lambda pool, n: (
+        f"Asks for at least {n['asked']} workers; one job may have {n['most']} at once ({n['percent']} % of the pool)."
     ),
     "server_lost": lambda pool, n: "Its server was lost; what was not delivered is refunded, and it waits again.",
     "cancelled_by": lambda pool, n: f"Cancelled by {n.get('user') or 'its tenant'}.",

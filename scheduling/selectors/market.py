@@ -1,73 +1,201 @@
-"""The market as one tenant sees it at a moment."""
+"""The market as one tenant sees it at a moment: prices that were and are to come, the next interval, its units."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import datetime, timedelta
 
-from django.db.models import Case, IntegerField, Value, When
+from django.db.models import Sum
 
-from scheduling.models import Lane, LaneClock, Pool, PriceTick, ResourceKind, TrainingJob
+from scheduling.models import Cell, JobState, Lane, Pool, PriceTick, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.selectors.explain import JobView, jobs_explain
-from tenants.ledger.postings import TenantBalances
-from tenants.ledger.selectors import balances_of_tenant
+from scheduling.selectors.now import MarketNow, ResourceNow, taken_in
+from scheduling.selectors.share_units import awards_in, units_now
+from tenants.ledger.postings import earned, held
+from tenants.ledger.selectors import turnover
 from tenants.models import Tenant
+from tenants.scoping import scope_disabled
 
 MOST_JOBS = 20
+SLOTS_BACK = 72  # of the price chart
+MOST_AHEAD = 96
+MOST_ASKING = 2_000  # a queue longer than this is counted no further
 
 
 @dataclass(frozen=True)
-class PostedPrice:
-    """Credits per unit and slot; None where no interval has published one."""
+class SlotPrice:
+    slot: int
+    at: datetime
+    prices: tuple[float | None, ...]  # in the order of the pool's resources
+
+
+@dataclass(frozen=True)
+class PriceHistory:
+    """Posted prices from some slots ago to the end of what is decided."""
+
+    slots: tuple[SlotPrice, ...]
+    edge: datetime  # from here on nothing is decided
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Workers asked for in the batch lane's queue. `more`: the queue goes on beyond what was counted."""
+
+    my_jobs: int
+    my_workers: int
+    jobs: int
+    workers: int
+    more: bool
+
+    @property
+    def other_jobs(self) -> int:
+        return self.jobs - self.my_jobs
+
+    @property
+    def other_workers(self) -> int:
+        return self.workers - self.my_workers
+
+    @property
+    def my_percent(self) -> float:
+        return round(100 * self.my_workers / self.workers, 3) if self.workers else 0.0
+
+    @property
+    def other_percent(self) -> float:
+        return round(100 - self.my_percent, 3)
+
+
+@dataclass(frozen=True)
+class NextInterval:
+    """What the next interval can deal out of the pool's first resource: what is free when it begins."""
+
+    resource: ResourceNow
+    demand: Demand
+    units: int
+    booked: float  # passes the boundary
+    my_units: int
+    first_price: float | None
+    last_price: float | None
+
+    @property
+    def free(self) -> float:
+        return max(self.units - self.booked, 0.0)
+
+    @property
+    def booked_percent(self) -> float:
+        return round(100 * self.booked / self.units, 3) if self.units else 0.0
+
+    @property
+    def free_percent(self) -> float:
+        return round(100 - self.booked_percent, 3)
+
+
+@dataclass(frozen=True)
+class MyUnits:
+    """Units of the pool's first resource in the running slot."""
 
     label: str
-    price: float | None
-    offered: float
-    sold: float
+    owned: int
+    used: int  # by jobs at home
+    lent: int
+    rented: int
+
+    @property
+    def idle(self) -> int:
+        return max(self.owned - self.used - self.lent, 0)
 
 
-@dataclass(frozen=True)
-class MarketView:
-    slot: int
-    held: bool
-    closes_at: datetime  # the earliest moment at which the next interval can close
-    seconds_left: int
-    prices: tuple[PostedPrice, ...]
-    jobs: tuple[JobView, ...]  # live ones first, then the newest
-    balances: TenantBalances
+def price_history(pool: Pool, now: MarketNow) -> PriceHistory:
+    first, end = now.slot - SLOTS_BACK, min(now.frontier, now.slot + MOST_AHEAD)
+    ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=first, slot__lt=end)
+    found = {(slot, resource): price for slot, resource, price in ticks.values_list("slot", "resource_id", "price")}
+    if not found:
+        return PriceHistory((), pool.slot_start(end))
+    begun = min(slot for slot, _ in found)
+    slots = tuple(
+        SlotPrice(slot, pool.slot_start(slot), tuple(found.get((slot, kind.id)) for kind in now.resources))
+        for slot in range(max(first, min(begun, now.slot)), end)
+    )
+    return PriceHistory(slots, pool.slot_start(end))
 
 
-def market_view(*, tenant: Tenant, pool: Pool, at: datetime) -> MarketView:
-    """Needs the tenant's scope."""
-    slot = pool.slot_at(at)
-    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
-    # No later plan touches a slot before the frontier, so that is where the next one begins.
-    closes_at = pool.slot_start(max(clock.frontier if clock else 0, slot + 1))
-    return MarketView(
-        slot=slot,
-        held=clock is not None and clock.held,
-        closes_at=closes_at,
-        seconds_left=max(round((closes_at - at).total_seconds()), 0),
-        prices=posted_prices(pool, slot),
-        jobs=tuple(jobs_explain(pool, _jobs(tenant, pool))),
-        balances=balances_of_tenant(tenant_id=tenant.pk),
+def next_interval(tenant: Tenant, pool: Pool, now: MarketNow) -> NextInterval | None:
+    if not now.resources:
+        return None
+    resource = now.resources[0]
+    base, floor = (_constant(pool, name, resource.name) for name in ("theta", "price_floor"))
+    return NextInterval(
+        resource=resource,
+        demand=_demand(tenant, pool),
+        units=resource.units,
+        booked=min(taken_in(pool, now.frontier).get(resource.id, 0.0), resource.units),
+        my_units=_owned(tenant, pool, resource),
+        first_price=floor,
+        last_price=None if base is None else (floor or 0.0) + base - 1.0,
     )
 
 
-def posted_prices(pool: Pool, slot: int) -> tuple[PostedPrice, ...]:
-    """Of the batch lane in one slot, in the order of the pool's resources."""
-    found = {row.resource_id: row for row in PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot=slot)}
-    return tuple(_posted(kind, found.get(kind.pk)) for kind in ResourceKind.objects.filter(pool=pool))
+def _constant(pool: Pool, name: str, resource: str) -> float | None:
+    """A constant of the pool's price curve, where its policy names one (see snapshots.policy.fixed_settings)."""
+    given = pool.batch_policy.get(name)
+    given = given.get(resource) if isinstance(given, dict) else given
+    return float(given) if isinstance(given, int | float) else None
 
 
-def _posted(kind: ResourceKind, tick: PriceTick | None) -> PostedPrice:
-    if tick is None:
-        return PostedPrice(kind.label, None, 0.0, 0.0)
-    return PostedPrice(kind.label, tick.price, tick.offered, tick.sold)
+def _demand(tenant: Tenant, pool: Pool) -> Demand:
+    with scope_disabled("everybody sees how much is asked for, and nobody sees by whom"):
+        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
+        rows = list(
+            queue.order_by("arrival", "id").values_list("tenant_id", "spec__max_workers", "spec__chunks")[
+                : MOST_ASKING + 1
+            ]
+        )
+    asked = [(owner, int(most or chunks or 1)) for owner, most, chunks in rows[:MOST_ASKING]]
+    mine = [workers for owner, workers in asked if owner == tenant.pk]
+    return Demand(len(mine), sum(mine), len(asked), sum(workers for _, workers in asked), len(rows) > MOST_ASKING)
 
 
-def _jobs(tenant: Tenant, pool: Pool) -> list[TrainingJob]:
-    order = Case(When(state__in=LIVE_STATES, then=Value(0)), default=Value(1), output_field=IntegerField())
-    rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).select_related("tenant", "pool")
-    return list(rows.order_by(order, "-pk")[:MOST_JOBS])
+def my_units(tenant: Tenant, pool: Pool, now: MarketNow) -> MyUnits | None:
+    """As the page of the tenant's share counts them. Needs the tenant's scope."""
+    found = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards_in(pool, now.slot))
+    if not found.totals:
+        return None
+    total = found.totals[0]
+    used = min(round(total.used), total.units)
+    lent = min(round(total.lent), total.units - used)
+    return MyUnits(total.label, total.units, used, lent, round(total.rented))
+
+
+def _owned(tenant: Tenant, pool: Pool, resource: ResourceNow) -> int:
+    cells = Cell.objects.filter(tenant=tenant, server__pool=pool, resource=resource.id)
+    return int(cells.aggregate(sum=Sum("units"))["sum"] or 0)
+
+
+@dataclass(frozen=True)
+class DayMoney:
+    """Micro-credits since the reader's midnight."""
+
+    earned: int
+    spent: int
+
+
+def day_money(tenant: Tenant, start: datetime, at: datetime) -> DayMoney:
+    """Needs the tenant's scope."""
+    end = at + timedelta(seconds=1)
+    came = turnover(account=earned(tenant.pk), start=start, end=end)
+    paid = turnover(account=held(tenant.pk), start=start, end=end)
+    return DayMoney(came.get("settle", 0), -paid.get("settle", 0))
+
+
+def my_jobs(tenant: Tenant, pool: Pool) -> tuple[JobView, ...]:
+    """Live ones first, then the newest. Needs the tenant's scope."""
+    return tuple(jobs_explain(pool, _jobs(tenant, pool)))
+
+
+def _jobs(tenant: Tenant, pool: Pool) -> Sequence[TrainingJob]:
+    """Two short reads: to sort a million finished ones behind a few that live would read them all."""
+    rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).select_related("tenant", "pool").order_by("-pk")
+    live = list(rows.filter(state__in=LIVE_STATES)[:MOST_JOBS])
+    rest = MOST_JOBS // 2 - len(live)
+    return live if rest <= 0 else [*live, *rows.exclude(state__in=LIVE_STATES)[:rest]]

@@ -1,6 +1,11 @@
-"""The tenant's market page: prices now, the next interval, its jobs. Asks for its live part again every two seconds."""
+"""The tenant's market page: prices now and ahead, the next interval, servers by time, its jobs."""
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 from django.http import HttpResponse
 from django.shortcuts import render
@@ -8,27 +13,128 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling import selectors
-from scheduling.selectors.market import market_view
-from scheduling.views.servers import pool_chosen
+from scheduling.context import frame_values
+from scheduling.models import Pool
+from scheduling.selectors import market as reads
+from scheduling.selectors.now import MarketNow
+from scheduling.selectors.windows import spans_of
+from scheduling.views import board, gantt
+from scheduling.views.pool_chart import servers_chart
+from scheduling.views.pools import pool_chosen
 from tenants.access import AccessRequest
+from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
+from tenants.views.parts import part_or_page
+
+PARTS = {
+    "board": "scheduling/market_board.html",
+    "prices": "scheduling/market_prices.html",
+    "servers": "scheduling/market_servers.html",
+    "jobs": "scheduling/market_jobs.html",
+}
+MOST_SERVERS = 12
+BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart
+
+
+@dataclass(frozen=True)
+class Asked:
+    request: AccessRequest
+    tenant: Tenant
+    pool: Pool
+    now: MarketNow
+
+    @cached_property
+    def history(self) -> reads.PriceHistory:
+        return reads.price_history(self.pool, self.now)
+
+    @cached_property
+    def coming(self) -> reads.NextInterval | None:
+        return reads.next_interval(self.tenant, self.pool, self.now)
 
 
 @require_safe
 @requires(Permission.PRICES_VIEW)
 def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first. `?live`: the part of the page that changes, alone."""
-    pools = selectors.pool_list()
+    """Of one pool: `?pool=slug`, else the first. A part asks only for what it shows."""
+    pools, tenant = selectors.pool_list(), open_tenant(request)
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "scheduling/servers_none.html")
-    tenant = open_tenant(request)
-    context = {
-        "tenant": tenant,
-        "pools": pools,
-        "pool": pool,
-        "market": market_view(tenant=tenant, pool=pool, at=timezone.now()),
+    frame = frame_values(request.access, tenant, pool.slug, pools=pools)
+    asked = Asked(request, tenant, pool, frame["now"])
+    part = request.GET.get("part")
+    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
+    for name, build in BUILDERS.items():
+        if part in (None, name):
+            context |= build(asked)
+    return part_or_page(request, "scheduling/market.html", PARTS, context)
+
+
+def _board(asked: Asked) -> dict[str, Any]:
+    pool, now, access = asked.pool, asked.now, asked.request.access
+    history = asked.history
+    span = spans_of([(pool.pk, now.slot)]).get((pool.pk, now.slot))
+    units = reads.my_units(asked.tenant, pool, now)
+    found = board.squares(units) if units else ()
+    money = None
+    if access.allows(Permission.LEDGER_VIEW):
+        midnight = timezone.localtime(now.at).replace(hour=0, minute=0, second=0, microsecond=0)
+        money = reads.day_money(asked.tenant, midnight, now.at)
+    return {
+        "tiles": board.tiles(pool, now, history),
+        "history": history,
+        "last_decided": history.slots[-1] if history.slots else None,
+        "slot_bars": board.slot_bars(span, now),
+        "span": span,
+        "units": units,
+        "squares": found,
+        "squares_height": board.square_rows(found),
+        "money": money,
+        "coming": asked.coming,
     }
-    template = "scheduling/market_live.html" if "live" in request.GET else "scheduling/market.html"
-    return render(request, template, context)
+
+
+def _prices(asked: Asked) -> dict[str, Any]:
+    history = asked.history
+    return {
+        "history": history,
+        "lines": [
+            (resource, board.step_line([one.prices[index] for one in history.slots], width=100, height=100))
+            for index, resource in enumerate(asked.now.resources)
+        ],
+        "coming": asked.coming,
+    }
+
+
+def _servers(asked: Asked) -> dict[str, Any]:
+    return {
+        "chart": servers_chart(
+            tenant=asked.tenant,
+            pool=asked.pool,
+            now=asked.now,
+            history=asked.history,
+            span=near(asked.now),
+            most=MOST_SERVERS,
+        )
+    }
+
+
+def near(now: MarketNow) -> gantt.Span:
+    """From a little before now to well past what is decided."""
+    ahead = min(max(now.frontier - now.slot + 4, LEAST_AHEAD), MOST_AHEAD)
+    return gantt.Span(now.slot - BACK, now.slot + ahead)
+
+
+def _jobs(asked: Asked) -> dict[str, Any]:
+    if not asked.request.access.allows(Permission.JOBS_VIEW):
+        return {"jobs": ()}
+    return {"jobs": reads.my_jobs(asked.tenant, asked.pool)}
+
+
+BUILDERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+    "board": _board,
+    "prices": _prices,
+    "servers": _servers,
+    "jobs": _jobs,
+}

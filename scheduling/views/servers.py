@@ -1,43 +1,70 @@
-"""The tenant's page of servers and cells: what is mine, what is other owners', what is the operator's."""
+"""The tenant's page of servers: who runs where and when over the whole pool, and whose cells they are."""
 
 from __future__ import annotations
 
-from django.http import Http404, HttpResponse
+from typing import Any
+
+from django.http import HttpResponse
 from django.shortcuts import render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling import selectors
 from scheduling.models import Pool
+from scheduling.selectors.market import price_history
+from scheduling.selectors.now import MarketNow, market_now
+from scheduling.views.gantt import Span
+from scheduling.views.pool_chart import servers_chart
+from scheduling.views.pools import pool_chosen as pool_chosen
 from scheduling.views.servers_chart import server_rows, shares
 from tenants.access import AccessRequest
+from tenants.models import Tenant
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
+from tenants.views.parts import part_or_page
+
+PARTS = {"chart": "scheduling/servers_time.html", "cells": "scheduling/servers_cells.html"}
+WINDOWS = (24, 48, 96, 192)  # slots in the chart
+MOST_SERVERS = 200
+FARTHEST = 100_000  # slots from now that an address may ask for
 
 
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first."""
+    """Of one pool: `?pool=slug`, else the first. `?window=` slots, from slot `?from=`, else around now."""
     pools = selectors.pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "scheduling/servers_none.html")
-    tenant = open_tenant(request)
-    overview = selectors.pool_overview(pool)
-    context = {
-        "tenant": tenant,
-        "pools": pools,
-        "pool": pool,
-        "shares": shares(overview, tenant.pk),
-        "rows": server_rows(overview, tenant.pk),
+    tenant, now, part = open_tenant(request), market_now(pool, timezone.now()), request.GET.get("part")
+    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "now": now}
+    if part != "cells":
+        context |= _chart(request, tenant, pool, now)
+    if part != "chart":
+        overview = selectors.pool_overview(pool)
+        context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(overview, tenant.pk)}
+    return part_or_page(request, "scheduling/servers.html", PARTS, context)
+
+
+def _chart(request: AccessRequest, tenant: Tenant, pool: Pool, now: MarketNow) -> dict[str, Any]:
+    window = _number(request.GET.get("window"))
+    length = window if window in WINDOWS else WINDOWS[0]
+    asked = _number(request.GET.get("from"))
+    first = now.slot - length // 4 if asked is None else min(max(asked, now.slot - FARTHEST), now.slot + FARTHEST)
+    span = Span(first, first + length)
+    return {
+        "chart": servers_chart(
+            tenant=tenant, pool=pool, now=now, history=price_history(pool, now), span=span, most=MOST_SERVERS
+        ),
+        "windows": WINDOWS,
+        "window": length,
+        "start": asked if asked is None else first,
+        "earlier": first - length // 2,
+        "later": first + length // 2,
     }
-    return render(request, "scheduling/servers.html", context)
 
 
-def pool_chosen(pools: list[Pool], slug: str | None) -> Pool | None:
-    if slug is None:
-        return pools[0] if pools else None
-    for pool in pools:
-        if pool.slug == slug:
-            return pool
-    raise Http404
+def _number(text: str | None) -> int | None:
+    digits = (text or "").removeprefix("-")
+    return int(text or "") if digits.isascii() and digits.isdigit() and len(digits) < 16 else None

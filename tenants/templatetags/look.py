@@ -126,6 +126,23 @@ def units(number: float) -> str:
 
 
 @register.filter
+def price(credits_of_slot: float) -> str:
+    """Of one unit in one slot. Two digits, and more where two would say too little."""
+    exact = abs(credits_of_slot - round(credits_of_slot, 2)) < 1e-9
+    return f"{credits_of_slot:,.2f}" if exact or credits_of_slot >= 0.095 else f"{credits_of_slot:.4f}"
+
+
+@register.filter
+def duration(seconds: int) -> str:
+    """The length of a slot in words."""
+    for length, word in ((3600, "hour"), (60, "minute")):
+        if seconds >= length and seconds % length == 0:
+            number = seconds // length
+            return f"{number} {word}" + ("" if number == 1 else "s")
+    return f"{seconds} second" + ("" if seconds == 1 else "s")
+
+
+@register.filter
 def short_label(label: str) -> str:
     """A resource where there is room for little: "worker", "ps"."""
     words = label.split()

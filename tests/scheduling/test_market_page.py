@@ -40,14 +40,24 @@ def test_shows_jobs_with_state_reason_payer_and_price() -> None:
     assert f"J-{long.pk}" in html
     assert "Runs on your own cells until" in html
     assert "not decided" in html
-    assert 'hx-trigger="every 2s"' in html
+    assert 'hx-trigger="live"' in html
 
 
-def test_live_part_comes_without_the_frame() -> None:
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [("board", "Next interval in"), ("prices", "Posted price"), ("servers", "Servers by time"), ("jobs", "My jobs")],
+)
+def test_each_part_comes_alone_and_asks_for_itself(part: str, says: str) -> None:
     lumen, _, _ = running_market()
-    html = open_page(lumen, VIEWER, "?live").content.decode()
+    html = open_page(lumen, VIEWER, f"?part={part}").content.decode()
     assert "<html" not in html
-    assert "Next interval" in html
+    assert says in html
+    assert html.count("hx-get=") == html.count(f"?part={part}&amp;pool=main") == 1
+
+
+def test_there_is_no_part_of_another_name() -> None:
+    lumen, _, _ = running_market()
+    assert open_page(lumen, VIEWER, "?part=ledger").status_code == 404
 
 
 def test_another_tenants_jobs_are_not_on_it() -> None:
@@ -58,7 +68,7 @@ def test_another_tenants_jobs_are_not_on_it() -> None:
 def test_billing_sees_money_and_prices_but_no_jobs() -> None:
     lumen, _, long = running_market()
     html = open_page(lumen, BILLING).content.decode()
-    assert "Earned so far" in html
+    assert "Earned today" in html
     assert f"J-{long.pk}" not in html
 
 
@@ -66,7 +76,7 @@ def test_viewer_sees_jobs_but_no_money() -> None:
     lumen, _, long = running_market()
     html = open_page(lumen, VIEWER).content.decode()
     assert f"J-{long.pk}" in html
-    assert "Earned so far" not in html
+    assert "Earned today" not in html
 
 
 def test_page_says_so_where_there_is_no_pool() -> None:

@@ -43,7 +43,7 @@ def make_person(role: str, tenant: Tenant | None = None) -> User:
 
 def numbers(html: str) -> list[list[str]]:
     """The table's cells, row by row, as text."""
-    rows = re.findall(r"<tr>(.*?)</tr>", html, re.DOTALL)[1:]
+    rows = re.findall(r"<tr>(.*?)</tr>", html.partition("The same in numbers")[2], re.DOTALL)[1:]
     cells = [re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, re.DOTALL) for row in rows]
     return [[re.sub(r"<.*?>", "", cell).strip() for cell in row] for row in cells]
 

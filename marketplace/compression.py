@@ -1,0 +1,18 @@
+"""Pages, scripts and styles travel compressed. What programs read stays as it is: their ETags name exact bytes, and a
+stream must not wait in a buffer."""
+
+from django.http import HttpRequest, HttpResponse
+from django.middleware.gzip import GZipMiddleware
+
+KINDS = ("text/html", "text/css", "text/javascript", "application/javascript", "image/svg+xml")
+
+
+class CompressionMiddleware(GZipMiddleware):
+    """The tokens of forms are masked anew in every answer, and Django pads what it compresses, so that the length of an
+    answer tells nothing of what is in it."""
+
+    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+        part = response.streaming or response.status_code == 206
+        if part or not response.get("Content-Type", "").startswith(KINDS):
+            return response
+        return super().process_response(request, response)

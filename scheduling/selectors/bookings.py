@@ -1,0 +1,84 @@
+"""Who runs where and when: awards on servers over a span of slots. The reader's own by name, others' without."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from django.db.models import BooleanField, F
+from django.db.models.expressions import RawSQL
+from psycopg.types.json import Jsonb as Json
+
+from scheduling.models import Award, AwardState, Pool
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+
+MOST_AWARDS = 1_500
+HOME, RENTED, LENT, OTHER = "home", "rented", "lent", "other"
+
+
+@dataclass(frozen=True)
+class Booking:
+    """Units on one server from `start` up to `end` (slots). Another tenant's has neither job nor name."""
+
+    server_id: int
+    start: int
+    end: int
+    workers: int
+    ps: int
+    relation: str  # home | rented | lent | other
+    job_id: int | None
+    name: str
+    lane: str
+    planned: bool  # has not begun
+
+
+@dataclass(frozen=True)
+class Bookings:
+    rows: tuple[Booking, ...]  # by start, then the reader's own first
+    cut: bool  # there are more than anybody could look at
+
+
+def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home: Sequence[int]) -> Bookings:
+    """Of slots [first, last). `home`: the servers on which the tenant has cells. What a renter pays the tenant for is
+    lent from its share as far as it lies on those."""
+    with scope_disabled("everybody sees that a server is taken, and nobody sees by whose job"):
+        rows = Award.objects.filter(pool=pool, end__gt=first, start__lt=last).exclude(start__gte=F("cut_at"))
+        paid = "jsonb_path_exists(scheduling_award.charges, 'strict $[*][*] ? (@[0] == $me && @[1] > 0)', %s)"
+        pays_me = RawSQL(paid, [Json({"me": tenant.pk})], output_field=BooleanField())  # noqa: S611  a constant text
+        rows = rows.annotate(pays_me=pays_me)
+        found = list(
+            rows.order_by("start", "pk").values_list(
+                "tenant_id", "job_id", "job__name", "phase", "lane", "state", "cut_at", "allocation", "pays_me"
+            )[: MOST_AWARDS + 1]
+        )
+    at_home = set(home)
+    bookings = [booking for row in found[:MOST_AWARDS] for booking in _of_award(row, tenant.pk, first, last, at_home)]
+    bookings.sort(key=lambda one: (one.start, one.job_id is None, one.server_id))
+    return Bookings(tuple(bookings), len(found) > MOST_AWARDS)
+
+
+def _of_award(row: tuple[object, ...], tenant_id: int, first: int, last: int, home: set[int]) -> list[Booking]:
+    owner, job_id, name, phase, lane, state, cut_at, allocation, pays_me = row
+    own, found = owner == tenant_id, []
+    for server_id, start, end, workers, ps in allocation:  # type: ignore[attr-defined]
+        end = end if cut_at is None else min(end, cut_at)
+        if end <= first or start >= last or end <= start:
+            continue
+        abroad = LENT if pays_me and server_id in home else OTHER
+        at_home = HOME if phase == "own" else RENTED
+        found.append(
+            Booking(
+                server_id=server_id,
+                start=start,
+                end=end,
+                workers=workers,
+                ps=ps,
+                relation=at_home if own else abroad,
+                job_id=job_id if own else None,  # type: ignore[arg-type]
+                name=str(name) if own else "",
+                lane=str(lane),
+                planned=state == AwardState.BOOKED,
+            )
+        )
+    return found

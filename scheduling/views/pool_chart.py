@@ -1,0 +1,34 @@
+"""The servers x time chart of a pool, gathered and shaped."""
+
+from __future__ import annotations
+
+from scheduling import selectors
+from scheduling.models import Pool
+from scheduling.selectors.bookings import bookings_between
+from scheduling.selectors.market import PriceHistory
+from scheduling.selectors.now import MarketNow
+from scheduling.views import gantt
+from tenants.models import Tenant
+
+
+def servers_chart(
+    *, tenant: Tenant, pool: Pool, now: MarketNow, history: PriceHistory, span: gantt.Span, most: int
+) -> gantt.Chart:
+    """`most`: servers drawn. Needs the tenant's scope."""
+    overview = selectors.pool_overview(pool)
+    ids = dict(pool.servers.values_list("name", "pk"))
+    home = [server for server in overview.servers if any(units.units_of(tenant.pk) for units in server.capacities)]
+    bookings = bookings_between(
+        tenant=tenant, pool=pool, first=span.first, last=span.last, home=[ids[server.name] for server in home]
+    )
+    return gantt.chart(
+        pool=pool,
+        now=now,
+        overview=overview,
+        server_ids=ids,
+        bookings=bookings,
+        history=history,
+        span=span,
+        tenant_id=tenant.pk,
+        most_servers=most,
+    )
