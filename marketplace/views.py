@@ -11,7 +11,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from redis.exceptions import RedisError
 
-from marketplace.tasks import HEARTBEAT_KEY
+from marketplace.heartbeat import HEARTBEAT_KEY
 
 
 @login_not_required
