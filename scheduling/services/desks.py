@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from scheduling.core.policies.astraea import Astraea, WhatIf
 from scheduling.core.policies.astraea.clock import turn
 from scheduling.core.policies.astraea.what_if import is_final
 from scheduling.core.types import WAITING, Booking, Floor, Job, Plan, Reason
-from scheduling.models import Lane, LaneClock, Pool, TrainingJob
+from scheduling.models import Event, Lane, LaneClock, Pool, TrainingJob
 from scheduling.services.instant import answer_again, instant_answer, purse_of
 from scheduling.services.intervals import batch_policy
 from scheduling.services.terms import charges_of
@@ -87,31 +88,66 @@ class InstantDesk:
         return Terms(False, given) if isinstance(given, Reason) else _terms(answer.snapshot.frame, given)
 
 
+@dataclass(frozen=True)
+class Seen:
+    """The market as a quote found it. Whoever types into a form asks again and again, of the same market."""
+
+    key: tuple[object, ...]
+    at: datetime
+    frame: PoolFrame
+    policy: Astraea
+    what_if: WhatIf
+    cap: int | None  # micro-credits that the submitter's budget leaves for one more job
+    lock: threading.Lock  # what was asked is asked by one thread at a time
+
+
+_last_seen: dict[int, Seen] = {}  # by pool
+SEEN_FOR = timedelta(seconds=5)
+
+
+def _seen(job: TrainingJob, at: datetime) -> Seen:
+    """The market now; or as it was moments ago, if nothing has been told since and the same person asks again."""
+    row = supposed(job, SUPPOSED, {})
+    clock, slot = next_boundary(row)
+    last = Event.objects.order_by("-pk").values_list("pk", flat=True).first()
+    late = job.arrival >= slot
+    key = (job.pool_id, job.tenant_id, job.submitted_by_id, clock.decided_slot, slot, late, last)
+    known = _last_seen.get(job.pool_id)
+    if known is not None and known.key == key and timedelta(0) <= at - known.at <= SEEN_FOR:
+        return known
+    snapshot = batch_view(job.pool, slot, clock, at, supposed=row)
+    policy = _policy(snapshot.frame)
+    what_if = WhatIf(policy, snapshot.view)
+    cap = snapshot.caps.get(SUPPOSED)
+    seen = _last_seen[job.pool_id] = Seen(key, at, snapshot.frame, policy, what_if, cap, threading.Lock())
+    return seen
+
+
 class BatchDesk:
     """The next boundary as if nobody else came. Everybody who waits is decided about once, whatever is asked."""
 
     def __init__(self, job: TrainingJob, at: datetime) -> None:
-        self.job, row = job, supposed(job, SUPPOSED, {})
-        clock, slot = next_boundary(row)
-        snapshot = batch_view(job.pool, slot, clock, at, supposed=row)
-        self.frame, self.reader = snapshot.frame, JobReader(snapshot.frame)
-        self.policy = _policy(snapshot.frame)
-        self.what_if = WhatIf(self.policy, snapshot.view)
-        self.cap = snapshot.caps.get(SUPPOSED)
+        self.job = job
+        seen = _seen(job, at)
+        self.frame, self.policy, self.what_if, self.cap = seen.frame, seen.policy, seen.what_if, seen.cap
+        self.lock, self.reader = seen.lock, JobReader(seen.frame)
 
     def ask(self, fields: Spec) -> Terms:
-        return self._terms(self.what_if.asked(self._read(fields)))
+        with self.lock:
+            return self._terms(self.what_if.asked(self._read(fields)))
 
     def later(self) -> Iterator[tuple[float, float, Terms]]:
         """The job as it is, waiting on: at the boundaries that follow, if nobody comes."""
         what_if, waiting = self.what_if, 0
-        told = what_if.asked(self._read({}))
+        with self.lock:
+            job = self._read({})
+            told = what_if.asked(job)
         for _ in range(MOST_LATER_BOUNDARIES):
-            view = None if told.bookings or is_final(told) else what_if.following(told.floors)
+            view = None if told.bookings or is_final(told) else what_if.following(job, told.floors)
             if view is None or (waiting := waiting + len(view.waiting)) > MOST_WAITING:
                 return
             what_if = WhatIf(self.policy, view)
-            told = what_if.asked(view.waiting[-1])
+            told = what_if.asked(job)
             yield self.what_if.view.slot, view.slot, self._terms(told)
 
     def _read(self, fields: Spec) -> Job:

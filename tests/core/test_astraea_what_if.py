@@ -55,7 +55,7 @@ class Examined:
             whole = self.policy.decide(replace(view, waiting=waiting, jobs={**view.jobs, other.number: other}))
             assert records.plan_bytes(asked.asked(other)) == records.plan_bytes(about(other, whole))
         told = asked.asked(job)
-        following = asked.following(told.floors)
+        following = asked.following(job, told.floors)
         if following is not None and not told.bookings and not is_final(told):
             self.expected[following.slot] = following
             again = WhatIf(self.policy, following).asked(job)

@@ -16,11 +16,13 @@ import numpy as np
 
 from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea import refusals
+from scheduling.core.policies.astraea.awards import home_booking
 from scheduling.core.policies.astraea.clock import turn
 from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
 from scheduling.core.policies.astraea.renting import Offer, Renting
 from scheduling.core.policies.astraea.round import Round, demands, occupied_between
 from scheduling.core.policies.astraea.screening import screen
+from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.types import WAITING, FloatArray, Floor, Job, Plan, Refusal, View
 
 if TYPE_CHECKING:
@@ -32,7 +34,7 @@ class WhatIf:
 
     def __init__(self, policy: Astraea, view: View) -> None:
         self.policy, self.view, self.now = policy, view, turn(policy, view)
-        self.others, self.job = view.waiting[:-1], view.waiting[-1]
+        self.others = view.waiting[:-1]
         self.quick = policy.floor and len(self.now.windows) == 1
         if self.quick:
             self._plan_others(*self.now.windows[0])
@@ -77,12 +79,22 @@ class WhatIf:
         new = [] if promised else plan_floors(self.policy, replace(view, floors=self.floors), [job], (start, end))
         floor = promised or new[0]
         if floor.value > 0 and start <= floor.start < end:
+            if self._cannot_do_better(job, floor):
+                return self._plan(Plan(bookings=(home_booking(self.round, job, floor),), floors=tuple(new)))
             return about(job, self.policy.decide(view))
         found = self.renting.answer(job, floor.value)
         if isinstance(found, Offer):
             return self._plan(Plan(bookings=(found.booking,), floors=tuple(new)))
         self.round.shortfalls[job.number] = found
         return self._plan(Plan(floors=tuple(new)), refused=[refusals.waiting(self.round, job, floor)])
+
+    def _cannot_do_better(self, job: Job, floor: Floor) -> bool:
+        """Whether no schedule in the pool is worth more than the floor, even if it began at once and cost nothing."""
+        shortest = self.round.ways(job).shortest
+        if not self.policy.upgrade or shortest > self.round.slots:
+            return True
+        best = float(self.round.values(job)[shortest - 1])  # no later end is worth more
+        return best <= floor.value + TIE * max(1.0, floor.value)
 
     def _plan(self, said: Plan | None = None, refused: list[Refusal] | None = None) -> Plan:
         return replace(
@@ -94,8 +106,8 @@ class WhatIf:
         jobs = {**self.view.jobs, job.number: job}
         return replace(self.view, waiting=(*self.others, job), remaining=remaining, jobs=jobs)
 
-    def following(self, promised: Sequence[Floor]) -> View | None:
-        """The view of the next boundary if nobody came and the job in question got nothing now. None: unknown.
+    def following(self, job: Job, promised: Sequence[Floor]) -> View | None:
+        """The view of the next boundary if nobody came and this job, the last, got nothing now. None: unknown.
 
         `promised`: the job's own floor, if it was given now.
         """
@@ -103,7 +115,7 @@ class WhatIf:
             return None
         view, slot = self.view, self.now.closes_at
         awards = self.renting.round.awards
-        left = [job for job in self.others if job.number not in awards and job.number not in self.gone]
+        left = [other for other in self.others if other.number not in awards and other.number not in self.gone]
         active = [booking for booking in (*view.active, *awards.values()) if booking.end > slot]
         paid = np.zeros(len(view.cluster.tenants))
         for booking in awards.values():
@@ -111,8 +123,9 @@ class WhatIf:
         return replace(
             view,
             slot=slot,
-            waiting=(*left, self.job),
-            remaining=np.array([float(job.work) for job in (*left, self.job)]),
+            waiting=(*left, job),
+            remaining=np.array([float(one.work) for one in (*left, job)]),
+            jobs={**view.jobs, job.number: job},
             occupied=self._occupied_from(slot),
             active=tuple(active),
             floors={**self.floors, **{floor.job: floor for floor in promised}},
