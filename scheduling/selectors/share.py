@@ -98,6 +98,10 @@ class PoolPart:
     offered: float
     sold: float
 
+    @property
+    def my_sold(self) -> float:
+        return self.sold * self.mine / self.offered if self.offered else 0.0
+
 
 @dataclass(frozen=True)
 class ShareView:
@@ -204,10 +208,11 @@ def _renters(
     seen = awards_seen(tenant_id=tenant.pk, award_ids=[*earned, *alive])
     here = [award for award in seen.values() if award.pool_id == pool.pk]
     here.sort(key=lambda award: (award.award_id not in alive, award.start, award.award_id))
-    return [
+    found = [
         _renter(award, alive.get(award.award_id), number, tenant.pk, pool, slot, earned.get(award.award_id, 0), clock)
         for number, award in enumerate(here, 1)
     ]
+    return [row for row in found if row.earned or row.to_come or row.rate]
 
 
 def _renter(

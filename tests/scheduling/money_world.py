@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
@@ -31,7 +35,7 @@ class World:
 def traded(slots: int = 8) -> World:
     """Five jobs of Lumen and two of Castor on eight workers; every slot before `slots` is settled."""
     now = timezone.now()
-    epoch = now - (slots + 0.5) * _slot()
+    epoch = now - (slots + 0.5) * timedelta(seconds=10)
     pool, (lumen, castor) = make_market("lumen", "castor", epoch_at=epoch)
     for arrival in (0.1, 0.2, 1.2, 1.3, 4.5):
         make_waiting(pool, lumen, arrival)
@@ -42,15 +46,17 @@ def traded(slots: int = 8) -> World:
     return World(pool, lumen, castor, slots)
 
 
+@contextmanager
+def standing(slots: int = 8) -> Iterator[World]:
+    """A world for all tests of a module: each test's own transaction is nested in this one and undone before it."""
+    with transaction.atomic():
+        yield traded(slots)
+        transaction.set_rollback(True)
+
+
 def rename(job: TrainingJob, name: str) -> None:
     with scope_disabled("the test names a job"):
         TrainingJob.objects.filter(pk=job.pk).update(name=name)
-
-
-def _slot() -> Any:
-    from datetime import timedelta
-
-    return timedelta(seconds=10)
 
 
 def client(tenant: Tenant, role: str) -> Client:

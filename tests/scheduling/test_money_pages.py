@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from typing import Any
+
 import pytest
 
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tests.scheduling.builders import make_tenant
-from tests.scheduling.money_world import SECRET, busiest, client, read, text, traded
+from tests.scheduling.money_world import SECRET, World, busiest, client, read, standing, text
 
 pytestmark = pytest.mark.django_db
 
 MONEY = ("ledger/", "statements/", "statements/period/", "statements/period/?print", "statements/period/?format=csv")
 QUOTA = ("share/", "intervals/", "intervals/main/1/")
+PARTS = ("ledger/?each=on", "ledger/?format=csv", "ledger/?part=entries", "share/?part=money", "share/?part=units")
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with django_db_blocker.unblock(), standing() as made:
+        yield made
 
 
 @pytest.mark.parametrize("role", [VIEWER, SUBMITTER, BILLING, OWNER, AUDITOR, OPERATOR])
-def test_pages_open_for_whom_they_are_for_and_say_why_else(role: str) -> None:
-    world = traded(4)
+def test_pages_open_for_whom_they_are_for_and_say_why_else(world: World, role: str) -> None:
     browser = client(world.lumen, role)
     reads_money = role not in (VIEWER, SUBMITTER)
     for page in MONEY:
@@ -29,60 +38,53 @@ def test_pages_open_for_whom_they_are_for_and_say_why_else(role: str) -> None:
         assert ("Does it add up?" in html or "Payments in" in html or "Who pays me" in html) == reads_money, page
 
 
-@pytest.mark.parametrize("page", [*MONEY, *QUOTA])
-def test_another_tenants_pages_are_not_there(page: str) -> None:
-    world = traded(2)
+def test_another_tenants_pages_are_not_there(world: World) -> None:
     browser = client(make_tenant("orrin"), OWNER)
-    assert read(browser, world.lumen, page).status_code == 404
+    for page in (*MONEY, *QUOTA, *PARTS):
+        assert read(browser, world.lumen, page).status_code == 404, page
 
 
-@pytest.mark.parametrize("page", [*MONEY, *QUOTA, "ledger/?each=on", "ledger/?format=csv", "share/?part=money"])
-def test_another_tenants_job_names_stand_nowhere(page: str) -> None:
-    world = traded()
+def test_another_tenants_job_names_stand_nowhere(world: World) -> None:
     browser = client(world.lumen, OWNER)
-    assert SECRET not in text(read(browser, world.lumen, page))
-    number = busiest(world.pool).number
-    assert SECRET not in text(read(browser, world.lumen, f"intervals/main/{number}/"))
+    for page in (*MONEY, *QUOTA, *PARTS, f"intervals/main/{busiest(world.pool).number}/"):
+        assert SECRET not in text(read(browser, world.lumen, page)), page
 
 
-def test_own_job_names_stand_where_they_belong() -> None:
-    world = traded()
+def test_own_job_names_stand_where_they_belong(world: World) -> None:
     browser = client(world.castor, OWNER)
     assert SECRET in text(read(browser, world.castor, "statements/period/"))
     assert SECRET in text(read(browser, world.castor, "intervals/main/1/"))
 
 
-def test_billing_sees_no_bids() -> None:
-    world = traded(3)
+def test_billing_sees_no_bids(world: World) -> None:
     assert "Bids of mine" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
 
 
-@pytest.mark.parametrize("page", ["intervals/main/999/", "intervals/nowhere/1/", "ledger/?below=nonsense"])
-def test_what_does_not_exist_is_not_found(page: str) -> None:
-    world = traded(2)
-    assert read(client(world.lumen, OWNER), world.lumen, page).status_code == 404
-
-
-@pytest.mark.parametrize("page", [*MONEY[:4], *QUOTA])
-def test_pages_stand_where_nothing_happened_yet(page: str) -> None:
-    tenant = make_tenant("orrin")
-    if not page.startswith("intervals/main"):
-        assert read(client(tenant, OWNER), tenant, page).status_code == 200
-
-
-@pytest.mark.parametrize("page", [*MONEY, *QUOTA])
-def test_pages_need_few_queries_whatever_is_on_them(page: str, django_assert_max_num_queries) -> None:
-    world = traded()
+def test_what_does_not_exist_is_not_found(world: World) -> None:
     browser = client(world.lumen, OWNER)
-    read(browser, world.lumen, page)
-    with django_assert_max_num_queries(25 if not page.startswith("share") else 30):
-        text(read(browser, world.lumen, page))
+    for page in ("intervals/main/999/", "intervals/nowhere/1/", "ledger/?below=nonsense", "share/?pool=nowhere"):
+        assert read(browser, world.lumen, page).status_code == 404, page
 
 
-@pytest.mark.parametrize("page", [*MONEY[:4], *QUOTA])
-def test_pages_need_no_style_or_script_that_the_policy_forbids(page: str) -> None:
-    world = traded(4)
-    html = text(read(client(world.lumen, OWNER), world.lumen, page))
-    assert " style=" not in html
-    assert "<script>" not in html
-    assert "onclick" not in html
+def test_pages_stand_where_nothing_happened_yet() -> None:
+    tenant = make_tenant("orrin")
+    browser = client(tenant, OWNER)
+    for page in (*MONEY, *QUOTA[:2]):
+        assert read(browser, tenant, page).status_code == 200, page
+
+
+def test_pages_need_few_queries_whatever_is_on_them(world: World, django_assert_max_num_queries: Any) -> None:
+    """Fifteen of them are the log-in's and the frame's."""
+    browser = client(world.lumen, OWNER)
+    for page in (*MONEY, *QUOTA):
+        with django_assert_max_num_queries(30 if page.startswith("share") else 25, info=page):
+            text(read(browser, world.lumen, page))
+
+
+def test_pages_need_no_style_or_script_that_the_policy_forbids(world: World) -> None:
+    browser = client(world.lumen, OWNER)
+    for page in (*MONEY[:4], *QUOTA):
+        html = text(read(browser, world.lumen, page))
+        assert " style=" not in html
+        assert "<script>" not in html
+        assert "onclick" not in html
