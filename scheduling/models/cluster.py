@@ -38,12 +38,19 @@ class Pool(models.Model):
     # Slots that passed wholly while the market's clock was silent were not delivered, once the silence has outlasted
     # the first of them by this much. None: what was sold counts as delivered, however late the clock.
     outage_grace_seconds = models.PositiveIntegerField(null=True, blank=True, default=60)
+    # Against the two ways of paying the instant lane less than one is worth: one job takes at most this part of the
+    # pool at once, and what was refused or taken back may not be tried again for so many slots.
+    instant_share_percent = models.PositiveSmallIntegerField(default=100)
+    instant_cooling_slots = models.PositiveIntegerField(default=0)
 
     class Meta:
         ordering = ["slug"]
         constraints = [
             models.CheckConstraint(condition=Q(slot_seconds__gt=0), name="pool_slot_has_length"),
             models.CheckConstraint(condition=Q(cancellation_keep_percent__lte=100), name="pool_keeps_at_most_all"),
+            models.CheckConstraint(
+                condition=Q(instant_share_percent__gte=1, instant_share_percent__lte=100), name="pool_share_is_a_part"
+            ),
             models.CheckConstraint(
                 condition=Q(clock_first__gt=0, clock_cap__gte=F("clock_first")), name="pool_clock_possible"
             ),

@@ -20,7 +20,7 @@ from scheduling.services.terms import allocation_rows, award_new
 from scheduling.services.units import Unit, UnitReader, units_take
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.frame import PoolFrame
-from scheduling.snapshots.instant import InstantSnapshot, asked_again, instant_view
+from scheduling.snapshots.instant import InstantSnapshot, asked_again, instant_view, share_of
 from tenants.ledger.postings import MICRO, InsufficientFunds, available
 from tenants.ledger.selectors import balance
 from tenants.ledger.services import hold
@@ -112,7 +112,7 @@ def answer_again(answer: Answer, job: TrainingJob, purse: Purse) -> Answer:
 
 
 def _decided(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> Booking | Reason:
-    if (reason := _too_large(snapshot)) is not None:
+    if (reason := _too_large(snapshot) or _over_share(snapshot)) is not None:
         return reason
     policy = policies.build(job.pool.instant_policy or {}, snapshot.frame.cluster, ())
     return _given(policy.decide(snapshot.view), job, purse)
@@ -126,6 +126,14 @@ def _too_large(snapshot: InstantSnapshot) -> Reason | None:
     )
     size = job.work / rate * job.max_workers
     return Reason("too_large_for_lane", {"size": size, "most": LARGEST}) if size > LARGEST else None
+
+
+def _over_share(snapshot: InstantSnapshot) -> Reason | None:
+    job, percent = snapshot.job, snapshot.frame.pool.instant_share_percent
+    most = share_of(job, snapshot.frame)
+    if percent == 100 or job.min_workers <= most:
+        return None
+    return Reason("over_share", {"asked": job.min_workers, "most": most, "percent": percent})
 
 
 def _given(plan: Plan, job: TrainingJob, purse: Purse) -> Booking | Reason:

@@ -13,11 +13,14 @@ from django.db import IntegrityError, transaction
 
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import text
-from scheduling.models import Award, Lane, LaneClock, Pool, TrainingJob
+from scheduling.models import Award, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.services.cooling import cooling
 from scheduling.services.estimates import estimate_keep
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.instant import instant_admit
+from scheduling.services.lanes import closes as closes
 from scheduling.services.lanes import lane_lock
+from scheduling.services.second_chance import job_queue
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.jobs import arrival_of
 from scheduling.snapshots.specs import spec_read
@@ -29,6 +32,8 @@ from tenants.services.members import NOT_ALLOWED
 
 LONGEST_KEY = 200
 OURS = ("name", "tenant", "lane", "arrival")  # fields of a scenario's job that the market fills in itself
+# Refusals of the instant lane before it looks at a job's price; the batch lane may take the job all the same.
+NOT_AT_ONCE = ("lane_closed", "market_held", "cooling")
 
 
 @dataclass(frozen=True)
@@ -52,7 +57,6 @@ class Submitted:
     repeated: bool
 
 
-@transaction.atomic
 def job_submit(
     *,
     pool: Pool,
@@ -62,22 +66,58 @@ def job_submit(
     by: Access,
     at: datetime,
     client_key: str | None = None,
+    otherwise: str | None = None,
 ) -> Submitted | Refused:
     """`spec`: the job in the words of a scenario file, without name, tenant, lane and arrival.
 
-    A submission with a client key happens once: repeated, also after a lost reply, it gives the same job back.
+    `otherwise`: "batch", for a job that waits for the next interval if the instant lane does not take it at once.
+    A submission with a client key happens once: repeated, also after a lost reply, it gives the same job back, and
+    does what of it was not done.
     """
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
+    if otherwise is not None and (lane, otherwise) != (Lane.INSTANT, Lane.BATCH):
+        return InvalidJob("invalid_job", "otherwise: only an instant job can go to the batch lane.", "otherwise")
     with scope(by.tenant):
-        digest = _digest(pool, name, spec, lane)
-        if earlier := _earlier(client_key, digest):
-            return earlier
-        job = job_checked(by.tenant, pool, name, spec, lane, by.user, at)
-        if isinstance(job, Refused):
-            return job
-        job.client_key, job.request_digest = client_key, digest
-        return _take(job, at)
+        digest = _digest(pool, name, spec, lane, otherwise)
+        answer = _submit(by.tenant, pool, name, spec, lane, by, at, client_key, digest)
+        if otherwise is not None and isinstance(answer, Refused) and answer.code in NOT_AT_ONCE:
+            said = answer.code
+            answer = _submit(by.tenant, pool, name, spec, otherwise, by, at, client_key, digest, instead_of=said)
+    if otherwise is None or isinstance(answer, Refused) or _taken(answer.job):
+        return answer
+    queued = job_queue(job_id=answer.job.pk, by=by, at=at)
+    if isinstance(queued, Refused):  # the same submission, sent twice at once, has queued it and more
+        with scope(by.tenant):
+            answer.job.refresh_from_db()
+    return Submitted(answer.job if isinstance(queued, Refused) else queued, None, answer.repeated)
+
+
+def _taken(job: TrainingJob) -> bool:
+    return job.lane == Lane.BATCH or job.state != JobState.REJECTED
+
+
+@transaction.atomic
+def _submit(
+    tenant: Tenant,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    by: Access,
+    at: datetime,
+    client_key: str | None,
+    digest: str,
+    instead_of: str = "",
+) -> Submitted | Refused:
+    """`instead_of`: why the instant lane did not even look at it."""
+    if earlier := _earlier(client_key, digest):
+        return earlier
+    job = job_checked(tenant, pool, name, spec, lane, by.user, at)
+    if isinstance(job, Refused):
+        return job
+    job.client_key, job.request_digest = client_key, digest
+    return _take(job, at, instead_of)
 
 
 def job_checked(
@@ -95,7 +135,7 @@ def job_checked(
     except BadScenario as error:
         field = error.place.removeprefix("jobs[0]").removeprefix(".")
         return InvalidJob("invalid_job", f"{field or 'The job'}: {error.message}.", field)
-    if refusal := _over_budget(tenant, user, spec, at):
+    if refusal := _over_budget(tenant, user, spec, at) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
         return refusal
     return TrainingJob(
         tenant=tenant,
@@ -129,7 +169,7 @@ def _over_budget(tenant: Tenant, user: User | None, spec: Mapping[str, Any], at:
     return None
 
 
-def _take(job: TrainingJob, at: datetime) -> Submitted | Refused:
+def _take(job: TrainingJob, at: datetime, instead_of: str) -> Submitted | Refused:
     # The lane's lock comes before the row: whoever sends the same key meanwhile waits for the row's fate.
     if job.lane == Lane.INSTANT:
         clock = lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
@@ -137,7 +177,8 @@ def _take(job: TrainingJob, at: datetime) -> Submitted | Refused:
             return Refused("market_held", "The market is on hold; nothing new is decided.")
         job.reason_code = "deciding"  # for the length of this transaction
     else:
-        job.reason_code, job.reason_numbers = "waiting_for_interval", closes(job.pool, at)
+        asked = {"instant": instead_of} if instead_of else {}
+        job.reason_code, job.reason_numbers = "waiting_for_interval", closes(job.pool, at) | asked
     try:
         with transaction.atomic():
             job.save(force_insert=True)
@@ -146,7 +187,7 @@ def _take(job: TrainingJob, at: datetime) -> Submitted | Refused:
         if earlier := _earlier(job.client_key, job.request_digest):
             return earlier
         raise
-    said = {"name": job.name, "lane": job.lane}
+    said = {"name": job.name, "lane": job.lane} | ({"instant": instead_of} if instead_of else {})
     events_append(
         [
             event(
@@ -180,13 +221,8 @@ def _earlier(client_key: str | None, digest: str) -> Submitted | Refused | None:
     return Submitted(job, Award.objects.filter(job=job).order_by("-attempt").first(), repeated=True)
 
 
-def _digest(pool: Pool, name: str, spec: Mapping[str, Any], lane: str) -> str:
+def _digest(pool: Pool, name: str, spec: Mapping[str, Any], lane: str, otherwise: str | None) -> str:
     request = {"pool": pool.pk, "name": name, "spec": dict(spec), "lane": lane}
+    if otherwise is not None:
+        request["otherwise"] = otherwise
     return hashlib.sha256(json.dumps(request, sort_keys=True, separators=(",", ":")).encode()).hexdigest()
-
-
-def closes(pool: Pool, at: datetime) -> dict[str, Any]:
-    """The earliest boundary at which the batch lane can decide about it."""
-    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
-    slot = max(pool.slot_at(at) + 1, clock.frontier if clock else 0)
-    return {"slot": slot, "closes_at": pool.slot_start(slot).isoformat()}

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
 
-from scheduling.models import Lane, LaneClock
+from scheduling.models import Lane, LaneClock, Pool
 
 
 @dataclass(frozen=True)
@@ -20,3 +22,10 @@ def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | Non
         LaneClock.objects.bulk_create([LaneClock(pool_id=pool_id, lane=lane)], ignore_conflicts=True)
         found = clocks.select_for_update(no_key=True, skip_locked=not wait).first()
     return found
+
+
+def closes(pool: Pool, at: datetime) -> dict[str, Any]:
+    """The earliest boundary at which the batch lane can decide about a job that comes now."""
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    slot = max(pool.slot_at(at) + 1, clock.frontier if clock else 0)
+    return {"slot": slot, "closes_at": pool.slot_start(slot).isoformat()}

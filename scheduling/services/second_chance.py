@@ -8,8 +8,7 @@ from django.db import transaction
 
 from scheduling.models import JobState, Lane, TrainingJob
 from scheduling.services.feed import event, events_append, job_subject
-from scheduling.services.jobs import closes
-from scheduling.services.lanes import lane_lock
+from scheduling.services.lanes import closes, lane_lock
 from scheduling.snapshots.jobs import arrival_of
 from tenants.access import Access, Refused
 from tenants.roles import Permission
@@ -37,11 +36,12 @@ def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused
 
 
 def _queue(job: TrainingJob, at: datetime) -> TrainingJob:
+    refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # both answers stay known
     job.lane, job.state, job.ended_at = Lane.BATCH, JobState.QUEUED, None
     job.arrival = arrival_of(job.pool, at)
-    job.reason_code, job.reason_numbers = "waiting_for_interval", closes(job.pool, at)
+    job.reason_code, job.reason_numbers = "waiting_for_interval", {**closes(job.pool, at), "instant": refused["reason"]}
     job.save(update_fields=["lane", "state", "ended_at", "arrival", "reason_code", "reason_numbers"])
-    subject, data = job_subject(job.pk), {"job": job.pk, "lane": Lane.BATCH.value}
+    subject, data = job_subject(job.pk), {"job": job.pk, "lane": Lane.BATCH.value, "instant": refused}
     events_append(
         [event("job_queued", pool_id=job.pool_id, tenant_id=job.tenant_id, subject=subject, at=at, data=data)]
     )

@@ -99,9 +99,14 @@ def _job(frame: PoolFrame, reader: JobReader, row: TrainingJob, most: float | No
 
 
 def _most_workers(job: Job, frame: PoolFrame) -> int:
-    """No more than fit into the whole pool when it is empty, though never fewer than the job must have."""
+    """No more than one job may have of the pool, though never fewer than the job must have (that is refused)."""
+    return max(job.min_workers, min(job.max_workers, share_of(job, frame)))
+
+
+def share_of(job: Job, frame: PoolFrame) -> int:
+    """Workers that one job may have at once: a part of those that fit into the whole pool when it is empty (C11)."""
     fit = max(room(frame.cluster.capacity, worker.demand).sum() for worker in job.worker_types)
-    return max(job.min_workers, int(min(job.max_workers, fit)))
+    return int(min(fit, job.max_workers * 100.0) * frame.pool.instant_share_percent // 100)
 
 
 def _calendar(frame: PoolFrame, reader: JobReader, slot: int, frontier: int) -> Shared:
