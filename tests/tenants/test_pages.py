@@ -2,14 +2,20 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
+from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 from django.test import Client, RequestFactory
 from django.views.defaults import server_error
 
+from tenants import history
+from tenants.access import Access
 from tenants.models import AuditEntry, User
 from tenants.roles import AUDITOR, OPERATOR, OWNER, VIEWER
 from tenants.selectors import staff_roles
@@ -18,6 +24,7 @@ from tests.tenants.builders import client_of, make_member, make_person, make_sta
 
 pytestmark = pytest.mark.django_db
 
+NOW = datetime(2026, 3, 2, 12, tzinfo=UTC)
 ACCOUNT_PAGES = [
     "/accounts/email/",
     "/accounts/password/change/",
@@ -152,6 +159,44 @@ def test_history_is_read_in_pages_without_a_gap() -> None:
         path = f"/t/lumen/history/{older[1]}" if older else ""
     expected = AuditEntry.objects.filter(tenant=member.tenant).order_by("-sequence").values_list("sequence", flat=True)
     assert [int(number) for number in seen] == list(expected)
+
+
+def exported(client: Client, path: str) -> list[dict[str, str]]:
+    response = client.get(path, {"format": "csv"})
+    assert (response.status_code, response["Content-Type"]) == (200, "text/csv; charset=utf-8")
+    assert response.streaming
+    return list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))
+
+
+def test_history_is_exported_whole_with_its_fingerprints_and_only_the_tenants_own() -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    other = make_member(make_tenant("castor"), OWNER)
+    staff = make_staff(AUDITOR).user
+    with transaction.atomic():
+        for number in range(3):
+            for member in (owner, other):
+                by = Access(user=member.user, tenant=member.tenant, roles=frozenset({OWNER}))
+                history.append(
+                    at=NOW,
+                    by=by,
+                    tenant=member.tenant,
+                    action="x_change",
+                    subject=f"=thing {number}",
+                    after={"a": 1},
+                )
+    own = exported(client_of(owner.user), "/t/lumen/history/")
+    entries = AuditEntry.objects.filter(tenant=owner.tenant).order_by("-sequence")
+    assert [row["fingerprint"] for row in own] == [entry.hash for entry in entries]
+    assert (own[0]["subject"], own[0]["after"], own[0]["before"]) == ("'=thing 2", '{"a": 1}', "")
+    everything = exported(client_of(staff), "/history/")
+    assert len(everything) == AuditEntry.objects.count()
+    assert {row["tenant"] for row in everything} >= {"lumen", "castor"}
+
+
+def test_history_is_exported_to_nobody_who_may_not_read_its_page() -> None:
+    viewer = make_member(make_tenant("lumen"), VIEWER)
+    for path in ("/t/lumen/history/", "/history/"):
+        assert client_of(viewer.user).get(path, {"format": "csv"}).status_code == 403
 
 
 @pytest.mark.parametrize("before", ["x", "-1", "9" * 40, "²"])
