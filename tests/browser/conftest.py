@@ -1,0 +1,183 @@
+"""A real web server on the test database, and a real browser in front of it. Skipped where there is no Chromium.
+
+Whatever a page complains of fails the test: an error in the console, a script that breaks, a request that fails.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import time
+import urllib.error
+import urllib.request
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.db import connections
+
+from marketplace import children
+from tests.conftest import FOLDER
+
+CHROMIUM = "/usr/bin/chromium"
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
+QUIET += ["--disable-component-update", "--disable-sync"]
+AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+
+
+@dataclass
+class Visitor:
+    """Somebody in a browser of their own. `complaints`: what their pages said that no page should say."""
+
+    page: Any
+    address: str
+    complaints: list[str] = field(default_factory=list)
+
+    def open(self, path: str) -> Any:
+        return self.page.goto(self.address + path)
+
+    def watch(self) -> None:
+        self.page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
+        self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
+        self.page.on("requestfailed", self._failed)
+        self.page.on(
+            "response", lambda answer: answer.status >= 400 and self.complaints.append(f"{answer.status} {answer.url}")
+        )
+
+    def _failed(self, request: Any) -> None:
+        if "ERR_ABORTED" not in str(request.failure):  # the reader left before the answer came
+            self.complaints.append(f"failed: {request.url} {request.failure}")
+
+    def axe(self) -> list[str]:
+        """What axe-core finds wrong, one line for each rule and place."""
+        self.page.evaluate(AXE.read_text(encoding="utf-8") + "\n;true")
+        found = self.page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+        return [
+            f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}" for rule in found for node in rule["nodes"]
+        ]
+
+    def sideways(self) -> int:
+        """By how many pixels the page can be scrolled sideways."""
+        return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
+
+
+@pytest.fixture(scope="session")
+def chromium() -> Iterator[Any]:
+    if shutil.which(CHROMIUM) is None:
+        pytest.skip(f"no Chromium at {CHROMIUM}: on Debian, apt-get install chromium")
+    from playwright.sync_api import sync_playwright
+
+    # The browser's own event loop lives in this thread, and Django would take every test for an asynchronous one.
+    with pytest.MonkeyPatch.context() as patch, sync_playwright() as playwright:
+        patch.setenv("DJANGO_ALLOW_ASYNC_UNSAFE", "true")
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture(scope="session")
+def web(django_db_setup: None) -> Iterator[str]:
+    """Address of a web server on the test database."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = ["-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
+    log = FOLDER / f"web-{port}.log"
+    child = children.start("web", [*_python(), *command], log=log, environment=_environment())
+    address = f"http://127.0.0.1:{port}"
+    try:
+        children.wait_until(lambda: _answers(address) or child.ended, child, patience=60.0)
+        assert not child.ended, log.read_text(errors="replace")[-4_000:]
+        yield address
+    finally:
+        children.stop(child)
+
+
+def _python() -> list[str]:
+    import sys
+
+    return [sys.executable]
+
+
+def _environment() -> dict[str, str]:
+    name = settings.DATABASES["default"]["NAME"]
+    url = os.environ["DATABASE_URL"]
+    base, mark, query = url.partition("?")
+    return {
+        **os.environ,
+        "DATABASE_URL": base[: base.rindex("/") + 1] + name + mark + query,
+        "PYTHONPATH": str(settings.BASE_DIR),
+        "DJANGO_SETTINGS_MODULE": "marketplace.settings",
+        "DATABASE_POOL": "false",  # no connection outlives its request, so that the database can be emptied
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture
+def act(transactional_db: None) -> Iterator[Callable[..., Any]]:
+    """`act(function, ...)` does something beside the browser, in a thread without its event loop."""
+    with ThreadPoolExecutor(max_workers=1) as pool:
+
+        def done(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
+            return pool.submit(function, *arguments, **named).result(timeout=60)
+
+        yield done
+        pool.submit(connections.close_all).result(timeout=10)
+
+
+@pytest.fixture
+def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable[..., Visitor]]:
+    """`visit(user, theme=..., width=...)`: a browser in which this person is logged in."""
+    contexts, visitors = [], []
+
+    def visitor(
+        user: Any, *, theme: str = "light", width: int = 1440, scripts: bool = True, zone: str = "UTC"
+    ) -> Visitor:
+        context = chromium.new_context(
+            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=scripts, timezone_id=zone
+        )
+        contexts.append(context)
+        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(_session, user), "url": web}])
+        page = context.new_page()
+        page.set_default_timeout(10_000)
+        found = Visitor(page, web)
+        found.watch()
+        visitors.append(found)
+        return found
+
+    yield visitor
+    for context in contexts:
+        context.close()
+    complaints = [line for one in visitors for line in one.complaints]
+    assert complaints == []
+
+
+def _session(user: Any) -> str:
+    from django.test import Client
+
+    client = Client()
+    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
+    return str(client.cookies[settings.SESSION_COOKIE_NAME].value)
+
+
+def until(met: Callable[[], Any], *, seconds: float) -> float:
+    """Seconds until something is so; fails when it never is. Never waits longer than it must."""
+    began = time.monotonic()
+    while not met():
+        assert time.monotonic() - began < seconds, "it did not come about in time"
+        time.sleep(0.01)
+    return time.monotonic() - began

@@ -1,0 +1,133 @@
+"""The market page in a browser: it moves by itself, says so, and can be read by everybody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scheduling.models import Pool
+from scheduling.services.clock import pool_advance
+from scheduling.services.jobs import job_submit
+from tenants.models import User
+from tenants.roles import OWNER
+from tenants.scoping import scope
+from tenants.selectors import access_of, tenant_by_slug
+from tests.browser.conftest import until
+from tests.scheduling.live import SPEC
+from tests.scheduling.markets import make_market, make_waiting
+from tests.tenants.builders import make_member
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+LONG = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 90.0}}
+Act = Callable[..., Any]
+
+
+def market() -> tuple[Pool, User]:
+    """Slots of a minute, so that none ends while somebody looks. Lumen runs a job, castor three, and one waits."""
+    pool, (lumen, castor, _) = make_market("lumen", "castor", "orrin", slot_seconds=60)
+    for tenant, count in ((lumen, 1), (castor, 3)):
+        for _ in range(count):
+            make_waiting(pool, tenant, 0.0, **LONG)
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(2))
+    pool.epoch_at = timezone.now() - 2.1 * (pool.slot_start(1) - pool.epoch_at)
+    pool.save()
+    make_waiting(pool, lumen, 2.0, **LONG)
+    return pool, make_member(lumen, OWNER).user
+
+
+def submit(pool: Pool, user: User, name: str) -> None:
+    lumen = tenant_by_slug("lumen")
+    assert lumen is not None
+    with scope(lumen):
+        by = access_of(user, lumen)
+        answer = job_submit(pool=pool, name=name, spec=SPEC | LONG, lane="batch", by=by, at=timezone.now())
+    assert hasattr(answer, "job"), answer
+
+
+def live(page: Any) -> None:
+    page.wait_for_selector('[data-live-state][data-state="live"]')
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
+def test_market_moves_within_a_second_of_what_happens(visit: Act, act: Act, theme: str, width: int) -> None:
+    pool, user = act(market)
+    one = visit(user, theme=theme, width=width)
+    one.open("/t/lumen/market/")
+    live(one.page)
+    assert one.page.locator("text=arrived-meanwhile").count() == 0
+    act(submit, pool, user, "arrived-meanwhile")
+    assert until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0) < 1.0
+    assert one.page.locator("#own-jobs").get_attribute("data-running") == "1"
+    assert one.page.title() == "(1) Market · Bourse"
+
+
+@pytest.mark.parametrize("theme", ["light", "dark"])
+@pytest.mark.parametrize("path", ["market/", "servers/", "servers/?window=96"])
+def test_nothing_stands_in_anybodys_way(visit: Act, act: Act, theme: str, path: str) -> None:
+    _, user = act(market)
+    one = visit(user, theme=theme)
+    one.open(f"/t/lumen/{path}")
+    live(one.page)
+    assert one.axe() == []
+
+
+@pytest.mark.parametrize("path", ["", "market/", "servers/"])
+def test_phone_scrolls_no_page_sideways(visit: Act, act: Act, path: str) -> None:
+    _, user = act(market)
+    one = visit(user, width=390)
+    for width in (320, 390, 820):
+        one.page.set_viewport_size({"width": width, "height": 844})
+        one.open(f"/t/lumen/{path}")
+        assert one.sideways() <= 0, width
+
+
+def test_page_without_scripts_is_whole_and_says_that_it_is_not_live(visit: Act, act: Act) -> None:
+    _, user = act(market)
+    one = visit(user, scripts=False)
+    one.open("/t/lumen/market/")
+    page = one.page
+    assert page.locator("[data-live-word]").first.text_content() == "Not live"
+    assert page.locator(".spark").count() >= 1
+    assert page.locator(".steps").is_visible()
+    assert page.locator("#gantt-details tbody tr").count() >= 2
+    assert page.locator(".jobs tbody tr").count() == 2
+
+
+def test_times_are_those_of_the_readers_zone(visit: Act, act: Act) -> None:
+    _, user = act(market)
+    one = visit(user, zone="Asia/Tokyo")
+    one.open("/t/lumen/")  # tells the server the zone
+    one.open("/t/lumen/market/")
+    assert "Times in Asia/Tokyo" in one.page.locator("footer").inner_text()
+    moment = one.page.locator("#board-live time").first
+    hour = int(moment.inner_text().split(":")[0])
+    assert hour == (int(moment.get_attribute("datetime")[11:13]) + 9) % 24
+
+
+def test_focus_and_open_tables_survive_a_part_that_is_replaced(visit: Act, act: Act) -> None:
+    pool, user = act(market)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    live(one.page)
+    one.page.click("#gantt-summary")
+    one.page.focus("#gantt-summary")
+    act(submit, pool, user, "arrived-meanwhile")
+    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0)
+    one.page.wait_for_function("document.activeElement.id === 'gantt-summary'")
+    assert one.page.locator("#gantt-details").get_attribute("open") is not None
+
+
+def test_page_that_was_cut_off_says_so_and_catches_up(visit: Act, act: Act) -> None:
+    pool, user = act(market)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    live(one.page)
+    one.page.evaluate("window.liveSocket.close()")
+    one.page.wait_for_selector('[data-live-state][data-state="off"]', state="attached")
+    act(submit, pool, user, "arrived-in-the-gap")
+    until(lambda: one.page.locator(".job-name", has_text="arrived-in-the-gap").count() == 1, seconds=10.0)
+    live(one.page)
