@@ -22,6 +22,8 @@ from tenants.roles import Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED
 
+__all__ = ["Change", "Quote", "Terms", "job_quote"]
+
 MARGIN = 1.001  # a value just above the price wins; one that only equals it does not
 
 Spec = Mapping[str, Any]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections import defaultdict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
 from typing import Any
@@ -114,11 +114,13 @@ def _pay(postings: list[Posting]) -> None:
     assert isinstance(answer, tuple), answer
 
 
-def _awards(pool: Pool, tenants: list[Tenant]) -> None:
+def _awards(pool: Pool, tenants: list[Tenant], allocation: Sequence[list[int]] = ()) -> None:
     jobs = TrainingJob.objects.bulk_create(
         [_job(pool, tenants[n % TENANTS], n) for n in range(AWARDS)], batch_size=2_000
     )
-    awards = Award.objects.bulk_create([_award(pool, job, tenants, n) for n, job in enumerate(jobs)], batch_size=1_000)
+    awards = Award.objects.bulk_create(
+        [_award(pool, job, tenants, n, allocation) for n, job in enumerate(jobs)], batch_size=1_000
+    )
     _pay(
         [
             Posting(
@@ -146,7 +148,7 @@ def _job(pool: Pool, tenant: Tenant, number: int) -> TrainingJob:
     )
 
 
-def _award(pool: Pool, job: TrainingJob, tenants: list[Tenant], number: int) -> Award:
+def _award(pool: Pool, job: TrainingJob, tenants: list[Tenant], number: int, allocation: Sequence[list[int]]) -> Award:
     owners = [tenants[(number + 7 * step) % TENANTS].pk for step in range(OWNERS - 1)]
     slot = [[owner, 1_000 + number % 97] for owner in owners] + [[0, 500]]
     return Award(
@@ -161,7 +163,7 @@ def _award(pool: Pool, job: TrainingJob, tenants: list[Tenant], number: int) -> 
         end=SLOTS,
         workers=4,
         ps=1,
-        allocation=[],
+        allocation=list(allocation),
         value=100.0,
         paid=SLOTS * sum(amount for _, amount in slot),
         charges=[slot] * SLOTS,

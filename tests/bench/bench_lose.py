@@ -1,0 +1,59 @@
+"""A server is lost that all of 5,000 running awards have units on: the worst there is. Refunds, jobs queued again."""
+
+from __future__ import annotations
+
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from typing import Any
+
+from django.db import connection
+
+from scheduling.models import Award, CalendarCell, JobState, Pool, Server, TrainingJob
+from scheduling.services.failures import ServerLost, server_lose
+from scheduling.services.units import UnitReader
+from tenants.access import access_of_system
+from tenants.scoping import scope_disabled
+from tests.bench import bench_settle
+from tests.bench.bench_settle import AWARDS, SLOTS
+
+NEEDS_DATABASE = True
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    with scope_disabled("the benchmark fills a whole market"):
+        pool, tenants = bench_settle._market()
+        server = Server.objects.filter(pool=pool).order_by("pk")[0]
+        bench_settle._awards(pool, tenants, [[server.pk, 0, SLOTS, 4, 1]])
+        _enter(pool)
+        connection.cursor().execute("ANALYZE")
+        at = pool.slot_start(0)
+        started, processor = time.perf_counter(), time.process_time()
+        lost = server_lose(server=server, by=access_of_system("the benchmark"), reason="measured", at=at)
+        seconds, busy = time.perf_counter() - started, time.process_time() - processor
+        assert isinstance(lost, ServerLost), lost
+        assert lost.awards == AWARDS, lost
+        queued = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED).count()
+        detail = {"own_processor_time": round(busy, 2), "awards": lost.awards, "queued_again": queued}
+        name = "lose a server with units of 5,000 awards"
+        yield {"name": name, "value": round(seconds, 3), "unit": "s", "target": "-", "detail": detail}
+
+
+def _enter(pool: Pool) -> None:
+    """What the awards hold, in the calendar."""
+    reader, held = UnitReader(pool), defaultdict(float)
+    for award in Award.objects.filter(pool=pool).select_related("job"):
+        for unit, amount in reader.units_of(award, award.job, since=0).items():
+            held[unit] += amount
+    CalendarCell.objects.bulk_create(
+        CalendarCell(
+            pool=pool,
+            server_id=unit.server_id,
+            resource_id=unit.resource_id,
+            part=unit.part,
+            slot=unit.slot,
+            capacity=amount,
+            batch=amount,
+        )
+        for unit, amount in held.items()
+    )
