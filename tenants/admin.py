@@ -10,7 +10,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from tenants.models import AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.models import ApiToken, AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
 from tenants.scoping import scope_disabled
 
 # Its own log-in form would know neither rate limits nor the second factor.
@@ -75,6 +75,13 @@ class InvitationAdmin(TenantOwnedAdmin):
 class StaffGrantAdmin(ReadOnlyAdmin):
     list_display = ["user", "role", "granted_at", "granted_reason", "revoked_at", "revoked_reason"]
     list_select_related = ["user"]
+
+
+@admin.register(ApiToken)
+class ApiTokenAdmin(ReadOnlyAdmin):
+    list_display = ["name", "user", "tenant", "hint", "created_at", "expires_at", "last_used_at", "revoked_at"]
+    list_select_related = ["user", "tenant"]
+    exclude = ["token_hash"]
 
 
 @admin.register(AuditEntry)

@@ -13,7 +13,7 @@ from rest_framework import serializers
 
 from tenants.api.fields import Answer, Numbers
 from tenants.api.listing import LIMIT, OF_EVERY_LIST, Filter, Listing
-from tenants.api.problems import MEDIA_TYPE, STATUS
+from tenants.api.problems import MEDIA_TYPE, status_of
 from tenants.roles import Permission, scope_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -136,9 +136,9 @@ def _responses(
             (200, "application/json"): _page_of(found.listing.row),
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "The whole filtered list."),
         }
-    statuses = {STATUS.get(code, 409) for code in refusals}
+    statuses = {status_of(code) for code in refusals}
     statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if is_post else set())
-    told = {number: sorted({code for code in refusals if STATUS.get(code, 409) == number}) for number in statuses}
+    told = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
         codes = [*told[number], *_COMMON.get(number, ())]
         said = f"{_TITLES[number]} Codes: {', '.join(f'`{code}`' for code in codes)}."

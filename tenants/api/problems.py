@@ -22,33 +22,28 @@ from tenants.access import Refused
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger(__name__)
 
-# What a service refuses is a conflict with how things stand (409), unless it is named here.
+# The statuses of what services refuse. By the code itself; else by how it begins; else it is a conflict with how
+# things stand.
 STATUS = MappingProxyType(
     {
         "not_allowed": 403,
-        "unknown_invitation": 404,
-        "unknown_job": 404,
-        "unknown_pool": 404,
-        "unknown_server": 404,
-        "unknown_tenant": 404,
-        "unknown_token": 404,
-        "unknown_webhook": 404,
-        "not_found": 404,
         "beyond_token": 403,
+        "not_found": 404,
         "invalid_key": 400,
-        "invalid_email": 422,
-        "invalid_expiry": 422,
-        "invalid_job": 422,
-        "invalid_tenant": 422,
-        "invalid_token_name": 422,
         "no_inviter": 422,
         "reason_missing": 422,
         "reason_too_long": 422,
-        "unknown_role": 422,
+        "unknown_role": 422,  # a word of a body, not a thing of its own
         "unknown_scope": 422,
     }
 )
+BY_BEGINNING = MappingProxyType({"unknown_": 404, "invalid_": 422})
 CONFLICT = 409
+
+
+def status_of(code: str) -> int:
+    beginnings = (status for beginning, status in BY_BEGINNING.items() if code.startswith(beginning))
+    return STATUS.get(code) or next(beginnings, CONFLICT)
 
 
 @dataclass(frozen=True)
@@ -78,7 +73,7 @@ class ProblemRaised(exceptions.APIException):
 
 def problem_of(refused: Refused, numbers: Mapping[str, Any] | None = None) -> Problem:
     """`numbers`: with amounts as the interface writes them. A refusal that names a field says so in `errors`."""
-    status = STATUS.get(refused.code, CONFLICT)
+    status = status_of(refused.code)
     field = getattr(refused, "field", None)
     errors = [FieldError(field, refused.code, refused.sentence)] if field else ()
     return Problem(status, refused.code, refused.sentence, numbers, errors)

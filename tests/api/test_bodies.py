@@ -6,12 +6,17 @@ import json
 from contextlib import suppress
 
 import pytest
+from asgiref.sync import async_to_sync
+from asgiref.testing import ApplicationCommunicator
+from django.core.handlers.asgi import ASGIHandler
 from django.test import Client
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
+from tenants.access import Refused
 from tenants.api.bodies import DEEPEST, MOST_BYTES, parse
+from tenants.api.problems import problem_of
 from tenants.models import ApiToken
 from tenants.roles import OWNER
 from tests.api.builders import Program, problem, program_of
@@ -111,6 +116,31 @@ def test_every_flaw_of_a_form_is_named(caller: Program) -> None:
     assert [error["field"] for error in found["errors"]] == ["name", "scopes[1]", "expires_at"]
 
 
+@pytest.mark.django_db(transaction=True)  # the server's thread has a connection of its own
+def test_body_in_chunks_is_read() -> None:
+    """Such a request tells no length."""
+    caller = program_of(OWNER, make_tenant("lumen"))
+    headers = [
+        (b"host", b"localhost"),
+        (b"authorization", f"Bearer {caller.secret}".encode()),
+        (b"content-type", b"application/json"),
+        (b"transfer-encoding", b"chunked"),
+    ]
+    request = {"type": "http", "method": "POST", "path": f"/api/v1/{TOKENS}", "query_string": b"", "headers": headers}
+
+    async def ask() -> int:
+        server = ApplicationCommunicator(ASGIHandler(), request)
+        await server.send_input({"type": "http.request", "body": b'{"name": "chunks",', "more_body": True})
+        await server.send_input({"type": "http.request", "body": b'"scopes": ["jobs:read"]}', "more_body": False})
+        start = await server.receive_output(timeout=10)
+        await server.receive_output(timeout=10)
+        await server.wait(timeout=10)
+        return int(start["status"])
+
+    assert async_to_sync(ask)() == 201
+    assert ApiToken.objects.filter(name="chunks").count() == 1
+
+
 @pytest.mark.parametrize("accept", ["text/html", "image/png", "application/xml;q=0.9"])
 def test_form_that_is_none_is_a_406(caller: Program, accept: str) -> None:
     problem(caller.get(TOKENS, Accept=accept), 406, "not_acceptable")
@@ -189,6 +219,21 @@ def test_unexpected_error_is_a_problem_that_tells_nothing(caller: Program, monke
     reply = caller.get("me/")
     problem(reply, 500, "internal_error")
     assert b"swordfish" not in reply.content
+
+
+@pytest.mark.parametrize(
+    ("code", "status"),
+    [
+        ("unknown_job", 404),
+        ("unknown_role", 422),
+        ("invalid_job", 422),
+        ("invalid_key", 400),
+        ("not_allowed", 403),
+        ("already_over", 409),
+    ],
+)
+def test_code_of_a_refusal_has_its_status(code: str, status: int) -> None:
+    assert problem_of(Refused(code, "No.")).status == status
 
 
 JSON = st.recursive(
