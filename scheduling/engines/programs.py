@@ -166,6 +166,7 @@ TRAINER = Program(
         _number(
             "checkpoint_seconds", "Save every", 0, 86_400, "At most this much work is lost; 0 is never.", "seconds"
         ),
+        _number("gather_seconds", "Time to gather", 1, 600, "Within it all members must have come.", "seconds"),
         _number("patience_seconds", "Patience", 1, 600, "A member that is silent for longer is given up.", "seconds"),
         _choice("stragglers", "Slow workers", "What happens when a worker takes over twice as long as the others."),
     ),

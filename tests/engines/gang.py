@@ -10,8 +10,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from scheduling.engines.trainer.control import Control
@@ -24,12 +25,20 @@ class Gang:
     """One job. `PEERS` of every process names the coordinator and how many there are to be."""
 
     def __init__(
-        self, folder: Path, workers: int = 1, servers: int = 1, arguments: tuple[str, ...] = (), **parameters: Any
+        self,
+        folder: Path,
+        workers: int = 1,
+        servers: int = 1,
+        arguments: tuple[str, ...] = (),
+        slow: Mapping[int, float] = MappingProxyType({}),
+        **parameters: Any,
     ):
         self.folder, self.arguments = folder, arguments
         self.parameters = {**QUICK, **parameters}
+        self.slow = slow  # extra milliseconds of workers
         self.secret = secrets.token_hex(16)
-        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}  # by role and rank, the last one of each
+        self.all: list[subprocess.Popen[bytes]] = []
         self.progress = folder / f"progress-{len(list(folder.glob('progress-*')))}.jsonl"
         self.coordinator = "127.0.0.1:0"
         self.counts = {"ps": servers, "worker": workers}
@@ -43,11 +52,12 @@ class Gang:
         self.peers = self.peers.replace("coordinator=127.0.0.1:0", f"coordinator={self.coordinator}")
         for role, count in self.counts.items():
             for rank in range(count):
-                self.start(role, rank)
+                slow = self.slow.get(rank) if role == "worker" else None
+                self.start(role, rank, *(["--extra-ms", str(slow)] if slow else []))
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self.processes.values():
+        for process in self.all:
             with contextlib.suppress(ProcessLookupError):
                 process.kill()
             process.wait(PATIENCE)
@@ -62,14 +72,20 @@ class Gang:
                 command, env={**os.environ, **place, **environment}, stdin=subprocess.DEVNULL, stdout=log, stderr=log
             )
         self.processes[f"{role} {rank}"] = process
+        self.all.append(process)
         return process
 
     def events(self, kind: str = "") -> list[dict[str, Any]]:
         """What the coordinator told so far; of one kind only, where it is named."""
         if not self.progress.exists():
             return []
-        lines = [json.loads(line) for line in self.progress.read_text().splitlines()]
+        whole = self.progress.read_text().rpartition("\n")[0]  # the last line may still be on its way
+        lines = [json.loads(line) for line in whole.splitlines()]
         return [line for line in lines if not kind or line["event"] == kind]
+
+    def until(self, condition: Callable[[], object]) -> None:
+        """Wait for something; the story is told where it never comes true."""
+        until(condition, self.story)
 
     def wait(self, kind: str, count: int = 1, patience: float = PATIENCE) -> dict[str, Any]:
         """The so-manieth event of a kind, when it has come."""

@@ -95,9 +95,7 @@ class Changes:
     def _change(self) -> None:
         """Everybody is parked: members come and go, parameters move, a checkpoint is taken, and on."""
         begin = time.perf_counter()
-        self.version = self.fleet.settle(self.settings.synchronous)
-        if self.settings.synchronous:
-            self.curve.rewind(self.version)
+        self._rest_at_one_version()
         if self.curve.finished:
             return self._finish()
         before = self.fleet.fetch() if self.digests else None
@@ -114,6 +112,11 @@ class Changes:
         if saved is not None:
             self._write(saved, "regular")
         return None
+
+    def _rest_at_one_version(self) -> None:
+        self.version = self.fleet.settle(self.settings.synchronous)
+        if self.settings.synchronous:
+            self.curve.rewind(self.version)
 
     def _come_and_go(self) -> dict[str, Any]:
         """Let everybody in and out who waits for it; the facts, none where nobody did."""

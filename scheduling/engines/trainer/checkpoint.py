@@ -18,7 +18,7 @@ from scheduling.engines.trainer.settings import Settings
 
 NAME = "checkpoint.npz"
 # What may differ between the run that wrote a checkpoint and the one that goes on from it.
-MAY_CHANGE = {"epochs", "minibatch_ms", "checkpoint_seconds", "patience_seconds", "stragglers"}
+MAY_CHANGE = {"epochs", "minibatch_ms", "checkpoint_seconds", "gather_seconds", "patience_seconds", "stragglers"}
 
 
 class BadCheckpoint(Exception):
@@ -57,7 +57,7 @@ def load(folder: Path, settings: Settings, size: int) -> tuple[int, Curve, Float
     if not path.exists():
         return None
     try:
-        with np.load(path, allow_pickle=False) as file:
+        with path.open("rb") as opened, np.load(opened, allow_pickle=False) as file:
             about = json.loads(file["about"].tobytes())
             parameters, positions, losses = file["parameters"], file["positions"], file["losses"]
         curve = Curve(settings)

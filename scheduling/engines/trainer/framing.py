@@ -55,7 +55,7 @@ def send(connection: socket.socket, message: Message) -> None:
         connection.sendall(LENGTHS.pack(len(header), body) + header)
         for array in arrays:
             if array.nbytes:
-                connection.sendall(memoryview(array.reshape(-1)).cast("B"))
+                connection.sendall(_bytes(array))
     except OSError as error:
         raise ConnectionLost(_why(error)) from None
 
@@ -72,9 +72,14 @@ def receive(connection: socket.socket, longest_body: int = LONGEST_BODY) -> Mess
     for dtype, shape in shapes:
         array = np.empty(shape, dtype=dtype)
         if array.nbytes:
-            _fill(connection, memoryview(array.reshape(-1)).cast("B"))
+            _fill(connection, _bytes(array))
         arrays.append(array)
     return Message(kind, fields, tuple(arrays))
+
+
+def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
+    """The memory of a contiguous array that is not empty."""
+    return memoryview(array.reshape(-1).view(np.uint8))
 
 
 def _header(text: bytes) -> tuple[str, dict[str, Any], list[tuple[str, tuple[int, ...]]]]:

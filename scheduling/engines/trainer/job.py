@@ -130,23 +130,31 @@ class Job(Changes):
 
     def look_at_clock(self) -> None:
         """Whatever waited too long."""
-        now, patience = time.monotonic(), self.settings.patience_seconds
-        late = now - self.alone_since > patience
+        now = time.monotonic()
+        late = now - self.alone_since > self.settings.gather_seconds
         if not self.started:
             if late:
-                self.end(LOST, "failed", sentence=f"Not everybody came within {patience:g} seconds: {self._missing()}.")
+                waited = f"{self.settings.gather_seconds:g} seconds"
+                self.end(LOST, "failed", sentence=f"Not everybody came within {waited}: {self._missing()}.")
         elif not self.workers and not self.joining and late and self.stopping is None:
-            self._save(self.fleet.settle(self.settings.synchronous), "no worker is left")
+            self._rest_at_one_version()
+            self._write(self.fleet.fetch(), "no worker is left")
             self.end(LOST, "failed", sentence="No worker is left, and none came to take its place.", checkpoint=True)
-        elif self.held_at is None:
+        else:
+            self._look_for_silent(now)
+        every = self.settings.checkpoint_seconds
+        self.checkpoint_wanted = self.checkpoint_wanted or (every > 0 and now - self.saved_at > every)
+
+    def _look_for_silent(self, now: float) -> None:
+        """Who is silent for too long holds up all: hold the servers, and who does not park then is lost."""
+        patience = self.settings.patience_seconds
+        if self.held_at is None:
             if any(not worker.parked and now - worker.heard_at > patience for worker in self.workers.values()):
                 self._hold()
         elif now - self.held_at > max(2.0, patience / 2):
             for rank in [rank for rank, worker in self.workers.items() if not worker.parked]:
                 self.workers[rank].channel.close()
                 self._lose(rank, "it has been silent for too long")
-        every = self.settings.checkpoint_seconds
-        self.checkpoint_wanted = self.checkpoint_wanted or (every > 0 and now - self.saved_at > every)
 
     def _missing(self) -> str:
         came = {role: sum(kind == role for kind, _ in self.joining) for role in self.expected}

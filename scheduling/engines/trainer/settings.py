@@ -46,6 +46,7 @@ class Settings:
     seed: int = 1
     minibatch_ms: float = 0.0
     checkpoint_seconds: float = 30.0
+    gather_seconds: float = 30.0
     patience_seconds: float = 30.0
     stragglers: str = REPLACE
 
