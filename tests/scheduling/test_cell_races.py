@@ -12,9 +12,9 @@ import pytest
 from django.db import Error, IntegrityError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
-from scheduling import services
 from scheduling.models import Cell, Server
 from scheduling.services import cells as cells_service
+from scheduling.services.cells import AboveCapacity, cells_change_of_tenant
 from tenants.access import access_of_system
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -123,7 +123,7 @@ def change_at_once(server: Server, tenants: list[Tenant]) -> list[object]:
     def change(tenant: Tenant) -> object:
         try:
             start.wait(DEADLINE)
-            return services.cells_change_of_tenant(
+            return cells_change_of_tenant(
                 pool=server.pool,
                 tenant=tenant,
                 cells={server.name: {"worker": 3}},
@@ -143,8 +143,8 @@ def change_at_once(server: Server, tenants: list[Tenant]) -> list[object]:
 def test_of_eight_changes_at_once_as_many_win_as_fit_and_the_others_are_told_the_numbers() -> None:
     server = make_server(make_pool(), worker=8)
     answers = change_at_once(server, [make_tenant(f"tenant-{number}") for number in range(8)])
-    refusals = [answer for answer in answers if isinstance(answer, services.AboveCapacity)]
-    assert Counter(type(answer) for answer in answers) == {list: 2, services.AboveCapacity: 6}
+    refusals = [answer for answer in answers if isinstance(answer, AboveCapacity)]
+    assert Counter(type(answer) for answer in answers) == {list: 2, AboveCapacity: 6}
     assert {(refusal.asked, refusal.capacity) for refusal in refusals} == {(9, 8)}
     assert units_taken() == 6
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling import services
 from scheduling.models import CalendarCell, Cell, Server
+from scheduling.services.cells import cells_change_on_server
 from scheduling.services.promises import BelowPromise
+from scheduling.services.servers import server_capacity_change
 from scheduling.services.verification import intervals_verify
 from tenants.access import access_of_system
 from tenants.models import AuditEntry
@@ -35,7 +36,7 @@ def test_cells_under_a_running_job_stay() -> None:
     run_slots(pool, 0, 1)
     assert award_of(job).workers == 4
     server = Server.objects.get(pool=pool)
-    refusal = broken(services.cells_change_on_server(server=server, cells={"lumen": {"worker": 3, "ps": 2}}, **CHANGE))
+    refusal = broken(cells_change_on_server(server=server, cells={"lumen": {"worker": 3, "ps": 2}}, **CHANGE))
     assert (refusal.code, refusal.resource, refusal.left, refusal.promised) == ("below_promise", "worker", 3.0, 4.0)
     assert workers_of(server) == 4
     assert not AuditEntry.objects.filter(action="cells_change").exists()
@@ -47,9 +48,9 @@ def test_cells_under_a_floor_stay_though_the_job_only_waits_for_it() -> None:
     make_waiting(pool, lumen, epochs=4)
     run_slots(pool, 0, 2)
     server = Server.objects.get(pool=pool)
-    broken(services.cells_change_on_server(server=server, cells={}, **CHANGE))
+    broken(cells_change_on_server(server=server, cells={}, **CHANGE))
     make_tenant("castor")
-    broken(services.cells_change_on_server(server=server, cells={"castor": {"worker": 4, "ps": 2}}, **CHANGE))
+    broken(cells_change_on_server(server=server, cells={"castor": {"worker": 4, "ps": 2}}, **CHANGE))
 
 
 def test_cells_are_free_to_go_once_the_promise_is_over() -> None:
@@ -57,7 +58,7 @@ def test_cells_are_free_to_go_once_the_promise_is_over() -> None:
     make_waiting(pool, lumen)
     run_slots(pool, 0, 6)
     server = Server.objects.get(pool=pool)
-    assert not isinstance(services.cells_change_on_server(server=server, cells={}, **CHANGE), BelowPromise)
+    assert not isinstance(cells_change_on_server(server=server, cells={}, **CHANGE), BelowPromise)
     assert workers_of(server) == 0
 
 
@@ -66,13 +67,13 @@ def test_cells_that_somebody_rents_stay() -> None:
     job = make_waiting(pool, renter, epochs=2)
     run_slots(pool, 0, 7)
     server = Server.objects.get(pk=award_of(job).allocation[0][0])
-    outcome = services.server_capacity_change(server=server, capacity={"worker": 4, "ps": 2}, **CHANGE)
+    outcome = server_capacity_change(server=server, capacity={"worker": 4, "ps": 2}, **CHANGE)
     assert outcome is None
     pool.refresh_from_db()
     pool.instant_policy = {"name": "oasis"}  # then renters of the batch lane stand on cells alone
     pool.save()
     server = Server.objects.get(pk=server.pk)
-    broken(services.cells_change_on_server(server=server, cells={"owner": {"ps": 2}}, **CHANGE))
+    broken(cells_change_on_server(server=server, cells={"owner": {"ps": 2}}, **CHANGE))
 
 
 def test_more_cells_are_known_to_the_calendar_at_once() -> None:
@@ -80,7 +81,7 @@ def test_more_cells_are_known_to_the_calendar_at_once() -> None:
     server = Server.objects.get(pool=pool)
     make_waiting(pool, lumen, epochs=8)
     run_slots(pool, 0, 1)
-    assert services.server_capacity_change(server=server, capacity={"worker": 9}, **CHANGE) is None
+    assert server_capacity_change(server=server, capacity={"worker": 9}, **CHANGE) is None
     rows = CalendarCell.objects.filter(resource__name="worker")
     assert set(rows.filter(slot__gte=1).values_list("capacity", flat=True)) == {9.0}
 
@@ -92,7 +93,7 @@ def test_market_goes_on_after_cells_moved() -> None:
     castor = make_tenant("castor")
     server = Server.objects.get(pool=pool)
     cells = {"castor": {"worker": 4, "ps": 2}}
-    assert not isinstance(services.cells_change_on_server(server=server, cells=cells, **CHANGE), BelowPromise)
+    assert not isinstance(cells_change_on_server(server=server, cells=cells, **CHANGE), BelowPromise)
     job = make_waiting(pool, castor, arrival=4.5)
     run_slots(pool, 5, 10)
     assert award_of(job).phase == "own"

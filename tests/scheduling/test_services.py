@@ -5,8 +5,11 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from scheduling import selectors, services
+from scheduling import selectors
 from scheduling.models import Cell, Pool, Server, ServerCapacity
+from scheduling.services.cells import AboveCapacity, cells_change_of_tenant, cells_change_on_server
+from scheduling.services.pools import pool_create
+from scheduling.services.servers import BelowCells, server_add, server_capacity_change
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
@@ -47,7 +50,7 @@ def entries(action: str) -> list[AuditEntry]:
 
 
 def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
-    pool = services.pool_create(**POOL, **CHANGE)
+    pool = pool_create(**POOL, **CHANGE)
     assert isinstance(pool, Pool)
     assert [kind.name for kind in pool.resources.all()] == ["worker", "ps"]
     (entry,) = entries("pool_create")
@@ -70,7 +73,7 @@ def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
     ],
 )
 def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> None:
-    refusal = services.pool_create(**(POOL | change), **CHANGE)
+    refusal = pool_create(**(POOL | change), **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == code
     assert not Pool.objects.exists()
@@ -78,7 +81,7 @@ def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> Non
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
     written = {"name": "astraea", "theta": {"ps": 8.0}, "price_floor": {"ps": 0.5}}
-    pool = services.pool_create(**(POOL | {"batch_policy": written}), **CHANGE)
+    pool = pool_create(**(POOL | {"batch_policy": written}), **CHANGE)
     assert isinstance(pool, Pool)
     assert pool.batch_policy == {
         "name": "astraea",
@@ -90,14 +93,14 @@ def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
 
 def test_refuses_a_pool_whose_name_is_taken() -> None:
     make_pool("main")
-    refusal = services.pool_create(**POOL, **CHANGE)
+    refusal = pool_create(**POOL, **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == "invalid_pool"
 
 
 def test_adds_a_server_with_its_capacity() -> None:
     pool = make_pool()
-    server = services.server_add(pool=pool, name="s01", capacity={"worker": 8, "ps": 2}, **CHANGE)
+    server = server_add(pool=pool, name="s01", capacity={"worker": 8, "ps": 2}, **CHANGE)
     assert isinstance(server, Server)
     assert {row.resource.name: row.units for row in server.capacities.all()} == {"worker": 8, "ps": 2}
     assert entries("server_add")[0].after["capacity"] == {"worker": 8, "ps": 2}
@@ -117,7 +120,7 @@ def test_adds_a_server_with_its_capacity() -> None:
 def test_refuses_an_impossible_server(code: str, change: dict[str, object]) -> None:
     pool = make_pool()
     make_server(pool, "taken")
-    refusal = services.server_add(**({"pool": pool, "name": "s01", "capacity": {"worker": 8}} | change | CHANGE))
+    refusal = server_add(**({"pool": pool, "name": "s01", "capacity": {"worker": 8}} | change | CHANGE))
     assert isinstance(refusal, Refused)
     assert refusal.code == code
     assert Server.objects.count() == 1
@@ -126,10 +129,10 @@ def test_refuses_an_impossible_server(code: str, change: dict[str, object]) -> N
 def test_changes_a_capacity_down_to_its_cells_and_refuses_below() -> None:
     server = make_server(make_pool(), worker=8, ps=2)
     make_cells(server, make_tenant(), {"worker": 5})
-    refusal = services.server_capacity_change(server=server, capacity={"worker": 4}, **CHANGE)
-    assert isinstance(refusal, services.BelowCells)
+    refusal = server_capacity_change(server=server, capacity={"worker": 4}, **CHANGE)
+    assert isinstance(refusal, BelowCells)
     assert (refusal.server, refusal.resource, refusal.asked, refusal.cells) == ("s01", "worker", 4, 5)
-    assert services.server_capacity_change(server=server, capacity={"worker": 5}, **CHANGE) is None
+    assert server_capacity_change(server=server, capacity={"worker": 5}, **CHANGE) is None
     assert set(ServerCapacity.objects.values_list("units", flat=True)) == {5, 2}
     (entry,) = entries("server_capacity_change")
     assert (entry.before, entry.after) == ({"worker": 8, "ps": 2}, {"worker": 5, "ps": 2})
@@ -141,7 +144,7 @@ def test_replaces_all_cells_of_a_server_and_tells_each_owner_what_changed_for_it
     make_cells(server, lumen, {"worker": 6, "ps": 2})
     make_cells(server, castor, {"worker": 2})
     wanted = {"lumen": {"worker": 3}, "castor": {"worker": 2}, "tarn": {"worker": 3, "ps": 2}}
-    changes = services.cells_change_on_server(server=server, cells=wanted, **CHANGE)
+    changes = cells_change_on_server(server=server, cells=wanted, **CHANGE)
     assert cells_of(server) == wanted
     assert [change.tenant for change in changes] == [lumen, tarn]
     told = {entry.tenant_id: (entry.before, entry.after, entry.reason) for entry in entries("cells_change")}
@@ -159,7 +162,7 @@ def test_replaces_all_cells_of_a_tenant_in_one_pool_and_no_others() -> None:
     make_cells(first, lumen, {"worker": 4})
     make_cells(second, castor, {"worker": 4})
     make_cells(elsewhere, lumen, {"worker": 1})
-    services.cells_change_of_tenant(pool=pool, tenant=lumen, cells={"s02": {"worker": 4, "ps": 0}}, **CHANGE)
+    cells_change_of_tenant(pool=pool, tenant=lumen, cells={"s02": {"worker": 4, "ps": 0}}, **CHANGE)
     assert cells_of(first) == {}
     assert cells_of(second) == {"castor": {"worker": 4}, "lumen": {"worker": 4}}
     assert cells_of(elsewhere) == {"lumen": {"worker": 1}}
@@ -169,10 +172,8 @@ def test_refuses_cells_above_capacity_with_the_numbers_and_changes_nothing() -> 
     server = make_server(make_pool(), worker=8)
     make_cells(server, make_tenant("lumen"), {"worker": 6})
     tarn = make_tenant("tarn")
-    refusal = services.cells_change_of_tenant(
-        pool=server.pool, tenant=tarn, cells={"s01": {"ps": 1, "worker": 3}}, **CHANGE
-    )
-    assert isinstance(refusal, services.AboveCapacity)
+    refusal = cells_change_of_tenant(pool=server.pool, tenant=tarn, cells={"s01": {"ps": 1, "worker": 3}}, **CHANGE)
+    assert isinstance(refusal, AboveCapacity)
     assert (refusal.server, refusal.resource, refusal.asked, refusal.capacity) == ("s01", "worker", 9, 8)
     assert refusal.sentence == "s01 has 8 units of worker; the cells would take 9."
     assert cells_of(server) == {"lumen": {"worker": 6}}
@@ -182,7 +183,7 @@ def test_refuses_cells_above_capacity_with_the_numbers_and_changes_nothing() -> 
 def test_changes_nothing_and_writes_nothing_when_the_cells_are_the_same() -> None:
     server = make_server(make_pool())
     make_cells(server, make_tenant(), {"worker": 6})
-    assert services.cells_change_on_server(server=server, cells={"lumen": {"worker": 6}}, **CHANGE) == []
+    assert cells_change_on_server(server=server, cells={"lumen": {"worker": 6}}, **CHANGE) == []
     assert not entries("cells_change")
 
 
@@ -197,7 +198,7 @@ def test_changes_nothing_and_writes_nothing_when_the_cells_are_the_same() -> Non
 def test_refuses_cells_that_make_no_sense(code: str, cells: dict[str, dict[str, int]]) -> None:
     server = make_server(make_pool())
     make_cells(server, make_tenant("lumen"), {"worker": 6})
-    refusal = services.cells_change_on_server(server=server, cells=cells, **CHANGE)
+    refusal = cells_change_on_server(server=server, cells=cells, **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == code
     assert cells_of(server) == {"lumen": {"worker": 6}}
@@ -206,7 +207,7 @@ def test_refuses_cells_that_make_no_sense(code: str, cells: dict[str, dict[str, 
 def test_refuses_cells_on_a_server_of_another_pool() -> None:
     pool, other = make_pool(), make_pool("other")
     make_server(other, "s09")
-    refusal = services.cells_change_of_tenant(pool=pool, tenant=make_tenant(), cells={"s09": {"worker": 1}}, **CHANGE)
+    refusal = cells_change_of_tenant(pool=pool, tenant=make_tenant(), cells={"s09": {"worker": 1}}, **CHANGE)
     assert isinstance(refusal, Refused)
     assert refusal.code == "unknown_server"
 
@@ -223,16 +224,16 @@ def test_lets_only_operators_change_the_cluster_and_only_with_a_reason(use_case:
         change = {"by": Access(None, tenant, frozenset({role}), "test"), "reason": reason, "at": NOON}
         match use_case:
             case "pool":
-                return services.pool_create(**POOL, **change)
+                return pool_create(**POOL, **change)
             case "server":
-                return services.server_add(pool=server.pool, name="s02", capacity={}, **change)
+                return server_add(pool=server.pool, name="s02", capacity={}, **change)
             case "capacity":
-                return services.server_capacity_change(server=server, capacity={"worker": 9}, **change)
+                return server_capacity_change(server=server, capacity={"worker": 9}, **change)
             case "cells_on":
-                return services.cells_change_on_server(server=server, cells={"lumen": {"ps": 1}}, **change)
+                return cells_change_on_server(server=server, cells={"lumen": {"ps": 1}}, **change)
             case _:
                 cells = {"s01": {"ps": 2}}
-                return services.cells_change_of_tenant(pool=server.pool, tenant=tenant, cells=cells, **change)
+                return cells_change_of_tenant(pool=server.pool, tenant=tenant, cells=cells, **change)
 
     if role in ROLES_ALLOWED[Permission.CLUSTER_CHANGE]:
         assert ask(" ").code == "reason_missing"
