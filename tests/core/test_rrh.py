@@ -1,4 +1,4 @@
-"""Risk-reward: who earns most for its units, less what it delays, runs first; who delays more than it earns does not."""
+"""Risk-reward: who earns most for its units, less what it delays, runs first; who delays more does not."""
 
 from __future__ import annotations
 
