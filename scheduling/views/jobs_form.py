@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from decimal import Decimal
 from typing import Any
 
 from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
 
 from scheduling.models import JobState, Lane, TrainingJob
 from scheduling.selectors.jobs_list import ALIVE, OVER, JobsQuestion, row_view
@@ -17,7 +19,8 @@ STATES = [("", "Any"), (ALIVE, "Alive"), (OVER, "Over"), *((state.value, state.l
 
 def _day(label: str) -> forms.DateField:
     widget = forms.DateInput(attrs={"type": "date", "class": "input"})
-    return forms.DateField(label=label, required=False, widget=widget)
+    between = [MinValueValidator(date(1970, 1, 1)), MaxValueValidator(date(2200, 1, 1))]
+    return forms.DateField(label=label, required=False, widget=widget, validators=between)
 
 
 class JobsForm(forms.Form):

@@ -26,6 +26,8 @@ from tenants.roles import BILLING, OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER,
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_server, make_tenant
 from tests.scheduling.live import (
+    INSTANT,
+    SPEC,
     enter,
     fund,
     make_award,
@@ -278,7 +280,7 @@ def test_lost_server_leaves_an_earlier_attempt_with_its_refund() -> None:
 
 
 def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
-    scene = story(instant=True)
+    scene = story(instant_policy=INSTANT)
     job = sent(scene, scene.renter, "instant", max_price=0.0001)
     client = client_as(SUBMITTER, scene.renter)
     page = client.get(address(scene, job), secure=True).content.decode()
