@@ -19,6 +19,7 @@ from tenants.ledger.movements import (
     PAGE,
     Choice,
     Movement,
+    Outside,
     Position,
     balances_below,
     movements,
@@ -83,7 +84,7 @@ class LedgerView:
     now: TenantBalances
     opening: TenantBalances
     closing: TenantBalances
-    paid_in: int
+    outside: Outside
     groups: tuple[Group, ...]
     shown: TenantBalances  # sums of the rows on this page
     newer: bool  # this is not the first page
@@ -103,7 +104,11 @@ class LedgerView:
 
     @property
     def earned(self) -> int:
-        return self.closing.earned - self.opening.earned
+        return self.closing.earned - self.opening.earned + self.outside.off_earned
+
+    @property
+    def paid_in(self) -> int:
+        return self.outside.paid_in
 
     @property
     def spent(self) -> int:
@@ -130,7 +135,7 @@ def ledger_view(
         now=now,
         opening=opening,
         closing=closing,
-        paid_in=came,
+        outside=came,
         groups=_groups(tenant, pools, found, choice, top, each=each),
         shown=TenantBalances(*(sum(getattr(row, name) for row in found) for name in ("available", "held", "earned"))),
         newer=below is not None,

@@ -83,6 +83,10 @@ def _paid_out(rows: Sequence[Seen]) -> str:
     return "Paid out, by the operator."
 
 
+def _collected(rows: Sequence[Seen]) -> str:
+    return "What was earned until then moved to available, and can be spent."
+
+
 def _reverse(rows: Sequence[Seen]) -> str:
     return f"Corrects transaction {rows[0][0].corrects}: the same amounts the other way round."
 
@@ -100,5 +104,6 @@ _SENTENCES: dict[str, Callable[[Sequence[Seen]], str]] = {
     "grant": _paid_in,
     "top_up": _paid_in,
     "withdraw": _paid_out,
+    "collect": _collected,
     "reverse": _reverse,
 }

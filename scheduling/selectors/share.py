@@ -173,15 +173,16 @@ def _money(
     places = [Position(moment, 0) for moment in (tomorrow, today, today.replace(day=1))]
     sums, came = period_sums(tenant_id=tenant.pk, positions=places, start=today, end=tomorrow)
     now, opened, month = sums
-    earned = now.earned - opened.earned
+    _, since = period_sums(tenant_id=tenant.pk, positions=places[:1], start=today.replace(day=1), end=tomorrow)
+    earned = now.earned - opened.earned + came.off_earned
     first, last = max(pool.slot_at(today), 0), pool.slot_at(at) + 1
     keeps = policy.lend == Lend.KEEP
     used = used_by_own_jobs(pool=pool, tenant_id=tenant.pk, first=first, last=last) if keeps else None
     quota = [float(total.units) for total in units.totals]
     return MoneyNow(
         earned_today=earned,
-        earned_month=now.earned - month.earned,
-        spent_today=_total(opened) + came + earned - _total(now),
+        earned_month=now.earned - month.earned + since.off_earned,
+        spent_today=_total(opened) + came.paid_in + earned - _total(now),
         held=now.held,
         forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used),
         renters=tuple(_renters(tenant, pool, at, span, paying, clock)),

@@ -27,6 +27,7 @@ TITLES = {
     "cancel": "Cancelled before the start",
     "refund": "Refunded by the platform",
     "release": "Given back",
+    "collect": "Earnings moved to available",
     "reverse": "Corrected",
 }
 

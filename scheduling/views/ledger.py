@@ -31,6 +31,7 @@ KINDS = {
     "held": ("Set aside", ("hold",), None),
     "back": ("Given back", ("cancel", "refund", "release"), None),
     "outside": ("Paid in or out", ("grant", "top_up", "withdraw"), None),
+    "collected": ("Made available", ("collect",), None),
     "corrections": ("Corrections", ("reverse",), None),
 }
 SHOWN_JOBS = 8

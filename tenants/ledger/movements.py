@@ -93,6 +93,15 @@ def movements_all(*, tenant_id: int, choice: Choice, page: int = 2_000) -> Itera
         below = rows[-1].position
 
 
+@dataclass(frozen=True)
+class Outside:
+    """What moved in a period without being rent. `paid_in`: from outside, less what went out. `off_earned`: what left
+    the earned account, to be spent or paid out; earnings are what that account gained and this together."""
+
+    paid_in: int
+    off_earned: int
+
+
 def balances_below(*, tenant_id: int, position: Position) -> TenantBalances:
     """The three balances just before what lies at this place."""
     return period_sums(tenant_id=tenant_id, positions=[position], start=position.at, end=position.at)[0][0]
@@ -100,14 +109,15 @@ def balances_below(*, tenant_id: int, position: Position) -> TenantBalances:
 
 def period_sums(
     *, tenant_id: int, positions: Sequence[Position], start: datetime, end: datetime
-) -> tuple[list[TenantBalances], int]:
+) -> tuple[list[TenantBalances], Outside]:
     """The three balances just below each place: whole days from their totals, the rest from entries. And what came
     from outside in [start, end), less what went out: all that moves a tenant's total but rent. One query."""
     tenant_require(tenant_id)
     ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     days = [place.at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) for place in positions]
     rows = _rows(
-        "WITH outside AS (SELECT coalesce(sum(e.amount), 0)::bigint AS amount FROM ledger_transaction t"
+        "WITH outside AS (SELECT coalesce(sum(e.amount), 0)::bigint AS amount,"
+        "   coalesce(-sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint AS earned FROM ledger_transaction t"
         "  JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"
         " WHERE NOT (t.kind IN ('hold', 'settle')) AND t.kind NOT IN ('cancel', 'refund', 'release')"
         "   AND t.occurred_at >= %s AND t.occurred_at < %s)"
@@ -115,15 +125,26 @@ def period_sums(
         "  (SELECT coalesce(sum(amount), 0) FROM ledger_daytotal WHERE account_id = a.id AND day < place.day::date)"
         "  ::bigint + (SELECT coalesce(sum(amount), 0) FROM ledger_entry WHERE account_id = a.id"
         "    AND occurred_at >= place.day AND (occurred_at, transaction_id) < (place.at, place.number))::bigint,"
-        "  (SELECT amount FROM outside)"
+        "  (SELECT amount FROM outside), (SELECT earned FROM outside)"
         "  FROM unnest(%s::timestamptz[], %s::timestamptz[], %s::bigint[]) WITH ORDINALITY"
         "       AS place (day, at, number, n)"
         " CROSS JOIN unnest(%s::bigint[]) AS a (id)",
-        [ids, start, end, days, [p.at for p in positions], [p.transaction_id for p in positions], ids],
+        [
+            earned(tenant_id).id,
+            ids,
+            start,
+            end,
+            days,
+            [p.at for p in positions],
+            [p.transaction_id for p in positions],
+            ids,
+        ],
     )
-    found = {(number, account_id): amount for number, account_id, amount, _ in rows}
+    found = {(number, account_id): amount for number, account_id, amount, *_ in rows}
     places = range(1, len(positions) + 1)
-    return [TenantBalances(*(found[place, account_id] for account_id in ids)) for place in places], int(rows[0][3])
+    return [TenantBalances(*(found[place, account_id] for account_id in ids)) for place in places], Outside(
+        *rows[0][3:]
+    )
 
 
 def _chosen(choice: Choice, names: Sequence[AccountName], below: Position, limit: int) -> tuple[str, list[Any]]:

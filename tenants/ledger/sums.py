@@ -83,22 +83,11 @@ def earned_by_award(*, tenant_id: int, start: datetime, end: datetime) -> list[E
         "SELECT (t.facts ->> 'award')::bigint, t.kind, count(*), min((t.facts ->> 'slot')::bigint),"
         "       max((t.facts ->> 'slot')::bigint), sum(e.amount)::bigint, min(e.occurred_at)"
         "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
-        " WHERE e.account_id = %s AND e.occurred_at >= %s AND e.occurred_at < %s"
+        " WHERE e.account_id = %s AND e.occurred_at >= %s AND e.occurred_at < %s AND t.kind IN ('settle', 'cancel')"
         " GROUP BY 1, 2 ORDER BY 7, 1, 2",
         [earned(tenant_id).id, start, end],
     )
     return [EarnedFrom(*row) for row in rows]
-
-
-def earned_between(*, tenant_id: int, start: datetime, end: datetime) -> int:
-    """All that came in, in [start, end)."""
-    tenant_require(tenant_id)
-    ((amount,),) = _rows(
-        "SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entry"
-        " WHERE account_id = %s AND occurred_at >= %s AND occurred_at < %s",
-        [earned(tenant_id).id, start, end],
-    )
-    return int(amount)
 
 
 def moved_by_subject(*, tenant_id: int, start: datetime, end: datetime) -> list[MovedBy]:

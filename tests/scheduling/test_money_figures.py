@@ -17,6 +17,7 @@ from scheduling.selectors.ledger import ledger_rows, ledger_view
 from scheduling.selectors.payments import payments_of_intervals, settled_to
 from scheduling.selectors.share import share_view
 from scheduling.selectors.statements import statement_view
+from scheduling.services.credits import credits_withdraw, earned_collect
 from scheduling.services.failures import server_lose
 from scheduling.services.sharing import Sharing, sharing_change
 from tenants.access import access_of_system
@@ -25,7 +26,7 @@ from tenants.ledger.postings import MICRO
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope
-from tests.scheduling.live import member, money
+from tests.scheduling.live import enter, make_award, member, money
 from tests.scheduling.money_world import SECRET, World, awards_of, busiest, client, read, standing, text
 
 pytestmark = pytest.mark.django_db
@@ -178,17 +179,35 @@ def test_statement_has_every_job_with_its_charge_or_the_reason_why_not(world: Wo
 
 
 def test_refund_stands_in_the_statement_with_its_cause_and_changes_no_total(world: World) -> None:
-    award = next(award for award in awards_of(world.lumen) if award.paid and award.state in ("running", "booked"))
-    with scope(world.lumen):
-        award.refresh_from_db()
-    server = world.pool.servers.get(pk=award.allocation[0][0])
+    server = world.pool.servers.order_by("pk")[0]
+    charges = [[(world.castor, 60), (None, 40)], [(world.castor, 50), (None, 50)]]
+    place = [[server.pk, world.slot, world.slot + 2, 4, 1]]
+    enter(make_award(world.pool, world.lumen, start=world.slot, charges=charges, allocation=place))
     at = world.pool.slot_start(world.slot)
     lost = server_lose(server=server, by=access_of_system("test"), reason="fire", at=at)
-    assert lost.refunded > 0
+    assert lost.refunded == 200
     seen = statement(world.lumen)
     assert seen.back_sum == sum(row.returned for row in seen.back) == lost.refunded
     assert {row.cause for row in seen.back} == {f"Server {server.name} was lost"}
     assert (seen.difference, seen.difference_of_jobs) == (0, 0)
+
+
+def test_what_was_earned_stays_earned_when_it_can_be_spent_and_when_it_is_paid_out(world: World) -> None:
+    before = view(world, world.castor)
+    at = world.pool.slot_start(world.slot)
+    brought = earned_collect(at=at)
+    assert brought == before.earned > 0
+    operator = access_of_system("test")
+    credits_withdraw(tenant=world.castor, amount=5 * MICRO, key="k", by=operator, reason="asked for", at=at)
+    seen = view(world, world.castor)
+    assert (seen.earned, seen.spent) == (before.earned, before.spent)
+    assert seen.paid_in == before.paid_in - 5 * MICRO
+    assert statement(world.castor).earned_sum == brought
+    assert (statement(world.castor).difference, statement(world.castor).difference_of_jobs) == (0, 0)
+    with scope(world.castor):
+        share = share_view(tenant=world.castor, pool=world.pool, at=at + timedelta(seconds=1), money=True)
+    assert share.money is not None
+    assert (share.money.earned_today, share.money.spent_today) == (brought, before.spent)
 
 
 def test_statement_as_csv_has_the_same_sums(world: World) -> None:

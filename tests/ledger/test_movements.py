@@ -1,0 +1,74 @@
+"""A tenant's list of movements is read by its index, however large the book is."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tenants.ledger.movements import Choice, Position, movements, period_sums
+from tenants.scoping import ForeignTenant, scope, scope_disabled
+from tests.ledger.builders import grant, make_book, make_tenant, run
+
+pytestmark = pytest.mark.django_db
+
+START, END = datetime(2026, 1, 1, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def plan_of(sql: str) -> str:
+    run("SET LOCAL enable_seqscan = off")  # with five rows a scan is cheaper; what matters is that an index fits
+    return "\n".join(row[0] for row in run(f"EXPLAIN {sql}"))
+
+
+@pytest.mark.parametrize(
+    ("choice", "index"),
+    [
+        (Choice(START, END), "ledger_entry_statement"),
+        (Choice(START, END, account="earned"), "ledger_entry_statement"),
+        (Choice(START, END, account="held", kinds=("settle",)), "ledger_entry_statement"),
+        (Choice(START, END, kinds=("grant",)), "ledger_transaction_other"),
+        (Choice(START, END, subject="job:1"), "ledger_transaction_subject"),
+    ],
+    ids=["all", "one account", "frequent kind", "rare kind", "job"],
+)
+def test_page_is_an_index_range(choice: Choice, index: str) -> None:
+    with scope_disabled("the test fills a book"):
+        renter, _ = make_book()
+    with scope(renter), CaptureQueriesContext(connection) as asked:
+        movements(tenant_id=renter, choice=choice, below=Position(END, 0))
+    plan = plan_of(asked.captured_queries[-1]["sql"])
+    assert index in plan
+    assert "Seq Scan" not in plan
+
+
+def test_each_transaction_is_one_movement_with_all_three_accounts() -> None:
+    with scope_disabled("the test fills a book"):
+        renter, owner = make_book()
+    with scope(renter):
+        found = movements(tenant_id=renter, choice=Choice(START, END))
+        moved = [(row.kind, row.available, row.held, row.earned) for row in found]
+    assert moved == [("settle", 0, -100, 0), ("settle", 0, -100, 0), ("hold", -300, 300, 0), ("grant", 1_000, 0, 0)]
+    with scope(owner):
+        assert [row.earned for row in movements(tenant_id=owner, choice=Choice(START, END))] == [90, 90, 0]
+
+
+def test_balances_below_a_place_are_of_what_came_before_it_alone() -> None:
+    with scope_disabled("the test fills a book"):
+        tenant = make_tenant("lumen", funds=10)
+        posted = [grant(tenant, 5, key=f"more:{n}", at=START + timedelta(days=n)) for n in range(3)]
+        places = [
+            Position(START + timedelta(days=1), posted[1].transaction_id),
+            Position(START + timedelta(days=1), posted[1].transaction_id + 1),
+            Position(END, 0),
+        ]
+        sums, outside = period_sums(tenant_id=tenant, positions=places, start=START, end=START + timedelta(days=2))
+    assert [found.available for found in sums] == [5, 10, 25]
+    assert (outside.paid_in, outside.off_earned) == (10, 0)
+
+
+def test_another_tenants_movements_are_refused() -> None:
+    mine, other = make_tenant("lumen"), make_tenant("castor")
+    with scope(mine), pytest.raises(ForeignTenant):
+        movements(tenant_id=other, choice=Choice(START, END))
