@@ -146,7 +146,7 @@ def test_uses_as_much_as_trying_everything_does(block: int) -> None:
             if before:
                 assert numbers_of(second, len(cluster.servers)) == before
             continue
-        assert used(second, jobs, cluster) == pytest.approx(best, rel=2e-4)
+        assert used(second, jobs, cluster) == pytest.approx(best, rel=2e-3)
         shares = fair(jobs, cluster)
         found = numbers_of(second, len(cluster.servers))
         nothing = ((0,) * len(cluster.servers),) * 2

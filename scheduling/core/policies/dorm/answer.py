@@ -12,7 +12,7 @@ from scheduling.core.policies.dorm.problem import Held, Problem, Wish
 from scheduling.core.policies.dorm.program import solved
 from scheduling.core.speed import parameter_servers
 
-LARGEST = 2_000  # jobs times servers; above it units are counted for the cluster as a whole, and then placed
+LARGEST = 100  # jobs times servers; above it units are counted for the cluster as a whole, and then placed
 
 
 def allocation(problem: Problem) -> dict[int, Held]:
