@@ -18,7 +18,15 @@ from typing import Any
 from scheduling.engines.trainer.control import Control
 
 PATIENCE = 20.0  # seconds; a test that waits longer has failed
-QUICK = {"model": "logistic", "features": 6, "chunks": 4, "minibatches": 4, "batch_size": 8, "epochs": 3}
+QUICK = {
+    "model": "logistic",
+    "features": 6,
+    "chunks": 4,
+    "minibatches": 4,
+    "batch_size": 8,
+    "epochs": 3,
+    "stragglers": "ignore",
+}
 
 
 class Gang:
@@ -38,6 +46,7 @@ class Gang:
         self.slow = slow  # extra milliseconds of workers
         self.secret = secrets.token_hex(16)
         self.processes: dict[str, subprocess.Popen[bytes]] = {}  # by role and rank, the last one of each
+        self.changes_read = 0
         self.all: list[subprocess.Popen[bytes]] = []
         self.progress = folder / f"progress-{len(list(folder.glob('progress-*')))}.jsonl"
         self.coordinator = "127.0.0.1:0"

@@ -52,6 +52,7 @@ class Coordinator:
         self.settings, self.place, self.secret, self.folder = settings, place, secret, folder
         self.progress, self.digests = progress, digests
         self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.looked_at = time.monotonic()
 
     def run(self) -> int:
         """Until the job is finished, stopped or failed; the exit code."""
@@ -85,11 +86,12 @@ class Coordinator:
 
     def _step(self, job: Job) -> None:
         try:
-            try:
+            with contextlib.suppress(queue.Empty):
                 self._handle(job, self.events.get(timeout=TICK))
-            except queue.Empty:
+            if job.code is None and time.monotonic() - self.looked_at > TICK:
+                self.looked_at = time.monotonic()
                 job.look_at_clock()
-            if job.code is None and self.events.empty():
+            if job.code is None:
                 job.advance()
         except ServerLost as error:
             self.progress.tell("peer_lost", role=SERVER, rank=error.rank, sentence=str(error))

@@ -20,6 +20,8 @@ class Curve:
     def report(self, chunk: int, round_: int, loss: float) -> None:
         """Note a loss."""
         if round_ < len(self.epochs) * self.settings.minibatches:
+            # The last step of an epoch that is counted already, made again because a worker was lost in it.
+            self.positions[chunk] = max(self.positions[chunk], round_ + 1)
             return
         self.rows.setdefault(round_, {})[chunk] = loss
         while chunk in self.rows.get(self.positions[chunk], {}):

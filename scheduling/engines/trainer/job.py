@@ -88,6 +88,8 @@ class Job(Changes):
         straggler = self.reports.new_straggler(rank)
         if straggler:
             self._answer_straggler(rank, straggler)
+        elif rank in self.marked and rank not in self.reports.reported_stragglers:
+            self.marked.remove(rank)  # it keeps up again before anybody came for it
         scaled = self.reports.scaled()
         if scaled:
             self.progress.tell("scaled", **scaled)

@@ -83,6 +83,8 @@ class Reports:
 
     def new_straggler(self, rank: int) -> dict[str, Any] | None:
         """The facts about a worker, the first time it counts as a straggler."""
+        if not self.watch.slow[rank]:
+            self.reported_stragglers.discard(rank)
         if not self.watch.is_straggler(rank) or rank in self.reported_stragglers:
             return None
         self.reported_stragglers.add(rank)

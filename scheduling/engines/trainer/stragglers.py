@@ -21,7 +21,7 @@ class Rule:
 
     factor: float = 2.0
     reports: int = 3
-    least_seconds: float = 0.005  # a smaller difference is the machine's noise and costs nobody anything
+    least_seconds: float = 0.02  # a smaller difference is the machine's noise and costs nobody anything
 
 
 def is_slow(rank: int, seconds: Mapping[int, float], rule: Rule) -> bool:
