@@ -3,7 +3,7 @@
 from django.urls import path
 
 from scheduling.consumers import MarketConsumer
-from scheduling.views import frame, intervals, job, jobs, ledger, market, servers, share, statements, submit
+from scheduling.views import budgets, frame, intervals, job, jobs, ledger, market, servers, share, statements, submit
 
 urlpatterns = [
     path("t/<slug:tenant_slug>/frame/", frame.tenant_frame, name="tenant_frame"),
@@ -13,6 +13,7 @@ urlpatterns = [
     path("t/<slug:tenant_slug>/statements/", statements.tenant_statements, name="tenant_statements"),
     path("t/<slug:tenant_slug>/statements/period/", statements.tenant_statement, name="tenant_statement"),
     path("t/<slug:tenant_slug>/share/", share.tenant_share, name="tenant_share"),
+    path("t/<slug:tenant_slug>/share/budgets/", budgets.budget_change, name="budget_change"),
     path("t/<slug:tenant_slug>/intervals/", intervals.intervals, name="intervals"),
     path("t/<slug:tenant_slug>/intervals/<slug:pool_slug>/<int:number>/", intervals.interval, name="interval"),
     path("t/<slug:tenant_slug>/submit/", submit.job_submit, name="job_submit"),

@@ -20,6 +20,7 @@ from scheduling.views.sharing_form import SharingForm
 from tenants.access import AccessRequest, Refused
 from tenants.models import User
 from tenants.roles import Permission
+from tenants.selectors import member_list
 from tenants.views.gate import open_tenant, requires
 from tenants.views.parts import part_or_page
 
@@ -59,7 +60,9 @@ def _page(request: AccessRequest, pools: list[Pool], pool: Pool, form: SharingFo
     money = request.access.allows(Permission.LEDGER_VIEW)
     share = share_view(tenant=tenant, pool=pool, at=now, money=money)
     budgets = limits(tenant_ids=[tenant.pk], at=now) if request.access.allows(Permission.BUDGETS_VIEW) else ()
-    members = User.objects.in_bulk([row.member_id for row in budgets if row.member_id])
+    named = [row.member_id for row in budgets if row.member_id]
+    people = User.objects.in_bulk(named) if named else {}
+    sets = request.access.allows(Permission.BUDGETS_CHANGE)
     spent = rent_spent(pool, at=now).get(tenant.pk, 0) if money and share.policy.budget is not None else 0
     context = {
         "tenant": tenant,
@@ -67,8 +70,9 @@ def _page(request: AccessRequest, pools: list[Pool], pool: Pool, form: SharingFo
         "pool": pool,
         "share": share,
         "form": form or SharingForm(pool, policy=share.policy),
-        "budgets": [(row, members.get(row.member_id)) for row in budgets],
+        "budgets": [(row, people.get(row.member_id or 0)) for row in budgets],
         "budget_left": None if share.policy.budget is None else max(share.policy.budget - spent, 0),
+        "members": member_list() if sets else [],
         "as_of": now,
     }
     return part_or_page(request, "scheduling/share.html", PARTS, context)

@@ -77,7 +77,7 @@ def test_pages_need_few_queries_whatever_is_on_them(world: World, django_assert_
     """Fifteen of them are the log-in's and the frame's."""
     browser = client(world.lumen, OWNER)
     for page in (*MONEY, *QUOTA):
-        with django_assert_max_num_queries(30 if page.startswith("share") else 25, info=page):
+        with django_assert_max_num_queries(32 if page.startswith("share") else 25, info=page):
             text(read(browser, world.lumen, page))
 
 
@@ -88,3 +88,16 @@ def test_pages_need_no_style_or_script_that_the_policy_forbids(world: World) -> 
         assert " style=" not in html
         assert "<script>" not in html
         assert "onclick" not in html
+
+
+def test_billing_sets_and_lifts_a_budget_and_a_wrong_one_changes_nothing(world: World) -> None:
+    browser, address = client(world.lumen, BILLING), f"/t/{world.lumen.slug}/share/budgets/"
+    for fields in ({"period": "week", "soft": "9", "hard": "5"}, {"period": "year", "hard": "5"}):
+        browser.post(address, fields, secure=True)
+        assert "No budget is set" in text(read(browser, world.lumen, "share/"))
+    browser.post(address, {"period": "week", "soft": "5", "hard": "9.5"}, secure=True)
+    html = text(read(browser, world.lumen, "share/"))
+    assert "No budget is set" not in html
+    assert "9.50" in html
+    assert client(world.lumen, OWNER).post(address, {"period": "week", "remove": "1"}, secure=True).status_code == 302
+    assert "No budget is set" in text(read(browser, world.lumen, "share/"))

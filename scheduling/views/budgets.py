@@ -1,0 +1,61 @@
+"""Budgets are set and lifted on the page of the tenant's share."""
+
+from __future__ import annotations
+
+from decimal import ROUND_HALF_UP, Decimal
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_POST
+
+from scheduling.models import Period
+from scheduling.services.budget_limits import budget_remove, budget_set
+from tenants.access import AccessRequest
+from tenants.ledger.postings import MICRO
+from tenants.models import User
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, requires, tell
+
+MOST = Decimal(10) ** 12
+
+
+class BudgetForm(forms.Form):
+    """`member`: a person's number, or empty for the whole tenant."""
+
+    member = forms.ModelChoiceField(User.objects.all(), required=False)
+    period = forms.ChoiceField(choices=Period.choices)
+    soft = forms.DecimalField(required=False, min_value=0, max_value=MOST, decimal_places=6)
+    hard = forms.DecimalField(required=False, min_value=0, max_value=MOST, decimal_places=6)
+    reason = forms.CharField(required=False, max_length=300)
+
+
+@require_POST
+@requires(Permission.BUDGETS_CHANGE)
+def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Sets one, or lifts it where `remove` was pressed."""
+    form = BudgetForm(request.POST)
+    if not form.is_valid():
+        field, errors = next(iter(form.errors.items()))
+        messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
+        return _back(request)
+    given = form.cleaned_data
+    whose = {"member": given["member"], "period": given["period"], "reason": given["reason"]}
+    by = {"by": request.access, "at": timezone.now()}
+    if "remove" in request.POST:
+        tell(request, budget_remove(**whose, **by), "The budget is lifted.")
+    else:
+        limits = {name: _micro(given[name]) for name in ("soft", "hard")}
+        tell(request, budget_set(**whose, **limits, **by), "The budget is set. It holds from the next decision on.")
+    return _back(request)
+
+
+def _back(request: AccessRequest) -> HttpResponse:
+    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}#budgets")
+
+
+def _micro(credits: Decimal | None) -> int | None:
+    return None if credits is None else int((credits * MICRO).quantize(Decimal(1), rounding=ROUND_HALF_UP))
