@@ -112,6 +112,7 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     if card.refused:
         _complain(form, card.refused)
     context = {"tenant": open_tenant(request), "pool": pool, "card": card, "form": form, "faults": _faults(form)}
+    context["alone"] = True  # the line at the foot of a phone's page comes along
     return render(request, "scheduling/submit_quote.html", context)
 
 
