@@ -120,7 +120,8 @@ CACHES = {
 CHANNEL_LAYERS = {
     "default": {
         "BACKEND": "channels_redis.core.RedisChannelLayer",
-        "CONFIG": {"hosts": [{"address": REDIS_URL}], "prefix": "bourse:channels"},
+        # A socket waits for messages in calls of five seconds, which the client's own limit must not cut short.
+        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "prefix": "bourse:channels"},
     }
 }
 

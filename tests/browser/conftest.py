@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import sys
 import time
 import urllib.error
 import urllib.request
@@ -89,7 +90,7 @@ def web(django_db_setup: None) -> Iterator[str]:
     command = ["-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
     command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
     log = FOLDER / f"web-{port}.log"
-    child = children.start("web", [*_python(), *command], log=log, environment=_environment())
+    child = children.start("web", [sys.executable, *command], log=log, environment=environment())
     address = f"http://127.0.0.1:{port}"
     try:
         children.wait_until(lambda: _answers(address) or child.ended, child, patience=60.0)
@@ -97,15 +98,10 @@ def web(django_db_setup: None) -> Iterator[str]:
         yield address
     finally:
         children.stop(child)
+        sys.stdout.write(log.read_text(errors="replace")[-4_000:])  # shown where a test failed
 
 
-def _python() -> list[str]:
-    import sys
-
-    return [sys.executable]
-
-
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     name = settings.DATABASES["default"]["NAME"]
     url = os.environ["DATABASE_URL"]
     base, mark, query = url.partition("?")
@@ -151,7 +147,7 @@ def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable
             viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=scripts, timezone_id=zone
         )
         contexts.append(context)
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(_session, user), "url": web}])
+        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(session_of, user), "url": web}])
         page = context.new_page()
         page.set_default_timeout(10_000)
         found = Visitor(page, web)
@@ -166,7 +162,7 @@ def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable
     assert complaints == []
 
 
-def _session(user: Any) -> str:
+def session_of(user: Any) -> str:
     from django.test import Client
 
     client = Client()
