@@ -166,7 +166,7 @@ def _complain(form: JobForm, refused: Refused) -> None:
     """At the field that it is about; a text has only one."""
     if not isinstance(refused, InvalidJob):
         if refused.code == "key_reused":
-            form.data = {**form.data.dict(), "key": new_key()}
+            form.data = {**form.data, "key": new_key()}
             refused = replace(
                 refused, sentence="This form was sent before with other contents. Send it again to submit a second job."
             )

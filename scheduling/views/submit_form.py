@@ -111,7 +111,7 @@ class JobForm(forms.Form):
         found = super().clean() or {}
         if found.get("source") == TEXT:
             for name in set(self.errors) - {"key", "source", "wanted", "text", "file"}:
-                del self._errors[name]  # the text says these
+                del self.errors[name]  # the text says these
             return found
         for name in VALUE_FIELDS.get(found.get("kind", ""), {}):
             if found.get(name) is None and name not in self.errors:
