@@ -99,6 +99,7 @@ def test_asynchronous_job_goes_on_when_a_server_comes_and_a_worker_goes(
     tmp_path: Path,
 ) -> None:
     with Gang(tmp_path, 2, 1, mode="async", epochs=5000, minibatch_ms=2.0, learning_rate=0.02) as gang:
+        gang.wait("started")
         gang.start("ps", 1)
         assert gang.wait("scaled")["servers_joined"] == [1]
         gang.control.remove("worker", 0)

@@ -19,7 +19,7 @@ from typing import Any
 from scheduling.engines.trainer import checkpoint, models
 from scheduling.engines.trainer.curve import Curve
 from scheduling.engines.trainer.framing import ConnectionLost, Message
-from scheduling.engines.trainer.members import Fleet, Member
+from scheduling.engines.trainer.members import ORDER_SECONDS, Fleet, Member
 from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.peers import SERVER, WORKER
 from scheduling.engines.trainer.progress import Progress
@@ -40,6 +40,7 @@ class Changes:
         self.digests = digests  # compare all parameters before and after a change; it takes time
         model = models.make(settings)
         self.fleet = Fleet([block.size for block in model.blocks])
+        self.fleet.order_seconds = min(ORDER_SECONDS, settings.patience_seconds)
         self.gradient_mb = 8 * models.size(model) / 1e6
         loaded = checkpoint.load(folder, settings, models.size(model))
         fresh = (0, Curve(settings), models.initial(model, settings.seed))

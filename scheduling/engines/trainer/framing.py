@@ -79,7 +79,7 @@ def receive(connection: socket.socket, longest_body: int = LONGEST_BODY) -> Mess
 
 def _bytes(array: np.ndarray[Any, Any]) -> memoryview:
     """The memory of a contiguous array that is not empty."""
-    return memoryview(array.reshape(-1).view(np.uint8))
+    return array.reshape(-1).view(np.uint8).data
 
 
 def _header(text: bytes) -> tuple[str, dict[str, Any], list[tuple[str, tuple[int, ...]]]]:

@@ -17,7 +17,7 @@ from scheduling.engines.trainer.framing import ConnectionLost, Message
 from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.store import Ranges
 
-ORDER_SECONDS = 5.0  # within which a parameter server answers an order
+ORDER_SECONDS = 5.0  # within which a parameter server answers an order; less for an impatient job
 
 
 @dataclass(eq=False)
