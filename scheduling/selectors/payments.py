@@ -72,7 +72,8 @@ def payments_of_latest(*, pool: Pool, tenant_id: int, most: int = 5) -> list[Int
     found = rows.filter(window_start__lte=F("settled")).order_by("-window_end")
     spans = list(found.values_list("number", "window_start", "window_end", "settled")[:most])
     until = spans[0][3] + 1 if spans else 0
-    return payments_of_intervals(pool=pool, spans=[span[:3] for span in spans], tenant_id=tenant_id, until=until)
+    windows = [(number, start, end) for number, start, end, _ in spans if start is not None and end is not None]
+    return payments_of_intervals(pool=pool, spans=windows, tenant_id=tenant_id, until=until)
 
 
 def _of(pool: Pool, span: tuple[int, int, int], until: int, by_slot: dict[int, Payments]) -> IntervalPayments:

@@ -42,14 +42,15 @@ def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         field, errors = next(iter(form.errors.items()))
         messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
         return _back(request)
-    given = form.cleaned_data
-    whose = {"member": given["member"], "period": given["period"], "reason": given["reason"]}
-    by = {"by": request.access, "at": timezone.now()}
+    given, by, at = form.cleaned_data, request.access, timezone.now()
+    member, period, reason = given["member"], given["period"], given["reason"]
     if "remove" in request.POST:
-        tell(request, budget_remove(**whose, **by), "The budget is lifted.")
+        lifted = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
+        tell(request, lifted, "The budget is lifted.")
     else:
-        limits = {name: _micro(given[name]) for name in ("soft", "hard")}
-        tell(request, budget_set(**whose, **limits, **by), "The budget is set. It holds from the next decision on.")
+        soft, hard = _micro(given["soft"]), _micro(given["hard"])
+        made = budget_set(member=member, period=period, soft=soft, hard=hard, by=by, at=at, reason=reason)
+        tell(request, made, "The budget is set. It holds from the next decision on.")
     return _back(request)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -41,7 +40,7 @@ class SharingForm(forms.Form):
                 required=False, min_value=0, max_value=MOST, decimal_places=6
             )
 
-    def clean(self) -> Mapping[str, Any]:
+    def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data
         if cleaned.get("rent") == Rent.BUDGET and cleaned.get("budget") is None and "budget" not in self.errors:
             self.add_error("budget", "Renting within a budget needs one: how many credits in each period?")

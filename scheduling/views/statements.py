@@ -12,7 +12,6 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.selectors.statements import (
-    CHUNK,
     NOT_DELIVERED,
     back_rows,
     charges_by_job,
@@ -24,7 +23,7 @@ from scheduling.selectors.statements import (
     statement_head,
     statement_view,
 )
-from scheduling.selectors.uncharged import jobs_of_period
+from scheduling.selectors.uncharged import CHUNK, jobs_of_period
 from scheduling.views.csv_rows import credits_text, csv_stream
 from scheduling.views.money_gate import money_reader
 from scheduling.views.periods import Days, days_asked, month_after, month_before
@@ -91,8 +90,8 @@ def _rows(tenant: Tenant, days: Days) -> Iterator[Cells]:
         yield _cells("given back", *cells, amount=back.returned, reason=back.cause)
     ids = jobs_of_period(tenant=tenant, start=days.start, end=days.end, moved=moved)
     for job in reconciled_all(job_ids=ids, charges=charges_by_job(moved)):
-        cells = (job.submitted_at.isoformat(), job.name, job.job_id, job.lane)
-        yield _cells("job", *cells, amount=job.charge, reason=job.reason)
+        submitted = job.submitted_at.isoformat()
+        yield _cells("job", submitted, job.name, job.job_id, job.lane, amount=job.charge, reason=job.reason)
 
 
 def _earned(tenant: Tenant, days: Days) -> Iterator[Cells]:

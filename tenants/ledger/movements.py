@@ -80,7 +80,10 @@ def movements(*, tenant_id: int, choice: Choice, below: Position | None = None, 
         "  GROUP BY c.occurred_at, t.id ORDER BY c.occurred_at DESC, t.id DESC",
         [*parameters, *ids, ids],
     )
-    return [Movement(*row[:4], _facts(row[4]), *row[5:]) for row in rows]
+    return [
+        Movement(at, number, kind, subject, _facts(facts), corrects, *moved)
+        for at, number, kind, subject, facts, corrects, *moved in rows
+    ]
 
 
 def movements_all(*, tenant_id: int, choice: Choice, page: int = 2_000) -> Iterator[list[Movement]]:
