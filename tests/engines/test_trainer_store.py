@@ -28,7 +28,7 @@ def test_sum_has_the_same_bits_whoever_sends_first_and_what_comes_twice_counts_o
         assert store.version == 1
         store.push(0, 1, 1, GRADIENTS[1])  # late
         results.add(store.pull(1, 1).values.tobytes())  # type: ignore[union-attr]
-    assert results == {(np.arange(4.0) - 0.3 * (GRADIENTS[0] + GRADIENTS[1] + GRADIENTS[2]) / 3).tobytes()}
+    assert results == {(np.arange(4.0) - 0.3 * ((GRADIENTS[0] + GRADIENTS[1] + GRADIENTS[2]) / 3)).tobytes()}
 
 
 def test_step_is_taken_back_with_what_was_half_done() -> None:
