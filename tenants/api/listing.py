@@ -1,13 +1,10 @@
-"""Lists: which filters and orders one has, its pages as JSON, and the whole of it as CSV."""
+"""Lists: which filters and orders one has, and its pages as JSON. `csv_text` has the whole of it as CSV."""
 
 from __future__ import annotations
 
-import csv
-import io
-import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
+from types import MappingProxyType
 from typing import Any
 
 from django.db.models import QuerySet
@@ -15,12 +12,11 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from tenants.api.bodies import text_flaw
-from tenants.api.cursors import cursor_read, ordered, page_of, place_read
+from tenants.api.cursors import cursor_read, page_of, place_read
 from tenants.api.fields import moment_of
 from tenants.api.problems import FieldError, Problem, ProblemRaised
 
 USUAL_LIMIT, MOST_LIMIT = 50, 200
-ROWS_AT_ONCE = 500  # of a CSV
 LONGEST_VALUE = 200  # characters of a filter
 OF_EVERY_LIST = ("cursor", "format")
 
@@ -166,82 +162,21 @@ def page_document(
 
 
 def values_document(
-    request: Request, values: Sequence[Any], listing: Listing, parameters: Mapping[str, Any]
+    request: Request, values: Sequence[Any], listing: Listing, asked: Mapping[str, Any], chosen: Mapping[str, str]
 ) -> dict[str, Any]:
-    """A page of a list that is computed whole. Its cursor is the place where a page begins."""
-    limit = parameters.get("limit", USUAL_LIMIT)
-    start = place_read(parameters["cursor"]) if "cursor" in parameters else 0
+    """A page of a list that is computed whole. Its cursor is the place where a page begins; see `listed_values`."""
+    limit = asked.get("limit", USUAL_LIMIT)
+    start = place_read(asked["cursor"]) if "cursor" in asked else 0
     following, before = start + limit, max(start - limit, 0)
     return {
-        "next": _address(request, str(following)) if following < len(values) else None,
-        "previous": _address(request, str(before)) if start > 0 else None,
+        "next": _address(request, str(following), chosen) if following < len(values) else None,
+        "previous": _address(request, str(before), chosen) if start > 0 else None,
         "results": listing.row(values[start:following], many=True).data,
     }
 
 
-def csv_of_values(values: Sequence[Any], listing: Listing) -> Iterator[bytes]:
-    columns = columns_of(listing.row())
-    yield _line([name for name, _ in columns])
-    for start in range(0, len(values), ROWS_AT_ONCE):
-        yield _lines(listing, values[start : start + ROWS_AT_ONCE], columns)
-
-
-def _address(request: Request, cursor: str) -> str:
+def _address(request: Request, cursor: str, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
     query = request.query_params.copy()
+    query.update(chosen)
     query["cursor"] = cursor
     return request.build_absolute_uri(f"{request.path}?{query.urlencode()}")
-
-
-def csv_lines(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show) -> Iterator[bytes]:
-    """The whole filtered list, made as it is sent: a header, then the columns of the JSON rows, flat."""
-    rows, ordering = rows_chosen(rows, listing, parameters)
-    columns = columns_of(listing.row())
-    yield _line([name for name, _ in columns])
-    found = iter(ordered(rows, ordering).iterator(chunk_size=ROWS_AT_ONCE))
-    while chunk := list(islice(found, ROWS_AT_ONCE)):
-        yield _lines(listing, show(chunk), columns)
-
-
-def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
-    """(name, path) of each column: "reason.code" for a field inside a field."""
-    found = []
-    for name, inner in row.fields.items():  # type: ignore[attr-defined]
-        path = (*above, name)
-        if isinstance(inner, serializers.Serializer):
-            found += columns_of(inner, path)
-        else:
-            found.append((".".join(path), path))
-    return found
-
-
-def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str, tuple[str, ...]]]) -> bytes:
-    shown = listing.row(values, many=True).data
-    return b"".join(_line([_cell(row, path) for _, path in columns]) for row in shown)
-
-
-def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> str:
-    value: Any = row
-    for name in path:
-        value = None if value is None else value[name]
-    if value is None:
-        return ""
-    if isinstance(value, bool | dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    return _harmless(str(value))
-
-
-def _harmless(text: str) -> str:
-    """A spreadsheet takes a text that begins like a formula for one; a quote before it says that it is a text."""
-    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
-
-
-def _line(cells: Sequence[str]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out).writerow(cells)
-    return out.getvalue().encode()

@@ -26,17 +26,19 @@ KEPT_STATUSES = frozenset({200, 201, 202, 204, 409, 422})
 INVALID_KEY = Problem(400, "invalid_key", "An Idempotency-Key has 1 to 200 printable ASCII characters.")
 
 
-def once(request: Request, key: str, operation: Operation, do: Callable[[], HttpResponseBase]) -> HttpResponseBase:
+def once(
+    request: Request, key: str, operation: Operation, do: Callable[[], HttpResponseBase], *, whole: bool
+) -> HttpResponseBase:
     """The answer is kept in the transaction of the effect: so there are both or neither, and one of each.
 
-    An operation that is not whole has transactions of its own and does no harm twice; its answer is kept after them.
+    What is not `whole` has transactions of its own and does no harm twice; its answer is kept after them.
     """
     user = request.user
     if not KEY.fullmatch(key):
         raise ProblemRaised(INVALID_KEY)
     assert isinstance(user, User)  # noqa: S101  the gate has made sure
     digest = _digest(request)
-    with transaction.atomic() if operation.whole else nullcontext():
+    with transaction.atomic() if whole else nullcontext():
         with transaction.atomic():
             found = answer_reserve(user=user, key=key, request_digest=digest)
         if isinstance(found, Refused):

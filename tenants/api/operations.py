@@ -84,7 +84,7 @@ def operation(
     found = Operation(name, permission, listing, asked, secret_fields, whole)
 
     def decorate(handler: Handler) -> Handler:
-        is_post = handler.__name__ == "post"
+        is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
         handler.operation = found  # type: ignore[attr-defined]
         return extend_schema(
             operation_id=name,
@@ -93,7 +93,7 @@ def operation(
             tags=[tag],
             parameters=_parameters(found, is_post),
             request=body,
-            responses=_responses(found, status, answer, refusals, is_post),
+            responses=_responses(found, status, answer, refusals, changes),
             examples=_examples(found, status, request_example, answer_example),
         )(handler)
 
@@ -128,7 +128,7 @@ def _parameter(found: Filter) -> OpenApiParameter:
 
 
 def _responses(
-    found: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], is_post: bool
+    found: Operation, status: int, answer: Serializer | None, refusals: Sequence[str], changes: bool
 ) -> dict[Any, Any]:
     responses: dict[Any, Any] = {status: answer}
     if found.listing:
@@ -137,7 +137,7 @@ def _responses(
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "The whole filtered list."),
         }
     statuses = {status_of(code) for code in refusals}
-    statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if is_post else set())
+    statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if changes else set())
     told = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
         codes = [*told[number], *_COMMON.get(number, ())]

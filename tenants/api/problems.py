@@ -35,6 +35,9 @@ STATUS = MappingProxyType(
         "reason_too_long": 422,
         "unknown_role": 422,  # a word of a body, not a thing of its own
         "unknown_scope": 422,
+        "unknown_tenant": 422,
+        "unknown_server": 422,
+        "unknown_resource": 422,
     }
 )
 BY_BEGINNING = MappingProxyType({"unknown_": 404, "invalid_": 422})

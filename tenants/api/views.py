@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
+from functools import partial
 from typing import Any
 
 from django.db.models import QuerySet
@@ -27,8 +28,9 @@ from rest_framework.views import APIView
 from tenants.access import NOBODY, Access, Refused
 from tenants.api.answers import csv_response, fresh_or_unchanged, json_response
 from tenants.api.authentication import CHALLENGE, caller_of
+from tenants.api.csv_text import csv_lines, csv_of_values
 from tenants.api.limits import Allowance, allowance
-from tenants.api.listing import Listing, csv_lines, csv_of_values, page_document, parameters_read, values_document
+from tenants.api.listing import Listing, page_document, parameters_read, values_document
 from tenants.api.once import once
 from tenants.api.operations import Operation
 from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
@@ -129,8 +131,13 @@ class ApiView(APIView):
         handler = self._handler()
         if self.request.method == "POST" and (key := self.request.headers.get("Idempotency-Key")) is not None:
             assert self.operation is not None  # noqa: S101  the gate has set it
-            return once(self.request, key, self.operation, lambda: handler(self.request, **self.kwargs))
+            answer = partial(handler, self.request, **self.kwargs)
+            return once(self.request, key, self.operation, answer, whole=self.is_whole())
         return handler(self.request, **self.kwargs)
+
+    def is_whole(self) -> bool:
+        """Whether this POST is one transaction. A view may say so by what is asked for."""
+        return self.operation is None or self.operation.whole
 
     def _finished(self, response: HttpResponseBase) -> HttpResponseBase:
         response.headers.setdefault("Cache-Control", "private, no-cache")
@@ -166,14 +173,17 @@ class ApiView(APIView):
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
         return json_response(page_document(self.request, rows, listing, self.parameters, show))
 
-    def listed_values(self, values: Sequence[Any]) -> HttpResponseBase:
-        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it."""
+    def listed_values(self, values: Sequence[Any], chosen: Mapping[str, str] | None = None) -> HttpResponseBase:
+        """A list that is computed whole and in its order, such as prices of some slots: pages by place in it.
+
+        `chosen`: parameters that were left out, as they were understood: the other pages are of the same list.
+        """
         assert self.operation is not None and self.operation.listing is not None  # noqa: S101, PT018
         listing: Listing = self.operation.listing
         if self.form == "csv":
             lines = csv_of_values(values, listing)
             return csv_response(self.request, lines, name=self.operation.name, tenant=self.access.tenant)
-        return json_response(values_document(self.request, values, listing, self.parameters))
+        return json_response(values_document(self.request, values, listing, self.parameters, chosen or {}))
 
 
 class PersonView(ApiView):

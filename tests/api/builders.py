@@ -39,6 +39,10 @@ class Program:
         given = headers | ({"Idempotency-Key": key} if key else {})
         return self.client.post(absolute(address), content, content_type=content_type, headers=self._headers(given))
 
+    def put(self, address: str, body: Any, **headers: str) -> Any:
+        content, sent = json.dumps(body), self._headers(headers)
+        return self.client.put(absolute(address), content, content_type="application/json", headers=sent)
+
     def _headers(self, given: dict[str, str]) -> dict[str, str]:
         named = {name.replace("_", "-"): value for name, value in given.items()}
         return named | ({"Authorization": f"Bearer {self.secret}"} if self.secret else {})

@@ -86,6 +86,8 @@ class Row:
         address = self.address.format(**names)
         if self.method == "get":
             return caller.get(address)
+        if self.method == "put":
+            return caller.put(address, self.body(names))
         assert self.method == "post", "add the method to tests.api.builders.Program"
         return caller.post(address, self.body(names))
 

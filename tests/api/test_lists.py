@@ -116,7 +116,7 @@ def lines_of(reply: Any) -> list[dict[str, str]]:
 
 def test_csv_holds_the_whole_filtered_list(listed, monkeypatch: pytest.MonkeyPatch) -> None:
     caller, jobs = listed
-    monkeypatch.setattr("tenants.api.listing.ROWS_AT_ONCE", 2)
+    monkeypatch.setattr("tenants.api.csv_text.ROWS_AT_ONCE", 2)
     reply = caller.get(f"{JOBS}?limit=1&ordering=id", Accept="text/csv")
     assert (reply["Content-Type"], reply.streaming) == ("text/csv; charset=utf-8", True)
     assert reply["Content-Disposition"] == 'attachment; filename="jobs_list.csv"'
