@@ -87,6 +87,25 @@ def user_tenants(user: User) -> list[OwnTenant]:
 
 
 @dataclass(frozen=True)
+class TenantReached:
+    slug: str
+    name: str
+    role: str | None  # None: reached by a role over all
+
+
+def tenants_reached(access: Access) -> list[TenantReached]:
+    """Where the caller may go, by name: for the staff everywhere, with a token for one tenant there alone."""
+    if access.user is None:
+        return []
+    if access.allows(Permission.TENANTS_VIEW):
+        return [TenantReached(tenant.slug, tenant.name, None) for tenant in Tenant.objects.all()]
+    token = access.token
+    only = None if token is None else token.tenant.slug if token.tenant else ""
+    own = [own for own in user_tenants(access.user) if only in (None, own.slug)]
+    return [TenantReached(tenant.slug, tenant.name, tenant.role) for tenant in own]
+
+
+@dataclass(frozen=True)
 class TenantSummary:
     slug: str
     name: str
@@ -111,6 +130,16 @@ def _summary(tenant: Tenant, members: list[Membership]) -> TenantSummary:
 def member_list() -> QuerySet[Membership]:
     """The open tenant's members, by name."""
     return Membership.objects.select_related("user").order_by("user__name", "user__email")
+
+
+def member_by_id(member_id: int) -> Membership | None:
+    """Of the open tenant."""
+    return Membership.objects.select_related("user", "tenant").filter(pk=member_id).first()
+
+
+def invitation_by_id(invitation_id: int) -> Invitation | None:
+    """Of the open tenant, whatever its state."""
+    return Invitation.objects.select_related("tenant", "invited_by").filter(pk=invitation_id).first()
 
 
 def invitation_list(at: datetime) -> QuerySet[Invitation]:

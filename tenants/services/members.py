@@ -108,7 +108,7 @@ def member_role_change(
 @transaction.atomic
 def member_remove(*, membership: Membership, by: Access, at: datetime, reason: str = "") -> Refused | None:
     """By an owner or operator, or by the member who leaves."""
-    leaves = by.user is not None and by.user.pk == membership.user_id
+    leaves = by.user is not None and by.user.pk == membership.user_id and by.has_scope(Permission.MEMBERS_CHANGE)
     if not leaves and (refusal := may_change_members(by, membership.tenant, reason)):
         return refusal
     with scope(membership.tenant):

@@ -1,13 +1,15 @@
-"""Rows of the table: tokens, and who calls."""
+"""Rows of the table: tenants, members, invitations, the history, tokens, and who calls."""
 
 from __future__ import annotations
 
+from django.utils import timezone
+
 from tenants.models import ApiToken
-from tenants.roles import AUDITOR, OPERATOR, OWNER
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.selectors import access_of
-from tenants.services import token_create
+from tenants.services import invitation_create, token_create
 from tests.api.table import Names, Row, World, answers, everybody
-from tests.tenants.builders import NOW, done
+from tests.tenants.builders import NOW, done, make_member
 
 NEW_TOKEN = {"name": "nightly", "scopes": ["jobs:read"]}
 
@@ -23,9 +25,64 @@ def no_token_of_ones_own(world: World) -> Names:
     return {"token": (ApiToken.objects.order_by("-pk").values_list("pk", flat=True).first() or 0) + 1_000_000}
 
 
+def another_member(world: World) -> Names:
+    return {"member": make_member(world.tenant, VIEWER).pk}
+
+
+def open_invitation(world: World) -> Names:
+    by = access_of(world.members[OWNER].user, world.tenant)
+    email = f"guest@{world.tenant.slug}.example"
+    issued = done(invitation_create(tenant=world.tenant, email=email, role=VIEWER, by=by, at=timezone.now()))
+    return {"invitation": issued.invitation.pk}
+
+
+OWNERS_AND_OPERATOR = answers(200, OWNER, OPERATOR)
+WHY = "as the table asks"
 MEMBERS = dict.fromkeys(("viewer", "submitter", "billing", "owner"), 201)
 ROWS = [
     Row("me_read", "get", "me/", everybody()),
+    Row("tenants_list", "get", "tenants/", everybody()),
+    Row("tenants_read", "get", "tenants/{tenant}/", everybody()),
+    Row("members_list", "get", "tenants/{tenant}/members/", everybody()),
+    Row(
+        "member_role",
+        "post",
+        "tenants/{tenant}/members/{member}/role/",
+        OWNERS_AND_OPERATOR,
+        body=lambda names: {"role": "submitter", "reason": WHY},
+        prepare=another_member,
+        foreign=("member",),
+    ),
+    Row(
+        "member_remove",
+        "post",
+        "tenants/{tenant}/members/{member}/remove/",
+        OWNERS_AND_OPERATOR,
+        body=lambda names: {"reason": WHY},
+        prepare=another_member,
+        foreign=("member",),
+    ),
+    # The world has one owner, who cannot leave; the staff have nothing to leave.
+    Row("member_leave", "post", "tenants/{tenant}/leave/", everybody(409) | answers(200, VIEWER, SUBMITTER, BILLING)),
+    Row("invitations_list", "get", "tenants/{tenant}/invitations/", everybody()),
+    Row(
+        "invitations_create",
+        "post",
+        "tenants/{tenant}/invitations/",
+        answers(201, OWNER, OPERATOR),
+        body=lambda names: {"email": "guest@example.org", "role": "viewer", "reason": WHY},
+    ),
+    Row(
+        "invitations_revoke",
+        "post",
+        "tenants/{tenant}/invitations/{invitation}/revoke/",
+        OWNERS_AND_OPERATOR,
+        body=lambda names: {"reason": WHY},
+        prepare=open_invitation,
+        foreign=("invitation",),
+    ),
+    Row("history_list", "get", "tenants/{tenant}/history/", answers(200, OWNER, AUDITOR, OPERATOR)),
+    Row("staff_history_list", "get", "history/", answers(200, AUDITOR, OPERATOR)),
     Row("tokens_list", "get", "tenants/{tenant}/tokens/", everybody()),
     # Staff who are no members make tokens for their roles over all instead.
     Row(
