@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
@@ -10,12 +11,17 @@ from django.core.exceptions import ValidationError
 from django.db import transaction
 from django.db.models import Model
 
-from scheduling.models import Pool, ResourceKind
-from scheduling.snapshots.policy import fixed_settings, unusable
+from scheduling.models import Lane, Pool, ResourceKind
+from scheduling.snapshots.policy import fixed_settings, unusable, unusable_instant
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.services.members import NOT_ALLOWED, reason_refusal
+
+
+@dataclass(frozen=True)
+class InvalidPolicy(Refused):
+    lane: Lane
 
 
 @transaction.atomic
@@ -83,15 +89,20 @@ def invalid(row: Model, code: str) -> Refused | None:
 
 
 def _pool_refusal(pool: Pool) -> Refused | None:
-    for policy in (pool.batch_policy, pool.instant_policy):
+    for lane, policy in ((Lane.BATCH, pool.batch_policy), (Lane.INSTANT, pool.instant_policy)):
         if policy is not None and not isinstance(policy.get("name"), str):
-            return Refused("invalid_pool", "A policy is given by its name and fields.")
+            return InvalidPolicy("invalid_pool", "A policy is given by its name and fields.", lane)
     return invalid(pool, "invalid_pool")
 
 
 def _policy_refusal(pool: Pool, resources: list[str]) -> Refused | None:
-    flaw = unusable(pool, resources)
-    return None if flaw is None else Refused("invalid_pool", f"{flaw}.")
+    for lane, flaw in (
+        (Lane.BATCH, unusable(pool, resources)),
+        (Lane.INSTANT, unusable_instant(pool, resources)),
+    ):
+        if flaw is not None:
+            return InvalidPolicy("invalid_pool", f"{flaw}.", lane)
+    return None
 
 
 def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:

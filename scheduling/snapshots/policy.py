@@ -17,6 +17,8 @@ from scheduling.models import Pool
 THETA = 2.0
 PRICE_FLOOR = 0.01  # credits per unit and slot
 
+INSTANT = ("oasis", "pdors")
+
 Settings = dict[str, Any]
 
 
@@ -42,6 +44,21 @@ def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
         return f"policy.name: the batch lane can be run by {', '.join(_CONSTANTS)}, not by {name}"
     try:
         policies.build(batch_settings(pool, resources), _empty(resources), ())
+    except BadScenario as error:
+        return str(error)
+    return None
+
+
+def unusable_instant(pool: Pool, resources: Sequence[str]) -> str | None:
+    """What is wrong with the instant policy of a pool that counts these resources; None if nothing is, or none sells
+    there."""
+    if pool.instant_policy is None:
+        return None
+    name = pool.instant_policy["name"]
+    if name not in INSTANT:  # an answer at once is a price and a schedule, which only these give
+        return f"policy.name: the instant lane can be run by {', '.join(INSTANT)}, not by {name}"
+    try:
+        policies.build(pool.instant_policy, _empty(resources), ())
     except BadScenario as error:
         return str(error)
     return None

@@ -6,9 +6,9 @@ import pytest
 from django.db import connection
 
 from scheduling import selectors
-from scheduling.models import Cell, Pool, Server, ServerCapacity
+from scheduling.models import Cell, Lane, Pool, Server, ServerCapacity
 from scheduling.services.cells import AboveCapacity, cells_change_of_tenant, cells_change_on_server
-from scheduling.services.pools import pool_create
+from scheduling.services.pools import InvalidPolicy, pool_create
 from scheduling.services.servers import BelowCells, server_add, server_capacity_change
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
@@ -68,6 +68,10 @@ def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
         ("invalid_pool", {"batch_policy": {"name": "astraea", "theta": {"worker": 1}}}),
         ("invalid_pool", {"batch_policy": {"name": "astraea", "price_floor": {"gpu": 1}}}),
         ("invalid_pool", {"instant_policy": {"name": 7}}),
+        ("invalid_pool", {"instant_policy": {"name": "astraea"}}),
+        ("invalid_pool", {"instant_policy": {"name": "oasis", "prices": 1}}),
+        ("invalid_pool", {"instant_policy": {"name": "oasis", "worker_price": {"floor": 3, "ceiling": {"worker": 2}}}}),
+        ("invalid_pool", {"instant_policy": {"name": "pdors", "price": {"floor": 1, "ceiling": {"gpu": 2}}}}),
         ("invalid_pool", {"resources": {}}),
         ("invalid_resource", {"resources": {"Worker 1": "worker"}}),
     ],
@@ -77,6 +81,12 @@ def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> Non
     assert isinstance(refusal, Refused)
     assert refusal.code == code
     assert not Pool.objects.exists()
+
+
+def test_refusal_of_a_policy_says_of_which_lane_and_what_is_wrong() -> None:
+    refusal = pool_create(**(POOL | {"instant_policy": {"name": "oasis", "units": "hours"}}), **CHANGE)
+    assert isinstance(refusal, InvalidPolicy)
+    assert (refusal.lane, refusal.sentence) == (Lane.INSTANT, "policy.units: must be one of worker_slots, chunks.")
 
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
