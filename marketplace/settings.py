@@ -119,8 +119,8 @@ CACHES = {
 }
 CHANNEL_LAYERS = {
     "default": {
-        "BACKEND": "channels_redis.core.RedisChannelLayer",
-        # A socket waits for messages in calls of five seconds, which the client's own limit must not cut short.
+        # One subscription for each process and group. The other layer wakes every socket for every message.
+        "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
         "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "prefix": "bourse:channels"},
     }
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+import time
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -31,6 +32,18 @@ class MarketConsumer(TenantConsumer, AsyncJsonWebsocketConsumer):  # type: ignor
         self._cursor = 0
         self._batch: asyncio.Task[None] | None = None
         self._beat: asyncio.Task[None] | None = None
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """News of a boundary comes to hundreds of sockets at once and touches no database: it goes past the thread in
+        which all others would first look after old connections. Whoever was not asked lately is asked as ever."""
+        if message["type"] == "news" and self._asked_lately():
+            await self.news(message)
+        else:
+            await super().dispatch(message)
+
+    def _asked_lately(self) -> bool:
+        asked = self._checked_at
+        return self.access.tenant is not None and asked is not None and time.monotonic() - asked < self.recheck_seconds
 
     async def connect(self) -> None:
         """Groups first, then the past: what happens between the two is told twice rather than not at all."""
