@@ -26,6 +26,7 @@ EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE})
 _TOPICS: Mapping[str, tuple[str, ...]] = {
     "slot_settled": (SLOT, MONEY),  # of whoever pays or earns in the slot
     "interval_closed": (PRICES, SERVERS, MONEY),  # what is decided is held or paid
+    "prices_posted": (PRICES,),
     "job_awarded": (JOBS, MONEY, SERVERS),
     "low_balance": (MONEY,),
     "budget_passed": (MONEY,),

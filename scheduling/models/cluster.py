@@ -42,6 +42,8 @@ class Pool(models.Model):
     # pool at once, and what was refused or taken back may not be tried again for so many slots.
     instant_share_percent = models.PositiveSmallIntegerField(default=100)
     instant_cooling_slots = models.PositiveIntegerField(default=0)
+    # For so many slots ahead, the running one among them, the instant lane's prices are published. 0: none are.
+    posted_slots = models.PositiveSmallIntegerField(default=96)
 
     class Meta:
         ordering = ["slug"]
@@ -51,6 +53,7 @@ class Pool(models.Model):
             models.CheckConstraint(
                 condition=Q(instant_share_percent__gte=1, instant_share_percent__lte=100), name="pool_share_is_a_part"
             ),
+            models.CheckConstraint(condition=Q(posted_slots__lte=1024), name="pool_posts_what_it_sells"),
             models.CheckConstraint(
                 condition=Q(clock_first__gt=0, clock_cap__gte=F("clock_first")), name="pool_clock_possible"
             ),

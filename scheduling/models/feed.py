@@ -49,7 +49,7 @@ class PriceTick(models.Model):
     lane = models.CharField(max_length=8, choices=Lane.choices)
     resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
     slot = models.BigIntegerField()
-    price = models.FloatField()  # credits per unit and slot
+    price = models.FloatField(null=True)  # credits per unit and slot; none: no unit is for sale
     offered = models.FloatField(default=0.0)  # units for sale
     sold = models.FloatField(default=0.0)
 

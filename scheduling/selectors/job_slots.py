@@ -106,4 +106,5 @@ def _units(award: Award) -> dict[int, tuple[int, int]]:
 
 def _posted(pool: Pool, award: Award) -> dict[tuple[int, int], float]:
     rows = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=award.start, slot__lt=award.end)
-    return {(slot, kind): price for slot, kind, price in rows.values_list("slot", "resource_id", "price")}
+    found = rows.values_list("slot", "resource_id", "price")
+    return {(slot, kind): price for slot, kind, price in found if price is not None}

@@ -8,7 +8,7 @@ import numpy as np
 from django.db import connection
 
 from scheduling.core.types import Booking, FloatArray, Job, Window
-from scheduling.models import Lane, Part
+from scheduling.models import Lane, Part, Pool
 from scheduling.snapshots.frame import PoolFrame
 
 _RESERVE = """
@@ -68,13 +68,23 @@ def _taken(frame: PoolFrame, jobs: Mapping[int, Job], bookings: Iterable[Booking
 def prices_post(frame: PoolFrame, windows: Iterable[Window]) -> None:
     """What the plan published: price, units for sale and units sold, by resource and slot."""
     for window in windows:
-        slots = range(window.start, window.end)
-        columns = (
-            [resource_id for resource_id in frame.resource_ids for _ in slots],
-            [slot for _ in frame.resource_ids for slot in slots],
-            window.prices.ravel().tolist(),
-            window.idle.sum(axis=1).ravel().tolist(),
-            window.rented.ravel().tolist(),
-        )
-        with connection.cursor() as cursor:
-            cursor.execute(_POST_PRICES, [frame.pool.pk, Lane.BATCH, *columns])
+        offered = window.idle.sum(axis=1)
+        ticks = {
+            (resource_id, slot): (
+                float(window.prices[resource, slot - window.start]),
+                float(offered[resource, slot - window.start]),
+                float(window.rented[resource, slot - window.start]),
+            )
+            for resource, resource_id in enumerate(frame.resource_ids)
+            for slot in range(window.start, window.end)
+        }
+        ticks_write(frame.pool, Lane.BATCH, ticks)
+
+
+def ticks_write(pool: Pool, lane: Lane, ticks: Mapping[tuple[int, int], tuple[float | None, float, float]]) -> None:
+    """(resource, slot) -> price, units for sale, units sold; in the order of the primary key."""
+    if not ticks:
+        return
+    rows = [(*place, *ticks[place]) for place in sorted(ticks)]
+    with connection.cursor() as cursor:
+        cursor.execute(_POST_PRICES, [pool.pk, lane, *([row[column] for row in rows] for column in range(5))])

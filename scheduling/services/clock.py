@@ -18,6 +18,7 @@ from scheduling.services.delivery import outage_next, outage_over, pulse
 from scheduling.services.intervals import interval_run
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.outages import outage_pass
+from scheduling.services.posting import prices_refresh
 from scheduling.services.settlement import ALIVE, slot_settle
 from tenants.scoping import scope_disabled
 
@@ -51,6 +52,7 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
         done += 1
         if not changed:
             _skip_silence(pool, last)
+    prices_refresh(pool=pool)
     return Advanced(done)
 
 

@@ -15,6 +15,7 @@ from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, La
 from scheduling.services.budgets import budget_events
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import lane_lock
+from scheduling.services.posting import prices_after
 from scheduling.services.settlement import awards_start
 from scheduling.services.terms import allocation_rows, award_new
 from scheduling.services.units import Unit, UnitReader, units_take
@@ -171,7 +172,7 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     _sell_again(snapshot, taken)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
-    events_append(_news(job, award, at))
+    events_append([*_news(job, award, at), *prices_after(snapshot, booking, taken, at)])
     if award.start <= answer.settled_slot + 1:  # the boundary at which it would have been started is over
         awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING

@@ -14,8 +14,8 @@ from django.db.models import F
 
 from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
-from scheduling.core.types import INSTANT, OWN, Allocation, FloatArray, Job, Resale, View
-from scheduling.models import Award, AwardState, FreedUnits, Part, TrainingJob
+from scheduling.core.types import INSTANT, OWN, Allocation, Booking, FloatArray, Job, Resale, View
+from scheduling.models import Award, AwardState, FreedUnits, Part, Pool, TrainingJob
 from scheduling.snapshots.frame import PoolFrame, pool_frame
 from scheduling.snapshots.jobs import JobReader
 from scheduling.snapshots.windows import published_windows
@@ -68,6 +68,44 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
         resale=tuple(_resale(frame, item) for item in shares),
     )
     return InstantSnapshot(frame, calendar, job, view, shares)
+
+
+def counter_view(pool: Pool, *, slot: int, frontier: int) -> tuple[PoolFrame, View]:
+    """What is for sale from `slot` on, and nobody who asks. Needs the scope of all tenants."""
+    frame = pool_frame(pool)
+    stage = _calendar(frame, JobReader(frame), slot, frontier).stage(INSTANT, slot)
+    view = View(
+        slot=slot,
+        horizon=slot + SLOTS_AHEAD,
+        cluster=stage.cluster,
+        waiting=(),
+        remaining=np.zeros(0),
+        occupied=stage.occupied,
+        windows=stage.windows,
+        tail=stage.tail,
+    )
+    return frame, view
+
+
+def after_booking(snapshot: InstantSnapshot, booking: Booking) -> View:
+    """What is for sale in the booking's slots once it is entered; it names the counter's servers."""
+    view, job = snapshot.view, snapshot.job
+    start, end = booking.start - view.slot, booking.end - view.slot
+    tail = np.zeros(view.cluster.capacity.shape) if view.tail is None else view.tail
+    reach = min(max(view.occupied.shape[1], start), end)
+    beyond = np.repeat(tail[:, None, :], end - reach, axis=1)
+    occupied = np.concatenate([view.occupied[:, start:reach], beyond], axis=1)
+    worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+    for row in booking.allocation:
+        slots = slice(row.start - booking.start, row.end - booking.start)
+        occupied[:, slots, row.server] += (row.workers * worker + row.ps * ps)[:, None]
+    return replace(
+        view,
+        slot=booking.start,
+        occupied=occupied,
+        windows=tuple(window for window in view.windows if window.start < booking.end and window.end > booking.start),
+        resale=(),
+    )
 
 
 def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | None) -> InstantSnapshot:

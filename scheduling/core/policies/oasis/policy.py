@@ -11,8 +11,9 @@ from scheduling.core.policies.oasis.bounds import propose
 from scheduling.core.policies.oasis.market import Market
 from scheduling.core.policies.oasis.quote import Best, best_schedule, unservable
 from scheduling.core.posted.bounds import Bounds, read_bounds
+from scheduling.core.posted.tariff import Side, tariff
 from scheduling.core.scenario import BadScenario
-from scheduling.core.types import REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
+from scheduling.core.types import REJECTED, Booking, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
 UNITS = ("worker_slots", "chunks")
 
@@ -39,6 +40,13 @@ class Oasis:
             else:
                 refusals.append(Refusal(job.number, answer, REJECTED))
         return Plan(bookings, refusals)
+
+    def posted(self, view: View, slots: int) -> FloatArray:
+        """(resources, slots) the price of one unit more. A job's gang of one worker and one parameter server pays the
+        sum over what the two take; a resource that both take shows the larger of the two prices."""
+        workers = Side(Bounds(**self.worker_price), view.cluster.hosts_workers)
+        ps = Side(Bounds(**self.ps_price), view.cluster.hosts_ps)
+        return tariff(view, (workers, ps), slots)
 
     def _answer(self, job: Job, market: Market) -> Booking | Reason:
         if (reason := unservable(job, market.cluster)) is not None:

@@ -12,8 +12,9 @@ from scheduling.core.policies.pdors.quote import Best, best_schedule, unservable
 from scheduling.core.policies.pdors.slots import EXTERNAL, GREEDY, Search
 from scheduling.core.posted.bounds import Bounds, read_bounds
 from scheduling.core.posted.market import Market
+from scheduling.core.posted.tariff import Side, tariff
 from scheduling.core.scenario.fields import Section
-from scheduling.core.types import REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
+from scheduling.core.types import REJECTED, Booking, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
 MOST_PARTS, MOST_TRIES, MOST_GAIN = 100, 10_000, 100.0
 
@@ -48,6 +49,11 @@ class Pdors:
             else:
                 refusals.append(Refusal(job.number, answer, REJECTED))
         return Plan(bookings, refusals)
+
+    def posted(self, view: View, slots: int) -> FloatArray:
+        """(resources, slots) the price of one unit more; the same for workers and parameter servers."""
+        hosts = view.cluster.hosts_workers | view.cluster.hosts_ps
+        return tariff(view, (Side(Bounds(**self.price), hosts),), slots)
 
     def _answer(self, job: Job, market: Market) -> Booking | Reason:
         if (reason := unservable(job)) is not None:

@@ -1,0 +1,57 @@
+"""The posted price of one unit more, resource by resource and slot by slot, as everybody may see it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from scheduling.core.occupancy import room
+from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.market import IntArray, Market
+from scheduling.core.types import BoolArray, Cluster, FloatArray, View
+
+
+@runtime_checkable
+class PostsPrices(Protocol):
+    """A policy whose prices are known before anybody asks for anything."""
+
+    def posted(self, view: View, slots: int) -> FloatArray:
+        """(resources, slots from the view's) credits for one unit more; not a number where none is for sale."""
+        ...
+
+
+@dataclass(frozen=True, eq=False)
+class Side:
+    """Workers, or parameter servers, or both where one price is for either: the bounds, and who hosts them."""
+
+    bounds: Bounds
+    hosts: BoolArray  # (servers,)
+
+    def named(self, cluster: Cluster) -> IntArray:
+        """Indexes of the resources for which the bounds give a ceiling."""
+        return np.flatnonzero([name in self.bounds.ceiling for name in cluster.resources])
+
+
+def tariff(view: View, sides: Sequence[Side], slots: int) -> FloatArray:
+    """(resources, slots): what the cheapest server asks for one unit more, among those that have a whole one free.
+
+    A resource that several sides name takes the largest of their prices; one that none names stands at its floor on
+    every side. Not a number where no server has a unit left: not for sale.
+    """
+    market, cluster = Market(view), view.cluster
+    rows = min(slots, market.rows)
+    free = market.free(rows)
+    nobodys = set(range(len(cluster.resources))).difference(*(side.named(cluster).tolist() for side in sides))
+    prices = np.full((len(cluster.resources), rows), np.nan)
+    for side in sides:
+        named = np.array(sorted({*side.named(cluster).tolist(), *nobodys}), dtype=np.intp)
+        asked = market.posted(side.bounds, named, rows)
+        for resource in named.tolist():
+            one = np.eye(len(cluster.resources))[resource]
+            for_sale = (room(free, one) >= 1) & side.hosts
+            least = np.where(for_sale, asked[resource], np.inf).min(axis=1, initial=np.inf)
+            prices[resource] = np.fmax(prices[resource], np.where(np.isfinite(least), least, np.nan))
+    return prices[:, np.minimum(np.arange(slots), rows - 1)]
