@@ -104,7 +104,7 @@ def _lanes_locked(pool_id: int) -> int:
 def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
     """`slot`: the first that is not delivered."""
     cause = Cause("server_lost", {"server": server.name})
-    voided = awards_void(server.pool, _awards_on(server, slot), slot, cause, at)
+    voided = awards_void(server.pool, awards_on(server, slot), slot, cause, at)
     floors = _floors_void(server, slot)
     lost = ServerLost(len(voided.awards), voided.refunded, len(voided.again), floors)
     events_append([_public(server, lost, at), *voided.events])
@@ -112,7 +112,7 @@ def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
     return lost
 
 
-def _awards_on(server: Server, slot: int) -> list[Award]:
+def awards_on(server: Server, slot: int) -> list[Award]:
     """Alive, with units on the server in this slot or later."""
     # The database narrows it to rows with the server's number anywhere; what the number means is seen here.
     near = Award.objects.filter(
@@ -127,19 +127,24 @@ def _touches(allocation: Sequence[Sequence[int]], server_id: int, slot: int) -> 
 
 def _floors_void(server: Server, slot: int) -> int:
     """Waiting jobs that were promised cells there are promised others at the next interval: a new attempt."""
-    promised = JobFloor.objects.filter(
-        job__pool=server.pool, job__state=JobState.QUEUED, end__gt=slot, allocation__contains=[[server.pk]]
-    ).select_related("job")
-    void = [
-        floor.job_id
-        for floor in promised
-        if floor.attempt == floor.job.attempt and _touches(floor.allocation, server.pk, slot)
-    ]
+    void = floors_on(server, slot)
     waiting = jobs_locked(void)
     for job in waiting:
         job.attempt += 1
     TrainingJob.objects.bulk_update(waiting, ["attempt"], batch_size=1_000)
     return len(waiting)
+
+
+def floors_on(server: Server, slot: int) -> list[int]:
+    """Numbers of the waiting jobs whose floor has units on the server in this slot or later."""
+    promised = JobFloor.objects.filter(
+        job__pool=server.pool, job__state=JobState.QUEUED, end__gt=slot, allocation__contains=[[server.pk]]
+    ).select_related("job")
+    return [
+        floor.job_id
+        for floor in promised
+        if floor.attempt == floor.job.attempt and _touches(floor.allocation, server.pk, slot)
+    ]
 
 
 def _public(server: Server, lost: ServerLost, at: datetime) -> Event:

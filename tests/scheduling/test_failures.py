@@ -6,6 +6,7 @@ import pytest
 
 from scheduling.models import Interval, JobFloor
 from scheduling.services.failures import ServerLost, server_lose
+from scheduling.services.loss_preview import server_loss_preview
 from tenants import history
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry
@@ -179,3 +180,15 @@ def test_refuses_whoever_may_not_or_gives_no_reason(by, reason) -> None:
     assert isinstance(server_lose(server=servers[1], by=by, reason=reason, at=NOON), Refused)
     assert isinstance(server_lose(server=servers[1], by=member(lumen), reason="smoke", at=NOON), Refused)
     assert again(award).state == "running"
+
+
+def test_what_a_loss_would_refund_is_said_before_and_is_what_it_then_refunds() -> None:
+    pool, lumen, _, servers, _ = market()
+    rows = [[servers[1].pk, 3, 5, 1, 0]]
+    enter(make_award(pool, lumen, start=3, slots=2, charges=[[(None, 7)], [(None, 5)]], allocation=rows))
+    before = money(lumen)
+    said = server_loss_preview(server=servers[1])
+    assert (said.awards, said.refunded, said.jobs) == (2, 32, 2)
+    assert money(lumen) == before
+    assert server_loss_preview(server=servers[0]).refunded == 20
+    assert lose(servers[1]) == said
