@@ -1,0 +1,45 @@
+"""Bourse for programs: one class with a small method for each thing, and errors that say what to do.
+
+What is named here is loaded when it is asked for, so that the command line's help does not wait for the network's code.
+"""
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from bourse_client.client import Client
+    from bourse_client.errors import (
+        BourseError,
+        Conflict,
+        Invalid,
+        NotAllowed,
+        NotFound,
+        Refused,
+        ServerFailed,
+        TooManyCalls,
+        Unreachable,
+    )
+    from bourse_client.transport import Pace
+
+__version__ = "0.1.0"
+__all__ = [
+    "BourseError",
+    "Client",
+    "Conflict",
+    "Invalid",
+    "NotAllowed",
+    "NotFound",
+    "Pace",
+    "Refused",
+    "ServerFailed",
+    "TooManyCalls",
+    "Unreachable",
+]
+
+
+def __getattr__(name: str) -> Any:
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from importlib import import_module
+
+    home = {"Client": "client", "Pace": "transport"}.get(name, "errors")
+    return getattr(import_module(f"bourse_client.{home}"), name)

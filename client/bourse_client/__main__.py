@@ -1,0 +1,8 @@
+"""`python -m bourse_client` is `bourse`."""
+
+import sys
+
+from bourse_client.command.main import run
+
+if __name__ == "__main__":
+    sys.exit(run())

@@ -1,0 +1,55 @@
+"""`bourse completion`: a script for the shell, made from the parser itself."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+
+from bourse_client.command import exits
+from bourse_client.command.parser import parser_made
+from bourse_client.command.session import Session
+
+SCRIPT = """_bourse() {{
+    local word path="" found
+    for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
+        case " $path $word" in
+{paths}
+        esac
+    done
+    case "$path" in
+{words}
+    esac
+    COMPREPLY=($(compgen -W "$found" -- "${{COMP_WORDS[COMP_CWORD]}}"))
+}}
+complete -o default -F _bourse bourse
+"""
+
+
+def completion(session: Session) -> int:
+    """`eval "$(bourse completion bash)"` in the shell's own start-up file."""
+    if session.words.shell == "zsh":
+        session.screen.line("autoload -U +X bashcompinit && bashcompinit")
+    session.screen.line(script().rstrip())
+    return exits.DONE
+
+
+def script() -> str:
+    known = dict(_words(parser_made(), ""))
+    paths = "\n".join(f'            " {path}"|" {path} ") path="{path}" ;;' for path in known if path)
+    words = "\n".join(f'        "{path}") found="{" ".join(found)}" ;;' for path, found in known.items())
+    return SCRIPT.format(paths=paths.replace('"  ', '" '), words=words)
+
+
+def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
+    """Path of a command -> what may stand after it."""
+    found: list[str] = []
+    inner: list[tuple[str, argparse.ArgumentParser]] = []
+    for action in parser._actions:
+        found += [option for option in action.option_strings if option.startswith("--")]
+        if isinstance(action, argparse._SubParsersAction):
+            inner = list(action.choices.items())
+        elif action.choices and not action.option_strings:
+            found += [str(choice) for choice in action.choices]
+    yield path, [*(name for name, _ in inner), *found]
+    for name, below in inner:
+        yield from _words(below, f"{path} {name}".strip())

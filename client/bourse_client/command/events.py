@@ -1,0 +1,39 @@
+"""`bourse events`."""
+
+from __future__ import annotations
+
+from bourse_client.command import exits
+from bourse_client.command.screen import moment, numbers_line, plain, zone
+from bourse_client.command.session import Session
+from bourse_client.shapes import Event
+
+
+def events(session: Session) -> int:
+    words, screen = session.words, session.screen
+    if words.follow:
+        for event in session.client.events_followed(after=words.after):
+            _told(session, event)
+        return exits.DONE
+    found = list(session.client.events(after=words.after, most=None if words.all else words.limit))
+    if screen.as_json:
+        screen.document(found)
+    elif found:
+        heads = ("id", f"at ({zone()})", "what", "about", "figures")
+        screen.table(heads, [_row(event) for event in found], right=("id",))
+    else:
+        screen.note("Nothing has happened since.")
+    return exits.DONE
+
+
+def _told(session: Session, event: Event) -> None:
+    """At once, one line for each: the width of what comes is not known."""
+    if session.screen.as_json:
+        session.screen.record(event)
+        return
+    number, at, kind, about, figures = _row(event)
+    session.screen.line(plain(f"{number:>8}  {at}  {kind:<18}  {about:<14}  {figures}").rstrip())
+
+
+def _row(event: Event) -> tuple[str, ...]:
+    at, figures = moment(event["at"]), numbers_line(event["data"])
+    return (str(event["id"]), at, event["kind"], event["subject"], figures)

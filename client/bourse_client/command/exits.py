@@ -1,0 +1,16 @@
+"""What the command's exit status says, and the mistakes of whoever types."""
+
+DONE, REFUSED, USAGE, UNREACHABLE, NOT_ALLOWED, ENDED_BADLY, STILL_WAITING, INTERRUPTED = 0, 1, 2, 3, 4, 5, 6, 130
+CODES = """exit status:
+  0    done
+  1    refused; the reason is on standard error
+  2    the command, the job's file or the settings cannot be used
+  3    no answer: not reachable, broken, or too busy for too long
+  4    not allowed: the token does not work, or may not do this
+  5    with --wait: the job ended, and not well
+  6    with --wait --timeout: the time is over, the job is not
+  130  interrupted"""
+
+
+class UsageError(Exception):
+    """The text is a sentence for whoever typed the command."""

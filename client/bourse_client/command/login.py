@@ -1,0 +1,84 @@
+"""`bourse login`, `logout` and `tenants`: who asks, and where."""
+
+from __future__ import annotations
+
+import getpass
+from urllib.parse import urlsplit
+
+from bourse_client.client import Client
+from bourse_client.command import exits
+from bourse_client.command.session import Session
+from bourse_client.command.settings import Settings, settings_file, settings_read, settings_write
+from bourse_client.shapes import Me
+
+USUAL = "http://127.0.0.1:8000"
+LOOPBACK = ("127.0.0.1", "localhost", "::1")
+
+
+def login(session: Session) -> int:
+    """The token is tried before it is kept. It never stands on the command line, where others could read it."""
+    words, screen = session.words, session.screen
+    file = settings_file(session.environment)
+    url = words.url or session.environment.get("BOURSE_URL", "") or _address(session)
+    parts = urlsplit(url)
+    if parts.scheme == "http" and parts.hostname not in LOOPBACK:
+        screen.note(f"Beware: to {url} the token travels for everybody on the way to read.")
+    token = _token(session)
+    if not token:
+        raise exits.UsageError("No token was given. Make one on the page Tokens.")
+    with Client(url, token, pace=session.pace) as client:
+        me = client.me()
+    tenant = _tenant(me, words.tenant or session.environment.get("BOURSE_TENANT", ""))
+    settings_write(file, Settings(url.rstrip("/"), token, tenant))
+    if screen.as_json:
+        screen.document({"url": url.rstrip("/"), "tenant": tenant, "email": me["email"], "file": str(file)})
+    else:
+        screen.line(f"Logged in as {me['name']} ({me['email']})" + (f" for {tenant}." if tenant else "."))
+        screen.line(f"Kept in {file}, which only you can read.")
+    return exits.DONE
+
+
+def _address(session: Session) -> str:
+    """Asked of whoever sits there; the address of last time is offered again."""
+    kept = settings_read(settings_file(session.environment), warn=session.screen.note).url or USUAL
+    if not session.stdin.isatty():
+        raise exits.UsageError("Say where: --url https://bourse.example, or BOURSE_URL.")
+    print(f"Address [{kept}]: ", end="", file=session.screen.err, flush=True)
+    return session.stdin.readline().strip() or kept
+
+
+def _token(session: Session) -> str:
+    if token := session.environment.get("BOURSE_TOKEN", "").strip():
+        return token
+    if session.words.token_stdin or not session.stdin.isatty():
+        return session.stdin.readline().strip()
+    return getpass.getpass("Token (not shown): ").strip()
+
+
+def _tenant(me: Me, wanted: str) -> str:
+    slugs = [tenant["slug"] for tenant in me["tenants"]]
+    if wanted and wanted not in slugs and not me["staff_roles"]:
+        raise exits.UsageError(f"This token does not reach {wanted}. It reaches: {', '.join(slugs) or 'no tenant'}.")
+    return wanted or (slugs[0] if len(slugs) == 1 else "")
+
+
+def logout(session: Session) -> int:
+    file = settings_file(session.environment)
+    known = file.exists()
+    file.unlink(missing_ok=True)
+    session.screen.note(f"{file} is gone. The token still works until it is revoked." if known else "Nothing was kept.")
+    return exits.DONE
+
+
+def tenants(session: Session) -> int:
+    screen, me = session.screen, session.client.me()
+    if screen.as_json:
+        screen.document(me["tenants"])
+        return exits.DONE
+    staff = f", {' and '.join(me['staff_roles'])} of the platform" if me["staff_roles"] else ""
+    screen.note(f"{me['name']} ({me['email']}){staff}")
+    if me["tenants"]:
+        screen.table(
+            ("tenant", "name", "role"), [(found["slug"], found["name"], found["role"]) for found in me["tenants"]]
+        )
+    return exits.DONE

@@ -1,0 +1,100 @@
+"""The command `bourse`. Commands are loaded when they are called, so that help and mistakes answer at once."""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+from argparse import Namespace
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TextIO
+
+from bourse_client.command import exits
+from bourse_client.command.parser import parser_made
+
+if TYPE_CHECKING:
+    from bourse_client.command.session import Session
+    from bourse_client.errors import BourseError, Refused
+
+
+def run() -> int:
+    """For the shell."""
+    try:
+        return main(sys.argv[1:], os.environ, sys.stdin, sys.stdout, sys.stderr)
+    except KeyboardInterrupt:
+        return exits.INTERRUPTED
+    except BrokenPipeError:
+        # Whoever read has read enough. What is left in the buffer goes nowhere, without a complaint at the end.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return exits.DONE
+
+
+def main(
+    arguments: Sequence[str], environment: Mapping[str, str], stdin: TextIO, stdout: TextIO, stderr: TextIO
+) -> int:
+    try:
+        words = parser_made().parse_args(arguments)
+    except SystemExit as end:  # help was shown, or what is wrong with the words
+        return int(end.code or 0)
+    from bourse_client.command.screen import Screen
+    from bourse_client.command.session import Session
+
+    colour = stdout.isatty() and not environment.get("NO_COLOR") and environment.get("TERM") != "dumb"
+    session = Session(words, environment, Screen(stdout, stderr, words.json, colour), stdin)
+    try:
+        return _done(session, _command(words))
+    finally:
+        session.close()
+
+
+def _command(words: Namespace) -> Callable[[Session], int]:
+    module, _, name = str(words.command).partition(":")
+    found: Callable[[Session], int] = getattr(importlib.import_module(f"bourse_client.command.{module}"), name)
+    return found
+
+
+def _done(session: Session, command: Callable[[Session], int]) -> int:
+    from bourse_client.errors import BourseError
+
+    try:
+        return command(session)
+    except exits.UsageError as mistake:
+        session.screen.note(f"bourse: {mistake}")
+        return exits.USAGE
+    except BourseError as error:
+        return _failed(session, error)
+
+
+def _failed(session: Session, error: BourseError) -> int:
+    from bourse_client.errors import NotAllowed, Refused, ServerFailed, TooManyCalls, Unreachable
+    from bourse_client.job_file import BadFile
+
+    session.screen.note(f"bourse: {error}")
+    if isinstance(error, Unreachable):
+        if error.key:
+            session.screen.note(f"It may have been heard. To send it again and have it once: --key {error.key}")
+        return exits.UNREACHABLE
+    if isinstance(error, Refused):
+        _say_more(session, error)
+    if isinstance(error, ServerFailed | TooManyCalls):
+        return exits.UNREACHABLE
+    if isinstance(error, BadFile):
+        return exits.USAGE
+    return exits.NOT_ALLOWED if isinstance(error, NotAllowed) else exits.REFUSED
+
+
+def _say_more(session: Session, refused: Refused) -> None:
+    """Each field's mistake, and the figures; a program gets the whole as one line of JSON."""
+    from bourse_client.command.screen import numbers_line
+
+    screen = session.screen
+    if screen.as_json:
+        found = {"status": refused.status, "code": refused.code, "detail": refused.detail}
+        import json
+
+        screen.note(json.dumps(found | {"numbers": refused.numbers, "errors": list(refused.errors)}))
+        return
+    for error in refused.errors:
+        screen.note(f"  {error.get('field') or 'request'}: {error.get('detail')}")
+    figures = numbers_line(refused.numbers)
+    screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))

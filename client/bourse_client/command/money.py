@@ -1,0 +1,55 @@
+"""`bourse balance` and `bourse statement`."""
+
+from __future__ import annotations
+
+from bourse_client.command import exits
+from bourse_client.command.screen import count, credits
+from bourse_client.command.session import Session
+from bourse_client.shapes import Statement, Total
+
+
+def balance(session: Session) -> int:
+    screen, found = session.screen, session.client.balances()
+    if screen.as_json:
+        screen.document(found)
+        return exits.DONE
+    rows = [
+        ("available", credits(found["available"])),
+        ("held", credits(found["held"])),
+        ("earned", credits(found["earned"])),
+        ("total", credits(found["total"])),
+    ]
+    screen.table((session.client.tenant, "credits"), rows, right=("credits",))
+    return exits.DONE
+
+
+def statement(session: Session) -> int:
+    words, screen = session.words, session.screen
+    if words.csv:
+        screen.out.write(session.client.statement_csv(words.month))
+        return exits.DONE
+    found = session.client.statement(words.month)
+    if screen.as_json:
+        screen.document(found)
+        return exits.DONE
+    screen.line(f"Statement of {session.client.tenant}, {words.month} (UTC), in credits")
+    heads = ("what", "available", "held", "earned", "total")
+    lines = [found["opening"], *found["movements"], found["closing"]]
+    screen.table(heads, [_row(line) for line in lines], right=heads[1:])
+    screen.line()
+    screen.pairs(_sums(found))
+    return exits.DONE
+
+
+def _row(line: Total) -> tuple[str, ...]:
+    figures = (line["available"], line["held"], line["earned"], line["total"])
+    return (line["title"], *(credits(figure) for figure in figures))
+
+
+def _sums(found: Statement) -> list[tuple[str, str]]:
+    return [
+        ("earned from renters", f"{credits(found['earned'])} in {count(found['earned_lines'])} lines"),
+        ("paid for jobs", f"{credits(found['spent'])} in {count(found['spent_lines'])} lines"),
+        ("came back", f"{credits(found['given_back'])} in {count(found['given_back_lines'])} lines"),
+        ("jobs", count(found["jobs"])),
+    ]

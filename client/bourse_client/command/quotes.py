@@ -1,0 +1,63 @@
+"""`bourse quote`."""
+
+from __future__ import annotations
+
+from bourse_client.command import exits
+from bourse_client.command.screen import count, credits, moment, zone
+from bourse_client.command.session import Session
+from bourse_client.command.written import asked_of
+from bourse_client.shapes import Change, Quote
+
+CHANGES = {
+    "later": "a later end",
+    "fewer_workers": "fewer workers",
+    "higher_value": "a higher value",
+    "more_budget": "more money",
+    "higher_max_price": "a higher price limit",
+}
+
+
+def quote(session: Session) -> int:
+    """A quote that says no is a no: `bourse quote job.yaml && bourse jobs submit job.yaml`."""
+    screen, asked = session.screen, asked_of(session)
+    found = session.client.quote(asked.spec, pool=asked.pool, name=asked.name, lane=asked.lane)
+    terms = found["terms"]
+    if screen.as_json:
+        screen.document(found)
+    else:
+        screen.line("The job would be admitted." if terms["admitted"] else "The job would not be admitted.")
+        screen.pairs(_pairs(found))
+    if not terms["admitted"] and (reason := terms["reason"]):
+        screen.note(f"bourse: {reason['sentence']} ({reason['code']})")
+    return exits.DONE if terms["admitted"] else exits.REFUSED
+
+
+def _pairs(found: Quote) -> list[tuple[str, str]]:
+    terms, estimate, at = found["terms"], found["estimate"], f"({zone()})"
+    placed = terms["starts_at"] is not None
+    payees = ", ".join(f"{part['payee']} {credits(part['amount'])}" for part in terms["payees"])
+    pairs = [
+        ("lane", found["lane"]),
+        ("pool", found["pool"]),
+        ("payer", found["payer"]),
+        ("price", credits(terms["price"]) if placed else ""),
+        ("worth at that end", credits(terms["worth"]) if placed else ""),
+        ("paid to", payees),
+        ("starts", f"{moment(terms['starts_at'])} {at}" if placed else ""),
+        ("ends", f"{moment(terms['ends_at'])} {at}" if placed else ""),
+        ("workers", count(terms["workers"]) if placed else ""),
+    ]
+    if terms["admitted"] and terms["reason"]:
+        pairs.append(("note", terms["reason"]["sentence"]))
+    if estimate:
+        price = f"{credits(estimate['price_low'])} to {credits(estimate['price_high'])}"
+        start = f"{moment(estimate['starts_at_earliest'])} to {moment(estimate['starts_at_latest'])} {at}"
+        pairs += [("price, as others come", price), ("start, as others come", start)]
+    return [*pairs, ("would win with", _change(found["change"]))]
+
+
+def _change(change: Change | None) -> str:
+    if change is None:
+        return ""
+    price = f", for {credits(change['price'])}" if change["price"] is not None else ""
+    return f"{CHANGES.get(change['what'], change['what'])}: {change['after']} instead of {change['before']}{price}"

@@ -1,0 +1,137 @@
+"""What people see: aligned tables, figures with thousands separators, and colour where a terminal shows it."""
+
+from __future__ import annotations
+
+import json
+import unicodedata
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from decimal import Decimal, InvalidOperation
+from typing import Any, TextIO
+
+from bourse_client.shapes import OVER
+
+GAP = "  "
+GOOD, BAD, BUSY, QUIET = "32", "31", "33", "2"  # colours of a terminal
+COLOURS = dict.fromkeys(OVER, BAD) | {"finished": GOOD, "running": GOOD, "awarded": BUSY, "queued": BUSY}
+
+
+@dataclass
+class Screen:
+    """`out`: answers. `err`: reasons and progress, which no program reads by mistake."""
+
+    out: TextIO
+    err: TextIO
+    as_json: bool = False
+    colour: bool = False
+
+    def document(self, value: Any) -> None:
+        """One whole JSON document; people's words are never beside it."""
+        print(json.dumps(value, ensure_ascii=False, indent=2), file=self.out)
+
+    def record(self, value: Any) -> None:
+        """One line of JSON, at once: for what has no end."""
+        print(json.dumps(value, ensure_ascii=False), file=self.out, flush=True)
+
+    def line(self, text: str = "") -> None:
+        print(text, file=self.out, flush=True)
+
+    def note(self, text: str) -> None:
+        print(text, file=self.err, flush=True)
+
+    def table(self, heads: Sequence[str], rows: Sequence[Sequence[str]], *, right: Sequence[str] = ()) -> None:
+        for text in table_lines(heads, rows, right=right, head_style=self._style(QUIET), styles=self.state_style):
+            self.line(text)
+
+    def pairs(self, pairs: Iterable[tuple[str, str]]) -> None:
+        shown = [(name, value) for name, value in pairs if value != ""]
+        width = max((len(name) for name, _ in shown), default=0)
+        for name, value in shown:
+            self.line(f"{name:<{width}}{GAP}{self.state_style(plain(value))}")
+
+    def state_style(self, cell: str) -> str:
+        """A cell that is a state's name has its colour."""
+        return self._style(COLOURS[cell.strip()])(cell) if self.colour and cell.strip() in COLOURS else cell
+
+    def _style(self, code: str) -> Any:
+        return (lambda text: f"\x1b[{code}m{text}\x1b[0m") if self.colour else (lambda text: text)
+
+
+def table_lines(
+    heads: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Sequence[str] = (),
+    head_style: Any = str,
+    styles: Any = str,
+) -> list[str]:
+    """Columns as wide as their widest cell; those named in `right` end flush, as figures do."""
+    cells = [[plain(cell) for cell in row] for row in rows]
+    widths = [max(width(row[column]) for row in [list(heads), *cells]) for column in range(len(heads))]
+    flush = [head in right for head in heads]
+
+    def line(row: Sequence[str], style: Any) -> str:
+        padded = [_padded(cell, size, end) for cell, size, end in zip(row, widths, flush, strict=True)]
+        padded[-1] = padded[-1] if flush[-1] else row[-1]
+        return GAP.join(style(cell) for cell in padded)
+
+    return [line(heads, head_style).rstrip(), *(line(row, styles).rstrip() for row in cells)]
+
+
+def plain(text: str) -> str:
+    """What others have named things with must not steer the reader's terminal."""
+    return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
+
+
+def width(text: str) -> int:
+    """Columns on a terminal: some signs take two, and some none."""
+    if text.isascii():
+        return len(text)
+    return sum(0 if unicodedata.combining(sign) else 1 + (unicodedata.east_asian_width(sign) in "WF") for sign in text)
+
+
+def _padded(text: str, size: int, end: bool) -> str:
+    blank = " " * (size - width(text))
+    return blank + text if end else text + blank
+
+
+def credits(text: str | None) -> str:
+    """ "1234.500000" -> "1,234.50": two digits at least, and all that are not zero."""
+    if text is None:
+        return "-"
+    try:
+        amount = Decimal(text)
+    except InvalidOperation:
+        return text
+    whole, _, digits = f"{amount:,.6f}".partition(".")
+    return f"{whole}.{digits.rstrip('0'):0<2}"
+
+
+def count(number: int | None) -> str:
+    return "-" if number is None else f"{number:,}"
+
+
+def moment(text: str | None) -> str:
+    """In the zone of the reader's machine, to the second."""
+    if not text:
+        return "-"
+    try:
+        return datetime.fromisoformat(text).astimezone().strftime("%Y-%m-%d %H:%M:%S")
+    except ValueError:
+        return text
+
+
+def zone() -> str:
+    return datetime.now().astimezone().tzname() or "local"
+
+
+def numbers_line(numbers: Mapping[str, Any]) -> str:
+    """The figures behind a refusal, in one line."""
+    return ", ".join(f"{name} {_number(value)}" for name, value in numbers.items())
+
+
+def _number(value: Any) -> str:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return str(value)
+    return f"{value:,}"

@@ -1,0 +1,43 @@
+"""What every command has at hand: the words it was given, the screen, and, once it asks, the client."""
+
+from __future__ import annotations
+
+from argparse import Namespace
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TextIO
+
+from bourse_client.client import Client
+from bourse_client.command.screen import Screen
+from bourse_client.command.settings import Settings, settings_found
+from bourse_client.transport import Pace
+
+
+@dataclass
+class Session:
+    words: Namespace
+    environment: Mapping[str, str]
+    screen: Screen
+    stdin: TextIO
+    _client: Client | None = field(default=None, repr=False)
+
+    @property
+    def settings(self) -> Settings:
+        return settings_found(
+            self.environment, url=self.words.url, tenant=self.words.tenant, warn=lambda text: self.screen.note(text)
+        )
+
+    @property
+    def client(self) -> Client:
+        if self._client is None:
+            found = self.settings
+            self._client = Client(found.url, found.token, tenant=found.tenant, pace=self.pace)
+        return self._client
+
+    @property
+    def pace(self) -> Pace:
+        return Pace(timeout=self.words.patience, patience=3 * self.words.patience)
+
+    def close(self) -> None:
+        if self._client is not None:
+            self._client.close()

@@ -1,0 +1,79 @@
+"""Where the server is, and who asks: from the command line, the environment, or the file that `bourse login` writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from bourse_client.command.exits import UsageError
+
+NOTHING = "Run `bourse login` first, or set BOURSE_URL and BOURSE_TOKEN."
+
+
+@dataclass(frozen=True)
+class Settings:
+    url: str = ""
+    token: str = ""
+    tenant: str = ""
+
+
+def settings_file(environment: Mapping[str, str]) -> Path:
+    if named := environment.get("BOURSE_CONFIG"):
+        return Path(named)
+    home = environment.get("XDG_CONFIG_HOME") or Path(environment.get("HOME") or Path.home()) / ".config"
+    return Path(home) / "bourse" / "config.json"
+
+
+def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, warn: Callable[[str], None]) -> Settings:
+    """A word on the command line goes before the environment, and that before the file. Token and tenant of the file
+    are for the server of the file: they never go to another one."""
+    kept = settings_read(settings_file(environment), warn=warn)
+    address = (url or environment.get("BOURSE_URL", "") or kept.url).rstrip("/")
+    token = environment.get("BOURSE_TOKEN", "").strip()
+    same = address == kept.url
+    if not address:
+        raise UsageError(NOTHING)
+    if not token and not same and kept.token:
+        raise UsageError(f"The token that is kept is for {kept.url}. For {address} log in anew, or set BOURSE_TOKEN.")
+    token = token or (kept.token if same else "")
+    if not token:
+        raise UsageError(NOTHING)
+    return Settings(address, token, tenant or environment.get("BOURSE_TENANT", "") or (kept.tenant if same else ""))
+
+
+def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
+    try:
+        text = file.read_text(encoding="utf-8")
+        mode = stat.S_IMODE(file.stat().st_mode)
+    except FileNotFoundError:
+        return Settings()
+    except OSError as error:
+        raise UsageError(f"{file}: {error.strerror}.") from error
+    if os.name == "posix" and mode & 0o077:
+        warn(f"{file} holds a token, and others can read it: chmod 600 {file}")
+    try:
+        found = json.loads(text)
+        words = {name: found.get(name, "") for name in ("url", "token", "tenant")}
+    except (ValueError, AttributeError) as error:
+        raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.") from error
+    if not all(isinstance(word, str) for word in words.values()):
+        raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.")
+    return Settings(**words)
+
+
+def settings_write(file: Path, settings: Settings) -> None:
+    """Whole or not at all, and at no moment readable by anybody else."""
+    text = json.dumps({"url": settings.url, "token": settings.token, "tenant": settings.tenant}, indent=2) + "\n"
+    fresh = file.with_name(f"{file.name}.{os.getpid()}")
+    try:
+        file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        with os.fdopen(os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="utf-8") as output:
+            output.write(text)
+        fresh.replace(file)
+    except OSError as error:
+        fresh.unlink(missing_ok=True)
+        raise UsageError(f"{file}: {error.strerror}.") from error

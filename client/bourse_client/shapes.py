@@ -1,0 +1,175 @@
+"""The answers, as the published interface describes them. Dictionaries, so that what a newer server adds is not lost.
+
+Credits are decimal texts with six digits ("12.500000"); `decimal.Decimal` reads them exactly. Times are UTC.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Literal, TypedDict
+
+Lane = Literal["batch", "instant"]
+OVER = frozenset({"finished", "rejected", "expired", "cancelled", "failed", "stopped"})  # states that no job leaves
+FINISHED, REJECTED = "finished", "rejected"
+
+
+class Reason(TypedDict):
+    code: str
+    numbers: dict[str, Any]
+    sentence: str
+
+
+class Job(TypedDict):
+    id: int
+    name: str
+    pool: str
+    lane: Lane
+    state: str
+    phase: str
+    payer: str
+    price: str | None
+    hold: str
+    reason: Reason
+    attempt: int
+    workers: int
+    parameter_servers: int
+    start_slot: int | None
+    end_slot: int | None
+    starts_at: str | None
+    ends_at: str | None
+    submitted_at: str
+    submitted_by: str | None
+    ended_at: str | None
+
+
+class JobWithSpec(Job):
+    spec: dict[str, Any]
+
+
+class Explanation(TypedDict):
+    id: int
+    state: str
+    lane: Lane
+    price: str | None
+    reason: Reason
+    starts_at: str | None
+    ends_at: str | None
+
+
+class CancelOutcome(TypedDict):
+    id: int
+    cancelled: bool
+    code: str
+    detail: str
+
+
+class Payee(TypedDict):
+    payee: str
+    amount: str
+
+
+class Terms(TypedDict):
+    admitted: bool
+    reason: Reason | None
+    phase: str | None
+    start_slot: int | None
+    end_slot: int | None
+    starts_at: str | None
+    ends_at: str | None
+    workers: int
+    price: str
+    worth: str
+    payees: list[Payee]
+
+
+class Estimate(TypedDict):
+    earliest_slot: int
+    latest_slot: int
+    starts_at_earliest: str
+    starts_at_latest: str
+    price_low: str
+    price_high: str
+
+
+class Change(TypedDict):
+    what: str
+    before: str
+    after: str
+    spec: dict[str, Any]
+    price: str | None
+
+
+class Quote(TypedDict):
+    pool: str
+    lane: Lane
+    payer: str
+    terms: Terms
+    estimate: Estimate | None
+    change: Change | None
+
+
+class LogLine(TypedDict):
+    number: int
+    text: str
+
+
+class Price(TypedDict):
+    slot: int
+    starts_at: str
+    lane: Lane
+    resource: str
+    price: str | None
+    offered: float
+    sold: float
+
+
+class Balances(TypedDict):
+    available: str
+    held: str
+    earned: str
+    total: str
+
+
+class Total(TypedDict):
+    title: str
+    available: str
+    held: str
+    earned: str
+    total: str
+
+
+class Statement(TypedDict):
+    start: str
+    end: str
+    opening: Total
+    movements: list[Total]
+    closing: Total
+    earned: str
+    earned_lines: int
+    spent: str
+    spent_lines: int
+    given_back: str
+    given_back_lines: int
+    jobs: int
+    difference: str
+
+
+class Event(TypedDict):
+    id: int
+    kind: str
+    subject: str
+    at: str
+    data: dict[str, Any]
+
+
+class OwnTenant(TypedDict):
+    slug: str
+    name: str
+    role: str
+
+
+class Me(TypedDict):
+    email: str
+    name: str
+    tenants: list[OwnTenant]
+    staff_roles: list[str]
+    token: dict[str, Any] | None

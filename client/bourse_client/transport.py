@@ -1,0 +1,206 @@
+"""HTTP over one kept connection. A call whose answer is lost is sent again, with the same Idempotency-Key: the server
+does a thing once for one key, so a repetition is always safe.
+
+The clock, the waiting and the dice are arguments, so that a test of a long trouble takes no time.
+"""
+
+from __future__ import annotations
+
+import http.client
+import json
+import math
+import os
+import random
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+from urllib.parse import urlencode, urlsplit
+
+from bourse_client.errors import BourseError, Refused, Unreachable, refused_of
+
+ROOT = "/api/v1/"
+JSON, PROBLEM = "application/json", "application/problem+json"
+AGENT = "bourse-client/0.1"
+FIRST_PAUSE, LONGEST_PAUSE = 0.25, 8.0  # seconds between attempts; doubled each time
+# The server, or something before it, asks to come again. A 500 is not here: the same call would break it again.
+COME_AGAIN = frozenset({429, 502, 503, 504})
+STILL_RUNNING = "idempotency_in_progress"  # an earlier attempt of the same call has been heard and is not done
+LOST = (OSError, http.client.HTTPException)
+
+
+@dataclass(frozen=True)
+class Pace:
+    """How long somebody is patient. `patience`: seconds for one call with all its attempts."""
+
+    timeout: float = 30.0
+    patience: float = 90.0
+    attempts: int = 6
+    clock: Callable[[], float] = time.monotonic
+    sleep: Callable[[float], None] = time.sleep
+    dice: Callable[[], float] = random.random
+
+
+@dataclass(frozen=True)
+class Call:
+    """One call, whole: the same bytes go out in each attempt."""
+
+    method: str
+    path: str
+    body: bytes | None
+    headers: Mapping[str, str]
+    key: str | None
+
+
+@dataclass(frozen=True)
+class Reply:
+    status: int
+    headers: Mapping[str, str]  # names in small letters
+    body: bytes
+
+    def json(self) -> Any:
+        return json.loads(self.body)
+
+
+def new_key() -> str:
+    """An Idempotency-Key that nobody else has."""
+    return os.urandom(16).hex()
+
+
+class Transport:
+    def __init__(self, address: str, token: str, pace: Pace | None = None) -> None:
+        self.address = address.rstrip("/")
+        self.pace = pace or Pace()
+        self._token = token
+        parts = urlsplit(self.address)
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.username or parts.query:
+            raise BourseError(f"{address!r} is no address of a server; write it as https://bourse.example.")
+        self._secure = parts.scheme == "https"
+        self._host, self._port, self._base = parts.hostname, parts.port, parts.path
+        self._kept: http.client.HTTPConnection | None = None
+
+    def call(
+        self,
+        method: str,
+        path: str,
+        *,
+        query: Mapping[str, Any] | None = None,
+        body: Any = None,
+        key: str | None = None,
+        accept: str = JSON,
+    ) -> Reply:
+        """The answer, or an error. `path` is relative to /api/v1/. A POST without a key gets one of its own."""
+        content = None
+        if method == "POST":
+            content = json.dumps(body if body is not None else {}, allow_nan=False).encode()
+            key = key or new_key()
+        headers = self.headers(accept)
+        if content is not None and key:
+            headers |= {"Content-Type": JSON, "Idempotency-Key": key}
+        return self._until_answered(Call(method, self.target(path, query), content, headers, key))
+
+    def headers(self, accept: str) -> dict[str, str]:
+        told = {"Accept": f"{accept}, {PROBLEM};q=0.5", "User-Agent": AGENT}
+        return told | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+
+    def target(self, path: str, query: Mapping[str, Any] | None = None) -> str:
+        given = {name: value for name, value in (query or {}).items() if value not in (None, "", [], ())}
+        return self._base + ROOT + path + (f"?{urlencode(given, doseq=True)}" if given else "")
+
+    def connection(self, timeout: float) -> http.client.HTTPConnection:
+        if not self._secure:
+            return http.client.HTTPConnection(self._host, self._port, timeout=timeout)
+        return http.client.HTTPSConnection(self._host, self._port, timeout=timeout)
+
+    def close(self) -> None:
+        if self._kept is not None:
+            self._kept.close()
+            self._kept = None
+
+    def _until_answered(self, call: Call) -> Reply:
+        pace, attempt = self.pace, 1
+        failure: BourseError
+        deadline = pace.clock() + pace.patience
+        while True:
+            try:
+                return self._answered(call)
+            except LOST as error:
+                pause, failure = self.pause_after(attempt), unreachable_of(self.address, error, key=call.key)
+            except Refused as refused:
+                if not _comes_again(refused):
+                    raise
+                pause, failure = max(refused.retry_after or 0.0, self.pause_after(attempt)), refused
+            if attempt >= pace.attempts or pace.clock() + pause > deadline:
+                raise failure
+            pace.sleep(pause)
+            attempt += 1
+
+    def _answered(self, call: Call) -> Reply:
+        """One attempt; a connection that was kept and turns out to be closed meanwhile costs none."""
+        fresh = self._kept is None
+        try:
+            return self._sent(call)
+        except (http.client.RemoteDisconnected, ConnectionError):
+            if fresh:
+                raise
+            return self._sent(call)
+
+    def _sent(self, call: Call) -> Reply:
+        connection = self._kept = self._kept or self.connection(self.pace.timeout)
+        try:
+            connection.request(call.method, call.path, call.body, dict(call.headers))
+            answer = connection.getresponse()
+            reply = Reply(answer.status, {name.lower(): value for name, value in answer.getheaders()}, answer.read())
+        except BaseException:
+            self.close()  # half an answer must never be taken for the beginning of the next
+            raise
+        return checked(reply)
+
+    def pause_after(self, attempt: int) -> float:
+        """Twice as long each time, and never the same for two callers."""
+        longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))
+        return float(longest * (0.5 + 0.5 * self.pace.dice()))
+
+
+def checked(reply: Reply) -> Reply:
+    if 300 <= reply.status < 400:
+        # Not followed: the token would go to wherever somebody points.
+        to = reply.headers.get("location", "elsewhere")
+        raise BourseError(f"The server points to {to}. If that is the right place, use its address.")
+    if reply.status >= 400:
+        raise refused_of(reply.status, reply.body, retry_after=_seconds(reply.headers.get("retry-after")))
+    if reply.headers.get("content-type", "").split(";")[0].strip() == JSON:
+        try:
+            reply.json()
+        except ValueError:
+            raise http.client.IncompleteRead(reply.body) from None
+    return reply
+
+
+def _comes_again(refused: Refused) -> bool:
+    return refused.status in COME_AGAIN or refused.code == STILL_RUNNING
+
+
+def _seconds(text: str | None) -> float | None:
+    """Of a Retry-After in seconds; a date there is left to our own pace."""
+    try:
+        found = float(text or "")
+    except ValueError:
+        return None
+    return found if math.isfinite(found) and found >= 0 else None
+
+
+def unreachable_of(address: str, error: Exception, *, key: str | None = None) -> Unreachable:
+    return Unreachable(f"No answer from {address}: {_why(error)}.", key=key)
+
+
+def _why(error: Exception) -> str:
+    if isinstance(error, TimeoutError):
+        return "it took too long"
+    if isinstance(error, http.client.IncompleteRead):
+        return "the answer broke off"
+    if isinstance(error, ConnectionRefusedError):
+        return "nothing listens there"
+    if isinstance(error, http.client.RemoteDisconnected | ConnectionResetError | BrokenPipeError):
+        return "the connection was closed"
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).rstrip(".")
