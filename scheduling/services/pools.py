@@ -37,6 +37,9 @@ def pool_create(
     instant_policy: Mapping[str, Any] | None,
     resources: Mapping[str, str],
     epoch_at: datetime,
+    outage_grace_seconds: int | None = 60,
+    instant_share_percent: int = 100,
+    instant_cooling_slots: int = 0,
     by: Access,
     reason: str,
     at: datetime,
@@ -54,6 +57,9 @@ def pool_create(
         "batch_policy": dict(batch_policy),
         "instant_policy": None if instant_policy is None else dict(instant_policy),
         "epoch_at": epoch_at,
+        "outage_grace_seconds": outage_grace_seconds,
+        "instant_share_percent": instant_share_percent,
+        "instant_cooling_slots": instant_cooling_slots,
     }
     pool = Pool(**values)
     if refusal := _pool_refusal(pool) or _resources_refusal(resources) or _policy_refusal(pool, list(resources)):
