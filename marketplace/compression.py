@@ -1,7 +1,8 @@
 """Pages, scripts and styles travel compressed. What programs read stays as it is: their ETags name exact bytes, and a
 stream must not wait in a buffer."""
 
-from django.http import HttpRequest, HttpResponse
+from django.http import HttpRequest
+from django.http.response import HttpResponseBase
 from django.middleware.gzip import GZipMiddleware
 
 KINDS = ("text/html", "text/css", "text/javascript", "application/javascript", "image/svg+xml")
@@ -11,7 +12,7 @@ class CompressionMiddleware(GZipMiddleware):
     """The tokens of forms are masked anew in every answer, and Django pads what it compresses, so that the length of an
     answer tells nothing of what is in it."""
 
-    def process_response(self, request: HttpRequest, response: HttpResponse) -> HttpResponse:
+    def process_response(self, request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
         part = response.streaming or response.status_code == 206
         if part or not response.get("Content-Type", "").startswith(KINDS):
             return response

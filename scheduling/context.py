@@ -11,7 +11,7 @@ from django.utils.functional import SimpleLazyObject
 from scheduling import selectors
 from scheduling.models import Pool
 from scheduling.selectors.events import feed_cursor
-from scheduling.selectors.now import jobs_count, market_now
+from scheduling.selectors.now import MarketNow, jobs_count, market_now
 from tenants.access import NOBODY, Access
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.models import Tenant
@@ -27,15 +27,18 @@ def frame(request: HttpRequest) -> dict[str, Any]:
     return {"frame": SimpleLazyObject(lambda: frame_values(access, tenant, request.GET.get("pool")))}
 
 
-def frame_values(
-    access: Access, tenant: Tenant, pool_slug: str | None, *, pools: list[Pool] | None = None
-) -> dict[str, Any]:
+def frame_values(access: Access, tenant: Tenant, pool_slug: str | None) -> dict[str, Any]:
     """The cursor first: what happens while the rest is read is told again, never left out."""
     cursor = feed_cursor()
-    pool = _pool(selectors.pool_list() if pools is None else pools, pool_slug)
+    pool = _pool(selectors.pool_list(), pool_slug)
+    return frame_of(access, tenant, cursor, None if pool is None else market_now(pool, timezone.now()))
+
+
+def frame_of(access: Access, tenant: Tenant, cursor: int, now: MarketNow | None) -> dict[str, Any]:
+    """Of a page that has asked for the market itself."""
     return {
         "cursor": cursor,
-        "now": None if pool is None else market_now(pool, timezone.now()),
+        "now": now,
         "jobs": jobs_count(tenant) if access.allows(Permission.JOBS_VIEW) else None,
         "balances": balances_of_tenant(tenant_id=tenant.pk) if access.allows(Permission.LEDGER_VIEW) else None,
     }

@@ -42,6 +42,7 @@ class ServerView:
     hosts_workers: bool
     hosts_ps: bool
     capacities: tuple[CapacityView, ...]  # one per resource of the pool, in its order; 0 units where it has none
+    id: int
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,7 @@ class ResourceTotal:
     units: int
     operator_units: int
     units_by_tenant: Mapping[int, int]  # tenant id -> units; owners only
+    id: int
 
 
 @dataclass(frozen=True)
@@ -83,7 +85,7 @@ def pool_overview(pool: Pool) -> PoolOverview:
         return tuple(CapacityView(kind.name, units.get(at, 0), tuple(cells.get(at, ()))) for kind, at in places)
 
     servers = tuple(
-        ServerView(server.name, server.state, server.hosts_workers, server.hosts_ps, capacities(server))
+        ServerView(server.name, server.state, server.hosts_workers, server.hosts_ps, capacities(server), server.pk)
         for server in Server.objects.filter(pool=pool)
     )
     totals = tuple(_total(kind, [server.capacities[index] for server in servers]) for index, kind in enumerate(kinds))
@@ -108,4 +110,4 @@ def _total(kind: ResourceKind, capacities: list[CapacityView]) -> ResourceTotal:
             by_tenant[cell.tenant_id] += cell.units
     units = sum(capacity.units for capacity in capacities)
     operator_units = sum(capacity.operator_units for capacity in capacities)
-    return ResourceTotal(kind.name, kind.label, units, operator_units, dict(by_tenant))
+    return ResourceTotal(kind.name, kind.label, units, operator_units, dict(by_tenant), kind.pk)

@@ -6,21 +6,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Sum
+from django.db.models import Q
 
-from scheduling.models import Cell, JobState, Lane, Pool, PriceTick, TrainingJob
+from scheduling.core.policies.astraea.trailing import price_base_of
+from scheduling.models import JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
+from scheduling.selectors.cluster import PoolOverview
 from scheduling.selectors.explain import JobView, jobs_explain
-from scheduling.selectors.now import MarketNow, ResourceNow, taken_in
+from scheduling.selectors.now import MOST_AHEAD, MarketNow, ResourceNow
 from scheduling.selectors.share_units import awards_in, units_now
 from tenants.ledger.postings import earned, held
-from tenants.ledger.selectors import turnover
+from tenants.ledger.selectors import turnovers
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
 MOST_JOBS = 20
 SLOTS_BACK = 72  # of the price chart
-MOST_AHEAD = 96
 MOST_ASKING = 2_000  # a queue longer than this is counted no further
 
 
@@ -107,30 +108,31 @@ class MyUnits:
 
 
 def price_history(pool: Pool, now: MarketNow) -> PriceHistory:
-    first, end = now.slot - SLOTS_BACK, min(now.frontier, now.slot + MOST_AHEAD)
-    ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=first, slot__lt=end)
-    found = {(slot, resource): price for slot, resource, price in ticks.values_list("slot", "resource_id", "price")}
-    if not found:
+    """`now` as of `market_now(..., back=SLOTS_BACK)`."""
+    end = min(now.frontier, now.slot + MOST_AHEAD)
+    if not now.prices:
         return PriceHistory((), pool.slot_start(end))
-    begun = min(slot for slot, _ in found)
+    begun = min(slot for slot, _ in now.prices)
     slots = tuple(
-        SlotPrice(slot, pool.slot_start(slot), tuple(found.get((slot, kind.id)) for kind in now.resources))
-        for slot in range(max(first, min(begun, now.slot)), end)
+        SlotPrice(slot, pool.slot_start(slot), tuple(now.prices.get((slot, kind.id)) for kind in now.resources))
+        for slot in range(min(begun, now.slot), end)
     )
     return PriceHistory(slots, pool.slot_start(end))
 
 
-def next_interval(tenant: Tenant, pool: Pool, now: MarketNow) -> NextInterval | None:
+def next_interval(tenant: Tenant, pool: Pool, now: MarketNow, owned: int) -> NextInterval | None:
+    """`owned`: the tenant's units of the first resource."""
     if not now.resources:
         return None
     resource = now.resources[0]
-    base, floor = (_constant(pool, name, resource.name) for name in ("theta", "price_floor"))
+    base = price_base_of(pool.batch_policy, now.memory).get(resource.name)
+    floor = _constant(pool, "price_floor", resource.name)
     return NextInterval(
         resource=resource,
         demand=_demand(tenant, pool),
         units=resource.units,
-        booked=min(taken_in(pool, now.frontier).get(resource.id, 0.0), resource.units),
-        my_units=_owned(tenant, pool, resource),
+        booked=min(now.taken_then.get(resource.id, 0.0), resource.units),
+        my_units=owned,
         first_price=floor,
         last_price=None if base is None else (floor or 0.0) + base - 1.0,
     )
@@ -156,20 +158,16 @@ def _demand(tenant: Tenant, pool: Pool) -> Demand:
     return Demand(len(mine), sum(mine), len(asked), sum(workers for _, workers in asked), len(rows) > MOST_ASKING)
 
 
-def my_units(tenant: Tenant, pool: Pool, now: MarketNow) -> MyUnits | None:
+def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview) -> MyUnits | None:
     """As the page of the tenant's share counts them. Needs the tenant's scope."""
-    found = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards_in(pool, now.slot))
+    awards = awards_in(pool, now.slot)
+    found = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards, overview=overview)
     if not found.totals:
         return None
     total = found.totals[0]
     used = min(round(total.used), total.units)
     lent = min(round(total.lent), total.units - used)
     return MyUnits(total.label, total.units, used, lent, round(total.rented))
-
-
-def _owned(tenant: Tenant, pool: Pool, resource: ResourceNow) -> int:
-    cells = Cell.objects.filter(tenant=tenant, server__pool=pool, resource=resource.id)
-    return int(cells.aggregate(sum=Sum("units"))["sum"] or 0)
 
 
 @dataclass(frozen=True)
@@ -183,9 +181,9 @@ class DayMoney:
 def day_money(tenant: Tenant, start: datetime, at: datetime) -> DayMoney:
     """Needs the tenant's scope."""
     end = at + timedelta(seconds=1)
-    came = turnover(account=earned(tenant.pk), start=start, end=end)
-    paid = turnover(account=held(tenant.pk), start=start, end=end)
-    return DayMoney(came.get("settle", 0), -paid.get("settle", 0))
+    income, hold = earned(tenant.pk), held(tenant.pk)
+    found = turnovers(accounts=(income, hold), start=start, end=end)
+    return DayMoney(found.get((income.id, "settle"), 0), -found.get((hold.id, "settle"), 0))
 
 
 def my_jobs(tenant: Tenant, pool: Pool) -> tuple[JobView, ...]:
@@ -194,8 +192,10 @@ def my_jobs(tenant: Tenant, pool: Pool) -> tuple[JobView, ...]:
 
 
 def _jobs(tenant: Tenant, pool: Pool) -> Sequence[TrainingJob]:
-    """Two short reads: to sort a million finished ones behind a few that live would read them all."""
-    rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).select_related("tenant", "pool").order_by("-pk")
-    live = list(rows.filter(state__in=LIVE_STATES)[:MOST_JOBS])
-    rest = MOST_JOBS // 2 - len(live)
-    return live if rest <= 0 else [*live, *rows.exclude(state__in=LIVE_STATES)[:rest]]
+    """Two short walks along an index in one query: to sort a million finished ones behind a few that live would read
+    them all."""
+    rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).order_by("-pk")
+    live = rows.filter(state__in=LIVE_STATES).values("pk")[:MOST_JOBS]
+    newest = rows.values("pk")[: MOST_JOBS // 2]
+    found = list(rows.filter(Q(pk__in=live) | Q(pk__in=newest)).select_related("tenant", "pool"))
+    return sorted(found, key=lambda job: job.state not in LIVE_STATES)[:MOST_JOBS]

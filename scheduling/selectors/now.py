@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import F, Sum
 
@@ -21,8 +22,10 @@ from scheduling.models import (
     TrainingJob,
 )
 from scheduling.models.jobs import LIVE_STATES
+from scheduling.selectors.cluster import PoolOverview
 from tenants.models import Tenant
 
+MOST_AHEAD = 96  # slots of prices
 MOST_COUNTED = 1_000  # a page that says "1000" is not made to wait for the rest
 
 
@@ -36,8 +39,6 @@ class ResourceNow:
     price: float | None
     units: int  # in service
     free: float  # of them, neither lane holds
-    offered: float
-    sold: float
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,9 @@ class MarketNow:
     closes_at: datetime
     seconds_left: int  # 0: it is being decided
     held: bool
+    memory: Mapping[str, Any]  # of the batch lane's policy
+    prices: Mapping[tuple[int, int], float]  # (slot, resource id) -> posted price
+    taken_then: Mapping[int, float]  # resource id -> units held in the first slot of the next interval
     resources: tuple[ResourceNow, ...]
 
 
@@ -62,12 +66,16 @@ class JobCount:
         return self.running + self.waiting
 
 
-def market_now(pool: Pool, at: datetime) -> MarketNow:
+def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOverview | None = None) -> MarketNow:
+    """With `back`: also the prices of so many slots before, and of those ahead. `overview`: where it is at hand."""
     slot = pool.slot_at(at)
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     # No later plan touches a slot before the frontier, so that is where the next one begins.
     frontier = max(clock.frontier if clock else 0, slot + 1)
     closes_at = pool.slot_start(frontier)
+    prices = _prices(pool, slot - back, min(frontier, slot + MOST_AHEAD) if back else slot + 1)
+    taken = _taken(pool, (slot, frontier))
+    kinds = _kinds(pool) if overview is None else _kinds_of(overview)
     return MarketNow(
         pool=pool,
         at=at,
@@ -76,37 +84,51 @@ def market_now(pool: Pool, at: datetime) -> MarketNow:
         closes_at=closes_at,
         seconds_left=max(round((closes_at - at).total_seconds()), 0),
         held=clock is not None and clock.held,
-        resources=resources_now(pool, slot),
+        memory=clock.memory if clock else {},
+        prices=prices,
+        taken_then={kind: taken[frontier, kind] for at_slot, kind in taken if at_slot == frontier},
+        resources=tuple(
+            ResourceNow(
+                id=number,
+                name=name,
+                label=label,
+                price=prices.get((slot, number)),
+                units=units,
+                free=max(units - taken.get((slot, number), 0.0), 0.0),
+            )
+            for number, name, label, units in kinds
+        ),
     )
 
 
-def resources_now(pool: Pool, slot: int) -> tuple[ResourceNow, ...]:
-    """In the order of the pool's resources."""
-    prices = {row.resource_id: row for row in PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot=slot)}
+def _prices(pool: Pool, first: int, end: int) -> dict[tuple[int, int], float]:
+    """(slot, resource id) -> posted price, of slots [first, end)."""
+    ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=first, slot__lt=end)
+    found = ticks.values_list("slot", "resource_id", "price")
+    return {(slot, resource): price for slot, resource, price in found if price is not None}
+
+
+Kinds = list[tuple[int, str, str, int]]  # resource id, name, label, units in service; in the pool's order
+
+
+def _kinds(pool: Pool) -> Kinds:
     serving = ServerCapacity.objects.filter(pool=pool).exclude(server__state=ServerState.LOST)
     units = dict(serving.order_by().values_list("resource").annotate(Sum("units")))
-    taken = taken_in(pool, slot)
-
-    def now(kind: ResourceKind) -> ResourceNow:
-        tick, total = prices.get(kind.pk), units.get(kind.pk, 0)
-        return ResourceNow(
-            id=kind.pk,
-            name=kind.name,
-            label=kind.label,
-            price=tick.price if tick else None,
-            units=total,
-            free=max(total - taken.get(kind.pk, 0.0), 0.0),
-            offered=tick.offered if tick else 0.0,
-            sold=tick.sold if tick else 0.0,
-        )
-
-    return tuple(now(kind) for kind in ResourceKind.objects.filter(pool=pool))
+    return [(kind.pk, kind.name, kind.label, units.get(kind.pk, 0)) for kind in ResourceKind.objects.filter(pool=pool)]
 
 
-def taken_in(pool: Pool, slot: int) -> Mapping[int, float]:
-    """Resource id -> units that either lane holds in the slot."""
-    rows = CalendarCell.objects.filter(pool=pool, slot=slot).order_by().values_list("resource")
-    return dict(rows.annotate(taken=Sum(F("batch") + F("instant"))))
+def _kinds_of(overview: PoolOverview) -> Kinds:
+    serving = [server for server in overview.servers if server.state != ServerState.LOST]
+    return [
+        (total.id, total.resource, total.label, sum(server.capacities[index].units for server in serving))
+        for index, total in enumerate(overview.totals)
+    ]
+
+
+def _taken(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
+    """(slot, resource id) -> units that either lane holds."""
+    rows = CalendarCell.objects.filter(pool=pool, slot__in=slots).order_by().values_list("slot", "resource")
+    return {(slot, kind): amount for slot, kind, amount in rows.annotate(taken=Sum(F("batch") + F("instant")))}
 
 
 def jobs_count(tenant: Tenant) -> JobCount:

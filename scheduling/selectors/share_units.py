@@ -125,9 +125,12 @@ def awards_in(pool: Pool, slot: int) -> list[Award]:
     return [award for award in found if award.cut_at is None or award.cut_at > slot]
 
 
-def units_now(*, tenant_id: int, pool: Pool, slot: int, awards: Sequence[Award]) -> UnitsNow:
-    """`awards`: those of `awards_in`."""
-    overview, names = pool_overview(pool), dict(pool.servers.values_list("name", "pk"))
+def units_now(
+    *, tenant_id: int, pool: Pool, slot: int, awards: Sequence[Award], overview: PoolOverview | None = None
+) -> UnitsNow:
+    """`awards`: those of `awards_in`. `overview`: of the pool, where it is at hand."""
+    overview = overview or pool_overview(pool)
+    names = {server.name: server.id for server in overview.servers}
     used, rented = _used(awards, slot), _rented(awards, slot)
     mine = [award for award in awards if award.tenant_id == tenant_id]
     rows = tuple(_rows(overview, names, tenant_id, used, rented, with_operator=pool.instant_policy is None))

@@ -13,7 +13,8 @@ from scheduling.selectors.bookings import HOME, LENT, OTHER, RENTED, Booking, Bo
 from scheduling.selectors.cluster import PoolOverview, ServerView
 from scheduling.selectors.market import PriceHistory
 from scheduling.selectors.now import MarketNow
-from scheduling.views.gantt_bars import PS, WORKERS, Bar, Span, Words, bars_of, word_of
+from scheduling.views.gantt_bars import PS, WORKERS, Bar, Words, bars_of, word_of
+from scheduling.views.gantt_bars import Span as Span
 
 HEAD, ROW = 66, 52  # px
 _MOST_TICKS = 8

@@ -13,10 +13,12 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling import selectors
-from scheduling.context import frame_values
+from scheduling.context import frame_of
 from scheduling.models import Pool
 from scheduling.selectors import market as reads
-from scheduling.selectors.now import MarketNow
+from scheduling.selectors.cluster import PoolOverview
+from scheduling.selectors.events import feed_cursor
+from scheduling.selectors.now import MarketNow, market_now
 from scheduling.selectors.windows import spans_of
 from scheduling.views import board, gantt
 from scheduling.views.pool_chart import servers_chart
@@ -42,15 +44,21 @@ class Asked:
     request: AccessRequest
     tenant: Tenant
     pool: Pool
+    overview: PoolOverview
     now: MarketNow
 
     @cached_property
     def history(self) -> reads.PriceHistory:
         return reads.price_history(self.pool, self.now)
 
+    @property
+    def owned(self) -> int:
+        """Units of the first resource."""
+        return self.overview.totals[0].units_by_tenant.get(self.tenant.pk, 0) if self.overview.totals else 0
+
     @cached_property
     def coming(self) -> reads.NextInterval | None:
-        return reads.next_interval(self.tenant, self.pool, self.now)
+        return reads.next_interval(self.tenant, self.pool, self.now, self.owned)
 
 
 @require_safe
@@ -61,8 +69,9 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "scheduling/servers_none.html")
-    frame = frame_values(request.access, tenant, pool.slug, pools=pools)
-    asked = Asked(request, tenant, pool, frame["now"])
+    cursor, overview = feed_cursor(), selectors.pool_overview(pool)
+    now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
+    asked, frame = Asked(request, tenant, pool, overview, now), frame_of(request.access, tenant, cursor, now)
     part = request.GET.get("part")
     context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
     for name, build in BUILDERS.items():
@@ -75,7 +84,7 @@ def _board(asked: Asked) -> dict[str, Any]:
     pool, now, access = asked.pool, asked.now, asked.request.access
     history = asked.history
     span = spans_of([(pool.pk, now.slot)]).get((pool.pk, now.slot))
-    units = reads.my_units(asked.tenant, pool, now)
+    units = reads.my_units(asked.tenant, pool, now, asked.overview)
     found = board.squares(units) if units else ()
     money = None
     if access.allows(Permission.LEDGER_VIEW):
@@ -112,6 +121,7 @@ def _servers(asked: Asked) -> dict[str, Any]:
         "chart": servers_chart(
             tenant=asked.tenant,
             pool=asked.pool,
+            overview=asked.overview,
             now=asked.now,
             history=asked.history,
             span=near(asked.now),

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from scheduling import selectors
 from scheduling.models import Pool
 from scheduling.selectors.bookings import bookings_between
+from scheduling.selectors.cluster import PoolOverview
 from scheduling.selectors.market import PriceHistory
 from scheduling.selectors.now import MarketNow
 from scheduling.views import gantt
@@ -12,11 +12,17 @@ from tenants.models import Tenant
 
 
 def servers_chart(
-    *, tenant: Tenant, pool: Pool, now: MarketNow, history: PriceHistory, span: gantt.Span, most: int
+    *,
+    tenant: Tenant,
+    pool: Pool,
+    overview: PoolOverview,
+    now: MarketNow,
+    history: PriceHistory,
+    span: gantt.Span,
+    most: int,
 ) -> gantt.Chart:
     """`most`: servers drawn. Needs the tenant's scope."""
-    overview = selectors.pool_overview(pool)
-    ids = dict(pool.servers.values_list("name", "pk"))
+    ids = {server.name: server.id for server in overview.servers}
     home = [server for server in overview.servers if any(units.units_of(tenant.pk) for units in server.capacities)]
     bookings = bookings_between(
         tenant=tenant, pool=pool, first=span.first, last=span.last, home=[ids[server.name] for server in home]

@@ -10,8 +10,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling import selectors
-from scheduling.models import Pool
-from scheduling.selectors.market import price_history
+from scheduling.selectors.cluster import PoolOverview
+from scheduling.selectors.market import SLOTS_BACK, price_history
 from scheduling.selectors.now import MarketNow, market_now
 from scheduling.views.gantt import Span
 from scheduling.views.pool_chart import servers_chart
@@ -37,17 +37,18 @@ def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "scheduling/servers_none.html")
-    tenant, now, part = open_tenant(request), market_now(pool, timezone.now()), request.GET.get("part")
+    tenant, part, overview = open_tenant(request), request.GET.get("part"), selectors.pool_overview(pool)
+    now = market_now(pool, timezone.now(), back=SLOTS_BACK, overview=overview)
     context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "now": now}
     if part != "cells":
-        context |= _chart(request, tenant, pool, now)
+        context |= _chart(request, tenant, overview, now)
     if part != "chart":
-        overview = selectors.pool_overview(pool)
         context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(overview, tenant.pk)}
     return part_or_page(request, "scheduling/servers.html", PARTS, context)
 
 
-def _chart(request: AccessRequest, tenant: Tenant, pool: Pool, now: MarketNow) -> dict[str, Any]:
+def _chart(request: AccessRequest, tenant: Tenant, overview: PoolOverview, now: MarketNow) -> dict[str, Any]:
+    pool = overview.pool
     window = _number(request.GET.get("window"))
     length = window if window in WINDOWS else WINDOWS[0]
     asked = _number(request.GET.get("from"))
@@ -55,7 +56,13 @@ def _chart(request: AccessRequest, tenant: Tenant, pool: Pool, now: MarketNow) -
     span = Span(first, first + length)
     return {
         "chart": servers_chart(
-            tenant=tenant, pool=pool, now=now, history=price_history(pool, now), span=span, most=MOST_SERVERS
+            tenant=tenant,
+            pool=pool,
+            overview=overview,
+            now=now,
+            history=price_history(pool, now),
+            span=span,
+            most=MOST_SERVERS,
         ),
         "windows": WINDOWS,
         "window": length,

@@ -8,6 +8,7 @@ from __future__ import annotations
 import base64
 import binascii
 import json
+from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date, datetime
 from decimal import Decimal
@@ -105,7 +106,12 @@ def _tagged(value: Any) -> Any:
     return value if value is None or isinstance(value, bool | int | float) else ["s", str(value)]
 
 
-_READERS = {"t": datetime.fromisoformat, "d": date.fromisoformat, "n": Decimal, "s": str}
+_READERS: dict[str, Callable[[str], Any]] = {
+    "t": datetime.fromisoformat,
+    "d": date.fromisoformat,
+    "n": Decimal,
+    "s": str,
+}
 
 
 def _untagged(value: Any) -> Any:

@@ -60,6 +60,23 @@ def test_there_is_no_part_of_another_name() -> None:
     assert open_page(lumen, VIEWER, "?part=ledger").status_code == 404
 
 
+def test_page_asks_the_database_fewer_than_25_times(django_assert_max_num_queries) -> None:
+    """Session, person, tenant and roles among them."""
+    lumen, _, _ = running_market()
+    client = Client()
+    client.force_login(make_person(OWNER, lumen), backend="django.contrib.auth.backends.ModelBackend")
+    with django_assert_max_num_queries(24) as asked:
+        client.get("/t/lumen/market/", secure=True)
+    assert len(asked) > 10
+
+
+def test_jobs_of_others_have_no_name_on_the_chart() -> None:
+    _, castor, long = running_market()
+    html = open_page(castor, OWNER).content.decode()
+    assert "another tenant: " in html
+    assert f"/jobs/{long.pk}/" not in html
+
+
 def test_another_tenants_jobs_are_not_on_it() -> None:
     _, castor, long = running_market()
     assert f"J-{long.pk}" not in open_page(castor, OWNER).content.decode()
