@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core import policies
+from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster
 from scheduling.models import Pool
@@ -29,12 +30,16 @@ def batch_settings(pool: Pool, resources: Sequence[str]) -> Settings:
 
 
 def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
-    """What a new pool keeps as its batch policy: as written, with the constants it left out. The clock has columns."""
-    return {
-        name: value
-        for name, value in batch_settings(pool, resources).items()
-        if name in pool.batch_policy or name != "clock"
-    }
+    """What a new pool keeps as its batch policy: as written, with the constants it left out. The clock has columns.
+
+    Where the guarantee is run and no theta is written, theta follows the jobs of late, from the constant on (L7).
+    """
+    settings = batch_settings(pool, resources)
+    kept = {name: value for name, value in settings.items() if name in pool.batch_policy or name != "clock"}
+    written = pool.batch_policy.keys() & {"theta", "trailing"}
+    if kept["name"] == "astraea" and kept["mode"] == "guarantee" and not written:
+        kept["trailing"] = dict(TRAILING)
+    return kept
 
 
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:

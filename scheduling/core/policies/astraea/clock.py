@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
+from scheduling.core.policies.astraea import trailing
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import View
 
@@ -24,7 +25,14 @@ class Turn:
 
 
 def turn(settings: Settings, view: View) -> Turn:
-    """What happens at the view's slot."""
+    """What happens at the view's slot. What else is in the memory stays there."""
+    now = _turn(settings, view)
+    if now.memory is None or trailing.KEY not in view.memory:
+        return now
+    return replace(now, memory={**now.memory, trailing.KEY: view.memory[trailing.KEY]})
+
+
+def _turn(settings: Settings, view: View) -> Turn:
     if isinstance(settings.clock, str):
         return _geometric(settings, view.slot)
     if settings.clock["restart"]:

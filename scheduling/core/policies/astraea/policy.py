@@ -7,10 +7,10 @@ price is divided among the owners of what was for sale.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from scheduling.core.policies.astraea import refusals
+from scheduling.core.policies.astraea import refusals, trailing
 from scheduling.core.policies.astraea.clock import Turn, turn
 from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
 from scheduling.core.policies.astraea.renting import rent_from_pool
@@ -29,7 +29,19 @@ class Astraea(Settings):
 
     def decide(self, view: View) -> Plan:
         """At a boundary, the plan for the windows it opens; between boundaries, when the next one is."""
-        return self.between_boundaries(view) or self._decide_windows(view, turn(self, view))
+        return self.between_boundaries(view) or self.in_force(view)._decide_windows(view, turn(self, view))
+
+    def in_force(self, view: View) -> Astraea:
+        """The policy with the price base that holds at this view."""
+        theta = trailing.price_base(self.theta, self.trailing, view.memory)
+        return self if theta == self.theta else replace(self, theta=theta)
+
+    def memory_after(self, view: View, now: Turn, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
+        """What is to be told next time, once these jobs were dealt with; None: what was told now."""
+        if self.trailing is None:
+            return now.memory
+        memory = view.memory if now.memory is None else now.memory
+        return trailing.remembered(self.trailing, memory, view, jobs, exact=self.workers == "exact")
 
     def between_boundaries(self, view: View) -> Plan | None:
         """The plan of a slot at which nothing is dealt out; None at a boundary.
@@ -46,6 +58,7 @@ class Astraea(Settings):
         collected = [job for job in view.waiting if job.arrival < view.slot]
         late = view.waiting[len(collected) :]  # they arrive at the boundary itself
         jobs, refused = screen(self, view, collected, now.cap)
+        memory = self.memory_after(view, now, jobs)
         given = self._new_floors(view, jobs, now)
         floors = {**view.floors, **{floor.job: floor for floor in given}} if given else view.floors
         bookings: list[Booking] = []
@@ -57,7 +70,7 @@ class Astraea(Settings):
             jobs = [job for job in jobs if job.number not in round_.awards]
         refused += [refusals.waiting(round_, job, floors.get(job.number)) for job in jobs]
         refused += refusals.until_the_interval_closes(now, late)
-        return Plan(tuple(bookings), tuple(refused), tuple(given), tuple(windows), now.memory, now.frontier)
+        return Plan(tuple(bookings), tuple(refused), tuple(given), tuple(windows), memory, now.frontier)
 
     def _new_floors(self, view: View, jobs: Sequence[Job], now: Turn) -> list[Floor]:
         if not self.floor:

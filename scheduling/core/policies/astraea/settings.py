@@ -10,16 +10,18 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.astraea.estimates import values_per_unit_slot
+from scheduling.core.policies.astraea.trailing import DEFAULTS, THETA_LEAST, Trailing
 from scheduling.core.scenario.fields import REQUIRED, BadScenario, Section, choice, quoted
 from scheduling.core.types import Cluster, FloatArray, Job
 
 GEOMETRIC = "geometric"
-THETA_LEAST = 2.0  # R28
-THETA_FACTOR, THETA_QUANTILE = 0.8, 0.9  # L7
+THETA_FACTOR, THETA_QUANTILE = DEFAULTS["factor"], DEFAULTS["quantile"]  # L7
 PRICE_FLOOR_SHARE = 0.01  # of the median value of a unit-slot (section 9, defaults)
 Figures = Callable[[], list[FloatArray]]
 
 MOST_ROUNDS = 1000
+MOST_FACTOR = 100.0
+MOST_BATCHES = 100  # whose figures are remembered
 MOST_WINDOW = 10**5  # slots; a window is held in memory server by server
 CLOCK: dict[str, Any] = {"first": 1, "cap": 32, "restart": True}
 
@@ -47,6 +49,7 @@ PRESETS: dict[str, dict[str, Any]] = {
 }
 COMMON: dict[str, Any] = {
     "theta": None,
+    "trailing": None,
     "rounds": 1,
     "intervals": None,
     "workers": "range",
@@ -72,6 +75,7 @@ class Settings:
     payment: str  # "gross", or "net" of the payer's own contribution (R22, G7)
     value_from: str  # value counts from "round_start" or "arrival" (R16, G8)
     upgrade: bool  # jobs that phase one served are offered the pool too (G5)
+    trailing: Trailing | None  # theta follows the jobs of the last batches, and begins as given (L7)
 
     def by_resource(self, amounts: Mapping[str, float], cluster: Cluster) -> FloatArray:
         """(resources,) the amounts in the cluster's order."""
@@ -104,6 +108,7 @@ def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Jo
         "payment": section.choice("payment", ("gross", "net")),
         "value_from": section.choice("value_from", ("round_start", "arrival")),
         "upgrade": _flag(section, "upgrade"),
+        "trailing": _trailing(section.raw("trailing")),
     }
     _check_together(settings, cluster)
     return settings
@@ -163,6 +168,18 @@ def _clock(value: object) -> str | dict[str, Any]:
     first = section.whole("first", CLOCK["first"], most=MOST_WINDOW)
     cap = section.whole("cap", max(first, int(CLOCK["cap"])), least=first, most=MOST_WINDOW)
     return {"first": first, "cap": cap, "restart": _flag(section, "restart", CLOCK["restart"])}
+
+
+def _trailing(value: object) -> Trailing | None:
+    if value is None:
+        return None
+    section = Section(value, "policy.trailing", tuple(DEFAULTS))
+    return {
+        "batches": section.whole("batches", DEFAULTS["batches"], most=MOST_BATCHES),
+        "factor": section.number("factor", DEFAULTS["factor"], least=0.0, most=MOST_FACTOR),
+        "quantile": section.number("quantile", DEFAULTS["quantile"], least=0.0, most=1.0),
+        "least_jobs": section.whole("least_jobs", DEFAULTS["least_jobs"]),
+    }
 
 
 def _flag(section: Section, name: str, default: Any = REQUIRED) -> bool:

@@ -33,7 +33,7 @@ class WhatIf:
     """One decision without its last waiting job, which may then be asked about in any form."""
 
     def __init__(self, policy: Astraea, view: View) -> None:
-        self.policy, self.view, self.now = policy, view, turn(policy, view)
+        self.policy, self.view, self.now = policy.in_force(view), view, turn(policy, view)
         self.others = view.waiting[:-1]
         self.quick = policy.floor and len(self.now.windows) == 1
         if self.quick:
@@ -114,6 +114,7 @@ class WhatIf:
         if not self.quick or self.now.closes_at is None:
             return None
         view, slot = self.view, self.now.closes_at
+        memory = self.policy.memory_after(view, self.now, [*self.jobs, job])
         awards = self.renting.round.awards
         left = [other for other in self.others if other.number not in awards and other.number not in self.gone]
         active = [booking for booking in (*view.active, *awards.values()) if booking.end > slot]
@@ -132,7 +133,7 @@ class WhatIf:
             windows=(),
             spent=view.spent + paid,
             funds=None if view.funds is None else view.funds - paid,
-            memory=view.memory if self.now.memory is None else self.now.memory,
+            memory=view.memory if memory is None else memory,
         )
 
     def _occupied_from(self, slot: int) -> FloatArray:

@@ -1,0 +1,84 @@
+"""The price base from what the jobs of late were worth (L7). It changes between batches only.
+
+What is remembered travels in the policy's memory, so a stored interval holds all that its price base came from: for
+each of the last batches, by resource, how many jobs were new in it and what a unit-slot was worth to them. A job
+counts once, in the batch that first collects it, so no job has a part in the prices of the batch it comes with.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, TypedDict
+
+import numpy as np
+
+from scheduling.core.policies.astraea.estimates import values_per_unit_slot
+from scheduling.core.types import Cluster, Job, View
+
+KEY = "trailing"  # in the memory
+MOST_KEPT = 64  # figures of one batch and resource; of more jobs those of evenly spaced ranks stand for all
+THETA_LEAST = 2.0  # R28
+
+
+class Trailing(TypedDict):
+    """The setting: theta = 1 + factor * quantile of the figures of the last `batches` batches with new jobs."""
+
+    batches: int
+    factor: float
+    quantile: float
+    least_jobs: int  # a resource with fewer figures keeps the configured theta: the cold start
+
+
+DEFAULTS: Trailing = {"batches": 16, "factor": 0.8, "quantile": 0.9, "least_jobs": 20}
+
+
+def price_base(theta: Mapping[str, float], trailing: Trailing | None, memory: Mapping[str, Any]) -> dict[str, float]:
+    """By resource, for the next batch; `theta` is what is configured."""
+    if trailing is None:
+        return dict(theta)
+    batches = memory.get(KEY, {}).get("batches", ())
+    return {resource: _base(given, trailing, resource, batches) for resource, given in theta.items()}
+
+
+def price_base_of(settings: Mapping[str, Any], memory: Mapping[str, Any]) -> dict[str, float]:
+    """By resource, for the next batch, from settings as a pool keeps them; none where they name no constants."""
+    theta, trailing = settings.get("theta"), settings.get("trailing")
+    if not isinstance(theta, Mapping):
+        return {}
+    return price_base(theta, None if trailing is None else Trailing(**{**DEFAULTS, **trailing}), memory)
+
+
+def remembered(
+    trailing: Trailing, memory: Mapping[str, Any], view: View, jobs: Sequence[Job], *, exact: bool
+) -> dict[str, Any]:
+    """The memory after a batch that dealt with `jobs` at the view's slot: those that came since the last one count."""
+    before = memory.get(KEY, {"slot": 0, "batches": []})
+    new = [job for job in jobs if job.arrival >= before["slot"]]
+    batches = list(before["batches"])
+    if new:
+        batches.append(_figures(view.cluster, new, exact=exact))
+    return {**memory, KEY: {"slot": view.slot, "batches": batches[-trailing["batches"] :]}}
+
+
+def _base(given: float, trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]]) -> float:
+    """The least figure that a quantile of the jobs does not exceed decides. Each kept figure stands for equally many."""
+    found = [batch[resource] for batch in batches if resource in batch]
+    if sum(batch["jobs"] for batch in found) < trailing["least_jobs"]:
+        return given
+    figures = np.concatenate([batch["figures"] for batch in found])
+    weights = np.concatenate([np.full(len(b["figures"]), b["jobs"] / len(b["figures"])) for b in found])
+    order = np.argsort(figures, kind="stable")
+    reached = np.cumsum(weights[order])
+    place = int(np.searchsorted(reached, trailing["quantile"] * reached[-1] * (1.0 - 1e-12)))
+    return max(THETA_LEAST, 1.0 + trailing["factor"] * float(figures[order][place]))
+
+
+def _figures(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> dict[str, Any]:
+    """Resource -> number of jobs, and their figures in order; resources that nobody names are left out."""
+    found = {}
+    for resource, figures in zip(cluster.resources, values_per_unit_slot(cluster, jobs, exact=exact), strict=True):
+        if count := len(figures):
+            kept = min(count, MOST_KEPT)
+            ranks = (2 * np.arange(kept) + 1) * count // (2 * kept)
+            found[resource] = {"jobs": count, "figures": np.sort(figures)[ranks].tolist()}
+    return found
