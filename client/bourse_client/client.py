@@ -158,17 +158,17 @@ class Client:
 
     def statement(self, month: str) -> Statement:
         """`month`: as 2026-11, of UTC."""
-        return cast(Statement, self._get(self._of_tenant("ledger/statement/"), {"month": month}))
+        return cast(Statement, self._get(self._of_tenant("statements/period/"), {"month": month}))
 
     def statement_csv(self, month: str) -> str:
         """Every line of it, as CSV."""
-        path = self._of_tenant("ledger/statement/lines/")
+        path = self._of_tenant("statements/period/lines/")
         return self.transport.call("GET", path, query={"month": month}, accept="text/csv").body.decode()
 
     # Events
 
     def events(self, *, after: int | None = None, most: int | None = None, **filters: Any) -> Iterator[Event]:
-        """What happened, the oldest first."""
+        """The oldest first, with ordering="-id" the newest. Filters: kind, subject, pool, from, before."""
         return cast(Iterator[Event], self._listed(self._of_tenant("events/"), {"after": after, **filters}, most))
 
     def events_followed(self, *, after: int | None = None) -> Iterator[Event]:

@@ -156,8 +156,10 @@ class Statement(TypedDict):
 class Event(TypedDict):
     id: int
     kind: str
-    subject: str
     at: str
+    pool: str | None
+    public: bool
+    subject: str
     data: dict[str, Any]
 
 

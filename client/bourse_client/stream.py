@@ -12,77 +12,90 @@ from dataclasses import dataclass
 from typing import Any
 
 from bourse_client.errors import Refused
-from bourse_client.transport import COME_AGAIN, LOST, Reply, Transport, checked, unreachable_of
+from bourse_client.transport import COME_AGAIN, FIRST_PAUSE, LOST, Reply, Transport, checked, unreachable_of
 
 KIND = "text/event-stream"
+CLOSED = "closed"  # the server's word for: you may not listen any more
 QUIET_SECONDS = 60.0
+LONGEST_RETRY = 60.0
 LONGEST_LINE = 1 << 20
 
 
 @dataclass(frozen=True)
 class Message:
-    id: str
     kind: str
     data: str
 
 
-def messages(lines: Iterable[bytes]) -> Iterator[Message]:
-    """As the standard of server-sent events has it: fields in lines, an empty line at the end of each message."""
-    last, kind, data = "", "", list[str]()
-    for raw in lines:
-        line = raw.decode("utf-8", "replace").rstrip("\r\n")
-        if not line:
-            if data:
-                yield Message(last, kind or "message", "\n".join(data))
-            kind, data = "", []
-            continue
-        name, _, value = line.partition(":")
-        value = value.removeprefix(" ")
-        if name == "data":
-            data.append(value)
-        elif name == "event":
-            kind = value
-        elif name == "id" and "\0" not in value:
-            last = value
+@dataclass
+class Place:
+    """Where somebody stands. `last`: the id behind which it goes on; `retry`: seconds before coming back."""
+
+    last: str = ""
+    retry: float = FIRST_PAUSE
+
+    def messages(self, lines: Iterable[bytes]) -> Iterator[Message | None]:
+        """As the standard of server-sent events has it: fields in lines, an empty line at the end of each message.
+        None: a sign of life. An id counts when its message is whole, so that half a message is asked for again."""
+        kind, number, data = "", self.last, list[str]()
+        for raw in lines:
+            line = raw.decode("utf-8", "replace").rstrip("\r\n")
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if not line:
+                self.last = number
+                if data:
+                    yield Message(kind or "message", "\n".join(data))
+                kind, data = "", []
+            elif name == "data":
+                data.append(value)
+            elif name == "event":
+                kind = value
+            elif name == "id" and value.isascii() and value.isprintable():
+                number = value
+            else:
+                self._told(name, value)
+                yield None
+
+    def _told(self, name: str, value: str) -> None:
+        if name == "retry" and value.isascii() and value.isdigit():
+            self.retry = min(int(value[:9]) / 1000, LONGEST_RETRY)
 
 
 def followed(transport: Transport, path: str, after: int | None) -> Iterator[Any]:
     """Each event's document once, in order. Ends only by an error: no rights any more, or no answer for too long."""
-    last, failures = "" if after is None else str(after), 0
-    pace = transport.pace
+    place, failures, pace = Place("" if after is None else str(after)), 0, transport.pace
     while True:
+        pause = 0.0
         try:
-            for message in _opened(transport, path, last):
+            for message in _opened(transport, path, place):
                 failures = 0
-                last = message.id or last
-                yield json.loads(message.data)
-            failures += 1  # the server closed it; that is no failure when something had come
-            pause = transport.pause_after(failures)
+                if message and message.kind != CLOSED:
+                    yield json.loads(message.data)
         except LOST as error:
             failures += 1
             if failures >= pace.attempts:
                 raise unreachable_of(transport.address, error) from error
-            pause = transport.pause_after(failures)
         except Refused as refused:
             failures += 1
             if refused.status not in COME_AGAIN or failures >= pace.attempts:
                 raise
-            pause = max(refused.retry_after or 0.0, transport.pause_after(failures))
-        pace.sleep(pause)
+            pause = refused.retry_after or 0.0
+        pace.sleep(max(pause, transport.pause_after(failures) if failures else place.retry))
 
 
-def _opened(transport: Transport, path: str, last: str) -> Iterator[Message]:
+def _opened(transport: Transport, path: str, place: Place) -> Iterator[Message | None]:
     """A connection of its own, since it is open for long."""
     connection = transport.connection(max(transport.pace.timeout, QUIET_SECONDS))
     try:
-        headers = transport.headers(KIND) | ({"Last-Event-ID": last} if last else {})
+        headers = transport.headers(KIND) | ({"Last-Event-ID": place.last} if place.last else {})
         connection.request("GET", transport.target(path), headers=headers)
         answer = connection.getresponse()
         if answer.status != 200:
             named = {name.lower(): value for name, value in answer.getheaders()}
             checked(Reply(answer.status, named, answer.read()))
             raise http.client.HTTPException(f"status {answer.status}")
-        yield from messages(_lines(answer))
+        yield from place.messages(_lines(answer))
     finally:
         connection.close()
 

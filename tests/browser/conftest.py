@@ -5,13 +5,8 @@ Whatever a page complains of fails the test: an error in the console, a script t
 
 from __future__ import annotations
 
-import os
 import shutil
-import socket
-import sys
 import time
-import urllib.error
-import urllib.request
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -22,8 +17,7 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
-from marketplace import children
-from tests.conftest import FOLDER
+from tests.web import web_server
 
 CHROMIUM = "/usr/bin/chromium"
 QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
@@ -84,43 +78,8 @@ def chromium() -> Iterator[Any]:
 @pytest.fixture(scope="session")
 def web(django_db_setup: None) -> Iterator[str]:
     """Address of a web server on the test database."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    command = ["-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
-    log = FOLDER / f"web-{port}.log"
-    child = children.start("web", [sys.executable, *command], log=log, environment=environment())
-    address = f"http://127.0.0.1:{port}"
-    try:
-        children.wait_until(lambda: _answers(address) or child.ended, child, patience=60.0)
-        assert not child.ended, log.read_text(errors="replace")[-4_000:]
+    with web_server() as address:
         yield address
-    finally:
-        children.stop(child)
-        sys.stdout.write(log.read_text(errors="replace")[-4_000:])  # shown where a test failed
-
-
-def environment() -> dict[str, str]:
-    name = settings.DATABASES["default"]["NAME"]
-    url = os.environ["DATABASE_URL"]
-    base, mark, query = url.partition("?")
-    return {
-        **os.environ,
-        "DATABASE_URL": base[: base.rindex("/") + 1] + name + mark + query,
-        "PYTHONPATH": str(settings.BASE_DIR),
-        "DJANGO_SETTINGS_MODULE": "marketplace.settings",
-        "DATABASE_POOL": "false",  # no connection outlives its request, so that the database can be emptied
-        "OPENBLAS_NUM_THREADS": "1",
-    }
-
-
-def _answers(address: str) -> bool:
-    try:
-        with urllib.request.urlopen(f"{address}/healthz", timeout=5) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
 
 
 @pytest.fixture

@@ -27,9 +27,10 @@ from scheduling.services.feed import event, events_append
 from tenants.models import Membership, Tenant, User
 from tenants.roles import BILLING, OWNER, VIEWER
 from tenants.scoping import scope, scope_disabled
-from tests.browser.conftest import environment, session_of
+from tests.browser.conftest import session_of
 from tests.scheduling.markets import make_market, make_waiting
 from tests.tenants.builders import make_member, make_person
+from tests.web import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

@@ -14,7 +14,7 @@ def events(session: Session) -> int:
         for event in session.client.events_followed(after=words.after):
             _told(session, event)
         return exits.DONE
-    found = list(session.client.events(after=words.after, most=None if words.all else words.limit))
+    found = _found(session)
     if screen.as_json:
         screen.document(found)
     elif found:
@@ -23,6 +23,15 @@ def events(session: Session) -> int:
     else:
         screen.note("Nothing has happened since.")
     return exits.DONE
+
+
+def _found(session: Session) -> list[Event]:
+    """Behind an event those that followed; else the latest. The oldest first in any case."""
+    words, client = session.words, session.client
+    most = None if words.all else words.limit
+    if words.after is not None or most is None:
+        return list(client.events(after=words.after, most=most))
+    return list(client.events(most=most, ordering="-id"))[::-1]
 
 
 def _told(session: Session, event: Event) -> None:

@@ -124,7 +124,7 @@ def _add_money(commands: Any) -> None:
 
 
 def _add_events(commands: Any) -> None:
-    parser = _add(commands, "events", "events:events", "what happened, the oldest first")
+    parser = _add(commands, "events", "events:events", "what happened lately, the oldest first")
     parser.add_argument("-f", "--follow", action="store_true", help="go on as it happens, until interrupted")
     parser.add_argument("--after", type=int, metavar="ID", help="only what came after this event")
     _add_most(parser, 50)

@@ -1,0 +1,58 @@
+"""A real web server on the test database, as a child of the test run."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from django.conf import settings
+
+from marketplace import children
+from tests.conftest import FOLDER
+
+
+@contextmanager
+def web_server() -> Iterator[str]:
+    """Its address; it ends with the block."""
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    command = ["-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
+    command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
+    log = FOLDER / f"web-{port}.log"
+    child = children.start("web", [sys.executable, *command], log=log, environment=environment())
+    address = f"http://127.0.0.1:{port}"
+    try:
+        children.wait_until(lambda: _answers(address) or child.ended, child, patience=60.0)
+        assert not child.ended, log.read_text(errors="replace")[-4_000:]
+        yield address
+    finally:
+        children.stop(child)
+        sys.stdout.write(log.read_text(errors="replace")[-4_000:])  # shown where a test failed
+
+
+def environment() -> dict[str, str]:
+    name = settings.DATABASES["default"]["NAME"]
+    url = os.environ["DATABASE_URL"]
+    base, mark, query = url.partition("?")
+    return {
+        **os.environ,
+        "DATABASE_URL": base[: base.rindex("/") + 1] + name + mark + query,
+        "PYTHONPATH": str(settings.BASE_DIR),
+        "DJANGO_SETTINGS_MODULE": "marketplace.settings",
+        "DATABASE_POOL": "false",  # no connection outlives its request, so that the database can be emptied
+        "OPENBLAS_NUM_THREADS": "1",
+    }
+
+
+def _answers(address: str) -> bool:
+    try:
+        with urllib.request.urlopen(f"{address}/healthz", timeout=5) as reply:
+            return bool(reply.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
