@@ -61,7 +61,7 @@ def remembered(
 
 
 def _base(given: float, trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]]) -> float:
-    """The least figure that a quantile of the jobs does not exceed decides. Each kept figure stands for equally many."""
+    """The least figure that so many of the jobs do not exceed decides. Figures of a batch count equally much."""
     found = [batch[resource] for batch in batches if resource in batch]
     if sum(batch["jobs"] for batch in found) < trailing["least_jobs"]:
         return given
