@@ -13,12 +13,14 @@ import secrets
 import socket
 import struct
 import threading
+import time
 from collections.abc import Callable
 
 from scheduling.engines.trainer.framing import ConnectionLost, Message, exactly, receive, send
 
 NONCE = 32
 GREETING_SECONDS = 5.0
+REACH_AGAIN_SECONDS = 0.05
 SEND_SECONDS = 20
 MOST_CALLERS = 600  # connections that a listener serves at once
 
@@ -84,6 +86,18 @@ def call(address: Address, secret: bytes, patience: float | None) -> Channel:
         connection.close()
         raise
     return Channel(connection, patience)
+
+
+def reach(address: Address, secret: bytes, patience: float | None, seconds: float) -> Channel:
+    """`call`, again and again for so many seconds: all processes of a job begin at once, and somebody is first."""
+    deadline = time.monotonic() + seconds
+    while True:
+        try:
+            return call(address, secret, patience)
+        except ConnectionLost:
+            if time.monotonic() > deadline:
+                raise
+        time.sleep(REACH_AGAIN_SECONDS)
 
 
 def _welcome(connection: socket.socket, secret: bytes, patience: float | None) -> Channel:

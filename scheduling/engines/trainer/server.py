@@ -11,7 +11,7 @@ from collections.abc import Callable
 from contextlib import closing
 from typing import Any
 
-from scheduling.engines.trainer.channel import Channel, NotOneOfUs, call, listen, serve
+from scheduling.engines.trainer.channel import Channel, NotOneOfUs, call, listen, reach, serve
 from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
 from scheduling.engines.trainer.peers import Place
 from scheduling.engines.trainer.settings import Settings
@@ -25,13 +25,16 @@ class Server:
 
     def __init__(self, settings: Settings, place: Place, secret: bytes) -> None:
         self.place, self.secret, self.patience = place, secret, settings.patience_seconds
-        self.store = Store(settings)
+        self.gather_seconds, self.store = settings.gather_seconds, Store(settings)
 
     def run(self, on_registered: Callable[[Channel], None]) -> int:
         """Until the coordinator says stop or is gone; the exit code."""
         listener = listen(self.place.own)
         serve(listener, self.secret, self._attend)
-        with closing(listener), closing(call(self.place.coordinator, self.secret, None)) as coordinator:
+        with (
+            closing(listener),
+            closing(reach(self.place.coordinator, self.secret, None, self.gather_seconds)) as coordinator,
+        ):
             host, port = listener.getsockname()[:2]
             about = {"role": self.place.role, "rank": self.place.rank, "host": host, "port": port, "pid": os.getpid()}
             coordinator.tell(Message("register", about))

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.engines.trainer import models
-from scheduling.engines.trainer.channel import Address, Channel, NotOneOfUs, call
+from scheduling.engines.trainer.channel import Address, Channel, NotOneOfUs, call, reach
 from scheduling.engines.trainer.data import Data
 from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
 from scheduling.engines.trainer.models import Floats
@@ -69,7 +69,9 @@ class Worker:
     def run(self, on_registered: Callable[[Channel], None]) -> int:
         """Until the coordinator says stop or is gone; the exit code."""
         patience = LONGER * self.settings.patience_seconds
-        with closing(call(self.place.coordinator, self.secret, None)) as self.coordinator:
+        with closing(
+            reach(self.place.coordinator, self.secret, None, self.settings.gather_seconds)
+        ) as self.coordinator:
             about = {"role": self.place.role, "rank": self.place.rank, "pid": os.getpid()}
             self.coordinator.tell(Message("register", about))
             on_registered(self.coordinator)

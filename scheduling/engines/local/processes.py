@@ -1,0 +1,118 @@
+"""Processes as /proc tells of them, and the end of those that do not want to end."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+PROC = Path("/proc")
+PAGE = os.sysconf("SC_PAGE_SIZE")
+
+
+def began(pid: int) -> int | None:
+    """When it started, in clock ticks; None: it is gone, or only waits for its parent to notice."""
+    fields = _fields(pid)
+    return None if fields is None or fields[0] in ("Z", "X") else int(fields[19])
+
+
+def alive(pid: int, start: int) -> bool:
+    """Whether this very process is there."""
+    return began(pid) == start
+
+
+def descendants(pid: int) -> list[int]:
+    """Everybody below it. Nobody leaves a subreaper's family, whatever sessions they open."""
+    below: dict[int, list[int]] = {}
+    for each in _all():
+        if fields := _fields(each):
+            below.setdefault(int(fields[1]), []).append(each)
+    found, rest = [], [pid]
+    while rest:
+        children = below.get(rest.pop(), [])
+        found += children
+        rest += children
+    return found
+
+
+def memory(pid: int) -> int:
+    """Bytes it has in memory."""
+    try:
+        return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+def with_word(word: str) -> list[int]:
+    """Everybody, but ourselves, whose environment had this word when they began; only those we may look at."""
+    needle, found = word.encode(), []
+    for pid in _all():
+        with contextlib.suppress(OSError):
+            if pid != os.getpid() and needle in (PROC / str(pid) / "environ").read_bytes():
+                found.append(pid)
+    return found
+
+
+def kill(pid: int, number: int = signal.SIGKILL) -> None:
+    """One that is gone already is no error."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def kill_account(uid: int) -> None:
+    """Everybody of an account at once, so that nobody can fork away; only root can. Never our own account."""
+    if uid < 1000 or os.geteuid() != 0:
+        return
+    child = os.fork()
+    if child == 0:
+        with contextlib.suppress(OSError):
+            os.setgroups([])
+            os.setgid(uid)
+            os.setuid(uid)
+            os.kill(-1, signal.SIGKILL)  # the kernel leaves the caller out
+        os._exit(0)
+    os.waitpid(child, 0)
+
+
+def kill_family(uid: int | None, patience: float = 3.0) -> bool:
+    """Everybody below us, until nobody is left. False: somebody is."""
+    deadline = time.monotonic() + patience
+    while True:
+        if uid is not None:
+            kill_account(uid)
+        left = descendants(os.getpid())
+        for pid in left:
+            kill(pid)
+        reap()
+        if not left:
+            return True
+        if time.monotonic() > deadline:
+            return False
+        time.sleep(0.005)
+
+
+def reap() -> dict[int, int]:
+    """Exit codes of all that have ended; negative: the signal that ended them."""
+    ended = {}
+    with contextlib.suppress(ChildProcessError):
+        while True:
+            pid, status = os.waitpid(-1, os.WNOHANG)
+            if pid == 0:
+                break
+            ended[pid] = os.waitstatus_to_exitcode(status)
+    return ended
+
+
+def _all() -> Iterator[int]:
+    return (int(name) for name in os.listdir(PROC) if name.isdecimal())
+
+
+def _fields(pid: int) -> list[str] | None:
+    """From the third on: the name may hold anything."""
+    try:
+        return (PROC / str(pid) / "stat").read_text().rpartition(")")[2].split()
+    except OSError:
+        return None
