@@ -152,6 +152,7 @@ AUTH_USER_MODEL = "tenants.User"
 LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
+TENANT_HOME = "tenant_market"  # the name of the page with which a tenant's pages begin
 
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -210,6 +211,8 @@ DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "bourse@localhost")
 
 # Of one token, or of one person with a session.
 API_CALLS_PER_MINUTE = env.integer("API_CALLS_PER_MINUTE", 1_200, least=1, most=10_000_000)
+# Only where webhooks are to reach this machine or a private network, and plain http.
+WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", False)
 REST_FRAMEWORK = {
     # The views of tenants.api.views look at permissions, limits and forms themselves.
     "DEFAULT_AUTHENTICATION_CLASSES": [

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
+from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
-from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from tenants import selectors
 from tenants.access import AccessRequest
-from tenants.ledger.selectors import balances_of_tenant
-from tenants.roles import TENANT_ROLES, Permission
-from tenants.views.gate import open_tenant, requires
+from tenants.roles import Permission
+from tenants.views.gate import requires
 
 
 @login_not_required
@@ -32,15 +29,5 @@ def home(request: AccessRequest) -> HttpResponse:
 @require_safe
 @requires(Permission.TENANT_VIEW)
 def tenant_home(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    members = list(selectors.member_list())
-    tenant, may_see_money = open_tenant(request), request.access.allows(Permission.LEDGER_VIEW)
-    counted = Counter(member.role for member in members)
-    context = {
-        "members": members,
-        "role_counts": [(role, counted[role]) for role in TENANT_ROLES],
-        "invitations": selectors.invitation_list(timezone.now()),
-        "recent": selectors.audit_entries(request.access)[:5],
-        "tenant": tenant,
-        "balances": balances_of_tenant(tenant_id=tenant.pk) if may_see_money else None,
-    }
-    return render(request, "tenants/home.html", context)
+    """A tenant's pages begin with the one that the installation names: its market."""
+    return redirect(settings.TENANT_HOME, tenant_slug=tenant_slug)

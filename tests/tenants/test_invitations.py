@@ -209,7 +209,7 @@ def test_stranger_signs_up_by_invitation_proves_the_address_and_joins(owner) -> 
     browser.post("/accounts/login/", {"login": GUEST, "password": PASSWORD})
     joined = browser.post("/invitation/accept/")
     assert joined["Location"] == "/t/lumen/"
-    assert "Welcome to Lumen Lab" in browser.get("/t/lumen/").content.decode()
+    assert "Welcome to Lumen Lab" in browser.get("/t/lumen/", follow=True).content.decode()
 
 
 def test_sign_up_without_an_invitation_is_closed() -> None:
