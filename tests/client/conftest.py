@@ -1,0 +1,59 @@
+"""The command as its caller sees it: words in; exit status, standard output and standard error out."""
+
+from __future__ import annotations
+
+import io
+import socket
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+from bourse_client.command.main import main
+from tests.web import web_server
+
+
+@dataclass(frozen=True)
+class Ended:
+    status: int
+    out: str
+    err: str
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+Bourse = Callable[..., Ended]
+
+
+@pytest.fixture
+def bourse(tmp_path: Path) -> Bourse:
+    """`bourse("jobs", "list", url=..., token=...)` in a home of its own. What else is named is its environment."""
+
+    def run(*words: str, stdin: str = "", terminal: bool = False, **environment: str) -> Ended:
+        named = {f"BOURSE_{name.upper()}": value for name, value in environment.items()}
+        out, err = (Terminal(), Terminal()) if terminal else (io.StringIO(), io.StringIO())
+        status = main([str(word) for word in words], {"HOME": str(tmp_path)} | named, io.StringIO(stdin), out, err)
+        return Ended(status, out.getvalue(), err.getvalue())
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def web(django_db_setup: None) -> Iterator[str]:
+    """Address of a web server on the test database."""
+    with web_server() as address:
+        yield address
+
+
+@pytest.fixture
+def free_port() -> Callable[[], int]:
+    def port() -> int:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            return int(probe.getsockname()[1])
+
+    return port

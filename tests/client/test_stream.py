@@ -1,0 +1,73 @@
+"""A stream of events that breaks is taken up where it broke: each event once, in order."""
+
+from __future__ import annotations
+
+import json
+from itertools import islice
+
+import pytest
+
+from bourse_client import Client, NotAllowed, Unreachable
+from tests.client.pace import Hours
+from tests.client.stub import Stub, bad, dropped, streaming, stub_server
+
+
+def piece(number: int) -> str:
+    return f"id: {number}\nevent: job_awarded\ndata: {json.dumps({'id': number})}\n\n"
+
+
+def followed(stub: Stub, hours: Hours, count: int, after: int | None = None) -> list[int]:
+    with Client(stub.address, "t", tenant="lumen", pace=hours.pace()) as caller:
+        return [event["id"] for event in islice(caller.events_followed(after=after), count)]
+
+
+def places(stub: Stub) -> list[str | None]:
+    return [asked.headers.get("last-event-id") for asked in stub.asked]
+
+
+def test_stream_is_resumed_behind_the_last_event() -> None:
+    hours = Hours()
+    with stub_server(streaming("retry: 2000\n\n", piece(1), piece(2)), dropped, streaming(piece(3))) as stub:
+        assert followed(stub, hours, 3) == [1, 2, 3]
+    assert places(stub) == [None, "2", "2"]
+    assert hours.waits == [2.0, 0.25]
+
+
+def test_half_an_event_is_asked_for_again_whole() -> None:
+    with stub_server(streaming(piece(1), piece(2)[:-1]), streaming(piece(2), piece(3))) as stub:
+        assert followed(stub, Hours(), 3) == [1, 2, 3]
+    assert places(stub) == [None, "1"]
+
+
+def test_stream_begins_behind_the_event_that_was_named() -> None:
+    with stub_server(streaming(piece(42))) as stub:
+        assert followed(stub, Hours(), 1, after=41) == [42]
+    assert places(stub) == ["41"]
+
+
+def test_comments_and_lines_of_several_parts_are_read_as_the_standard_has_it() -> None:
+    spread = ': still here\n\nid: 5\ndata: {"id":\ndata: 5}\n\n'
+    with stub_server(streaming(spread.replace("\n", "\r\n"))) as stub:
+        assert followed(stub, Hours(), 1) == [5]
+
+
+def test_lost_rights_end_it() -> None:
+    with (
+        stub_server(streaming(piece(1), "event: closed\ndata: {}\n\n"), bad(403, "not_allowed")) as stub,
+        pytest.raises(NotAllowed),
+    ):
+        followed(stub, Hours(), 2)
+    assert len(stub.asked) == 2
+
+
+def test_silent_half_hours_are_no_failures() -> None:
+    quiet = streaming("retry: 2000\n\n", ": still here\n\n")
+    with stub_server(*[quiet] * 10, dropped, streaming(piece(1))) as stub:
+        assert followed(stub, Hours(), 1) == [1]
+
+
+def test_server_that_is_gone_for_good_is_said_so() -> None:
+    hours = Hours()
+    with stub_server(dropped) as stub, pytest.raises(Unreachable):
+        followed(stub, hours, 1)
+    assert len(stub.asked) == 6

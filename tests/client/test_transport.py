@@ -1,0 +1,230 @@
+"""Calls that go wrong on the way: what is sent again, how long it waits, and what the caller learns."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable
+
+import pytest
+
+from bourse_client import BourseError, Client, Conflict, NotAllowed, NotFound, ServerFailed, TooManyCalls, Unreachable
+from bourse_client.transport import Transport
+from tests.client.pace import Hours
+from tests.client.stub import Answer, Stub, bad, closing, cut, dropped, good, hanging, stub_server, text
+
+JOB = {"id": 7, "state": "queued"}
+
+
+def client(stub: Stub, hours: Hours, **pace: float) -> Client:
+    return Client(stub.address, "bourse_secret", tenant="lumen", pace=hours.pace(**pace))
+
+
+@pytest.mark.parametrize(
+    "trouble",
+    [
+        dropped,
+        cut(JOB),
+        cut(JOB, length=False),
+        bad(503, "busy"),
+        bad(502, "gone"),
+        bad(409, "idempotency_in_progress"),
+    ],
+    ids=["dropped", "cut", "cut without a length", "503", "502", "still running"],
+)
+def test_submission_is_sent_again_with_the_same_key_and_body(trouble: Answer) -> None:
+    hours = Hours()
+    with stub_server(trouble, trouble, good(JOB, status=201)) as stub, client(stub, hours) as caller:
+        assert caller.job_submit({"epochs": 1}, pool="main", name="train") == JOB
+    assert len(stub.asked) == 3
+    assert len({(asked.key, asked.body, asked.path) for asked in stub.asked}) == 1
+    assert stub.asked[0].key
+    assert hours.waits == [0.25, 0.5]
+
+
+def test_two_submissions_have_keys_of_their_own() -> None:
+    with stub_server(good(JOB)) as stub, client(stub, Hours()) as caller:
+        caller.job_submit({}, pool="main", name="train")
+        caller.job_submit({}, pool="main", name="train")
+        caller.job_submit({}, pool="main", name="train", key="mine")
+    assert len({asked.key for asked in stub.asked}) == 3
+    assert stub.asked[2].key == "mine"
+
+
+def test_answer_that_does_not_come_is_given_up_and_asked_for_again() -> None:
+    hours = Hours()
+    with stub_server(hanging, good(JOB)) as stub, client(stub, hours, timeout=0.2) as caller:
+        assert caller.job(7) == JOB
+    assert len(stub.asked) == 2
+
+
+def test_too_many_calls_wait_as_long_as_the_server_says() -> None:
+    hours = Hours()
+    with stub_server(bad(429, "too_many_calls", Retry_After="17"), good(JOB)) as stub, client(stub, hours) as caller:
+        assert caller.job(7) == JOB
+    assert hours.waits == [17.0]
+
+
+def test_wait_beyond_the_patience_is_an_error_that_says_how_long() -> None:
+    hours = Hours()
+    with (
+        stub_server(bad(429, "too_many_calls", Retry_After="600")) as stub,
+        client(stub, hours) as caller,
+        pytest.raises(TooManyCalls) as found,
+    ):
+        caller.job(7)
+    assert found.value.retry_after == 600.0
+    assert (hours.waits, len(stub.asked)) == ([], 1)
+
+
+@pytest.mark.parametrize("told", ["soon", "-3", "inf", "nan", "Wed, 21 Oct 2026 07:28:00 GMT"])
+def test_retry_after_that_is_no_number_of_seconds_is_left_to_our_own_pace(told: str) -> None:
+    hours = Hours()
+    with stub_server(bad(429, "too_many_calls", Retry_After=told), good(JOB)) as stub, client(stub, hours) as caller:
+        caller.job(7)
+    assert hours.waits == [0.25]
+
+
+def test_trouble_without_end_ends_after_six_attempts_and_names_the_key() -> None:
+    hours = Hours()
+    with (
+        stub_server(dropped) as stub,
+        client(stub, hours) as caller,
+        pytest.raises(Unreachable, match="the connection was closed") as found,
+    ):
+        caller.job_cancel(7, key="mine")
+    assert found.value.key == "mine"
+    assert len(stub.asked) == 6
+    assert hours.waits == [0.25, 0.5, 1.0, 2.0, 4.0]
+
+
+def test_nobody_waits_past_the_patience_for_one_call() -> None:
+    hours = Hours()
+    with stub_server(dropped) as stub, client(stub, hours, patience=1.0) as caller, pytest.raises(Unreachable):
+        caller.job(7)
+    assert hours.waits == [0.25, 0.5]
+    assert len(stub.asked) == 3
+
+
+@pytest.mark.parametrize(
+    ("answer", "kind", "code"),
+    [
+        (bad(500, "internal_error"), ServerFailed, "internal_error"),
+        (bad(409, "idempotency_mismatch"), Conflict, "idempotency_mismatch"),
+        (bad(401, "token_expired"), NotAllowed, "token_expired"),
+        (bad(403, "scope_missing"), NotAllowed, "scope_missing"),
+        (bad(404, "not_found"), NotFound, "not_found"),
+        (text("<h1>Not here</h1>", "text/html", status=404), NotFound, "http_404"),
+        (text("[1]", "application/json", status=404), NotFound, "http_404"),
+    ],
+)
+def test_no_is_no_and_is_not_asked_for_again(answer: Answer, kind: type[Exception], code: str) -> None:
+    with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(kind) as found:
+        caller.job(7)
+    assert found.value.code == code  # type: ignore[attr-defined]
+    assert len(stub.asked) == 1
+
+
+def test_refusal_carries_code_numbers_and_fields() -> None:
+    errors = [{"field": "chunks", "code": "invalid", "detail": "Must be a positive integer."}]
+    answer = bad(422, "invalid_job", "The job cannot be.", numbers={"left": "1.500000"}, errors=errors)
+    with stub_server(answer) as stub, client(stub, Hours()) as caller, pytest.raises(BourseError) as found:
+        caller.quote({}, pool="main", name="train")
+    assert str(found.value) == "The job cannot be."
+    assert (found.value.status, found.value.numbers) == (422, {"left": "1.500000"})  # type: ignore[attr-defined]
+    assert found.value.errors == tuple(errors)  # type: ignore[attr-defined]
+
+
+def test_connection_is_kept_for_the_next_call() -> None:
+    with stub_server(good(JOB)) as stub, client(stub, Hours()) as caller:
+        for _ in range(3):
+            caller.job(7)
+    assert len({asked.connection for asked in stub.asked}) == 1
+
+
+def test_kept_connection_that_was_closed_meanwhile_costs_no_wait() -> None:
+    hours = Hours()
+    with stub_server(closing(JOB)) as stub, client(stub, hours) as caller:
+        for _ in range(3):
+            assert caller.job(7) == JOB
+    assert hours.waits == []
+
+
+def test_redirect_is_not_followed_because_the_token_would_go_along() -> None:
+    with stub_server(good(JOB)) as elsewhere:
+        away = text("", "text/html", status=302, Location=f"{elsewhere.address}/api/v1/me/")
+        with stub_server(away) as stub, client(stub, Hours()) as caller, pytest.raises(BourseError, match="points to"):
+            caller.me()
+    assert elsewhere.asked == []
+
+
+def test_pages_are_read_one_after_the_other_from_the_same_server() -> None:
+    first = {"next": "http://elsewhere.invalid/api/v1/tenants/lumen/jobs/?cursor=abc&limit=200", "results": [{"id": 1}]}
+    with (
+        stub_server(good(first), good({"next": None, "results": [{"id": 2}]})) as stub,
+        client(stub, Hours()) as caller,
+    ):
+        assert [job["id"] for job in caller.jobs(state=["queued", "running"], lane=None)] == [1, 2]
+    assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/?state=queued&state=running&limit=200"
+    assert stub.asked[1].path == "/api/v1/tenants/lumen/jobs/?cursor=abc&limit=200"
+
+
+def test_no_page_is_asked_for_that_nobody_reads() -> None:
+    page = {"next": "http://x/api/v1/tenants/lumen/jobs/?cursor=abc", "results": [{"id": n} for n in range(200)]}
+    with stub_server(good(page)) as stub, client(stub, Hours()) as caller:
+        assert len(list(caller.jobs(most=250))) == 250
+    assert len(stub.asked) == 2
+
+
+def test_address_may_lie_below_a_path_of_the_host() -> None:
+    page = {"next": "http://host/bourse/api/v1/pools/?cursor=b", "results": []}
+    with (
+        stub_server(good(page), good({"next": None, "results": []})) as stub,
+        Client(f"{stub.address}/bourse/", "t", pace=Hours().pace()) as caller,
+    ):
+        list(caller.pools())
+    assert [asked.path for asked in stub.asked] == ["/bourse/api/v1/pools/?limit=200", "/bourse/api/v1/pools/?cursor=b"]
+
+
+@pytest.mark.parametrize(
+    "address", ["bourse.example", "ftp://bourse.example", "https://", "https://me:pw@bourse.example"]
+)
+def test_address_that_is_none_is_said_before_anything_is_sent(address: str) -> None:
+    with pytest.raises(BourseError, match="is no address of a server"):
+        Transport(address, "t")
+
+
+def test_server_that_is_not_there_is_said_so(free_port: Callable[[], int]) -> None:
+    with (
+        Client(f"http://127.0.0.1:{free_port()}", "t", pace=Hours().pace()) as caller,
+        pytest.raises(Unreachable, match="nothing listens there"),
+    ):
+        caller.me()
+
+
+def test_tenant_is_asked_for_once_where_the_token_has_only_one() -> None:
+    me = {"tenants": [{"slug": "lumen"}]}
+    with stub_server(good(me), good(JOB)) as stub, Client(stub.address, "t", pace=Hours().pace()) as caller:
+        caller.job(7)
+        caller.job(8)
+    assert [asked.path for asked in stub.asked][1:] == [
+        "/api/v1/tenants/lumen/jobs/7/",
+        "/api/v1/tenants/lumen/jobs/8/",
+    ]
+
+
+def test_tenant_must_be_named_where_there_are_several() -> None:
+    me = {"tenants": [{"slug": "lumen"}, {"slug": "quarry"}]}
+    with (
+        stub_server(good(me)) as stub,
+        Client(stub.address, "t", pace=Hours().pace()) as caller,
+        pytest.raises(BourseError, match="lumen, quarry"),
+    ):
+        caller.job(7)
+
+
+def test_token_goes_in_its_header_only() -> None:
+    with stub_server(good(JOB)) as stub, client(stub, Hours()) as caller:
+        caller.job(7)
+    assert stub.asked[0].headers["authorization"] == "Bearer bourse_secret"
+    assert "secret" not in stub.asked[0].path
+    assert socket.getdefaulttimeout() is None
