@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from typing import Any
 
 from celery import shared_task
@@ -11,6 +12,7 @@ from scheduling.notify import slot_tell
 from scheduling.services.clock import pool_advance, pools_due
 from scheduling.services.credits import earned_collect
 from scheduling.services.outside import outside_tick
+from scheduling.services.webhooks.rounds import deliveries_round
 
 TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
 
@@ -25,6 +27,11 @@ def pools_tick(**_: Any) -> None:
 def pool_tick(*, pool_id: int, **_: Any) -> None:
     if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
         slot_tell(pool_id)
+
+
+@shared_task
+def webhooks_tick(**_: Any) -> None:
+    deliveries_round(clock=timezone.now, draw=random.random)
 
 
 @shared_task

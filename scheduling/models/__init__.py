@@ -7,7 +7,9 @@ from scheduling.models.feed import Event, PriceTick
 from scheduling.models.jobs import JobFloor, JobState, Lane, StartEstimate, TrainingJob
 from scheduling.models.market import Award, AwardState, FreedUnits, Interval, LaneClock
 from scheduling.models.money import Budget, Period
+from scheduling.models.runs import Run, RunState
 from scheduling.models.sharing import Lend, Rent, TenantPolicy
+from scheduling.models.webhooks import DeliveryState, Webhook, WebhookDelivery, WebhookTry
 
 __all__ = [
     "Award",
@@ -15,6 +17,7 @@ __all__ = [
     "Budget",
     "CalendarCell",
     "Cell",
+    "DeliveryState",
     "Event",
     "FreedUnits",
     "Interval",
@@ -31,10 +34,15 @@ __all__ = [
     "Pulse",
     "Rent",
     "ResourceKind",
+    "Run",
+    "RunState",
     "Server",
     "ServerCapacity",
     "ServerState",
     "StartEstimate",
     "TenantPolicy",
     "TrainingJob",
+    "Webhook",
+    "WebhookDelivery",
+    "WebhookTry",
 ]

@@ -14,6 +14,28 @@ from tenants.scoping import tenant_require
 
 PAGE = 200
 MONEY_KINDS = ("low_balance", "budget_passed")
+# Those that concern one tenant, so that a webhook can ask for them.
+OWN_KINDS = frozenset(
+    {
+        "budget_changed",
+        "budget_passed",
+        "credits_withdrawn",
+        "job_awarded",
+        "job_cancelled",
+        "job_expired",
+        "job_failed",
+        "job_finished",
+        "job_queued",
+        "job_refused",
+        "job_requeued",
+        "job_started",
+        "job_stopped",
+        "job_submitted",
+        "job_waiting",
+        "low_balance",
+        "webhook_switched_off",
+    }
+)
 # Worth saying at once, on whatever page the reader is: money that moved, and what the platform did.
 TOLD_AT_ONCE = frozenset(
     {
@@ -43,9 +65,14 @@ class Feed:
 def event_feed(*, by: Access, after: int = 0, limit: int = PAGE) -> Feed:
     """Events with ids above `after`, oldest first: public ones, and those of the open tenant that the reader's roles
     may see. None is ever skipped: what a writer may still bring in below an event holds that event back."""
-    rows = _visible(by).filter(id__gt=after, id__lte=_settled()).order_by("id")[:limit]
-    events = tuple(rows)
+    events = tuple(event_rows(by=by).filter(id__gt=after).order_by("id")[:limit])
     return Feed(events, events[-1].pk if events else after)
+
+
+def event_rows(*, by: Access) -> QuerySet[Event]:
+    """All that the reader may see and that can no longer be preceded by an event still unseen: a list of them never
+    grows but at its end."""
+    return _visible(by).filter(id__lte=_settled()).select_related("pool")
 
 
 def event_news(*, by: Access, after: int) -> tuple[Event, ...]:

@@ -1,0 +1,102 @@
+"""Addresses that a tenant wants to be told at, what is to be told there, and every try to tell it."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.contrib.postgres.fields import ArrayField
+from django.db import models
+from django.db.models import Q
+
+from scheduling.models.feed import Event
+from tenants.scoping import TenantOwned
+
+
+class Webhook(TenantOwned):
+    """One address. Its secret is made of `salt` and the installation's key, so that no copy of the database has it."""
+
+    url = models.CharField(max_length=500)
+    kinds = ArrayField(models.CharField(max_length=40), default=list, blank=True)  # empty: all
+    salt = models.CharField(max_length=64)
+    active = models.BooleanField(default=True)
+    created_at = models.DateTimeField()
+    created_by = models.ForeignKey(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, blank=True, related_name="+"
+    )
+    removed_at = models.DateTimeField(null=True, blank=True)
+    # Every event up to this one has its delivery, where it is wanted here.
+    cursor = models.BigIntegerField()
+    # Not tried before: while one try runs, and for a while after one that failed.
+    quiet_until = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)  # since it last worked
+    failing_since = models.DateTimeField(null=True, blank=True)
+    switched_off_at = models.DateTimeField(null=True, blank=True)  # by the market: it failed for too long
+
+    class Meta(TenantOwned.Meta):
+        ordering = ["id"]
+        indexes = [models.Index(fields=["id"], condition=Q(active=True), name="webhook_active")]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(active=False) | Q(removed_at=None, switched_off_at=None), name="webhook_active_is_there"
+            ),
+            models.CheckConstraint(
+                condition=Q(failures=0, failing_since=None) | Q(failures__gt=0, failing_since__isnull=False),
+                name="webhook_failing_since_a_failure",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"webhook {self.pk} of tenant {self.tenant_id}"
+
+
+class DeliveryState(models.TextChoices):
+    WAITING = "waiting"
+    DELIVERED = "delivered"
+    GIVEN_UP = "given_up"
+
+
+class WebhookDelivery(TenantOwned):
+    """One event that is to be told at one address, at least once."""
+
+    webhook = models.ForeignKey(Webhook, on_delete=models.PROTECT, related_name="+", db_index=False)
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, related_name="+", db_index=False)
+    state = models.CharField(max_length=10, choices=DeliveryState.choices, default=DeliveryState.WAITING)
+    tries = models.PositiveIntegerField(default=0)
+    failures = models.PositiveIntegerField(default=0)  # since it was last made to wait
+    next_at = models.DateTimeField()
+    created_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        verbose_name_plural = "webhook deliveries"
+        ordering = ["id"]
+        indexes = [
+            models.Index(fields=["webhook", "-id"], name="delivery_of_webhook"),
+            models.Index(fields=["webhook", "next_at", "id"], condition=Q(state="waiting"), name="delivery_waiting"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["webhook", "event"], name="delivery_once_per_event"),
+            models.CheckConstraint(condition=Q(state__in=DeliveryState.values), name="delivery_state_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"delivery {self.pk} to webhook {self.webhook_id}"
+
+
+class WebhookTry(TenantOwned):
+    """One try. Written before the address is asked, and completed after: one without an end was cut short."""
+
+    delivery = models.ForeignKey(WebhookDelivery, on_delete=models.PROTECT, related_name="+", db_index=False)
+    number = models.PositiveIntegerField()  # from 1
+    started_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    status = models.PositiveSmallIntegerField(null=True, blank=True)  # of the answer, where one came
+    flaw = models.CharField(max_length=200, blank=True)  # why none did; empty where it worked
+    answer = models.CharField(max_length=1_000, blank=True)  # how the answer began
+
+    class Meta(TenantOwned.Meta):
+        verbose_name_plural = "webhook tries"
+        ordering = ["delivery", "number"]
+        constraints = [models.UniqueConstraint(fields=["delivery", "number"], name="try_once_per_number")]
+
+    def __str__(self) -> str:
+        return f"try {self.number} of delivery {self.delivery_id}"
