@@ -51,6 +51,17 @@ def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
     return Access(user=token.user, tenant=tenant, roles=roles, token=token)
 
 
+def access_again(access: Access, at: datetime) -> Access:
+    """The same caller at the same place, as of now: a stream outlives a token and a membership."""
+    if access.token is None:
+        user = User.objects.filter(pk=access.user.pk).first() if access.user else None
+        return access_of(user, access.tenant)
+    token = token_by_hash(access.token.token_hash)
+    if token is None or token.revoked_at is not None or token.expires_at <= at:
+        return NOBODY
+    return access_of_token(token, access.tenant)
+
+
 def access_anywhere(user: User) -> Access:
     """All roles that the person has in any tenant or over all: for what every member of the coalition may see."""
     if not user.is_active:

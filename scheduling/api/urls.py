@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from scheduling.api import jobs, quotes
+from scheduling.api import budgets, events, jobs, ledger, quotes, statements, webhooks
 
 urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/", jobs.Jobs.as_view(), name="api_jobs"),
@@ -12,4 +12,44 @@ urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/queue/", jobs.JobQueue.as_view(), name="api_job_queue"),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/explain/", jobs.JobExplain.as_view(), name="api_job_explain"),
     path("tenants/<slug:tenant_slug>/quotes/", quotes.Quotes.as_view(), name="api_quotes"),
+    path("tenants/<slug:tenant_slug>/budgets/", budgets.Budgets.as_view(), name="api_budgets"),
+    path("tenants/<slug:tenant_slug>/budgets/remove/", budgets.BudgetRemove.as_view(), name="api_budget_remove"),
+    path("tenants/<slug:tenant_slug>/events/", events.Events.as_view(), name="api_events"),
+    path("tenants/<slug:tenant_slug>/events/stream/", events.EventStream.as_view(), name="api_event_stream"),
+    path("tenants/<slug:tenant_slug>/ledger/balances/", ledger.LedgerBalances.as_view(), name="api_ledger_balances"),
+    path("tenants/<slug:tenant_slug>/ledger/entries/", ledger.LedgerEntries.as_view(), name="api_ledger_entries"),
+    path("tenants/<slug:tenant_slug>/statements/", statements.Statements.as_view(), name="api_statements"),
+    path("tenants/<slug:tenant_slug>/statements/period/", statements.StatementOf.as_view(), name="api_statement"),
+    path(
+        "tenants/<slug:tenant_slug>/statements/period/lines/",
+        statements.StatementLines.as_view(),
+        name="api_statement_lines",
+    ),
+    path("tenants/<slug:tenant_slug>/webhooks/", webhooks.Webhooks.as_view(), name="api_webhooks"),
+    path("tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/", webhooks.OneWebhook.as_view(), name="api_webhook"),
+    path(
+        "tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/change/",
+        webhooks.WebhookChanged.as_view(),
+        name="api_webhook_change",
+    ),
+    path(
+        "tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/secret/",
+        webhooks.WebhookSecret.as_view(),
+        name="api_webhook_secret",
+    ),
+    path(
+        "tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/remove/",
+        webhooks.WebhookRemove.as_view(),
+        name="api_webhook_remove",
+    ),
+    path(
+        "tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/deliveries/",
+        webhooks.Deliveries.as_view(),
+        name="api_webhook_deliveries",
+    ),
+    path(
+        "tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/deliveries/<int:delivery_id>/replay/",
+        webhooks.DeliveryReplay.as_view(),
+        name="api_webhook_replay",
+    ),
 ]

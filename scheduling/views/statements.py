@@ -11,24 +11,12 @@ from django.shortcuts import render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from scheduling.selectors.statements import (
-    NOT_DELIVERED,
-    back_rows,
-    charges_by_job,
-    earned_rows,
-    months_with_entries,
-    named,
-    reconciled_all,
-    spent_rows_of,
-    statement_head,
-    statement_view,
-)
-from scheduling.selectors.uncharged import CHUNK, jobs_of_period
+from scheduling.selectors.statement_rows import statement_rows
+from scheduling.selectors.statements import months_with_entries, statement_view
 from scheduling.views.csv_rows import credits_text, csv_stream
 from scheduling.views.money_gate import money_reader
 from scheduling.views.periods import Days, days_asked, month_after, month_before
 from tenants.access import AccessRequest
-from tenants.ledger.sums import earned_by_award, moved_by_subject
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant
 
@@ -74,54 +62,16 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
 
 
 def _rows(tenant: Tenant, days: Days) -> Iterator[Cells]:
-    """The whole statement, part by part. The amounts of a part add up to the line that closes it."""
-    head = statement_head(tenant=tenant, start=days.start, end=days.end)
-    yield _cells("balance", days.start.isoformat(), "Opened", amount=head.opening.total)
-    for line in head.lines:
-        yield _cells("movement", "", line.title, amount=line.total)
-    yield _cells("balance", days.end.isoformat(), "Closed", amount=head.closing.total)
-    yield from _earned(tenant, days)
-    moved = moved_by_subject(tenant_id=tenant.pk, start=days.start, end=days.end)
-    for spent in named(spent_rows_of(moved)):
-        yield _cells("spent", spent.last_at.isoformat(), spent.name, spent.job_id, amount=spent.amount)
-    count = sum(row.payments for row in moved if row.kind in NOT_DELIVERED)
-    for back in back_rows(tenant, days.start, days.end, limit=count + 1):
-        cells = (back.at.isoformat(), back.name, back.job_id)
-        yield _cells("given back", *cells, amount=back.returned, reason=back.cause)
-    ids = jobs_of_period(tenant=tenant, start=days.start, end=days.end, moved=moved)
-    for job in reconciled_all(job_ids=ids, charges=charges_by_job(moved)):
-        submitted = job.submitted_at.isoformat()
-        yield _cells("job", submitted, job.name, job.job_id, job.lane, amount=job.charge, reason=job.reason)
-
-
-def _earned(tenant: Tenant, days: Days) -> Iterator[Cells]:
-    found = earned_by_award(tenant_id=tenant.pk, start=days.start, end=days.end)
-    for begin in range(0, len(found), CHUNK):
-        for row in earned_rows(tenant, found[begin : begin + CHUNK], begin + 1):
-            price = "" if row.unit_price is None else credits_text(row.unit_price)
-            yield _cells(
-                "earned",
-                row.first_at.isoformat(),
-                row.borrower,
-                lane=row.lane,
-                interval=row.interval,
-                quantity=f"{row.quantity:.6f}" if row.quantity else "",
-                unit_price=price,
-                amount=row.amount,
-            )
-
-
-def _cells(
-    part: str,
-    time: str,
-    what: str,
-    job: int | None = None,
-    lane: str = "",
-    *,
-    amount: int,
-    interval: int | None = None,
-    quantity: str = "",
-    unit_price: str = "",
-    reason: str = "",
-) -> Cells:
-    return (part, time, what, job, lane, interval, quantity, unit_price, credits_text(amount), reason)
+    for row in statement_rows(tenant=tenant, start=days.start, end=days.end):
+        yield (
+            row.part,
+            row.at.isoformat() if row.at else "",
+            row.what,
+            row.job,
+            row.lane,
+            row.interval,
+            f"{row.quantity:.6f}" if row.quantity else "",
+            "" if row.unit_price is None else credits_text(row.unit_price),
+            credits_text(row.amount),
+            row.reason,
+        )

@@ -55,13 +55,13 @@ def cursor_read(text: str, ordering: str, rows: QuerySet[Any]) -> Cursor:
             raise ValueError
         return cursor
     except (ValueError, TypeError, RecursionError, OverflowError, ValidationError):
-        raise _bad_cursor() from None
+        raise bad_cursor() from None
 
 
 def place_read(text: str) -> int:
     """Of a list that is computed whole: where the page begins."""
     if not (text.isascii() and text.isdigit() and len(text) <= 18):
-        raise _bad_cursor()
+        raise bad_cursor()
     return int(text)
 
 
@@ -108,6 +108,6 @@ def _plain(value: Any) -> Any:
     return time_text(value) if isinstance(value, datetime) else value
 
 
-def _bad_cursor() -> ProblemRaised:
+def bad_cursor() -> ProblemRaised:
     sentence = "This is no cursor of this list in this order. Begin anew without it."
     return ProblemRaised(Problem(400, "invalid_cursor", sentence, errors=[FieldError("cursor", "invalid", sentence)]))

@@ -155,8 +155,8 @@ def page_document(
     limit = parameters.get("limit", USUAL_LIMIT)
     page = page_of(rows, ordering=ordering, limit=limit, cursor=cursor)
     return {
-        "next": _address(request, page.next.text()) if page.next else None,
-        "previous": _address(request, page.previous.text()) if page.previous else None,
+        "next": page_address(request, page.next.text()) if page.next else None,
+        "previous": page_address(request, page.previous.text()) if page.previous else None,
         "results": listing.row(show(page.rows), many=True).data if page.rows else [],
     }
 
@@ -169,13 +169,13 @@ def values_document(
     start = place_read(asked["cursor"]) if "cursor" in asked else 0
     following, before = start + limit, max(start - limit, 0)
     return {
-        "next": _address(request, str(following), chosen) if following < len(values) else None,
-        "previous": _address(request, str(before), chosen) if start > 0 else None,
+        "next": page_address(request, str(following), chosen) if following < len(values) else None,
+        "previous": page_address(request, str(before), chosen) if start > 0 else None,
         "results": listing.row(values[start:following], many=True).data,
     }
 
 
-def _address(request: Request, cursor: str, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
+def page_address(request: Request, cursor: str, chosen: Mapping[str, str] = MappingProxyType({})) -> str:
     query = request.query_params.copy()
     query.update(chosen)
     query["cursor"] = cursor

@@ -19,6 +19,7 @@ from tenants.roles import Permission, scope_of
 Handler = TypeVar("Handler", bound=Callable[..., Any])
 Serializer = type[serializers.BaseSerializer[Any]]
 
+EVENT_STREAM = "text/event-stream"
 KEY_PATTERN = r"^[\x20-\x7e]{1,200}$"
 
 
@@ -48,6 +49,7 @@ class Operation:
     filters: Sequence[Filter]
     secret_fields: Sequence[str]  # of the answer; shown once, and never kept for a retry
     whole: bool  # a POST does one thing, in one transaction with its kept answer
+    stream: bool = False  # answers with server-sent events, without end
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -73,6 +75,7 @@ def operation(
     refusals: Sequence[str] = (),
     secret_fields: Sequence[str] = (),
     whole: bool = True,
+    stream: bool = False,
     tag: str,
 ) -> Callable[[Handler], Handler]:
     """Above the `get`, `post` or `delete` of a view. `refusals`: the codes of the services that it may answer with.
@@ -81,7 +84,7 @@ def operation(
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
     asked = (*listing.filters, LIMIT) if listing else filters
-    found = Operation(name, permission, listing, asked, secret_fields, whole)
+    found = Operation(name, permission, listing, asked, secret_fields, whole, stream)
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
@@ -136,6 +139,8 @@ def _responses(
             (200, "application/json"): _page_of(found.listing.row),
             (200, "text/csv"): OpenApiResponse(OpenApiTypes.STR, "The whole filtered list."),
         }
+    if found.stream:
+        responses = {(200, EVENT_STREAM): OpenApiResponse(OpenApiTypes.STR, "Server-sent events.")}
     statuses = {status_of(code) for code in refusals}
     statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if changes else set())
     told = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
@@ -169,7 +174,7 @@ def _examples(found: Operation, status: int, request_example: Any, answer_exampl
         shown = answer_example
         if found.listing:
             shown = {"next": None, "previous": None, "results": [answer_example]}
-        code, media = str(status), "application/json"
+        code, media = str(status), EVENT_STREAM if found.stream else "application/json"
         examples.append(
             OpenApiExample("Answer", value=shown, response_only=True, status_codes=[code], media_type=media)
         )

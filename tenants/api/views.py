@@ -32,7 +32,7 @@ from tenants.api.csv_text import csv_lines, csv_of_values
 from tenants.api.limits import Allowance, allowance
 from tenants.api.listing import Listing, page_document, parameters_read, values_document
 from tenants.api.once import once
-from tenants.api.operations import Operation
+from tenants.api.operations import EVENT_STREAM, Operation
 from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
 from tenants.models import ApiToken, Tenant, User
 from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
@@ -118,6 +118,8 @@ class ApiView(APIView):
         """json or csv, as `?format=` says, else as `Accept` prefers; errors are always problem+json."""
         assert self.operation is not None  # noqa: S101  the gate has set it
         forms = {"application/json": "json"} | ({"text/csv": "csv"} if self.operation.listing else {})
+        if self.operation.stream:
+            forms = {EVENT_STREAM: "stream"}
         if (asked := self.parameters.get("format")) is not None:
             if asked not in forms.values():
                 raise NotAcceptable

@@ -55,7 +55,8 @@ def test_operation_says_what_it_does_with_examples_that_fit(name: str, found: di
     done = [answer for status, answer in found["responses"].items() if status.startswith("2")]
     assert len(done) == 1
     if "content" in done[0]:
-        media = done[0]["content"]["application/json"]
+        kinds = done[0]["content"]
+        media = kinds.get("application/json") or kinds["text/event-stream"]
         assert examples_of(media), "no example of an answer"
         for value in examples_of(media):
             must_fit(value, media["schema"])
