@@ -12,7 +12,7 @@ from bourse_client.command.session import Session
 SCRIPT = """_bourse() {{
     local word path="" found
     for word in "${{COMP_WORDS[@]:1:COMP_CWORD-1}}"; do
-        case " $path $word" in
+        case "$path $word" in
 {paths}
         esac
     done
@@ -35,13 +35,13 @@ def completion(session: Session) -> int:
 
 def script() -> str:
     known = dict(_words(parser_made(), ""))
-    paths = "\n".join(f'            " {path}"|" {path} ") path="{path}" ;;' for path in known if path)
+    paths = "\n".join(f'            "{path}") path="{path}" ;;' for path in known if path)
     words = "\n".join(f'        "{path}") found="{" ".join(found)}" ;;' for path, found in known.items())
     return SCRIPT.format(paths=paths.replace('"  ', '" '), words=words)
 
 
 def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
-    """Path of a command -> what may stand after it."""
+    """Path of a command, each word behind a blank -> what may stand after it."""
     found: list[str] = []
     inner: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
@@ -52,4 +52,4 @@ def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, li
             found += [str(choice) for choice in action.choices]
     yield path, [*(name for name, _ in inner), *found]
     for name, below in inner:
-        yield from _words(below, f"{path} {name}".strip())
+        yield from _words(below, f"{path} {name}")
