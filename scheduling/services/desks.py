@@ -20,7 +20,8 @@ from scheduling.services.terms import charges_of
 from scheduling.snapshots.batch import batch_view, glance
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.jobs import JobReader
-from tenants.ledger.postings import MICRO
+from tenants.ledger.postings import MICRO, available
+from tenants.ledger.selectors import balance
 
 SUPPOSED = 2**62  # the number of a job that does not exist: larger than that of any that does
 MOST_LATER_BOUNDARIES = 3
@@ -106,12 +107,13 @@ SEEN_FOR = timedelta(seconds=5)
 
 
 def _seen(job: TrainingJob, at: datetime) -> Seen:
-    """The market now; or as it was moments ago, if nothing has been told since and the same person asks again."""
+    """The market now; or as it was moments ago, if nothing was told since, the same person asks again, and its tenant
+    can spend what it could: money moves without an event (a top-up, earnings collected)."""
     row = supposed(job, SUPPOSED, {})
     clock, slot = next_boundary(row)
     last = Event.objects.order_by("-pk").values_list("pk", flat=True).first()
-    late = job.arrival >= slot
-    key = (job.pool_id, job.tenant_id, job.submitted_by_id, clock.decided_slot, slot, late, last)
+    late, spendable = job.arrival >= slot, balance(account=available(job.tenant_id))
+    key = (job.pool_id, job.tenant_id, job.submitted_by_id, clock.decided_slot, slot, late, last, spendable)
     known = _last_seen.get(job.pool_id)
     if known is not None and known.key == key and timedelta(0) <= at - known.at <= SEEN_FOR:
         return known
@@ -143,7 +145,8 @@ class BatchDesk:
             job = self._read({})
             told = what_if.asked(job)
         for _ in range(MOST_LATER_BOUNDARIES):
-            view = None if told.bookings or is_final(told) else what_if.following(job, told.floors)
+            with self.lock:  # the first of them is everybody's
+                view = None if told.bookings or is_final(told) else what_if.following(job, told.floors)
             if view is None or (waiting := waiting + len(view.waiting)) > MOST_WAITING:
                 return
             what_if = WhatIf(self.policy, view)

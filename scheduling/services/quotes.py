@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from scheduling.core.types import Reason
 from scheduling.models import Lane, Pool, TrainingJob
 from scheduling.services.desks import BatchDesk, Desk, InstantDesk, Terms
 from scheduling.services.estimates import Estimate, start_estimate
@@ -25,6 +26,8 @@ from tenants.services.members import NOT_ALLOWED
 __all__ = ["Change", "Quote", "Terms", "job_quote"]
 
 MARGIN = 1.001  # a value just above the price wins; one that only equals it does not
+MOST_RAISES = 4
+LEAST_PRICE = 1e-6  # credits
 
 Spec = Mapping[str, Any]
 
@@ -76,25 +79,70 @@ def _cheapest(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
 
 def _changes(job: TrainingJob, terms: Terms, desk: Desk) -> Iterator[Change]:
     numbers = terms.reason.numbers if terms.reason else {}
-    price = numbers.get("price", numbers.get("price_at_least"))
     code = terms.reason.code if terms.reason else ""
-    if code in ("over_budget", "low_balance") and isinstance(price, int | float):
+    if code in ("over_budget", "low_balance") and (price := _price(numbers)) is not None:
         left = numbers.get("left", numbers.get("available", 0.0))
-        yield Change("more_budget", float(left or 0), float(price), None)
-    if code == "over_max_price" and isinstance(price, int | float):
-        yield _tried("higher_max_price", float(job.spec["max_price"]), float(price), {"max_price": price}, desk)
-    most = int(job.spec.get("max_workers", job.spec["chunks"]))
-    least = int(job.spec.get("min_workers", 1))
-    for fewer in sorted({max(most // 2, least), max(most // 4, least)} - {most}):
-        yield _tried("fewer_workers", most, fewer, {"max_workers": fewer}, desk)
+        yield Change("more_budget", float(left or 0), price, None)
+    for fewer, fields in _fewer(job.spec, code):
+        yield _tried("fewer_workers", int(job.spec.get("max_workers", job.spec["chunks"])), fewer, fields, desk)
     for asked_for, tried, found in desk.later():
         yield Change("later", asked_for, tried, found)
         if found.admitted:
             break
-    value = numbers.get("value")
-    if code == "outbid" and isinstance(price, int | float) and isinstance(value, int | float):
-        raised = _raised(job.spec["value"], float(value), float(price))
-        yield _tried("higher_value", float(value), float(price) * MARGIN, {"value": raised}, desk)
+    if (dearer := _dearer(job, terms, desk)) is not None:
+        yield dearer
+
+
+def _fewer(spec: Spec, code: str) -> Iterator[tuple[int, Spec]]:
+    """(workers, what would be said) of smaller gangs: of half and a quarter of the workers, or the fewest that the job
+    must have; and where it is size that is refused, of half and a quarter of those."""
+    most, least = int(spec.get("max_workers", spec["chunks"])), int(spec.get("min_workers", 1))
+    for fewer in sorted({max(most // 2, least), max(most // 4, least)} - {most}):
+        yield fewer, {"max_workers": fewer}
+    if code in ("no_room", "larger_than_window"):
+        for fewer in sorted({max(least // 2, 1), max(least // 4, 1)} - {least}):
+            yield fewer, {"max_workers": fewer, "min_workers": fewer}
+
+
+def _dearer(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
+    """A higher value or limit, as high as the answer says that it takes.
+
+    An answer may name no more than a lower bound of the price, or hit the other limit next: so it is raised again, a
+    few times.
+    """
+    fields: dict[str, Any] = {}
+    first: tuple[str, float] | None = None
+    after = 0.0
+    for _ in range(MOST_RAISES):
+        raised = None if terms.reason is None else _raise({**job.spec, **fields}, terms.reason)
+        if raised is None:
+            break
+        what, before, after, said = raised
+        first = first or (what, before)
+        fields |= said
+        terms = desk.ask(fields)
+    if first is None:
+        return None
+    what, before = first
+    after = fields["max_price"] if what == "higher_max_price" else after
+    return Change(what, before, float(after), terms, fields)
+
+
+def _raise(spec: Spec, reason: Reason) -> tuple[str, float, float, Spec] | None:
+    """(what, from, to, what would be said) for a refusal for the price; nothing for any other."""
+    price, worth = _price(reason.numbers), reason.numbers.get("value", reason.numbers.get("best_value"))
+    if reason.code == "over_max_price" and price is not None and spec.get("max_price") is not None:
+        return "higher_max_price", float(spec["max_price"]), price, {"max_price": price}
+    if reason.code == "not_worth_it":
+        price = LEAST_PRICE  # none was asked for yet: the next answer names one
+    if reason.code not in ("outbid", "not_worth_it") or price is None or not isinstance(worth, int | float):
+        return None
+    return "higher_value", float(worth), price * MARGIN, {"value": _raised(spec["value"], float(worth), price)}
+
+
+def _price(numbers: Mapping[str, Any]) -> float | None:
+    price = numbers.get("price", numbers.get("price_at_least"))
+    return float(price) if isinstance(price, int | float) else None
 
 
 def _tried(what: str, before: float, after: float, fields: Spec, desk: Desk) -> Change:

@@ -51,7 +51,7 @@ def _quotes(pool: Pool, lane: str, waiting: int, times: int, target: str) -> dic
         by = Access(user=None, tenant=tenant, roles=frozenset({SUBMITTER}))
         spec = bench_interval._spec(draw)
         if number % 2:
-            spec |= {"chunks": 64, "min_workers": 48, "max_workers": 64}
+            spec |= {"epochs": 2, "chunks": 64, "min_workers": 50, "max_workers": 64, "ps_mbps": 64_000.0}
             spec["value"] = {"kind": "linear", "slope": -1e-4, "base": 0.2}
         started = time.perf_counter()
         answer = job_quote(pool=pool, name="quote", spec=spec, lane=lane, by=by, at=pool.slot_start(WINDOW - 1))

@@ -98,6 +98,62 @@ def test_change_may_be_a_higher_value() -> None:
     assert found.change.terms.admitted
 
 
+LOW = {"kind": "linear", "slope": -0.00001, "base": 0.002}  # far below the least that anything costs
+LATE = {"kind": "linear", "slope": -1.0, "base": 0.5}  # worth nothing when its second slot is over
+CLIFF = {"kind": "deadline", "base": 0.001, "deadline": 8.0}
+GANG = {"chunks": 8, "min_workers": 8, "max_workers": 8, "ps_mbps": 8.0, "epochs": 2}
+
+
+def lane_of_its_own(lane: str) -> tuple[Pool, Tenant]:
+    """Eight workers of the operator's, sold by this lane alone, in windows of four slots; Lumen has credits."""
+    closed = {"instant_policy": None} if lane == "batch" else {}
+    pool, lumen = make_live_pool(clock_first=4, clock_cap=4, **closed), make_tenant("lumen")
+    make_server(pool, "s01", worker=8, ps=2)
+    make_server(pool, "s02", worker=1, ps=1)
+    fund(lumen)
+    return pool, lumen
+
+
+@pytest.mark.parametrize("lane", ["instant", "batch"])
+@pytest.mark.parametrize(
+    ("value", "limit", "code"),
+    [
+        (LOW, None, "outbid"),
+        (LOW, 0.003, "outbid"),
+        (LATE, None, "not_worth_it"),
+        (CLIFF, None, "outbid"),
+        (SPEC["value"], 0.003, "over_max_price"),
+    ],
+)
+def test_a_job_refused_for_its_price_is_told_what_would_win(
+    lane: str, value: dict[str, Any], limit: float | None, code: str
+) -> None:
+    pool, lumen = lane_of_its_own(lane)
+    said = GANG | {"value": value} | ({} if limit is None else {"max_price": limit})
+    found = quote(pool, lumen, lane=lane, slot=0.5, **said)
+    assert found.terms.reason is not None
+    assert found.terms.reason.code == code
+    assert found.change is not None
+    assert found.change.terms is not None
+    assert found.change.what in ("higher_value", "higher_max_price")
+    assert found.change.after > found.change.before
+    job = submitted(pool, lumen, lane=lane, slot=0.5, **said | dict(found.change.fields)).job
+    pool_advance(pool_id=pool.pk, at=moment(5))
+    with scope_disabled("the test looks at an award"):
+        award = Award.objects.get(job=job)
+    assert (award.start, award.paid) == (found.change.terms.start, found.change.terms.price)
+
+
+@pytest.mark.parametrize("lane", ["instant", "batch"])
+def test_a_gang_that_nothing_could_hold_is_told_to_be_smaller(lane: str) -> None:
+    pool, lumen = lane_of_its_own(lane)
+    found = quote(pool, lumen, lane=lane, slot=0.5, chunks=16, min_workers=16, max_workers=16, ps_mbps=16.0)
+    assert found.terms.reason is not None
+    assert found.terms.reason.code in ("no_room", "larger_than_window")
+    assert found.change is not None
+    assert (found.change.what, found.change.fields["min_workers"]) == ("fewer_workers", found.change.after)
+
+
 def test_change_may_be_to_come_later() -> None:
     """All twelve workers are taken in the next two slots, and nothing else is asked for differently."""
     pool, lumen, castor = market()
