@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from marketplace import views
+from marketplace import health, views
 from scheduling.urls import websocket_urlpatterns as websocket_urlpatterns
 from tenants.api.schema import NoSuchAddress, SchemaPage, SchemaView
 
@@ -17,6 +17,8 @@ urlpatterns = [
     path("api/v1/", include("tenants.api.urls")),
     path("api/v1/", include("scheduling.api.urls")),
     re_path(r"^api(/.*)?\Z", NoSuchAddress.as_view(), name="api_no_such_address"),
+    path("operator/health/", health.operator_health, name="operator_health"),
+    path("operator/health/verify/<slug:what>/", health.operator_verify, name="operator_verify"),
     path("", include("tenants.urls")),
     path("", include("scheduling.urls")),
 ]

@@ -25,7 +25,7 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
-    found = {"database": _state_of(_ask_database), "broker": _state_of(_ask_broker)}
+    found = {"database": _state_of(ask_database), "broker": _state_of(ask_broker)}
     healthy = all(state == "ok" for state in found.values())
     # Says nothing about the pages, so it changes no status.
     found["worker"] = "ok" if found["broker"] == "ok" and cache.get(HEARTBEAT_KEY) else "no sign of life"
@@ -42,10 +42,10 @@ def _state_of(ask: Callable[[], object]) -> str:
     return "ok"
 
 
-def _ask_database() -> None:
+def ask_database() -> None:
     with connection.cursor() as cursor:
         cursor.execute("SELECT 1")
 
 
-def _ask_broker() -> None:
+def ask_broker() -> None:
     cache.get("ready")

@@ -1,11 +1,31 @@
 """Addresses about the cluster and the market. Under t/<slug>/ the tenant's scope is open (tenants.middleware)."""
 
-from django.urls import path
+from django.urls import include, path
 
 from scheduling.consumers import MarketConsumer
 from scheduling.views import budgets, frame, intervals, job, jobs, ledger, market, servers, share, statements, submit
+from scheduling.views.operator import cells as operator_cells
+from scheduling.views.operator import credits as operator_credits
+from scheduling.views.operator import pools as operator_pools
+from scheduling.views.operator import servers as operator_servers
+
+operator_patterns = [
+    path("servers/", operator_servers.operator_servers, name="operator_servers"),
+    path("servers/<int:pk>/", operator_servers.operator_server, name="operator_server"),
+    path("servers/<int:pk>/capacity/", operator_servers.server_capacity, name="operator_server_capacity"),
+    path("servers/<int:pk>/state/", operator_servers.server_state, name="operator_server_state"),
+    path("servers/<int:pk>/lose/", operator_servers.server_lose, name="operator_server_lose"),
+    path("cells/", operator_cells.operator_cells, name="operator_cells"),
+    path("cells/<int:pk>/", operator_cells.operator_server_cells, name="operator_server_cells"),
+    path("pools/", operator_pools.operator_pools, name="operator_pools"),
+    path("pools/new/", operator_pools.operator_pool_create, name="operator_pool_create"),
+    path("pools/<slug:slug>/", operator_pools.operator_pool, name="operator_pool"),
+    path("pools/<slug:pool_slug>/servers/new/", operator_servers.server_add, name="operator_server_add"),
+    path("credits/", operator_credits.operator_credits, name="operator_credits"),
+]
 
 urlpatterns = [
+    path("operator/", include(operator_patterns)),
     path("t/<slug:tenant_slug>/frame/", frame.tenant_frame, name="tenant_frame"),
     path("t/<slug:tenant_slug>/market/", market.tenant_market, name="tenant_market"),
     path("t/<slug:tenant_slug>/servers/", servers.tenant_servers, name="tenant_servers"),

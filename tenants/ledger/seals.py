@@ -94,3 +94,16 @@ def _execute(sql: str, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchone()
+
+
+@dataclass(frozen=True)
+class LastSeal:
+    number: int
+    at: datetime
+
+
+def last_seal() -> tuple[LastSeal | None, int]:
+    """The newest seal, and how many transactions came after it: those can still be removed without a trace."""
+    row = _execute("SELECT number, sealed_at, last_transaction_id FROM ledger_seal ORDER BY number DESC LIMIT 1", ())
+    rest = _execute("SELECT count(*) FROM ledger_transaction WHERE id > %s", (row[2] if row else 0,))
+    return (LastSeal(int(row[0]), row[1]) if row else None), int(rest[0]) if rest else 0

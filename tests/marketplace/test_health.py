@@ -23,7 +23,7 @@ def test_ready_page_is_a_503_that_keeps_the_reason_to_itself(client: Client, mon
     def fail() -> None:
         raise OperationalError("password authentication failed for user bourse at db.internal")
 
-    monkeypatch.setattr("marketplace.views._ask_database", fail)
+    monkeypatch.setattr("marketplace.views.ask_database", fail)
     reply = client.get("/readyz")
     assert reply.status_code == 503
     assert b"database: does not answer\n" in reply.content

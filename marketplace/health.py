@@ -1,0 +1,144 @@
+"""The operator's page of health: is everything at work that the market stands on?"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.conf import settings
+from django.core.cache import cache
+from django.db import Error as DatabaseError
+from django.http import Http404, HttpResponse
+from django.shortcuts import redirect
+from django.utils import timezone
+from django.views.decorators.http import require_POST, require_safe
+from redis import Redis
+from redis.exceptions import RedisError
+
+from marketplace.heartbeat import HEARTBEAT_KEY
+from marketplace.views import ask_broker, ask_database
+from scheduling.selectors.operator import PoolState, pool_states
+from tenants import history
+from tenants.access import AccessRequest
+from tenants.ledger import audit
+from tenants.ledger.seals import LastSeal, last_seal
+from tenants.roles import Permission
+from tenants.scoping import scope_disabled
+from tenants.views.gate import requires
+from tenants.views.parts import part_or_page
+
+PARTS = {"now": "operator/health_now.html"}
+QUEUE = "celery"
+VERIFIED = "verified:"  # and what; kept in the cache, for it can always be asked again
+
+
+@dataclass(frozen=True)
+class Now:
+    """None: it does not answer. `lag_seconds`: by how much the pool farthest behind is late."""
+
+    at: datetime
+    queued: int | None
+    lag_seconds: int
+    beat: datetime | None
+    database_ms: float | None
+    broker_ms: float | None
+    seal: LastSeal | None
+    unsealed: int
+    pools: list[PoolState]
+
+
+@dataclass(frozen=True)
+class Check:
+    name: str
+    title: str
+    text: str
+    at: datetime | None = None
+    sound: bool = False
+    words: str = ""
+
+
+@require_safe
+@requires(Permission.HISTORY_VIEW)
+def operator_health(request: AccessRequest) -> HttpResponse:
+    context = {"now": health_now(timezone.now()), "checks": [_check(name) for name in CHECKS]}
+    return part_or_page(request, "operator/health.html", PARTS, context)
+
+
+@require_POST
+@requires(Permission.HISTORY_VIEW)
+def operator_verify(request: AccessRequest, what: str) -> HttpResponse:
+    """Reads all of it, and says on the page what it found. Auditors may: it changes nothing."""
+    if what not in CHECKS:
+        raise Http404
+    sound, words = CHECKS[what][2]()
+    cache.set(VERIFIED + what, {"at": timezone.now(), "sound": sound, "words": words}, timeout=None)
+    return redirect("operator_health")
+
+
+def health_now(at: datetime) -> Now:
+    pools = pool_states(at)
+    seal, unsealed = last_seal()
+    beat = _or_none(lambda: cache.get(HEARTBEAT_KEY))
+    return Now(
+        at=at,
+        queued=_or_none(_queued),
+        lag_seconds=max((state.late_seconds for state in pools), default=0),
+        beat=datetime.fromtimestamp(beat, UTC) if beat else None,
+        database_ms=_milliseconds(ask_database),
+        broker_ms=_milliseconds(ask_broker),
+        seal=seal,
+        unsealed=unsealed,
+        pools=pools,
+    )
+
+
+def _queued() -> int:
+    with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
+        return int(broker.llen(QUEUE))  # type: ignore[arg-type]
+
+
+def _milliseconds(ask: Callable[[], object]) -> float | None:
+    began = time.perf_counter()
+    try:
+        ask()
+    except (DatabaseError, RedisError):
+        return None
+    return (time.perf_counter() - began) * 1000
+
+
+def _or_none(ask: Callable[[], Any]) -> Any:
+    try:
+        return ask()
+    except RedisError:
+        return None
+
+
+def _check(name: str) -> Check:
+    title, text, _ = CHECKS[name]
+    return Check(name, title, text, **(_or_none(lambda: cache.get(VERIFIED + name)) or {}))
+
+
+def _history() -> tuple[bool, str]:
+    found = history.verify()
+    if isinstance(found, history.Broken):
+        return False, f"Entry {found.sequence}: {found.what}."
+    return True, f"{found.entries:,} entries, each follows the one before."
+
+
+def _book() -> tuple[bool, str]:
+    with scope_disabled("the audit reads everybody's entries"):
+        found = audit.verify()
+    counted = f"{found.transactions:,} transactions, {found.sealed:,} of them sealed"
+    if found.is_clean:
+        return True, f"{counted}; every one sums to nothing."
+    first = found.findings[0]
+    return False, f"{counted}. {len(found.findings)} findings; the first: {first}."
+
+
+CHECKS = {
+    "history": ("The history", "every entry's fingerprint, and that each follows the one before", _history),
+    "book": ("The book", "every transaction, balance and seal against its entries", _book),
+}

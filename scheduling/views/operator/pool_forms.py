@@ -1,0 +1,169 @@
+"""Forms about pools: a new one, and the operator's hand on one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import Any
+
+from django import forms
+
+from scheduling.models import Lane, Pool
+from scheduling.selectors.operator import PoolState
+from scheduling.services.pools import InvalidPolicy
+from scheduling.views.operator.changes import ChangeForm, Move
+from tenants.access import Refused
+
+HOLD, DRAIN, RESUME = "hold", "drain", "resume"
+ACTIONS = MappingProxyType(
+    {
+        HOLD: ("Hold it", "Nothing new is decided. Jobs may still be submitted to the batch lane, and wait.", "held"),
+        DRAIN: ("Drain it", "Nothing new is decided or accepted, so that the pool comes to rest.", "draining"),
+        RESUME: (
+            "Resume it",
+            "The next boundary decides again; those that passed meanwhile stay undecided.",
+            "running",
+        ),
+    }
+)
+_NOT_NOW = MappingProxyType({"running": (RESUME,), "held": (HOLD,), "draining": (HOLD, DRAIN)})
+BATCH_POLICY = {"name": "astraea", "mode": "guarantee"}
+INSTANT_POLICY = {
+    "name": "oasis",
+    "worker_price": {"floor": 0.05, "ceiling": {"worker": 2.0}},
+    "ps_price": {"floor": 0.05, "ceiling": {"ps": 2.0}},
+}
+RESOURCES = "worker: worker\nps: parameter server"
+
+
+class HoldForm(ChangeForm):
+    """One of the hands that can be laid on the pool as it is now."""
+
+    def __init__(self, state: PoolState, *args: Any, **kwargs: Any) -> None:
+        self.state = state
+        super().__init__(*args, **kwargs)
+        self.options = [(code, *ACTIONS[code][:2]) for code in ACTIONS if code not in _NOT_NOW[state.word]]
+        self.fields["action"] = forms.ChoiceField(
+            choices=[(code, title) for code, title, _ in self.options], initial=self.options[0][0]
+        )
+
+    def moves(self) -> list[Move]:
+        action = self["action"].value()
+        if action not in ACTIONS:
+            return []
+        return [Move(f"{self.state.pool.name} is", self.state.word, ACTIONS[action][2])]
+
+
+class PolicyField(forms.CharField):
+    """A policy as JSON, as it stands in a scenario file."""
+
+    widget = forms.Textarea(attrs={"rows": 8, "spellcheck": "false", "class": "input mono"})
+
+    def to_python(self, value: Any) -> Any:
+        text = super().to_python(value)
+        if not text:
+            return None
+        try:
+            found = json.loads(text)
+        except ValueError as error:
+            raise forms.ValidationError(f"This is not JSON: {error}.") from error
+        if not isinstance(found, dict):
+            raise forms.ValidationError("A policy is an object with a name and fields.")
+        return found
+
+
+class PoolForm(ChangeForm):
+    slug = forms.RegexField(
+        r"^[a-z0-9]+([-_][a-z0-9]+)*\Z",
+        max_length=40,
+        label="Short name",
+        help_text="In addresses: small letters and digits, joined by single hyphens. Never changes.",
+        error_messages={"invalid": "Small letters and digits, joined by single hyphens."},
+    )
+    name = forms.CharField(max_length=120)
+    slot_seconds = forms.IntegerField(min_value=1, max_value=86_400, label="Length of a slot", initial=900)
+    clock_first = forms.IntegerField(min_value=1, max_value=10_000, label="First interval", initial=1)
+    clock_cap = forms.IntegerField(min_value=1, max_value=10_000, label="Longest interval", initial=8)
+    clock_restart = forms.BooleanField(
+        required=False, initial=True, label="Intervals are short again once nobody waits"
+    )
+    epoch_at = forms.DateTimeField(label="Slot 0 begins", help_text="Every slot ever sold is counted from here.")
+    resources = forms.CharField(
+        widget=forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"}),
+        help_text="One a line, in their order: its name, a colon, and what a sentence calls one of it.",
+        initial=RESOURCES,
+    )
+    batch_policy = PolicyField(label="Policy of the batch lane", initial=json.dumps(BATCH_POLICY, indent=1))
+    instant_policy = PolicyField(
+        label="Policy of the instant lane",
+        required=False,
+        initial=json.dumps(INSTANT_POLICY, indent=1),
+        help_text="Prices in credits for a unit and slot. Empty: the lane is closed.",
+    )
+    outage_grace_seconds = forms.IntegerField(
+        min_value=0,
+        max_value=10**6,
+        required=False,
+        initial=60,
+        label="Grace for an outage",
+        help_text="Slots that passed in a silence of the clock longer than this are refunded. Empty: never.",
+    )
+    instant_share_percent = forms.IntegerField(
+        min_value=1,
+        max_value=100,
+        initial=100,
+        label="Most of the pool for one instant job",
+    )
+    instant_cooling_slots = forms.IntegerField(
+        min_value=0,
+        max_value=10_000,
+        initial=0,
+        label="Cooling",
+        help_text="What the instant lane refused may not be tried again for so many slots.",
+    )
+    fields_of = MappingProxyType({"invalid_resource": "resources"})
+
+    def clean_slug(self) -> str:
+        slug = str(self.cleaned_data["slug"])
+        if Pool.objects.filter(slug=slug).exists():
+            raise forms.ValidationError("There is a pool of this short name already.")
+        return slug
+
+    def clean_resources(self) -> Mapping[str, str]:
+        found: dict[str, str] = {}
+        for line in self.cleaned_data["resources"].splitlines():
+            name, colon, label = (part.strip() for part in line.partition(":"))
+            if line.strip() and not (name and colon and label):
+                raise forms.ValidationError(f"“{line.strip()}” has no name, colon and word.")
+            if name in found:
+                raise forms.ValidationError(f"{name} stands there twice.")
+            if line.strip():
+                found[name] = label
+        return found
+
+    def clean(self) -> dict[str, Any]:
+        cleaned = super().clean() or self.cleaned_data
+        first, cap = cleaned.get("clock_first"), cleaned.get("clock_cap")
+        if first is not None and cap is not None and cap < first:
+            self.add_error("clock_cap", f"The longest interval is not shorter than the first: at least {first}.")
+        return cleaned
+
+    def complain(self, refused: Refused) -> None:
+        if isinstance(refused, InvalidPolicy):
+            self.add_error("batch_policy" if refused.lane == Lane.BATCH else "instant_policy", refused.sentence)
+        else:
+            super().complain(refused)
+
+    def moves(self) -> list[Move]:
+        given = self.cleaned_data if self.is_bound else {}
+        if not given.get("name"):
+            return []
+        words = []
+        if given.get("slot_seconds"):
+            words.append(f"slots of {given['slot_seconds']} seconds")
+        if given.get("clock_first") and given.get("clock_cap"):
+            words.append(f"intervals of {given['clock_first']} to {given['clock_cap']} slots")
+        if "instant_policy" in given:
+            words.append("no instant lane" if given["instant_policy"] is None else "an instant lane")
+        return [Move(f"Pool {given['name']}", "not there", ", ".join(words) or "there")]

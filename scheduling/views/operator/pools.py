@@ -1,0 +1,127 @@
+"""Pools and their clocks: where each stands, holding, draining and resuming one, and making another."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods, require_POST, require_safe
+
+from scheduling.models import Pool
+from scheduling.selectors.operator import PoolState, entries_about, kinds_of, pool_states
+from scheduling.services.holds import pool_drain, pool_hold, pool_resume
+from scheduling.services.pools import pool_create
+from scheduling.views.operator.changes import ChangeForm, answer
+from scheduling.views.operator.pool_forms import ACTIONS, DRAIN, HOLD, RESUME, HoldForm, PoolForm
+from tenants.access import AccessRequest
+from tenants.roles import Permission
+from tenants.views.gate import requires
+from tenants.views.parts import part_or_page
+from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
+
+SERVICES = {HOLD: pool_hold, DRAIN: pool_drain, RESUME: pool_resume}
+PARTS = {"clock": "operator/pool_clock.html"}
+
+
+@require_safe
+@requires(Permission.TENANTS_VIEW)
+def operator_pools(request: AccessRequest) -> HttpResponseBase:
+    return _pools_page(request, PoolForm(initial={"epoch_at": timezone.localtime().replace(second=0, microsecond=0)}))
+
+
+@require_POST
+@requires(Permission.CLUSTER_CHANGE)
+def operator_pool_create(request: AccessRequest) -> HttpResponseBase:
+    def apply(given: ChangeForm) -> object:
+        return pool_create(by=request.access, at=timezone.now(), **given.cleaned_data)
+
+    return answer(
+        request,
+        PoolForm(request.POST),
+        name="pool",
+        apply=apply,
+        done="The pool exists. It needs servers next.",
+        back=reverse("operator_pools"),
+        page=lambda given: _pools_page(request, given),
+    )
+
+
+def _pools_page(request: AccessRequest, form: ChangeForm) -> Any:
+    states = {state.pool.pk: state for state in pool_states(timezone.now())}
+    table = _table(states)
+    if asks_csv(request):
+        return csv_response(request, Pool.objects.all(), table)
+    page = table_of(request, Pool.objects.all(), table)
+    context = {"table": page, "states": [states[row.pk] for row in page.rows], "form": form, "pools": len(states)}
+    return render(request, "operator/pools.html", context)
+
+
+def _table(states: dict[int, PoolState]) -> Table:
+    def of(name: str) -> Any:
+        return lambda row: getattr(states[row.pk], name)
+
+    columns = (
+        Column("name", "Pool", order="name"),
+        Column("word", "State", value=of("word")),
+        Column("slot_seconds", "Seconds in a slot", order="slot_seconds", numeric=True),
+        Column("clock_first", "First interval", order="clock_first", numeric=True),
+        Column("clock_cap", "Longest", order="clock_cap", numeric=True),
+        Column("slot", "Slot now", numeric=True, value=of("slot")),
+        Column("frontier", "Frontier", numeric=True, value=of("frontier")),
+        Column("behind", "Behind", numeric=True, value=of("behind")),
+        Column("servers", "Servers", numeric=True, value=of("servers")),
+    )
+    return Table(columns, sort="name", file="pools")
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.TENANTS_VIEW)
+def operator_pool(request: AccessRequest, slug: str) -> HttpResponse:
+    pool = get_object_or_404(Pool, slug=slug)
+    (state,) = pool_states(timezone.now(), [pool])
+    if request.method == "POST":
+        return _hand(request, state)
+    return _pool_page(request, state, HoldForm(state))
+
+
+@requires(Permission.CLUSTER_CHANGE)
+def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
+    pool, action = state.pool, request.POST.get("action", "")
+    return answer(
+        request,
+        HoldForm(state, request.POST),
+        name="hold",
+        apply=lambda given: SERVICES[action](
+            pool=pool, by=request.access, reason=given.cleaned_data["reason"], at=timezone.now()
+        ),
+        done=f"{pool.name} is {ACTIONS[action][2]} now." if action in ACTIONS else "",
+        back=reverse("operator_pool", args=[pool.slug]),
+        page=lambda given: _pool_page(request, state, given),
+    )
+
+
+def _pool_page(request: AccessRequest, state: PoolState, form: ChangeForm) -> HttpResponse:
+    pool = state.pool
+    context = {
+        "state": state,
+        "pool": pool,
+        "form": form,
+        "kinds": kinds_of(pool),
+        "fields": [(title, _lines(policy)) for title, policy in _policies(pool)],
+        "entries": entries_about(f"pool {pool.slug}"),
+    }
+    return part_or_page(request, "operator/pool.html", PARTS, context)
+
+
+def _policies(pool: Pool) -> list[tuple[str, dict[str, Any] | None]]:
+    return [("Batch lane", pool.batch_policy), ("Instant lane", pool.instant_policy)]
+
+
+def _lines(policy: dict[str, Any] | None) -> list[tuple[str, str]]:
+    """A policy's fields as they are stored, by name."""
+    return [(name, value if isinstance(value, str) else json.dumps(value)) for name, value in (policy or {}).items()]
