@@ -25,6 +25,14 @@ class NewJob(Form):
     )
 
 
+class Submission(NewJob):
+    otherwise = Word(
+        choices=[Lane.BATCH.value],
+        required=False,
+        help_text="`batch`: if the instant lane does not take it at once, it waits for the next interval.",
+    )
+
+
 class ReasonShown(Answer):
     code = serializers.CharField(help_text="Of the market's one vocabulary, or the job's state.")
     numbers = serializers.SerializerMethodField(help_text="The figures behind it; credits as decimal texts.")

@@ -26,16 +26,16 @@ from scheduling.api.job_fields import (
     JobShown,
     JobsToCancel,
     JobWithSpec,
-    NewJob,
+    Submission,
 )
+from scheduling.api.shown import refusal_numbers
 from scheduling.api.views import UNKNOWN_POOL, pool_by_slug
 from scheduling.models import JobState, Lane, TrainingJob
 from scheduling.selectors.job_rows import JobRow, job_by_id, job_list, job_rows
 from scheduling.services.cancellation import job_cancel
-from scheduling.services.jobs import OverBudget, job_submit
+from scheduling.services.jobs import job_submit
 from scheduling.services.second_chance import job_queue
 from tenants.access import Refused
-from tenants.api.fields import credits_text
 from tenants.api.listing import Listing, choice, moment, word
 from tenants.api.operations import operation
 from tenants.api.views import TenantView
@@ -63,6 +63,7 @@ SUBMIT_REFUSALS = (
     "pool_draining",
     "lane_closed",
     "market_held",
+    "cooling",
     "key_reused",
 )
 
@@ -80,14 +81,19 @@ class Jobs(TenantView):
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         return self.listed(job_list(), job_rows)
 
+    def is_whole(self) -> bool:
+        """Whoever tries both lanes lets go of the instant lane's lock before asking for the other (`services.jobs`)."""
+        return "otherwise" not in self.request.data
+
     @operation(
         "jobs_create",
         summary="Submit a job",
         description="The answer says lane, price, payer and hold as they are now. In the instant lane the job is "
-        "decided: `awarded` or `running` with its price, or `rejected` with the reason. In the batch lane it waits for "
-        "the next interval. With an `Idempotency-Key` a repetition never makes a second job or a second hold.",
+        "decided: `awarded` or `running` with its price, or `rejected` with the reason (`over_share` where it asks for "
+        "more of the pool than one job may have). With `otherwise` it then waits for the next interval, as every job "
+        "of the batch lane does. With an `Idempotency-Key` a repetition never makes a second job or a second hold.",
         permission=Permission.JOBS_SUBMIT,
-        body=NewJob,
+        body=Submission,
         answer=JobWithSpec,
         status=HTTPStatus.CREATED,
         request_example=NEW_EXAMPLE,
@@ -96,7 +102,7 @@ class Jobs(TenantView):
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(NewJob)
+        asked = self.read(Submission)
         if (pool := pool_by_slug(asked.pop("pool"))) is None:
             return self.refused(UNKNOWN_POOL)
         key = _client_key(request)
@@ -194,8 +200,7 @@ class JobQueue(TenantView):
 
 
 def submission_refused(view: TenantView, refused: Refused) -> HttpResponse:
-    left = {"left": credits_text(refused.left)} if isinstance(refused, OverBudget) else None
-    return view.refused(refused, left)
+    return view.refused(refused, refusal_numbers(refused))
 
 
 def _changed(view: TenantView, outcome: TrainingJob | Refused) -> HttpResponse:

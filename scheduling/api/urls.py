@@ -1,6 +1,6 @@
 """Addresses of the interface that are about jobs, the market and the cluster. Every one ends in a slash."""
 
-from django.urls import path
+from django.urls import include, path
 
 from scheduling.api import budgets, events, jobs, ledger, quotes, statements, webhooks
 
@@ -52,4 +52,5 @@ urlpatterns = [
         webhooks.DeliveryReplay.as_view(),
         name="api_webhook_replay",
     ),
+    path("", include("scheduling.api.market_urls")),
 ]

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from django.http import Http404
+from django.http import Http404, HttpResponse
 
+from scheduling.api.shown import refusal_numbers
 from scheduling.models import Pool
 from tenants.access import Access, Refused
-from tenants.api.views import CoalitionView
+from tenants.api.views import CoalitionView, TenantView
 from tenants.models import ApiToken, User
 
 UNKNOWN_POOL = Refused("unknown_pool", "There is no such pool.")
+# What every change by an operator may be refused with.
+NO_REASON = ("reason_missing", "reason_too_long")
 
 
 def pool_by_slug(slug: str) -> Pool | None:
@@ -23,7 +26,25 @@ class PoolView(CoalitionView):
 
     def _admit(self, user: User, token: ApiToken | None) -> Access:
         access = super()._admit(user, token)
-        if (found := pool_by_slug(self.kwargs["pool_slug"])) is None:
-            raise Http404
-        self.pool = found
+        self.pool = _pool_or_404(self.kwargs["pool_slug"])
         return access
+
+    def refused_with_numbers(self, refused: Refused) -> HttpResponse:
+        return self.refused(refused, refusal_numbers(refused))
+
+
+class TenantPoolView(TenantView):
+    """Under tenants/<slug>/pools/<pool_slug>/: what one tenant has in a pool. `pool` is the row."""
+
+    pool: Pool
+
+    def _admit(self, user: User, token: ApiToken | None) -> Access:
+        access = super()._admit(user, token)
+        self.pool = _pool_or_404(self.kwargs["pool_slug"])
+        return access
+
+
+def _pool_or_404(slug: str) -> Pool:
+    if (found := pool_by_slug(slug)) is None:
+        raise Http404
+    return found

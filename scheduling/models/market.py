@@ -113,6 +113,7 @@ class Award(TenantOwned):
                 fields=["pool", "start", "end"], condition=Q(state__in=["booked", "running"]), name="award_alive"
             ),
             models.Index(fields=["interval"], name="award_of_interval"),
+            models.Index(fields=["tenant", "-id"], name="award_newest_of_tenant"),
             models.Index(fields=["pool", "end"], name="award_to_end"),  # a chart shows what ended a little while ago
             models.Index(fields=["tenant", "awarded_at"], condition=Q(paid__gt=0), name="award_paid_in_period"),
         ]

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Iterable
 from dataclasses import dataclass
 
-from django.core.cache import cache
 from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, render
 from django.views.decorators.http import require_http_methods, require_safe
@@ -14,13 +11,11 @@ from django.views.decorators.http import require_http_methods, require_safe
 from scheduling import selectors
 from scheduling.models import Pool
 from scheduling.selectors.intervals import PAGE, IntervalView, interval_list, interval_view
-from scheduling.services.verification import Finding, IntervalVerified, interval_verify
+from scheduling.services.verification import Finding, IntervalVerified, findings_for, in_turn, interval_verify
 from scheduling.views.servers import pool_chosen
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires
-
-PATIENCE = 60  # seconds for which one person's replay keeps that person from starting another
 
 
 @dataclass(frozen=True)
@@ -71,24 +66,11 @@ def interval(request: AccessRequest, tenant_slug: str, pool_slug: str, number: i
 
 
 def _verdict(request: AccessRequest, pool: Pool, view: IntervalView) -> Verdict:
-    """One replay at a time for each person: it costs the processor what the decision cost."""
-    lock = f"interval-verify:{request.user.pk}"
-    if not cache.add(lock, 1, timeout=PATIENCE):
-        return Verdict(None, "Another verification of yours is still running. Try again in a moment.")
-    try:
-        verified = interval_verify(pool_id=pool.pk, number=view.interval.number)
-    finally:
-        cache.delete(lock)
+    number = view.interval.number
+    verified = in_turn(request.user.pk or 0, lambda: interval_verify(pool_id=pool.pk, number=number))
     if isinstance(verified, Refused):
         return Verdict(None, verified.sentence)
     if request.access.allows(Permission.FAIRNESS_VIEW):
         return Verdict(verified, "", verified.findings)
-    own = {bid.job_id for bid in view.bids}
-    shown = tuple(finding for finding in verified.findings if _is_for(finding, own))
+    shown = findings_for(verified.findings, {bid.job_id for bid in view.bids})
     return Verdict(verified, "", shown, len(verified.findings) - len(shown))
-
-
-def _is_for(finding: Finding, own: Iterable[int]) -> bool:
-    """Whether it names no job but the reader's own."""
-    named = {int(number) for number in re.findall(r"\bjob (\d+)", str(finding))}
-    return named <= set(own)

@@ -8,3 +8,5 @@ from scheduling.services.verification.intervals import IntervalVerified as Inter
 from scheduling.services.verification.intervals import Verified as Verified
 from scheduling.services.verification.intervals import interval_verify as interval_verify
 from scheduling.services.verification.intervals import intervals_verify as intervals_verify
+from scheduling.services.verification.readers import findings_for as findings_for
+from scheduling.services.verification.readers import in_turn as in_turn

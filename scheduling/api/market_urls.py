@@ -1,0 +1,58 @@
+"""Addresses of the interface that are about pools, the market and the cluster. Every one ends in a slash."""
+
+from django.urls import path
+
+from scheduling.api import (
+    awards,
+    calendar,
+    cells,
+    charges,
+    credits,
+    estimates,
+    intervals,
+    pools,
+    prices,
+    quota,
+    servers,
+)
+from scheduling.api.sharing import SharingOfTenant
+
+POOL = "pools/<slug:pool_slug>/"
+SERVER = POOL + "servers/<slug:server_name>/"
+TENANT = "tenants/<slug:tenant_slug>/"
+OWN = TENANT + POOL
+
+urlpatterns = [
+    path("pools/", pools.Pools.as_view(), name="api_pools"),
+    path(POOL, pools.PoolRead.as_view(), name="api_pool"),
+    path(POOL + "hold/", pools.PoolHold.as_view(), name="api_pool_hold"),
+    path(POOL + "drain/", pools.PoolDrain.as_view(), name="api_pool_drain"),
+    path(POOL + "resume/", pools.PoolResume.as_view(), name="api_pool_resume"),
+    path(POOL + "prices/", prices.PricesNow.as_view(), name="api_prices"),
+    path(POOL + "prices/ahead/", prices.PricesAhead.as_view(), name="api_prices_ahead"),
+    path(POOL + "prices/history/", prices.PricesHistory.as_view(), name="api_prices_history"),
+    path(POOL + "intervals/", intervals.Intervals.as_view(), name="api_intervals"),
+    path(POOL + "intervals/<int:number>/", intervals.IntervalRead.as_view(), name="api_interval"),
+    path(POOL + "intervals/<int:number>/verify/", intervals.IntervalVerify.as_view(), name="api_interval_verify"),
+    path(POOL + "awards/", awards.PoolAwards.as_view(), name="api_pool_awards"),
+    path(POOL + "calendar/", calendar.Calendar.as_view(), name="api_calendar"),
+    path(POOL + "cells/", cells.Cells.as_view(), name="api_cells"),
+    path(POOL + "cells/<slug:owner_slug>/", cells.CellsOfOneTenant.as_view(), name="api_cells_of_tenant"),
+    path(POOL + "servers/", servers.Servers.as_view(), name="api_servers"),
+    path(SERVER, servers.ServerRead.as_view(), name="api_server"),
+    path(SERVER + "capacity/", servers.ServerCapacityView.as_view(), name="api_server_capacity"),
+    path(SERVER + "cells/", cells.CellsOnServer.as_view(), name="api_server_cells"),
+    path(SERVER + "drain/", servers.ServerDrain.as_view(), name="api_server_drain"),
+    path(SERVER + "return/", servers.ServerReturn.as_view(), name="api_server_return"),
+    path(SERVER + "lose/", servers.ServerLose.as_view(), name="api_server_lose"),
+    path(TENANT + "awards/", awards.Awards.as_view(), name="api_awards"),
+    path(TENANT + "awards/<int:award_id>/", awards.AwardOfTenant.as_view(), name="api_award"),
+    path(TENANT + "jobs/<int:job_id>/verify/", charges.JobVerify.as_view(), name="api_job_verify"),
+    path(TENANT + "credits/grant/", credits.CreditsGrant.as_view(), name="api_credits_grant"),
+    path(TENANT + "credits/withdraw/", credits.CreditsWithdraw.as_view(), name="api_credits_withdraw"),
+    path(OWN + "bookings/", calendar.Bookings.as_view(), name="api_bookings"),
+    path(OWN + "quota/", quota.Quota.as_view(), name="api_quota"),
+    path(OWN + "sharing/", SharingOfTenant.as_view(), name="api_sharing"),
+    path(OWN + "estimates/", estimates.Estimates.as_view(), name="api_estimates"),
+    path(OWN + "intervals/<int:number>/", intervals.OwnInterval.as_view(), name="api_own_interval"),
+]

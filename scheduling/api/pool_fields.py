@@ -1,0 +1,119 @@
+"""What a pool looks like to a program, and the form of a new one; with examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rest_framework import serializers
+
+from tenants.api.fields import Answer, Flag, Form, Moment, Numbers, Text, Whole
+from tenants.services.members import REASON_LONGEST
+
+MOST_RESOURCES = 100
+MOST = 2**31 - 1  # what the columns hold
+STATES = ("open", "held", "draining")
+
+
+class Reason(Form):
+    """The body of a change that needs nothing but its reason."""
+
+    reason = Text(max_length=REASON_LONGEST, help_text="Why: it stands in the history.")
+
+
+class NewResource(Form):
+    name = Text(max_length=40, help_text="As specifications and scenario files say it.")
+    label = Text(  # type: ignore[assignment]  # the framework takes declared fields off the class
+        max_length=60, help_text="What a sentence calls one."
+    )
+
+
+class NewPool(Form):
+    slug = Text(max_length=40, help_text="The short name in addresses; it never changes.")
+    name = Text(max_length=120)
+    slot_seconds = Whole(min_value=1, max_value=MOST)
+    clock_first = Whole(min_value=1, max_value=MOST, help_text="Slots of the first interval; each next one doubles.")
+    clock_cap = Whole(min_value=1, max_value=MOST, help_text="Slots of the longest interval.")
+    clock_restart = Flag(help_text="Whether the clock begins anew when nothing waits.")
+    batch_policy = Numbers(help_text="By its name and fields, as in a scenario file.")
+    instant_policy = Numbers(required=False, allow_null=True, help_text="Left out: the instant lane is closed.")
+    resources = serializers.ListField(child=NewResource(), min_length=1, max_length=MOST_RESOURCES)
+    epoch_at = Moment(help_text="When slot 0 begins.")
+    outage_grace_seconds = Whole(
+        required=False, allow_null=True, min_value=0, max_value=MOST, help_text="Null: what was sold was delivered."
+    )
+    instant_share_percent = Whole(
+        required=False, min_value=1, max_value=100, help_text="Of the pool, what one instant job may take at once."
+    )
+    instant_cooling_slots = Whole(
+        required=False, min_value=0, max_value=MOST, help_text="Before a refused job is looked at again."
+    )
+    reason = Text(max_length=REASON_LONGEST, help_text="Why: it stands in the history.")
+
+
+class ResourceShown(Answer):
+    name = serializers.CharField()
+    label = serializers.CharField(help_text="What a sentence calls one.")  # type: ignore[assignment]
+
+
+class PoolShown(Answer):
+    slug = serializers.CharField(source="pool.slug", help_text="As it stands in addresses.")
+    name = serializers.CharField(source="pool.name")
+    state = serializers.ChoiceField(
+        STATES, help_text="`held`: nothing new is decided; `draining`: nothing new is accepted either."
+    )
+    slot_seconds = serializers.IntegerField(source="pool.slot_seconds")
+    epoch_at = Moment(source="pool.epoch_at", help_text="When slot 0 began.")
+    slot = serializers.IntegerField(help_text="The running one.")
+    frontier_slot = serializers.IntegerField(source="frontier", help_text="Plans reach up to this slot.")
+    settled_slot = serializers.IntegerField(help_text="The last slot that is paid; -1 before the first.")
+    interval_closes_at = Moment(source="closes_at", help_text="The next interval is decided then at the earliest.")
+    resources = ResourceShown(many=True, help_text="What is counted, in the pool's order.")
+
+
+class PoolWithSettings(PoolShown):
+    clock_first = serializers.IntegerField(source="pool.clock_first", help_text="Slots of the first interval.")
+    clock_cap = serializers.IntegerField(source="pool.clock_cap", help_text="Slots of the longest interval.")
+    clock_restart = serializers.BooleanField(source="pool.clock_restart")
+    batch_policy = Numbers(source="pool.batch_policy")
+    instant_policy = Numbers(source="pool.instant_policy", allow_null=True, help_text="Null: the lane is closed.")
+    cancellation_keep_percent = serializers.IntegerField(
+        source="pool.cancellation_keep_percent", help_text="Of what is not settled, what the owners keep."
+    )
+    outage_grace_seconds = serializers.IntegerField(source="pool.outage_grace_seconds", allow_null=True)
+    instant_share_percent = serializers.IntegerField(source="pool.instant_share_percent")
+    instant_cooling_slots = serializers.IntegerField(source="pool.instant_cooling_slots")
+
+
+EXAMPLE: dict[str, Any] = {
+    "slug": "main",
+    "name": "Main pool",
+    "state": "open",
+    "slot_seconds": 10,
+    "epoch_at": "2026-03-02T12:00:00Z",
+    "slot": 119,
+    "frontier_slot": 120,
+    "settled_slot": 118,
+    "interval_closes_at": "2026-03-02T12:20:00Z",
+    "resources": [{"name": "worker", "label": "worker"}, {"name": "ps", "label": "parameter server"}],
+}
+BOUNDS = {"floor": 0.05, "ceiling": {"worker": 2.0, "ps": 2.0}}
+SETTINGS: dict[str, Any] = {
+    "clock_first": 1,
+    "clock_cap": 8,
+    "clock_restart": True,
+    "batch_policy": {"name": "astraea", "mode": "guarantee"},
+    "instant_policy": {"name": "oasis", "worker_price": BOUNDS, "ps_price": BOUNDS},
+    "outage_grace_seconds": 60,
+    "instant_share_percent": 50,
+    "instant_cooling_slots": 12,
+}
+WHOLE_EXAMPLE = EXAMPLE | SETTINGS | {"cancellation_keep_percent": 0}
+NEW_EXAMPLE: dict[str, Any] = SETTINGS | {
+    "slug": "main",
+    "name": "Main pool",
+    "slot_seconds": 10,
+    "resources": EXAMPLE["resources"],
+    "epoch_at": "2026-03-02T12:00:00Z",
+    "reason": "The cluster opens.",
+}
+REASON_EXAMPLE = {"reason": "The power supply is changed on Sunday."}

@@ -1,0 +1,153 @@
+"""Pools: everybody of the coalition sees them; an operator makes, holds, drains and resumes them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from http import HTTPStatus
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
+from rest_framework.request import Request
+
+from scheduling.api.pool_fields import (
+    EXAMPLE,
+    NEW_EXAMPLE,
+    REASON_EXAMPLE,
+    WHOLE_EXAMPLE,
+    NewPool,
+    PoolShown,
+    PoolWithSettings,
+    Reason,
+)
+from scheduling.api.views import NO_REASON, PoolView
+from scheduling.models import Pool
+from scheduling.selectors.pools import pool_states
+from scheduling.services.holds import pool_drain, pool_hold, pool_resume
+from scheduling.services.pools import pool_create
+from tenants.access import Refused
+from tenants.api.listing import Listing
+from tenants.api.operations import operation
+from tenants.api.views import ApiView, CoalitionView
+from tenants.roles import Permission
+
+POOLS = Listing(PoolShown, orderings=("slug", "-slug"))
+TWICE = Refused("invalid_pool", "resources: A resource stands there twice.")
+
+
+class Pools(CoalitionView):
+    @operation(
+        "pools_list",
+        summary="Pools",
+        description="Servers that are sold together, with the slot that is running and how far plans reach.",
+        permission=Permission.PRICES_VIEW,
+        listing=POOLS,
+        answer_example=EXAMPLE,
+        tag="pools",
+    )
+    def get(self, request: Request) -> HttpResponseBase:
+        return self.listed(Pool.objects.all(), partial(pool_states, at=timezone.now()))
+
+    @operation(
+        "pools_create",
+        summary="Make a pool",
+        description="Its slot length, its epoch and its resources never change. It has no servers yet. For operators.",
+        permission=Permission.CLUSTER_CHANGE,
+        body=NewPool,
+        answer=PoolWithSettings,
+        status=HTTPStatus.CREATED,
+        request_example=NEW_EXAMPLE,
+        answer_example=WHOLE_EXAMPLE,
+        refusals=("invalid_pool", "invalid_resource", *NO_REASON),
+        tag="pools",
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        asked = {"instant_policy": None} | self.read(NewPool)
+        listed = asked.pop("resources")
+        resources = {row["name"]: row["label"] for row in listed}
+        if len(resources) < len(listed):
+            return self.refused(TWICE)
+        outcome = pool_create(**asked, resources=resources, by=self.access, at=timezone.now())
+        if isinstance(outcome, Refused):
+            return self.refused(outcome)
+        response = _shown(self, outcome, HTTPStatus.CREATED)
+        response.headers["Location"] = reverse("api_pool", args=[outcome.slug])
+        return response
+
+
+class PoolRead(PoolView):
+    @operation(
+        "pools_read",
+        summary="One pool",
+        description="With its clock, and the policy of each lane with every constant.",
+        permission=Permission.PRICES_VIEW,
+        answer=PoolWithSettings,
+        answer_example=WHOLE_EXAMPLE,
+        tag="pools",
+    )
+    def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
+        return _shown(self, self.pool)
+
+
+class _Change(PoolView):
+    def change(self, service: Callable[..., Refused | None]) -> HttpResponse:
+        outcome = service(pool=self.pool, by=self.access, at=timezone.now(), **self.read(Reason))
+        return self.refused(outcome) if isinstance(outcome, Refused) else _shown(self, self.pool)
+
+
+class PoolHold(_Change):
+    @operation(
+        "pool_hold",
+        summary="Hold a pool",
+        description="Nothing new is decided until it is resumed; jobs for the batch lane may come, and wait. What was "
+        "sold is delivered and paid. Again: nothing happens. For operators.",
+        permission=Permission.CLUSTER_CHANGE,
+        body=Reason,
+        answer=PoolWithSettings,
+        request_example=REASON_EXAMPLE,
+        answer_example=WHOLE_EXAMPLE | {"state": "held"},
+        refusals=NO_REASON,
+        tag="pools",
+    )
+    def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
+        return self.change(pool_hold)
+
+
+class PoolDrain(_Change):
+    @operation(
+        "pool_drain",
+        summary="Drain a pool",
+        description="Nothing new is decided or accepted until it is resumed, so that it comes to rest. For operators.",
+        permission=Permission.CLUSTER_CHANGE,
+        body=Reason,
+        answer=PoolWithSettings,
+        request_example=REASON_EXAMPLE,
+        answer_example=WHOLE_EXAMPLE | {"state": "draining"},
+        refusals=NO_REASON,
+        tag="pools",
+    )
+    def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
+        return self.change(pool_drain)
+
+
+class PoolResume(_Change):
+    @operation(
+        "pool_resume",
+        summary="Resume a pool",
+        description="The next boundary decides again; those that passed meanwhile stay undecided. For operators.",
+        permission=Permission.CLUSTER_CHANGE,
+        body=Reason,
+        answer=PoolWithSettings,
+        request_example=REASON_EXAMPLE,
+        answer_example=WHOLE_EXAMPLE,
+        refusals=NO_REASON,
+        tag="pools",
+    )
+    def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
+        return self.change(pool_resume)
+
+
+def _shown(view: ApiView, pool: Pool, status: int = 200) -> HttpResponse:
+    return view.shown(PoolWithSettings, pool_states([pool], timezone.now())[0], status)

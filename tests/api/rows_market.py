@@ -1,0 +1,86 @@
+"""Rows of the table: pools, prices, intervals, awards, the calendar, quota and sharing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduling.models import Interval, Server
+from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tests.api.table import Names, Row, World, answers, everybody
+from tests.scheduling.live import make_award
+from tests.scheduling.markets import run_slots
+
+READ_JOBS = answers(200, VIEWER, SUBMITTER, OWNER, AUDITOR, OPERATOR)
+BY_OPERATOR = answers(200, OPERATOR)
+POOL, OWN = "pools/{pool}/", "tenants/{tenant}/pools/{pool}/"
+REASON = {"reason": "The table says so."}
+SHARING = {"rent": "never", "lend": "keep", "reserve_price": {"worker": "0.05"}}
+
+
+def new_pool(names: Names) -> Mapping[str, Any]:
+    return REASON | {
+        "slug": "second",
+        "name": "Second",
+        "slot_seconds": 10,
+        "clock_first": 1,
+        "clock_cap": 8,
+        "clock_restart": True,
+        "batch_policy": {"name": "astraea"},
+        "resources": [{"name": "worker", "label": "worker"}, {"name": "ps", "label": "parameter server"}],
+        "epoch_at": "2026-03-02T12:00:00Z",
+    }
+
+
+def why(names: Names) -> Mapping[str, Any]:
+    return REASON
+
+
+def interval(world: World) -> Names:
+    """One that dealt out a window, with everybody's waiting jobs."""
+    row = Interval.objects.filter(pool=world.pool).first() or run_slots(world.pool, 0, 0)[0]
+    return {"number": row.number}
+
+
+def award(world: World) -> Names:
+    """Two: a query for each row would show in the number of queries."""
+    server = Server.objects.get(pool=world.pool, name=f"{world.tenant.slug}-0")
+    charges = [[(world.tenant, 3)], [(None, 2)]]
+    rows = [
+        make_award(world.pool, world.tenant, charges=charges, allocation=[[server.pk, 0, 2, 1, 1]]) for _ in range(2)
+    ]
+    return {"award": rows[0].pk, "job": rows[0].job_id}
+
+
+ROWS = [
+    Row("pools_list", "get", "pools/", everybody()),
+    Row("pools_create", "post", "pools/", answers(201, OPERATOR), body=new_pool),
+    Row("pools_read", "get", POOL, everybody()),
+    Row("pool_hold", "post", POOL + "hold/", BY_OPERATOR, body=why),
+    Row("pool_drain", "post", POOL + "drain/", BY_OPERATOR, body=why),
+    Row("pool_resume", "post", POOL + "resume/", BY_OPERATOR, body=why),
+    Row("prices_now", "get", POOL + "prices/", everybody()),
+    Row("prices_ahead", "get", POOL + "prices/ahead/", everybody()),
+    Row("prices_history", "get", POOL + "prices/history/", everybody()),
+    Row("intervals_list", "get", POOL + "intervals/", everybody(), prepare=interval),
+    Row("intervals_read", "get", POOL + "intervals/{number}/", everybody(), prepare=interval),
+    Row("intervals_verify", "post", POOL + "intervals/{number}/verify/", everybody(), prepare=interval),
+    Row("own_intervals_read", "get", OWN + "intervals/{number}/", everybody(), prepare=interval),
+    Row("pool_awards_list", "get", POOL + "awards/", everybody(), prepare=award),
+    Row("awards_list", "get", "tenants/{tenant}/awards/", READ_JOBS, prepare=award),
+    Row("awards_read", "get", "tenants/{tenant}/awards/{award}/", READ_JOBS, prepare=award, foreign=("award",)),
+    Row(
+        "charges_verify",
+        "post",
+        "tenants/{tenant}/jobs/{job}/verify/",
+        READ_JOBS,
+        prepare=award,
+        foreign=("job",),
+    ),
+    Row("calendar_list", "get", POOL + "calendar/", everybody()),
+    Row("bookings_list", "get", OWN + "bookings/", READ_JOBS, prepare=award),
+    Row("quota_read", "get", OWN + "quota/", everybody(), prepare=award),
+    Row("estimates_read", "get", OWN + "estimates/", READ_JOBS),
+    Row("sharing_read", "get", OWN + "sharing/", everybody()),
+    Row("sharing_change", "put", OWN + "sharing/", answers(200, OWNER), body=lambda names: SHARING),
+]
