@@ -3,10 +3,13 @@ whatever is lost on the way, there is one job, one hold and one charge."""
 
 from __future__ import annotations
 
+import csv
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import timedelta
+from decimal import Decimal
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -156,6 +159,58 @@ def test_a_person_logs_in_submits_waits_and_looks_at_what_it_cost(
     assert "finished" in bourse("jobs", "show", job["id"]).out
     late = bourse("jobs", "cancel", job["id"])
     assert (late.status, "already_over" in late.err) == (1, True)
+
+    price = Decimal(job["price"])
+    assert Decimal(json.loads(bourse("balance", "--json").out)["total"]) == 1_000 - price
+    assert bourse("balance").out.splitlines()[1].split() == ["available", f"{1_000 - price:,.2f}"]
+
+
+def test_statement_of_a_month_as_a_table_and_as_csv(bourse: Bourse, web: str, market: Market, job_file: Path) -> None:
+    settings = {"url": web, "token": market.secret}
+    job = json.loads(bourse("jobs", "submit", job_file, "--pool", "main", "--json", **settings).out)
+    market.pass_slots(4)
+    month = f"{timezone.now():%Y-%m}"
+    found = json.loads(bourse("statement", "--month", month, "--json", **settings).out)
+    assert (found["spent"], found["difference"]) == (job["price"], "0.000000")
+    shown = bourse("statement", "--month", month, **settings)
+    assert shown.out.startswith(f"Statement of lumen, {month} (UTC), in credits\n")
+    with Client(web, market.secret) as client:
+        lines = list(csv.DictReader(client.statement_csv(month).splitlines()))
+        entries = list(client.entries(kind=["settle"]))
+    assert [line["amount"] for line in lines if line["part"] == "spent"] == [job["price"]]
+    assert bourse("statement", "--month", month, "--csv", **settings).out.count("\n") == len(lines) + 1
+    assert [entry["job"] for entry in entries] == [job["id"]]
+
+
+def test_events_are_listed_and_followed_from_where_somebody_stopped(bourse: Bourse, web: str, market: Market) -> None:
+    settings = {"url": web, "token": market.secret}
+    with Client(web, market.secret) as client:
+        for number in range(2):
+            client.job_submit(SPEC, pool="main", name=f"job {number}", lane="instant")
+        listed = list(client.events())
+        followed = list(islice(client.events_followed(after=0), len(listed)))
+        later = list(islice(client.events_followed(after=listed[0]["id"]), len(listed) - 1))
+    assert followed == listed
+    assert later == listed[1:]
+    awarded = [event for event in listed if event["kind"] == "job_awarded"]
+    assert len(awarded) == 2
+    newest = json.loads(bourse("events", "--limit", "1", "--json", **settings).out)
+    assert newest == listed[-1:]
+    assert "job_awarded" in bourse("events", "--after", str(listed[0]["id"] - 1), **settings).out
+
+
+def test_prices_of_the_pool_now_and_ahead(bourse: Bourse, web: str, market: Market) -> None:
+    settings = {"url": web, "token": market.secret}
+    market.pass_slots(1)
+    found = json.loads(bourse("prices", "--json", **settings).out)
+    assert found["pool"] == "main"
+    lines = {(line["lane"], line["resource"]) for line in found["now"]}
+    assert {("instant", "worker"), ("instant", "ps")} <= lines
+    shown = bourse("prices", **settings)
+    assert shown.status == 0, shown.err
+    assert shown.out.startswith("Pool main, slot ")
+    missing = bourse("prices", "--pool", "nowhere", **settings)
+    assert (missing.status, "not_found" in missing.err) == (1, True)
 
 
 def test_job_that_cannot_win_ends_the_wait_with_its_reason(
