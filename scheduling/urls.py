@@ -3,7 +3,20 @@
 from django.urls import include, path
 
 from scheduling.consumers import MarketConsumer
-from scheduling.views import budgets, frame, intervals, job, jobs, ledger, market, servers, share, statements, submit
+from scheduling.views import (
+    budgets,
+    frame,
+    intervals,
+    job,
+    jobs,
+    ledger,
+    market,
+    servers,
+    share,
+    statements,
+    submit,
+    webhooks,
+)
 from scheduling.views.operator import cells as operator_cells
 from scheduling.views.operator import credits as operator_credits
 from scheduling.views.operator import pools as operator_pools
@@ -45,6 +58,17 @@ urlpatterns = [
     path("t/<slug:tenant_slug>/jobs/<int:pk>/", job.job, name="job"),
     path("t/<slug:tenant_slug>/jobs/<int:pk>/cancel/", job.job_cancel, name="job_cancel"),
     path("t/<slug:tenant_slug>/jobs/<int:pk>/queue/", job.job_queue, name="job_queue"),
+    path("t/<slug:tenant_slug>/webhooks/", webhooks.tenant_webhooks, name="tenant_webhooks"),
+    path("t/<slug:tenant_slug>/webhooks/make/", webhooks.webhook_create, name="webhook_create"),
+    path("t/<slug:tenant_slug>/webhooks/<int:pk>/", webhooks.tenant_webhook, name="tenant_webhook"),
+    path("t/<slug:tenant_slug>/webhooks/<int:pk>/change/", webhooks.webhook_change, name="webhook_change"),
+    path("t/<slug:tenant_slug>/webhooks/<int:pk>/secret/", webhooks.webhook_secret, name="webhook_secret"),
+    path("t/<slug:tenant_slug>/webhooks/<int:pk>/remove/", webhooks.webhook_remove, name="webhook_remove"),
+    path(
+        "t/<slug:tenant_slug>/webhooks/<int:pk>/deliveries/<int:delivery>/replay/",
+        webhooks.webhook_replay,
+        name="webhook_replay",
+    ),
 ]
 
 websocket_urlpatterns = [path("ws/t/<slug:tenant_slug>/", MarketConsumer.as_asgi())]

@@ -46,6 +46,26 @@ class InvitationForm(forms.Form):
     reason = forms.CharField(max_length=300, required=False)
 
 
+class TokenForm(forms.Form):
+    """`choices`: the scopes that are of use to whoever fills it in, each with its meaning."""
+
+    name = forms.CharField(
+        max_length=80, label="What is it for?", widget=forms.TextInput(attrs={"autocomplete": "off"})
+    )
+    days = forms.ChoiceField(
+        choices=[("30", "30 days"), ("90", "90 days"), ("180", "180 days"), ("365", "One year")],
+        initial="90",
+        label="Works for",
+    )
+    scopes = forms.MultipleChoiceField(widget=forms.CheckboxSelectMultiple, label="What may it do?")
+
+    def __init__(self, *args: Any, choices: list[tuple[str, str]], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        scopes = self.fields["scopes"]
+        assert isinstance(scopes, forms.MultipleChoiceField)  # noqa: S101  it stands above
+        scopes.choices = choices
+
+
 class TenantForm(forms.Form):
     name = forms.CharField(max_length=120)
     slug = forms.SlugField(

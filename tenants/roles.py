@@ -124,6 +124,25 @@ SCOPES = MappingProxyType(
         "tenants:write": frozenset({P.TENANTS_CHANGE, P.STAFF_CHANGE}),
     }
 )
+SCOPE_MEANING = MappingProxyType(
+    {
+        "tenant:read": "See members, invitations, events and the history",
+        "market:read": "See prices, servers and quota",
+        "jobs:read": "See jobs",
+        "jobs:write": "Submit and cancel jobs",
+        "quotes:make": "Ask for quotes",
+        "ledger:read": "See the ledger, statements and budgets",
+        "budgets:write": "Change budgets",
+        "sharing:write": "Change what is rented and lent",
+        "members:write": "Invite, change and remove members",
+        "tokens:write": "Make and revoke tokens",
+        "webhooks:write": "Change webhooks and read their log",
+        "audit:read": "Read everything of every tenant",
+        "cluster:write": "Change servers, cells and pools",
+        "credits:write": "Grant and withdraw credits",
+        "tenants:write": "Make tenants and name the staff",
+    }
+)
 _SCOPE_OF = MappingProxyType({permission: scope for scope, found in SCOPES.items() for permission in found})
 
 

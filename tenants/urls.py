@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from tenants.views import history, home, invitations, members, staff
+from tenants.views import history, home, invitations, members, staff, tokens
 
 tenant_patterns: list[URLPattern | URLResolver] = [
     path("", home.tenant_home, name="tenant_home"),
@@ -12,6 +12,9 @@ tenant_patterns: list[URLPattern | URLResolver] = [
     path("leave/", members.member_leave, name="member_leave"),
     path("invitations/", members.invitation_create, name="invitation_create"),
     path("invitations/<int:pk>/revoke/", members.invitation_revoke, name="invitation_revoke"),
+    path("tokens/", tokens.tokens, name="tenant_tokens"),
+    path("tokens/make/", tokens.token_create, name="token_create"),
+    path("tokens/<int:pk>/revoke/", tokens.token_revoke, name="token_revoke"),
     path("history/", history.tenant_history, name="tenant_history"),
 ]
 

@@ -1,0 +1,78 @@
+"""Tokens of the open tenant: a member's own, and for owners everybody's. The secret is shown once."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_POST, require_safe
+
+from tenants import selectors, services
+from tenants.access import AccessRequest, Refused
+from tenants.forms import TokenForm
+from tenants.roles import SCOPE_MEANING, SCOPES, TENANT_ROLES, Permission, allows
+from tenants.services import IssuedToken
+from tenants.views.gate import requires, tell
+
+MOST_SHOWN = 200
+SHOWN_AFTER_THE_END = timedelta(days=30)
+
+
+@require_safe
+@requires(Permission.TOKENS_OWN)
+def tokens(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    return _page(request, _form(request))
+
+
+@never_cache
+@require_POST
+@requires(Permission.TOKENS_OWN)
+def token_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """The answer shows the secret, once: it is not kept, so it cannot survive a redirect."""
+    form = _form(request)
+    if not form.is_valid():
+        return _page(request, form)
+    at, given = timezone.now(), form.cleaned_data
+    expires_at = at + timedelta(days=int(given["days"]))
+    outcome = services.token_create(
+        name=given["name"], scopes=given["scopes"], by=request.access, at=at, expires_at=expires_at
+    )
+    if isinstance(outcome, Refused):
+        form.add_error("name" if outcome.code == "invalid_token_name" else None, outcome.sentence)
+        return _page(request, form)
+    return _page(request, TokenForm(choices=_choices(request)), issued=outcome)
+
+
+@require_POST
+@requires(Permission.TOKENS_OWN)
+def token_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    outcome = services.token_revoke(token_id=pk, by=request.access, at=timezone.now())
+    tell(request, outcome, "The token is revoked. It works no more.")
+    return redirect("tenant_tokens", tenant_slug)
+
+
+def _page(request: AccessRequest, form: TokenForm, issued: IssuedToken | None = None) -> HttpResponse:
+    now = timezone.now()
+    recent = selectors.token_list(request.access).filter(expires_at__gt=now - SHOWN_AFTER_THE_END).order_by("-pk")
+    rows = list(recent[:MOST_SHOWN])
+    context = {
+        "working": [row for row in rows if row.revoked_at is None and row.expires_at > now],
+        "ended": [row for row in rows if row.revoked_at is not None or row.expires_at <= now],
+        "form": form,
+        "issued": issued,
+        "is_member": not request.access.roles.isdisjoint(TENANT_ROLES),
+    }
+    return render(request, "tenants/tokens.html", context)
+
+
+def _form(request: AccessRequest) -> TokenForm:
+    return TokenForm(request.POST or None, choices=_choices(request))
+
+
+def _choices(request: AccessRequest) -> list[tuple[str, str]]:
+    """Scopes that would let this person's token do anything here."""
+    roles = request.access.roles & set(TENANT_ROLES)
+    return [(name, SCOPE_MEANING[name]) for name, found in SCOPES.items() if any(allows(roles, one) for one in found)]

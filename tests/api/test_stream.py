@@ -1,0 +1,153 @@
+"""The stream of events: in order, from where the client stopped, and only as long as the caller may listen."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync
+from channels.db import database_sync_to_async
+from django.test import AsyncClient
+
+from scheduling.api import hub, stream
+from scheduling.services.feed import event, events_append
+from tenants.models import ApiToken, Tenant
+from tenants.roles import BILLING, OWNER, VIEWER
+from tests.api.builders import Program, problem, program_of
+from tests.tenants.builders import NOW, make_tenant
+
+PATIENCE = 20.0
+
+
+@pytest.fixture
+def tenant(transactional_db: None) -> Tenant:
+    return make_tenant("lumen")
+
+
+def tell(tenant: Tenant | None, *kinds: str) -> list[int]:
+    events = [event(kind, pool_id=None, tenant_id=tenant.pk if tenant else None, at=NOW) for kind in kinds]
+    events_append(events)
+    return [found.pk for found in events]
+
+
+Told = Callable[[str], Awaitable[str]]
+
+
+def listening(caller: Program, do: Callable[[Told], Awaitable[Any]], **headers: str) -> Any:
+    """Opens the stream; `do` gets a function that reads until a text has come."""
+
+    async def run() -> Any:
+        given = {"Authorization": f"Bearer {caller.secret}", "Accept": "text/event-stream"}
+        named = {name.replace("_", "-"): value for name, value in headers.items()}
+        response = await AsyncClient().get("/api/v1/tenants/lumen/events/stream/", headers=given | named)
+        assert (response.status_code, response["Content-Type"]) == (200, "text/event-stream")
+        pieces: AsyncIterator[bytes] = response.streaming_content
+        seen = ""
+
+        async def until(text: str) -> str:
+            nonlocal seen
+            while text not in seen:
+                seen += (await asyncio.wait_for(anext(pieces), PATIENCE)).decode()
+            return seen
+
+        try:
+            await until("retry: 2000")
+            return await do(until)
+        finally:
+            await pieces.aclose()  # type: ignore[attr-defined]
+            await asyncio.sleep(0)
+
+    return async_to_sync(run)()
+
+
+def ids(seen: str) -> list[int]:
+    return [int(line.removeprefix("id: ")) for line in seen.splitlines() if line.startswith("id: ")]
+
+
+def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, monkeypatch) -> None:
+    monkeypatch.setattr(stream, "LOOK_SECONDS", 60.0)
+    other = make_tenant("castor")
+    caller = program_of(OWNER, tenant)
+    tell(tenant, "job_submitted")
+
+    async def do(until: Told) -> tuple[str, list[int]]:
+        while not any(place.groups for place in hub.hub()._places.values()):
+            await asyncio.sleep(0.01)
+        told = await database_sync_to_async(tell)(tenant, "job_started")
+        await database_sync_to_async(tell)(other, "job_started")
+        told += await database_sync_to_async(tell)(tenant, "job_finished")
+        return await until("event: job_finished"), told
+
+    seen, told = listening(caller, do)
+    assert ids(seen) == told  # neither what was before, nor another tenant's
+    data = next(line for line in seen.splitlines() if line.startswith("data: "))
+    assert json.loads(data.removeprefix("data: "))["kind"] == "job_started"
+    assert not +hub.open_streams
+
+
+def test_client_that_comes_back_gets_what_it_missed(tenant: Tenant) -> None:
+    caller = program_of(OWNER, tenant)
+    told = tell(tenant, "job_submitted", "job_awarded", "job_started")
+
+    async def do(until: Told) -> str:
+        return await until("event: job_started")
+
+    assert ids(listening(caller, do, Last_Event_ID=str(told[0]))) == told[1:]
+
+
+def test_role_without_jobs_hears_of_none(tenant: Tenant) -> None:
+    caller = program_of(BILLING, tenant)
+    before, _, low = tell(tenant, "budget_changed", "job_started", "low_balance")
+
+    async def do(until: Told) -> str:
+        return await until("event: low_balance")
+
+    assert ids(listening(caller, do, Last_Event_ID=str(before))) == [low]
+
+
+def test_stream_closes_when_the_token_is_revoked(tenant: Tenant, monkeypatch) -> None:
+    monkeypatch.setattr(stream, "RIGHTS_ASKED", timedelta(0))
+    monkeypatch.setattr(stream, "LOOK_SECONDS", 0.05)
+    caller = program_of(VIEWER, tenant)
+    assert caller.token is not None
+    rows = ApiToken.objects.filter(pk=caller.token.pk)
+
+    async def do(until: Told) -> str:
+        await database_sync_to_async(rows.update)(revoked_at=NOW)
+        return await until("event: closed")
+
+    assert "event: closed" in listening(caller, do)
+
+
+def test_silence_is_broken_by_comments(tenant: Tenant, monkeypatch) -> None:
+    monkeypatch.setattr(stream, "LOOK_SECONDS", 0.02)
+    monkeypatch.setattr(stream, "BEAT_SECONDS", 0.1)
+
+    async def do(until: Told) -> str:
+        return await until(": still here")
+
+    assert ids(listening(program_of(VIEWER, tenant), do)) == []
+
+
+def test_one_caller_opens_only_so_many(tenant: Tenant, monkeypatch) -> None:
+    caller = program_of(VIEWER, tenant)
+    assert caller.token is not None
+    monkeypatch.setitem(hub.open_streams, f"token:{caller.token.pk}", 8)
+    problem(caller.get("tenants/lumen/events/stream/"), 429, "too_many_streams")
+
+
+def test_feed_goes_on_where_the_last_page_ended(tenant: Tenant) -> None:
+    caller = program_of(OWNER, tenant)
+    told = tell(tenant, "job_submitted", "job_started", "job_finished")
+    public = tell(None, "slot_settled")
+    feed = "tenants/lumen/events/"
+    first = caller.get(f"{feed}?limit=2").json()["results"]
+    rest = caller.get(f"{feed}?after={first[-1]['id']}").json()
+    assert [found["id"] for found in (*first, *rest["results"])] == told + public
+    assert rest["results"][-1]["public"]
+    assert caller.get(f"{feed}?after={public[0]}").json()["results"] == []
+    assert len(caller.get(f"{feed}?format=csv").getvalue().splitlines()) == 5

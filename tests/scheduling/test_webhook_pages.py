@@ -1,0 +1,102 @@
+"""The pages of webhooks: for owners alone, the secret seen once, the log with replay."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+from django.test import Client
+
+from scheduling.models import DeliveryState, Webhook, WebhookDelivery
+from tenants.models import Tenant
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, STAFF_ROLES, SUBMITTER, VIEWER
+from tenants.scoping import scope
+from tests.api.rows_webhooks import URL, told, webhook
+from tests.api.table import World, make_world
+from tests.tenants.builders import client_of, make_staff
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> World:
+    return make_world("lumen")
+
+
+def browser(world: World, role: str = OWNER) -> Client:
+    return client_of(make_staff(role).user if role in STAFF_ROLES else world.members[role].user)
+
+
+def place(world: World, rest: str = "") -> str:
+    return f"/t/{world.tenant.slug}/webhooks/{rest}"
+
+
+def all_of(tenant: Tenant) -> list[Webhook]:
+    with scope(tenant):
+        return list(Webhook.objects.order_by("pk"))
+
+
+@pytest.mark.parametrize("role", [VIEWER, SUBMITTER, BILLING, AUDITOR, OPERATOR])
+def test_others_than_owners_are_told_for_whom_it_is(world: World, role: str) -> None:
+    names = told(world)
+    for path in ("", f"{names['webhook']}/"):
+        assert browser(world, role).get(place(world, path)).status_code == 403
+    for path in ("make/", f"{names['webhook']}/remove/", f"{names['webhook']}/secret/"):
+        assert browser(world, role).post(place(world, path), {"url": URL}).status_code == 403
+    assert len(all_of(world.tenant)) == 2
+
+
+def test_owner_makes_one_and_sees_its_secret_once(world: World) -> None:
+    owner = browser(world)
+    html = owner.post(place(world, "make/"), {"url": URL, "kinds": ["job_finished"]}).content.decode()
+    secret = re.search(r'value="(whsec_[0-9a-f]{64})"', html)
+    assert secret
+    assert secret[1] not in owner.get(place(world)).content.decode()
+    (made,) = all_of(world.tenant)
+    assert (made.url, made.kinds) == (URL, ["job_finished"])
+    renewed = owner.post(place(world, f"{made.pk}/secret/")).content.decode()
+    assert re.search(r'value="(whsec_[0-9a-f]{64})"', renewed)
+    assert secret[1] not in renewed
+
+
+def test_private_address_is_refused_at_the_field(world: World) -> None:
+    html = browser(world).post(place(world, "make/"), {"url": "https://127.0.0.1/"}).content.decode()
+    assert "This address is not a public one." in html
+    assert all_of(world.tenant) == []
+
+
+def test_log_shows_each_try_and_replays(world: World) -> None:
+    names, owner = told(world), browser(world)
+    path = place(world, f"{names['webhook']}/")
+    html = owner.get(path).content.decode()
+    assert html.count("Delivered</span>") == 2
+    assert b"Nothing was told here in this state" in owner.get(path, {"state": "given_up"}).content
+    lines = b"".join(owner.get(path, {"format": "csv"}).streaming_content).decode().splitlines()
+    assert len(lines) == 3
+    owner.post(f"{path}deliveries/{names['delivery']}/replay/")
+    with scope(world.tenant):
+        assert WebhookDelivery.objects.get(pk=names["delivery"]).state == DeliveryState.WAITING
+
+
+def test_it_is_changed_switched_and_removed(world: World) -> None:
+    names, owner = webhook(world), browser(world)
+    path = place(world, f"{names['webhook']}/")
+    owner.post(f"{path}change/", {"url": f"{URL}/2", "kinds": ["low_balance"]})
+    owner.post(f"{path}change/", {"active": "off"})
+    first, _ = all_of(world.tenant)
+    assert (first.url, first.kinds, first.active) == (f"{URL}/2", ["low_balance"], False)
+    owner.post(f"{path}change/", {"active": "on"})
+    assert all_of(world.tenant)[0].active
+    owner.post(f"{path}remove/")
+    assert owner.get(path).status_code == 404
+
+
+def test_another_tenants_webhook_is_not_found(world: World) -> None:
+    other = make_world("castor", world.pool)
+    theirs = told(other)
+    owner = browser(world)
+    assert owner.get(place(world, f"{theirs['webhook']}/")).status_code == 404
+    owner.post(place(world, f"{theirs['webhook']}/remove/"))
+    owner.post(place(world, f"{theirs['webhook']}/deliveries/{theirs['delivery']}/replay/"))
+    assert all(row.removed_at is None for row in all_of(other.tenant))
+    assert owner.get(f"/t/{other.tenant.slug}/webhooks/").status_code == 404

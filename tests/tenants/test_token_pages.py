@@ -1,0 +1,68 @@
+"""The page of tokens: made and revoked there, the secret seen once."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tenants.models import ApiToken, Membership
+from tenants.roles import AUDITOR, BILLING, OWNER, SUBMITTER, VIEWER
+from tests.api.builders import Program, program_of
+from tests.tenants.builders import client_of, make_member, make_staff, make_tenant
+
+pytestmark = pytest.mark.django_db
+PAGE = "/t/lumen/tokens/"
+NEW = {"name": "nightly", "days": "30", "scopes": ["jobs:read"]}
+
+
+def member(role: str) -> Membership:
+    return make_member(make_tenant("lumen"), role)
+
+
+@pytest.mark.parametrize("role", [VIEWER, SUBMITTER, BILLING, OWNER])
+def test_every_member_makes_a_token_that_works_and_is_shown_once(role: str) -> None:
+    browser = client_of(member(role).user)
+    scopes = ["tenant:read"]
+    html = browser.post(f"{PAGE}make/", NEW | {"scopes": scopes}).content.decode()
+    secret = re.search(r'value="(bourse_[^"]+)"', html)
+    assert secret
+    assert Program(secret[1]).get("tenants/lumen/").status_code == 200
+    again = browser.get(PAGE).content.decode()
+    assert secret[1] not in again
+    assert secret[1][:13] in again
+
+
+def test_only_scopes_that_are_of_use_are_offered() -> None:
+    html = client_of(member(BILLING).user).get(PAGE).content.decode()
+    assert 'value="budgets:write"' in html
+    assert 'value="jobs:write"' not in html
+    assert 'value="cluster:write"' not in html
+
+
+def test_refusals_stand_in_the_form_and_nothing_is_made() -> None:
+    browser = client_of(member(OWNER).user)
+    for wrong in ({"scopes": []}, {"name": ""}, {"days": "1000"}, {"scopes": ["cluster:write"]}, {"name": "a\x07b"}):
+        assert b'class="error"' in browser.post(f"{PAGE}make/", NEW | wrong).content
+    assert not ApiToken.objects.exists()
+
+
+def test_owner_revokes_everybodys_and_others_only_their_own() -> None:
+    tenant = make_tenant("lumen")
+    owner, viewer = make_member(tenant, OWNER), make_member(tenant, VIEWER)
+    theirs = program_of(SUBMITTER, tenant).token
+    assert theirs is not None
+    assert theirs.hint not in client_of(viewer.user).get(PAGE).content.decode()
+    client_of(viewer.user).post(f"{PAGE}{theirs.pk}/revoke/")
+    assert ApiToken.objects.get(pk=theirs.pk).revoked_at is None
+    assert theirs.hint in client_of(owner.user).get(PAGE).content.decode()
+    client_of(owner.user).post(f"{PAGE}{theirs.pk}/revoke/")
+    assert ApiToken.objects.get(pk=theirs.pk).revoked_at is not None
+
+
+def test_strangers_find_nothing_and_staff_have_no_form() -> None:
+    make_member(make_tenant("lumen"), OWNER)
+    stranger = make_member(make_tenant("castor"), OWNER)
+    assert client_of(stranger.user).get(PAGE).status_code == 404
+    assert client_of(stranger.user).post(f"{PAGE}make/", NEW).status_code == 404
+    assert b"Make the token" not in client_of(make_staff(AUDITOR).user).get(PAGE).content
