@@ -241,6 +241,14 @@ SPECTACULAR_SETTINGS = {
     "PREPROCESSING_HOOKS": ["tenants.api.schema.only_the_interface"],
     "ENABLE_DJANGO_DEPLOY_CHECK": False,  # the drift test reads the schema more strictly
     "SORT_OPERATIONS": True,
+    # Words that several answers share, under names that say whose they are.
+    "ENUM_NAME_OVERRIDES": {
+        "AwardStateEnum": "scheduling.models.AwardState",
+        "JobStateEnum": "scheduling.models.JobState",
+        "PeriodEnum": "scheduling.models.Period",
+        "PoolStateEnum": "scheduling.api.pool_fields.STATES",
+        "ServerStateEnum": "scheduling.models.ServerState",
+    },
 }
 
 # --- Language, time, files ----------------------------------------------------------------------------------------

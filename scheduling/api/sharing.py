@@ -89,7 +89,7 @@ class SharingOfTenant(TenantPoolView):
         permission=Permission.SHARING_CHANGE,
         body=NewSharing,
         answer=SharingShown,
-        request_example=EXAMPLE | {"budget": "250", "reserve_price": {"worker": "0.05"}},
+        request_example=EXAMPLE,
         answer_example=EXAMPLE,
         refusals=("invalid_sharing",),
         tag="sharing",
