@@ -1,0 +1,162 @@
+"""Optimus' loss curve, l = 1 / (b0 k + b1) + b2 with nothing negative, fitted to many jobs at once (section 3.1).
+
+For a fixed b2 the curve is linear: (l - b2)(b0 k + b1) = 1. Least squares of that would count points by how far they
+lie above b2, so each row is multiplied by the fitted 1 / (b0 k + b1), some times over: then its error is that of l.
+b2 itself is searched: a grid, then golden section around the best point of the grid, by the squared error of l.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.estimates.losses import Points
+from scheduling.core.types import BoolArray, FloatArray
+
+GRID = 17  # values of b2 that are tried first; 65 find the same curves, see the decision on estimates
+GRID_REWEIGHTINGS, REWEIGHTINGS = 1, 6  # the grid only has to tell which of its values is best
+STEP_REWEIGHTINGS = 1  # each step of the search begins with the weights of the step before
+GOLDEN_STEPS = 32  # leave 2e-7 of two steps of the grid
+GOLDEN = (np.sqrt(5.0) - 1.0) / 2.0
+FEWEST_POINTS = 3
+EPOCHS_TO_FALL = 10  # a curve that does not fall in so many epochs is not converging
+MOST_FLAGGED = 1.0 / 3.0
+BLOCK = 250  # jobs in one pass: their arrays then stay in the processor's cache
+SMALLEST = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Curves:
+    """Fitted curves of losses as parts of `scale`; k counts epochs from 1. All fields are (jobs,)."""
+
+    b0: FloatArray
+    b1: FloatArray
+    b2: FloatArray
+    scale: FloatArray
+    fitted: BoolArray  # there were enough points
+    converging: BoolArray  # fitted, it falls, and not too many points were outliers
+
+    def loss(self, epoch: FloatArray) -> FloatArray:
+        """(jobs,) the loss that the curve has after so many epochs, in the job's own units."""
+        return self.scale * (1.0 / np.maximum(self.b0 * epoch + self.b1, SMALLEST) + self.b2)
+
+
+def fit(points: Points) -> Curves:
+    """The curve of every job. Complexity: jobs x epochs x (values of b2 tried) x reweightings."""
+    count = len(points.losses)
+    found = np.zeros((3, count))
+    enough = points.counts >= FEWEST_POINTS
+    chosen = np.flatnonzero(enough)
+    for start in range(0, len(chosen), BLOCK):
+        block = chosen[start : start + BLOCK]
+        found[:, block] = _fit_block(points.losses[block])
+    falls = (found[0] > 0) | (points.counts < EPOCHS_TO_FALL)
+    return Curves(*found, points.scale, enough, enough & falls & (points.flagged <= MOST_FLAGGED))
+
+
+def _fit_block(losses: FloatArray) -> FloatArray:
+    """(3, jobs) coefficients of curves that all have points enough."""
+    given = np.isfinite(losses)
+    system = _System(np.where(given, losses, 0.0), given)
+    highest = _late_median(losses)
+    tried = highest * np.linspace(0.0, 1.0, GRID)[:, None]
+    solved = [system.solved(b2, system.start(b2), GRID_REWEIGHTINGS) for b2 in tried]
+    best = np.argmin([error for error, _ in solved], axis=0)
+    each = np.arange(len(losses))
+    line = np.array([line for _, line in solved])[best, each]
+    low, high = tried[np.maximum(best - 1, 0), each], tried[np.minimum(best + 1, GRID - 1), each]
+    plateau, line = _golden(system, low, high, line)
+    _, line = system.solved(plateau, system.weight(line), REWEIGHTINGS)
+    return np.stack([line[:, 0], line[:, 1], plateau])
+
+
+def _late_median(losses: FloatArray) -> FloatArray:
+    """(jobs,) the median of the last fifth of each job's points, the largest b2 that is tried; never below 0."""
+    given = np.isfinite(losses)
+    behind = np.flip(np.cumsum(np.flip(given, axis=1), axis=1), axis=1)  # points from here on
+    late = given & (behind <= np.ceil(given.sum(axis=1, keepdims=True) / 5.0))
+    median: FloatArray = np.nanmedian(np.where(late, losses, np.nan), axis=1)
+    return np.maximum(median, 0.0)
+
+
+def _golden(system: _System, low: FloatArray, high: FloatArray, line: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(jobs,) b2 with the least error between two values, and its (jobs, 2) b0 and b1, by golden section in lockstep.
+
+    The ends count too: where the least error lies on the border the search only comes near it.
+    """
+
+    def at(tried: FloatArray) -> FloatArray:
+        nonlocal line
+        error, line = system.solved(tried, system.weight(line), STEP_REWEIGHTINGS)
+        return error
+
+    ends = (low, high)
+    at_ends = (at(low), at(high))
+    left, right = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+    at_left, at_right = at(left), at(right)
+    for _ in range(GOLDEN_STEPS):
+        lower = at_left <= at_right
+        low, high = np.where(lower, low, left), np.where(lower, right, high)
+        tried = np.where(lower, high - GOLDEN * (high - low), low + GOLDEN * (high - low))
+        error = at(tried)
+        left, right = np.where(lower, tried, right), np.where(lower, left, tried)
+        at_left, at_right = np.where(lower, error, at_right), np.where(lower, at_left, error)
+    chosen = np.argmin([*at_ends, at_left, at_right], axis=0)
+    return np.stack([*ends, left, right])[chosen, np.arange(len(low))], line
+
+
+class _System:
+    """The linear systems of some jobs. Sums over epochs are products with (1, k, k^2). All values of b2 are (jobs,)."""
+
+    def __init__(self, losses: FloatArray, given: BoolArray) -> None:
+        self.losses, self.given = losses, given.astype(np.float64)
+        epochs = np.arange(1.0, losses.shape[1] + 1.0)
+        self.line = np.stack([epochs, np.ones_like(epochs)])  # (2, epochs)
+        self.powers = np.stack([epochs**2, epochs, np.ones_like(epochs)], axis=1)  # (epochs, 3)
+        self.rows, self.product = np.empty_like(losses), np.empty_like(losses)
+
+    def start(self, b2: FloatArray) -> FloatArray:
+        """(jobs, epochs) first weights: what the points themselves say of 1 / (b0 k + b1)."""
+        return np.maximum(self.losses - b2[:, None], SMALLEST)
+
+    def weight(self, line: FloatArray) -> FloatArray:
+        """(jobs, epochs) 1 / (b0 k + b1) of fitted (jobs, 2) b0 and b1."""
+        curve = line @ self.line
+        np.maximum(curve, SMALLEST, out=curve)
+        return np.divide(1.0, curve, out=curve)
+
+    def solved(self, b2: FloatArray, weight: FloatArray, times: int) -> tuple[FloatArray, FloatArray]:
+        """(jobs,) squared error of l, and (jobs, 2) b0 and b1, after so many reweightings."""
+        above = self.losses - b2[:, None]
+        above *= self.given
+        for _ in range(1 + times):
+            rows = np.multiply(above, weight, out=self.rows)
+            squares = np.multiply(rows, rows, out=self.product) @ self.powers
+            targets = np.multiply(rows, weight, out=self.product) @ self.powers[:, 1:]
+            line = _two_unknowns(squares, targets)
+            weight = self.weight(line)
+        gap = np.subtract(weight, above, out=self.rows)
+        gap *= self.given
+        return np.einsum("jk,jk->j", gap, gap), line
+
+
+def _two_unknowns(squares: FloatArray, targets: FloatArray) -> FloatArray:
+    """(..., 2) least squares in two unknowns that are not negative, from sums over the rows: x'x in `squares`
+    (..., [00, 01, 11]) and x'y in `targets` (..., [0, 1])."""
+    s00, s01, s11 = squares[..., 0], squares[..., 1], squares[..., 2]
+    t0, t1 = targets[..., 0], targets[..., 1]
+    determinant = s00 * s11 - s01 * s01
+    with np.errstate(divide="ignore", invalid="ignore"):
+        first, second = (t0 * s11 - t1 * s01) / determinant, (t1 * s00 - t0 * s01) / determinant
+        inside = (determinant > 0) & (first >= 0) & (second >= 0)
+        only_first = np.where(s00 > 0, np.maximum(t0, 0.0) / s00, 0.0)
+        only_second = np.where(s11 > 0, np.maximum(t1, 0.0) / s11, 0.0)
+    better_first = only_first * np.maximum(t0, 0.0) > only_second * np.maximum(t1, 0.0)
+    return np.stack(
+        [
+            np.where(inside, first, np.where(better_first, only_first, 0.0)),
+            np.where(inside, second, np.where(better_first, 0.0, only_second)),
+        ],
+        axis=-1,
+    )

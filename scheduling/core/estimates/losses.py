@@ -1,0 +1,77 @@
+"""Loss curves made ready to be fitted: outliers replaced, then divided by the largest loss (Optimus, section 3.1)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.lib.stride_tricks import sliding_window_view
+
+from scheduling.core.types import BoolArray, FloatArray
+
+NEIGHBOURS = 5  # epochs on each side that say what is possible at a point
+
+
+@dataclass(frozen=True, eq=False)
+class Points:
+    """Cleaned losses of epochs 1, 2, ...; nan where there is none. The first axis is jobs."""
+
+    losses: FloatArray  # (jobs, epochs) in parts of `scale`
+    scale: FloatArray  # (jobs,) the largest loss
+    counts: FloatArray  # (jobs,) points that can be fitted
+    flagged: FloatArray  # (jobs,) share of the points that the rule calls outliers
+
+
+def cleaned(losses: FloatArray) -> Points:
+    """Averages of epochs (jobs, epochs), a job's own curve at the left and nan behind its last epoch.
+
+    A point is an outlier unless min(next five) <= it <= max(five before it). It becomes the average of the nearest
+    points on each side that are none. Only raw values are looked at, once. Where every point is one (a curve that
+    rises) nothing changes. What is not finite is an outlier, also within the curve.
+    """
+    losses = np.asarray(losses, dtype=np.float64)
+    if losses.shape[1] == 0:
+        losses = np.full((len(losses), 1), np.nan)
+    finite = np.isfinite(losses)
+    reported = np.flip(np.maximum.accumulate(np.flip(~np.isnan(losses), axis=1), axis=1), axis=1)
+    with np.errstate(invalid="ignore"):
+        possible = finite & (losses >= _least_after(losses, finite)) & (losses <= _most_before(losses, finite))
+    outlier, kept = reported & ~possible, reported & possible
+    values = np.where(finite, losses, np.nan)
+    repaired = np.where(outlier & kept.any(axis=1)[:, None], _between(values, kept), values)
+    largest = np.fmax.reduce(np.where(np.isnan(repaired), -np.inf, repaired), axis=1, initial=-np.inf)
+    scale = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
+    points = reported.sum(axis=1)
+    return Points(
+        losses=repaired / scale[:, None],
+        scale=scale,
+        counts=np.isfinite(repaired).sum(axis=1).astype(np.float64),
+        flagged=outlier.sum(axis=1) / np.maximum(points, 1),
+    )
+
+
+def _least_after(losses: FloatArray, finite: BoolArray) -> FloatArray:
+    """The least of the next five; without any, nothing is too small."""
+    edge = np.full((len(losses), NEIGHBOURS), np.inf)
+    padded = np.concatenate([np.where(finite, losses, np.inf), edge], axis=1)
+    least = sliding_window_view(padded[:, 1:], NEIGHBOURS, axis=1).min(axis=2)
+    return np.where(np.isinf(least), -np.inf, least)
+
+
+def _most_before(losses: FloatArray, finite: BoolArray) -> FloatArray:
+    """The most of the five before; without any, nothing is too large."""
+    edge = np.full((len(losses), NEIGHBOURS), -np.inf)
+    padded = np.concatenate([edge, np.where(finite, losses, -np.inf)], axis=1)
+    most = sliding_window_view(padded[:, :-1], NEIGHBOURS, axis=1).max(axis=2)
+    return np.where(np.isinf(most), np.inf, most)
+
+
+def _between(values: FloatArray, kept: BoolArray) -> FloatArray:
+    """At each point the average of the nearest kept points before and after it; of the one where there is one."""
+    epochs = np.broadcast_to(np.arange(values.shape[1]), values.shape)
+    before = np.maximum.accumulate(np.where(kept, epochs, -1), axis=1)
+    after = np.flip(np.minimum.accumulate(np.flip(np.where(kept, epochs, values.shape[1]), axis=1), axis=1), axis=1)
+    before, after = np.where(before < 0, after, before), np.where(after == values.shape[1], before, after)
+    last = max(values.shape[1] - 1, 0)
+    left = np.take_along_axis(values, np.clip(before, 0, last), axis=1)
+    return (left + np.take_along_axis(values, np.clip(after, 0, last), axis=1)) / 2.0

@@ -1,0 +1,51 @@
+"""Least squares without negative coefficients for many small systems at once: every set of unknowns is tried."""
+
+from __future__ import annotations
+
+from itertools import combinations
+
+import numpy as np
+
+from scheduling.core.types import FloatArray
+
+MOST_UNKNOWNS = 8
+RIDGE = 1e-13  # parts of a column's length; decides where the rows do not
+REFINEMENTS = 3
+
+
+def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
+    """(systems, unknowns) x >= 0 with the least |rows x - targets|^2, for rows (systems, rows, unknowns).
+
+    The best x is the plain least squares of the unknowns that are above zero in it; with five unknowns there are
+    32 such sets. Of all sets whose solution is not negative the one with the least error is the answer. Columns that
+    others imply are told apart by a ridge of 1e-13, whose effect on well-posed systems is taken back by refinement.
+    """
+    systems, _, unknowns = rows.shape
+    if unknowns > MOST_UNKNOWNS:
+        raise ValueError(f"at most {MOST_UNKNOWNS} unknowns, not {unknowns}")
+    lengths = np.linalg.norm(rows, axis=1)
+    lengths = np.where(lengths > 0, lengths, 1.0)
+    scaled = rows / lengths[:, None, :]
+    best = np.zeros((systems, unknowns))
+    least = (targets * targets).sum(axis=1)
+    for size in range(1, unknowns + 1):
+        for chosen in combinations(range(unknowns), size):
+            found = _least_squares(scaled[:, :, chosen], targets)
+            gap = np.einsum("srk,sk->sr", scaled[:, :, chosen], found) - targets
+            error = (gap * gap).sum(axis=1)
+            better = (found >= 0).all(axis=1) & (error < least)
+            whole = np.zeros((systems, unknowns))
+            whole[:, chosen] = found
+            best, least = np.where(better[:, None], whole, best), np.where(better, error, least)
+    return best / lengths
+
+
+def _least_squares(rows: FloatArray, targets: FloatArray) -> FloatArray:
+    """(systems, unknowns) by normal equations, refined with the errors they leave."""
+    transposed = rows.transpose(0, 2, 1)
+    matrix = transposed @ rows + RIDGE * np.eye(rows.shape[2])
+    found = np.zeros((len(rows), rows.shape[2]))
+    for _ in range(1 + REFINEMENTS):
+        left = targets - np.einsum("srk,sk->sr", rows, found)
+        found = found + np.linalg.solve(matrix, (transposed @ left[:, :, None]))[:, :, 0]
+    return found

@@ -1,0 +1,69 @@
+"""Optimus' speed functions: steps a second of p parameter servers and w workers (section 3.2, equations 3 and 4).
+
+    asynchronous   w / f = t0 + t1 w/p + t2 w + t3 p            steps of all workers together
+    synchronous    1 / f = t0 M/w + t1 + t2 w/p + t3 w + t4 p   M is the size of the batch that workers share
+
+No coefficient is negative. Each measurement counts by its relative error, so that slow pairs do not drown fast ones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.estimates.nonnegative import solve
+from scheduling.core.types import FloatArray
+
+SYNC, ASYNC = "sync", "async"
+COEFFICIENTS = {ASYNC: 4, SYNC: 5}
+PROBES = ((1, 1), (1, 4), (4, 1), (2, 8), (8, 8), (4, 12))  # (parameter servers, workers)
+LAST_MEASUREMENTS = 5
+FASTEST = 1e-12  # seconds of a step; nothing is divided by less
+
+
+def probes(max_ps: int, max_workers: int) -> tuple[tuple[int, int], ...]:
+    """Pairs (parameter servers, workers) to try before a job starts, within its caps and each once.
+
+    Pairs with as many servers as workers alone could not tell the coefficients apart: w/p would always be 1 and w be p.
+    """
+    limited = [(min(ps, max_ps), min(workers, max_workers)) for ps, workers in PROBES]
+    return tuple(dict.fromkeys(limited))
+
+
+def terms(ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike = 1.0) -> FloatArray:
+    """(..., coefficients) what each coefficient is multiplied with at each pair."""
+    p, w, m = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in (ps, workers, batch)))
+    shared = [np.ones_like(p), w / p, w, p]
+    return np.stack(shared if mode == ASYNC else [m / w, *shared], axis=-1)
+
+
+def fit(ps: FloatArray, workers: FloatArray, speed: FloatArray, mode: str, batch: npt.ArrayLike = 1.0) -> FloatArray:
+    """(jobs, coefficients) from measured pairs (jobs, points), all jobs in one mode; nan is no point.
+
+    `speed` is in steps a second; `batch` is M of each job, (jobs,) or one number for all.
+    """
+    given = np.isfinite(speed) & (speed > 0)
+    measured = np.where(given, speed, 1.0)
+    p, w = np.where(given, ps, 1.0), np.where(given, workers, 1.0)
+    left = w / measured if mode == ASYNC else 1.0 / measured
+    rows = terms(p, w, mode, np.broadcast_to(batch, len(speed))[:, None]) / left[:, :, None]
+    return solve(np.where(given[:, :, None], rows, 0.0), given.astype(np.float64))
+
+
+def steps_per_second(
+    coefficients: FloatArray, ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike = 1.0
+) -> FloatArray:
+    """f(p, w); the pairs broadcast against the coefficients (..., coefficients) without their last axis."""
+    seconds = (terms(ps, workers, mode, batch) * coefficients).sum(axis=-1)
+    speed: FloatArray = (np.asarray(workers, np.float64) if mode == ASYNC else 1.0) / np.maximum(seconds, FASTEST)
+    return speed
+
+
+def measured(observations: Iterable[tuple[int, int, float]]) -> Mapping[tuple[int, int], float]:
+    """The mean of the last five speeds seen at each pair (p, w): what was measured need not be estimated."""
+    seen: dict[tuple[int, int], list[float]] = {}
+    for ps, workers, speed in observations:
+        seen.setdefault((ps, workers), []).append(speed)
+    return {pair: float(np.mean(values[-LAST_MEASUREMENTS:])) for pair, values in seen.items()}
