@@ -42,3 +42,27 @@ def parameter_servers(workers: int, worker_mbps: float, ps_mbps: float) -> int:
 def exact(number: float) -> Fraction:
     """The decimal number that was written, exactly: 0.1 is one tenth, not the nearest binary fraction."""
     return Fraction(repr(number))
+
+
+def slowed_exchange(workers: int, ps: int, worker_mbps: float, ps_mbps: float) -> float:
+    """How many times longer an exchange takes because parameter servers have less bandwidth than their workers.
+
+    1 with the number that `parameter_servers` gives or more.
+    """
+    return max(1.0, workers * worker_mbps / (ps * ps_mbps))
+
+
+def elastic_rate(
+    job: Job, workers: int, ps: int, types: tuple[int, int], slot_seconds: float, *, centralized: bool
+) -> float:
+    """Mini-batches that any number of workers with any number of parameter servers trains in a slot.
+
+    Equation 1 where parameter servers suffice. With fewer the exchange takes as much longer; on one server there is
+    none.
+    """
+    worker, server = job.worker_types[types[0]], job.ps_types[types[1]]
+    seconds = worker.seconds + server.seconds
+    if not centralized:
+        slowed = slowed_exchange(workers, ps, worker.mbps, server.mbps)
+        seconds += exchange_seconds(job.gradient_mb, worker.mbps) * slowed
+    return workers * slot_seconds / seconds

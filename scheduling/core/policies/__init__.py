@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scheduling.core.policies import astraea, dominant_resource_fairness, dorm, fifo, oasis, pdors, rrh
+from scheduling.core.policies import astraea, dominant_resource_fairness, dorm, fifo, oasis, optimus, pdors, rrh
 from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
@@ -19,6 +19,7 @@ POLICIES: dict[str, Builder] = {
     "dorm": dorm.build,
     "fifo": fifo.build,
     "oasis": oasis.build,
+    "optimus": optimus.build,
     "pdors": pdors.build,
     "rrh": rrh.build,
 }

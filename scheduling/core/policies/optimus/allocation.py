@@ -1,0 +1,191 @@
+"""How many parameter servers and workers each job gets: greedy by marginal gain (Optimus, section 4.1).
+
+First everybody's least gang, in order of arrival. Then one unit at a time to the job whose remaining time falls most
+for the share of the cluster that the unit takes: (Q / f(p, w) - Q / f(p + 1, w)) / share, or the same with a worker.
+
+What a job takes next does not depend on the others until a unit does not fit. So all jobs take their steps in
+lockstep, the steps are sorted as a queue would have served them, and the sequence is cut where the cluster is full.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.types import BoolArray, FloatArray
+
+IntArray = npt.NDArray[np.intp]
+PS, WORKER = 0, 1
+SKIP, BREAK = "skip", "break"
+ROUNDS = 6  # of steps in lockstep; what is left when most units fit no more is dealt one by one
+LEAST_WEIGHT = 1e-12  # of a unit that takes nothing
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What jobs, in order of (arrival, number), could use. Kinds are (parameter server, worker), in this order."""
+
+    seconds: FloatArray  # (jobs, ps, workers) remaining time with that many more than the least
+    least: IntArray  # (jobs, kinds)
+    most: IntArray  # (jobs, kinds)
+    demand: FloatArray  # (jobs, kinds, resources) of one unit
+    weight: FloatArray  # (jobs, kinds) what a gain is divided by
+    factor: FloatArray  # (jobs,) that gains above zero are multiplied with
+
+
+def dominant(demand: FloatArray, total: FloatArray, unit: str) -> FloatArray:
+    """(jobs, kinds) of the resource of which a unit takes the largest share: that share, or the amount itself."""
+    shares = np.divide(demand, total, out=np.zeros_like(demand), where=(demand > 0) & (total > 0))
+    chosen = shares.argmax(axis=2)[:, :, None]
+    weights = shares if unit == "share" else demand
+    return np.maximum(np.take_along_axis(weights, chosen, axis=2)[:, :, 0], LEAST_WEIGHT)
+
+
+def allocate(asked: Asked, free: FloatArray, stop: str = SKIP) -> IntArray:
+    """(jobs, kinds) units of each job; (0, 0) where not even the least gang fits into the rest of `free` (resources,).
+
+    With `skip` a unit that does not fit ends only that kind for that job; with `break` it ends everything.
+    Ties: the earlier job; of one job the parameter server.
+    """
+    greedy = _Greedy(asked, free)
+    greedy.first_round()
+    for _ in range(ROUNDS):
+        if not greedy.advance() or stop == BREAK:
+            break
+        greedy.retire()
+    else:
+        greedy.one_by_one()
+    return np.where(greedy.served[:, None], asked.least + greedy.more, 0)
+
+
+class _Greedy:
+    """The state of an allocation. `more` is what a job has beyond its least, `left` what nobody has."""
+
+    def __init__(self, asked: Asked, free: FloatArray) -> None:
+        self.asked = asked
+        self.left = free + ROUNDING * np.maximum(1.0, free)
+        self.more = np.zeros_like(asked.least)
+        self.served = np.zeros(len(asked.least), dtype=np.bool_)
+        self.grows: BoolArray = np.ones(asked.least.shape, dtype=np.bool_)  # kinds of which a job may get more
+
+    def first_round(self) -> None:
+        """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
+        bundles = np.einsum("jk,jkr->jr", self.asked.least, self.asked.demand)
+        left: list[float] = self.left.tolist()
+        for job, bundle in enumerate(bundles.tolist()):
+            rest = [amount - taken for amount, taken in zip(left, bundle, strict=True)]
+            if min(rest, default=0.0) >= 0:
+                left = rest
+                self.served[job] = True
+        self.left = np.array(left)
+
+    def advance(self) -> bool:
+        """Give out all steps up to the first that does not fit; whether there is one."""
+        jobs, kinds = self._steps()
+        taken = self.asked.demand[jobs, kinds]
+        short = (np.cumsum(taken, axis=0) > self.left).any(axis=1)
+        count = int(short.argmax()) if short.any() else len(jobs)
+        np.add.at(self.more, (jobs[:count], kinds[:count]), 1)
+        self.left = self.left - taken[:count].sum(axis=0)
+        return count < len(jobs)
+
+    def retire(self) -> None:
+        """Units that do not fit now never will again: room only shrinks."""
+        self.grows &= (self.asked.demand <= self.left).all(axis=2)
+
+    def one_by_one(self) -> None:
+        """The rest by a queue with one entry for each job that still grows."""
+        left: list[float] = self.left.tolist()
+        growing = {job: _Growing(self, job) for job in np.flatnonzero(self.served & self.grows.any(axis=1)).tolist()}
+        queue = [(-gain, job, kind) for job, each in growing.items() for gain, kind in [each.best()] if gain > 0]
+        heapq.heapify(queue)
+        while queue:
+            _, job, kind = queue[0]
+            each = growing[job]
+            rest = [amount - taken for amount, taken in zip(left, each.demand[kind], strict=True)]
+            if min(rest, default=0.0) >= 0:
+                left = rest
+                each.more[kind] += 1
+            else:
+                each.grows[kind] = False
+            gain, kind = each.best()
+            if gain > 0:
+                heapq.heapreplace(queue, (-gain, job, kind))
+            else:
+                heapq.heappop(queue)
+        for job, each in growing.items():
+            self.more[job] = each.more
+
+    def _steps(self) -> tuple[IntArray, IntArray]:
+        """(jobs, kinds) of all steps that gain something, in the order in which a queue would serve them.
+
+        A job whose gain rises is served again at once, so a step's turn comes with the least gain of its job so far.
+        """
+        start = self.more.copy()
+        turn = np.full(len(start), np.inf)
+        active = np.flatnonzero(self.served)
+        path: list[tuple[IntArray, IntArray, FloatArray]] = []
+        while len(active):
+            gain, kind = self._best(active)
+            on = gain > 0
+            active, gain, kind = active[on], gain[on], kind[on]
+            turn[active] = np.minimum(turn[active], gain)
+            path.append((active, kind, turn[active]))
+            self.more[active, kind] += 1
+        self.more = start
+        if not path:
+            return np.zeros(0, np.intp), np.zeros(0, np.intp)
+        jobs, kinds, turns = (np.concatenate(column) for column in zip(*path, strict=True))
+        order = np.lexsort((jobs, -turns))  # stable: of one job and turn, the earlier step
+        return jobs[order], kinds[order]
+
+    def _best(self, jobs: IntArray) -> tuple[FloatArray, IntArray]:
+        """(jobs,) the larger gain of one more parameter server or worker, -inf where there is none, and its kind."""
+        asked = self.asked
+        ps, workers = self.more[jobs].T
+        now = asked.seconds[jobs, ps, workers]
+        limit = np.array(asked.seconds.shape[1:]) - 1
+        then = np.stack(
+            [
+                asked.seconds[jobs, np.minimum(ps + 1, limit[PS]), workers],
+                asked.seconds[jobs, ps, np.minimum(workers + 1, limit[WORKER])],
+            ],
+            axis=1,
+        )
+        gains = (now[:, None] - then) / asked.weight[jobs]
+        gains = np.where(gains > 0, gains * asked.factor[jobs, None], gains)
+        room = self.grows[jobs] & (asked.least[jobs] + self.more[jobs] < asked.most[jobs])
+        gains = np.where(room, gains, -np.inf)
+        kind = np.where(gains[:, WORKER] > gains[:, PS], WORKER, PS)
+        return np.maximum(gains[:, PS], gains[:, WORKER]), kind
+
+
+class _Growing:
+    """One job's part of a `_Greedy` as plain numbers: arrays are slow one element at a time."""
+
+    __slots__ = ("demand", "factor", "grows", "more", "room", "seconds", "weight")
+
+    def __init__(self, greedy: _Greedy, job: int) -> None:
+        asked = greedy.asked
+        self.seconds: list[list[float]] = asked.seconds[job].tolist()
+        self.demand: list[list[float]] = asked.demand[job].tolist()
+        self.weight: list[float] = asked.weight[job].tolist()
+        self.factor = float(asked.factor[job])
+        self.room: list[int] = (asked.most[job] - asked.least[job]).tolist()
+        self.more: list[int] = greedy.more[job].tolist()
+        self.grows: list[bool] = greedy.grows[job].tolist()
+
+    def best(self) -> tuple[float, int]:
+        """The larger gain of one more unit, -inf where there is none, and its kind."""
+        ps, workers = self.more
+        gains = [-np.inf, -np.inf]
+        for kind, then in ((PS, (ps + 1, workers)), (WORKER, (ps, workers + 1))):
+            if self.grows[kind] and self.more[kind] < self.room[kind]:
+                gain = (self.seconds[ps][workers] - self.seconds[then[0]][then[1]]) / self.weight[kind]
+                gains[kind] = gain * self.factor if gain > 0 else gain
+        kind = WORKER if gains[WORKER] > gains[PS] else PS
+        return gains[kind], kind

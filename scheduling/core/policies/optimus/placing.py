@@ -1,0 +1,165 @@
+"""Where the gangs go: each onto the fewest servers, as evenly as its numbers allow (Optimus, section 4.2)."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scheduling.core.placement import Vacancies
+from scheduling.core.types import UnitType
+
+Row = tuple[int, int, int]  # server, workers, parameter servers
+Need = list[tuple[int, float]]  # resource, amount
+SLACK = 1e-6  # by which servers may lack something in all before their split is not looked at
+
+
+@dataclass(frozen=True, slots=True)
+class Order:
+    """So many units of two types, to be placed together."""
+
+    workers: int
+    ps: int
+    worker: UnitType
+    server: UnitType
+
+
+class Servers:
+    """The servers while gangs are placed: those that host both kinds in decreasing order of what is free of the key
+    resource, ties by index. The order is a heap; an entry whose server has changed since is passed over."""
+
+    def __init__(self, vacancies: Vacancies, key: int) -> None:
+        self.vacancies, self.key = vacancies, key
+        self.free = vacancies.free
+        self.hosts_both = [all(hosts) for hosts in zip(vacancies.hosts_workers, vacancies.hosts_ps, strict=True)]
+        self.queue = [(-self.free[server][key], server) for server, both in enumerate(self.hosts_both) if both]
+        heapq.heapify(self.queue)
+        self.needs: dict[tuple[int, int], Needs] = {}
+        self.full: set[tuple[object, ...]] = set()  # demands and kinds of which not one more unit fits
+
+    def evenly(self, order: Order) -> list[Row] | None:
+        """The gang on the first k servers for the smallest k that holds it; None, and nothing changed, if no k does.
+
+        Server i of k gets p // k parameter servers and w // k workers, and the first p mod k (w mod k) one more.
+        """
+        needs = self._needs(order)
+        missing = dict(needs[order.workers, order.ps])
+        chosen: list[int] = []
+        rows = None
+        for server in self._freest(max(order.workers, order.ps)):
+            chosen.append(server)
+            free = self.free[server]
+            for resource in missing:
+                missing[resource] -= free[resource]
+            if max(missing.values(), default=0.0) > SLACK:
+                continue  # so many servers hold too little in all
+            if (rows := self._split(order, needs, chosen)) is not None:
+                break
+        for server, workers, ps in rows or ():
+            self._take(server, needs[workers, ps])
+        for server in chosen:
+            heapq.heappush(self.queue, (-self.free[server][self.key], server))
+        return rows
+
+    def again(self, order: Order, rows: Sequence[Row]) -> bool:
+        """Take the same servers as before, if all of it still fits there and they still host its kinds."""
+        needs = self._needs(order)
+        hosts_workers, hosts_ps = self.vacancies.hosts_workers, self.vacancies.hosts_ps
+        for server, workers, ps in rows:
+            hosted = (not workers or hosts_workers[server]) and (not ps or hosts_ps[server])
+            if not hosted or not self._fits(server, needs[workers, ps]):
+                return False
+        for server, workers, ps in rows:
+            self._take(server, needs[workers, ps])
+            self._renew(server)
+        return True
+
+    def anywhere(self, order: Order) -> list[Row] | None:
+        """Each unit on the next server with room for it, from the first on; None if one finds none."""
+        vacancies = self.vacancies
+        workers = self._deal(order.worker, order.workers, vacancies.hosts_workers)
+        if workers is None:
+            return None
+        servers = self._deal(order.server, order.ps, vacancies.hosts_ps)
+        if servers is None:
+            vacancies.give_back(order.worker, workers)
+            return None
+        hosts = sorted({*workers, *servers})
+        for server in hosts:
+            self._renew(server)
+        return [(server, workers.count(server), servers.count(server)) for server in hosts]
+
+    def _deal(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
+        """Servers of so many units. Room only shrinks, so of what found none once no unit is tried again."""
+        key = (id(hosts), *named(unit))
+        if key in self.full:
+            return None
+        dealt = self.vacancies.deal(unit, count, 0, hosts)
+        if dealt is None and count == 1:
+            self.full.add(key)
+        return dealt
+
+    def _needs(self, order: Order) -> Needs:
+        """What any numbers of the order's units take together; found out when asked for, once for equal types."""
+        key = (id(order.worker), id(order.server))
+        if key not in self.needs:
+            self.needs[key] = Needs(order.worker, order.server)
+        return self.needs[key]
+
+    def _freest(self, most: int) -> Iterator[int]:
+        """Servers from the freest on, at most so many; they leave the queue."""
+        passed: set[int] = set()
+        while self.queue and len(passed) < most:
+            free, server = heapq.heappop(self.queue)
+            if -free == self.free[server][self.key] and server not in passed:
+                passed.add(server)
+                yield server
+
+    def _renew(self, server: int) -> None:
+        if self.hosts_both[server]:
+            heapq.heappush(self.queue, (-self.free[server][self.key], server))
+
+    def _split(self, order: Order, needs: Needs, servers: Sequence[int]) -> list[Row] | None:
+        """The even split over these servers, if each holds its part."""
+        count = len(servers)
+        each_worker, more_workers = divmod(order.workers, count)
+        each_ps, more_ps = divmod(order.ps, count)
+        rows = []
+        for place in range(count - 1, -1, -1):  # the fullest server says no first
+            workers, ps = each_worker + (place < more_workers), each_ps + (place < more_ps)
+            if not self._fits(servers[place], needs[workers, ps]):
+                return None
+            rows.append((servers[place], workers, ps))
+        return rows
+
+    def _fits(self, server: int, need: Need) -> bool:
+        free = self.free[server]
+        for resource, amount in need:  # noqa: SIM110 - called for every server of every try; `all` takes twice as long
+            if free[resource] < amount:
+                return False
+        return True
+
+    def _take(self, server: int, need: Need) -> None:
+        free = self.free[server]
+        for resource, amount in need:
+            free[resource] -= amount
+
+
+class Needs(dict[tuple[int, int], Need]):
+    """What (workers, parameter servers) of two types take together: the resources, and how much of each."""
+
+    def __init__(self, worker: UnitType, server: UnitType) -> None:
+        super().__init__()
+        self.units = (worker, server)  # kept, so that no other type takes their identity
+        self.demand = list(zip(worker.demand.tolist(), server.demand.tolist(), strict=True))
+
+    def __missing__(self, numbers: tuple[int, int]) -> Need:
+        workers, ps = numbers
+        amounts = [workers * worker + ps * server for worker, server in self.demand]
+        self[numbers] = [(resource, amount) for resource, amount in enumerate(amounts) if amount > 0]
+        return self[numbers]
+
+
+def named(unit: UnitType) -> Need:
+    """The resources that a unit takes something of, and how much."""
+    return [(resource, amount) for resource, amount in enumerate(unit.demand.tolist()) if amount > 0]

@@ -1,0 +1,221 @@
+"""Optimus as a policy: gather what jobs could use, allocate, place, and say what the coming slot trains."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from scheduling.core.estimates import speeds
+from scheduling.core.placement import Vacancies
+from scheduling.core.policies.optimus.allocation import BREAK, SKIP, Asked, allocate, dominant
+from scheduling.core.policies.optimus.jobs import Elastic, Pair, Possible, fit_speeds, remaining_seconds
+from scheduling.core.policies.optimus.placing import Order, Row, Servers
+from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, pools
+from scheduling.core.scenario.fields import BadScenario, Section
+from scheduling.core.speed import TOLERANCE, elastic_rate
+from scheduling.core.types import (
+    CENTRALIZED,
+    DISTRIBUTED,
+    REJECTED,
+    Allocation,
+    Booking,
+    Cluster,
+    Job,
+    Plan,
+    Reason,
+    Refusal,
+    View,
+)
+
+UNITS = ("share", "amount")
+YOUNG_EPOCHS, YOUNG_PART = 5, 0.1  # fewer epochs done, or a smaller part of all
+WORTH = 2.0  # times its cost that a restart must save
+LONGEST_RESTART = 0.9  # of a slot, so that every slot trains something
+
+
+@dataclass(frozen=True)
+class Optimus:
+    """`max_ps` and `max_workers` limit every job, `young` weighs the gains of jobs that began only just, `restart` is
+    what a change costs in seconds, and after `max_restarts` changes a job keeps its numbers. `key` is the resource by
+    which servers are sorted (None: cpu, or else the first). `unit` and `stop`: see the allocation. With `retry` a
+    gang that found no place is tried once more with its least numbers, anywhere."""
+
+    name: ClassVar[str] = "optimus"
+    max_ps: int = 16
+    max_workers: int = 16
+    unit: str = "share"
+    stop: str = SKIP
+    young: float = 0.95
+    restart: float = 30.0
+    max_restarts: int | None = None
+    key: str | None = None
+    retry: bool = True
+
+    def decide(self, view: View) -> Plan:
+        """One slot for every job that gets a gang and a place."""
+        known: Mapping[str, Any] = view.memory.get("jobs", {})
+        possible = Possible(view.cluster)
+        jobs: list[Elastic] = []
+        refusals: list[Refusal] = []
+        choices: list[list[Pair]] = []
+        for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
+            if types := possible.types(job):
+                jobs.append(Elastic.read(job, remaining, known.get(str(job.number))))
+                choices.append(types)
+            else:
+                refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
+        if not jobs:
+            return Plan((), refusals, memory={"jobs": {}})
+        numbers = self._numbers(jobs, choices, view)
+        bookings = self._placed(jobs, numbers, view)
+        refusals += [
+            Refusal(each.job.number, Reason("no_room", {"asked": each.job.min_workers}))
+            for each in jobs
+            if each.held is None
+        ]
+        return Plan(bookings, refusals, memory={"jobs": {str(each.job.number): each.memory() for each in jobs}})
+
+    def _numbers(self, jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], view: View) -> list[Pair]:
+        """(parameter servers, workers) of every job; (0, 0) for those that get nothing."""
+        total, free = pools(view.cluster, view.cluster.capacity), pools(view.cluster, free_now(view))
+        choose_types(jobs, choices, view.cluster, free)
+        least, most = (np.array([limits(each) for each in jobs]) for limits in (self._least, self._most))
+        fit_speeds(jobs, [(int(ps), int(workers)) for ps, workers in most])
+        shape = (int((most - least)[:, 0].max()) + 1, int((most - least)[:, 1].max()) + 1)
+        demand = np.array([demands(each.job, each.types, view.cluster) for each in jobs])
+        asked = Asked(
+            seconds=remaining_seconds(jobs, least, shape),
+            least=least,
+            most=most,
+            demand=demand,
+            weight=dominant(demand, total, self.unit),
+            factor=np.array([self.young if _is_young(each) else 1.0 for each in jobs]),
+        )
+        given = allocate(asked, free, self.stop)
+        return [self._worth_it(each, given[index].tolist(), asked, index) for index, each in enumerate(jobs)]
+
+    def _frozen(self, each: Elastic) -> Pair | None:
+        """The numbers of a job that may not be restarted any more."""
+        if self.max_restarts is None or each.restarts < self.max_restarts:
+            return None
+        return each.numbers
+
+    def _least(self, each: Elastic) -> Pair:
+        return self._frozen(each) or (1, each.job.min_workers)
+
+    def _most(self, each: Elastic) -> Pair:
+        job = each.job
+        ps = self.max_ps if job.max_ps is None else min(self.max_ps, job.max_ps)
+        return self._frozen(each) or (ps, max(job.min_workers, min(job.max_workers, self.max_workers)))
+
+    def _worth_it(self, each: Elastic, given: Sequence[int], asked: Asked, index: int) -> Pair:
+        """What is given, or what the job has if growing would not save twice what it costs."""
+        ps, workers = given
+        now = each.numbers
+        if now is None or (ps, workers) == now or ps < now[0] or workers < now[1]:
+            return ps, workers
+        before, after = (
+            asked.seconds[index, p - asked.least[index, 0], w - asked.least[index, 1]] for p, w in (now, (ps, workers))
+        )
+        return (ps, workers) if before - after > WORTH * self.restart else now
+
+    def _placed(self, jobs: Sequence[Elastic], numbers: Sequence[Pair], view: View) -> list[Booking]:
+        """Bookings in order of arrival. Who keeps its numbers keeps its servers; then the smallest gang goes first."""
+        servers = Servers(Vacancies(view.cluster, view.occupied), self._key(view.cluster))
+        rows: dict[int, list[Row]] = {}
+        moving = []
+        for index, (each, (ps, workers)) in enumerate(zip(jobs, numbers, strict=True)):
+            if not ps:
+                continue
+            order = Order(workers, ps, *each.units)
+            if each.numbers == (ps, workers) and servers.again(order, each.held or ()):
+                rows[index] = each.held or []
+            else:
+                moving.append((gang_share(order, view.cluster), index, order))
+        for _, index, order in sorted(moving, key=lambda row: row[:2]):  # jobs come in order of arrival
+            if (found := self._place(servers, order, jobs[index])) is not None:
+                rows[index] = found
+        return [booking for index, each in enumerate(jobs) if (booking := self._book(each, rows.get(index), view))]
+
+    def _place(self, servers: Servers, order: Order, each: Elastic) -> list[Row] | None:
+        """The smallest number of servers; where kinds have servers of their own, anywhere; else the least gang."""
+        found = servers.evenly(order)
+        if found is None and not all(servers.hosts_both):
+            found = servers.anywhere(order)
+        if found is None and self.retry:
+            ps, workers = self._least(each)
+            found = servers.anywhere(Order(workers, ps, *each.units))
+        return found
+
+    def _key(self, cluster: Cluster) -> int:
+        name = self.key or "cpu"
+        return cluster.resources.index(name) if name in cluster.resources else 0
+
+    def _book(self, each: Elastic, rows: list[Row] | None, view: View) -> Booking | None:
+        """The coming slot, and what is remembered of it. What the run is worth stands on the last booking."""
+        before, each.held = each.held, rows if rows is None else sorted(rows)
+        if rows is None or each.held is None:
+            return None
+        job, slot_seconds, end = each.job, view.cluster.slot_seconds, view.slot + 1
+        ps, workers = each.numbers or (0, 0)
+        centralized = ps == 1 and len(rows) == 1
+        rate = elastic_rate(job, workers, ps, each.types, slot_seconds, centralized=centralized)
+        each.note((ps, workers), rate / slot_seconds)
+        if each.remaining < job.work and (before is None or sorted(before) != each.held):
+            each.restarts += 1
+            rate *= 1.0 - min(self.restart / slot_seconds, LONGEST_RESTART)
+        completes = rate >= each.remaining - TOLERANCE * job.work
+        return Booking(
+            job=job.number,
+            start=view.slot,
+            end=end,
+            allocation=tuple(Allocation(server, view.slot, end, w, p) for server, w, p in each.held if w or p),
+            work=each.remaining if completes else rate,
+            workers=workers,
+            ps=ps,
+            worker_type=each.types[0],
+            ps_type=each.types[1],
+            placement=CENTRALIZED if centralized else DISTRIBUTED,
+            value=float(job.value(end - job.arrival)) if completes else 0.0,
+            ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
+        )
+
+
+def _is_young(each: Elastic) -> bool:
+    done = 1.0 - each.remaining / each.job.work
+    return done * each.job.epochs < YOUNG_EPOCHS or done < YOUNG_PART
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Optimus:
+    """Optimus with the settings of a scenario."""
+    names = ("max_ps", "max_workers", "unit", "stop", "young", "restart", "max_restarts", "key", "retry")
+    section = Section(fields, "policy", names)
+    _check_speeds(jobs)
+    retry = section.raw("retry", Optimus.retry)
+    if not isinstance(retry, bool):
+        raise BadScenario("policy.retry", "must be true or false")
+    return Optimus(
+        max_ps=section.whole("max_ps", Optimus.max_ps, most=1024),
+        max_workers=section.whole("max_workers", Optimus.max_workers, most=1024),
+        unit=section.choice("unit", UNITS, Optimus.unit),
+        stop=section.choice("stop", (SKIP, BREAK), Optimus.stop),
+        young=section.number("young", Optimus.young, above=0.0, most=1.0),
+        restart=section.number("restart", Optimus.restart, least=0.0),
+        max_restarts=section.whole("max_restarts", Optimus.max_restarts, least=0),
+        key=section.choice("key", cluster.resources, Optimus.key),
+        retry=retry,
+    )
+
+
+def _check_speeds(jobs: Sequence[Job]) -> None:
+    """Owners' speed functions have as many coefficients as their mode needs, none of them negative."""
+    for job in jobs:
+        given, needed = job.samples.speed, speeds.COEFFICIENTS[job.samples.mode]
+        if len(given) not in (0, needed):
+            message = f"a speed function of mode {job.samples.mode} has {needed} coefficients, not {len(given)}"
+            raise BadScenario(f"jobs[{job.number}].speed", message)
+        if any(coefficient < 0 for coefficient in given):
+            raise BadScenario(f"jobs[{job.number}].speed", "must not have negative coefficients")

@@ -1,0 +1,54 @@
+"""What a cluster has and what units take of it, added up over servers: allocation does not look at single servers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.policies.optimus.jobs import Elastic, Pair
+from scheduling.core.policies.optimus.placing import Order
+from scheduling.core.types import Cluster, FloatArray, Job, View
+
+
+def free_now(view: View) -> FloatArray:
+    """(resources, servers) free in the coming slot."""
+    return np.maximum(view.cluster.capacity - view.occupied[:, :1].sum(axis=1), 0.0)
+
+
+def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
+    """(3 resources,) amounts on servers that host workers, that host parameter servers, that host either."""
+    hosts = (cluster.hosts_workers, cluster.hosts_ps, cluster.hosts_workers | cluster.hosts_ps)
+    return np.concatenate([amounts[:, chosen].sum(axis=1) for chosen in hosts])
+
+
+def demands(job: Job, types: Pair, cluster: Cluster) -> FloatArray:
+    """(kinds, 3 resources) what a parameter server and a worker take of each pool."""
+    worker, ps = job.worker_types[types[0]].demand, job.ps_types[types[1]].demand
+    nothing = np.zeros(len(cluster.resources))
+    return np.array([np.concatenate([nothing, ps, ps]), np.concatenate([worker, nothing, worker])])
+
+
+def choose_types(
+    jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], cluster: Cluster, free: FloatArray
+) -> None:
+    """Each job's types: those it runs on, or the first of which the jobs before it leave room for the least gang."""
+    left = free + ROUNDING * np.maximum(1.0, free)
+    only = all(len(types) == 1 for types in choices)
+    for each, types in zip(jobs, choices, strict=True):
+        preferred = sorted(types, key=lambda pair: each.held is None or pair != each.types)
+        chosen = preferred[0]
+        for pair in () if only else preferred:
+            demand = demands(each.job, pair, cluster)
+            rest = left - demand[0] - each.job.min_workers * demand[1]
+            if (rest >= 0).all():
+                left, chosen = rest, pair
+                break
+        each.choose(chosen)
+
+
+def gang_share(order: Order, cluster: Cluster) -> float:
+    """The largest share of the cluster that a gang takes of any resource."""
+    taken, total = order.ps * order.server.demand + order.workers * order.worker.demand, cluster.total
+    return float(np.divide(taken, total, out=np.zeros_like(taken), where=taken > 0).max(initial=0.0))
