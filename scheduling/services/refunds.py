@@ -6,12 +6,14 @@ and posts what comes back as the last thing it does.
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
 
+from django.db import connection
 from django.db.models import F
 
 from scheduling.models import Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
@@ -21,6 +23,20 @@ from scheduling.services.feed import event, job_subject
 from scheduling.services.units import Unit, UnitReader, units_release
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
 from tenants.ledger.services import post_many
+
+# One statement for thousands of rows: the ORM would build an expression for each field of each.
+_VOID = """
+UPDATE scheduling_award AS award SET state = %s, cut_at = cut.cut_at, returned = cut.returned
+  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS cut (id, cut_at, returned)
+ WHERE award.id = cut.id
+"""
+_QUEUE_AGAIN = """
+UPDATE scheduling_trainingjob AS job
+   SET state = %s, lane = %s, attempt = job.attempt + 1, reason_code = %s,
+       reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
+  FROM unnest(%s::bigint[], %s::bigint[]) AS cut (job_id, refunded)
+ WHERE job.id = cut.job_id
+"""
 
 
 @dataclass(frozen=True)
@@ -55,10 +71,10 @@ def awards_void(pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at
         _cut(award, slot)
     for lane, units in sorted(freed.items()):
         units_release(Lane(lane), units)
-    Award.objects.bulk_update(awards, ["state", "cut_at", "returned"], batch_size=1_000)
+    _store(awards)
     _unsell(awards, slot)
     again = [award for award in awards if jobs[award.job_id].state in LIVE_STATES]  # a cancelled one is wanted no more
-    _queue_again(again, jobs, cause)
+    _queue_again(again, cause)
     return Voided(
         awards,
         again,
@@ -92,14 +108,18 @@ def _unsell(awards: Sequence[Award], slot: int) -> None:
     freed.filter(sold__gt=0).update(amount=F("sold"))
 
 
-def _queue_again(awards: Sequence[Award], jobs: Mapping[int, TrainingJob], cause: Cause) -> None:
+def _store(awards: Sequence[Award]) -> None:
+    rows = [(award.pk, award.cut_at, award.returned) for award in awards]
+    with connection.cursor() as cursor:
+        cursor.execute(_VOID, [AwardState.VOID, *([row[column] for row in rows] for column in range(3))])
+
+
+def _queue_again(awards: Sequence[Award], cause: Cause) -> None:
     """With the first arrival, in the batch lane: nobody asks the instant lane a second time."""
-    for award in awards:
-        job = jobs[award.job_id]
-        job.state, job.lane, job.attempt = JobState.QUEUED, Lane.BATCH, job.attempt + 1
-        job.reason_code, job.reason_numbers = cause.code, {**cause.facts, "refunded": award.returned}
-    fields = ["state", "lane", "attempt", "reason_code", "reason_numbers"]
-    TrainingJob.objects.bulk_update([jobs[award.job_id] for award in awards], fields, batch_size=1_000)
+    facts = json.dumps(dict(cause.facts))
+    ids, refunds = [award.job_id for award in awards], [award.returned for award in awards]
+    with connection.cursor() as cursor:
+        cursor.execute(_QUEUE_AGAIN, [JobState.QUEUED, Lane.BATCH, cause.code, facts, ids, refunds])
 
 
 def _refund(award: Award, cause: Cause, at: datetime) -> Posting:

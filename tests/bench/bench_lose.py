@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any
 
@@ -40,11 +39,9 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _enter(pool: Pool) -> None:
-    """What the awards hold, in the calendar."""
-    reader, held = UnitReader(pool), defaultdict(float)
-    for award in Award.objects.filter(pool=pool).select_related("job"):
-        for unit, amount in reader.units_of(award, award.job, since=0).items():
-            held[unit] += amount
+    """What the awards hold, in the calendar: all of them the same."""
+    award = Award.objects.filter(pool=pool).select_related("job")[0]
+    held = {unit: AWARDS * amount for unit, amount in UnitReader(pool).units_of(award, award.job, since=0).items()}
     CalendarCell.objects.bulk_create(
         CalendarCell(
             pool=pool,

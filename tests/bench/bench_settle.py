@@ -43,7 +43,7 @@ EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 BOUNDS = {"floor": 0.01, "ceiling": {"worker": 10.0, "ps": 10.0}}
 PARTS = {
     "_charges": "read charges",
-    "_advance": "begin and end",
+    "awards_move": "begin and end",
     "settlement": "build postings",
     "post_many": "post",
     "_tell": "events and notices",
