@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Literal, Self, cast
 from urllib.parse import quote as quoted
 
 from bourse_client.errors import BourseError
@@ -53,7 +53,7 @@ class Client:
     # Who calls
 
     def me(self) -> Me:
-        return cast(Me, self._get("me/"))
+        return cast(Me, self.get("me/"))
 
     def tenants(self) -> list[OwnTenant]:
         return self.me()["tenants"]
@@ -73,32 +73,41 @@ class Client:
 
     def jobs(self, *, most: int | None = None, **filters: Any) -> Iterator[Job]:
         """The newest first. Filters: state, lane, pool, name, reason, submitted_from, submitted_before, ordering."""
-        return cast(Iterator[Job], self._listed(self._of_tenant("jobs/"), filters, most))
+        return cast(Iterator[Job], self.listed(self.of_tenant("jobs/"), filters, most))
 
     def job(self, job_id: int) -> JobWithSpec:
-        return cast(JobWithSpec, self._get(self._of_tenant(f"jobs/{job_id}/")))
+        return cast(JobWithSpec, self.get(self.of_tenant(f"jobs/{job_id}/")))
 
     def job_submit(
-        self, spec: Mapping[str, Any], *, pool: str, name: str, lane: Lane = "batch", key: str | None = None
+        self,
+        spec: Mapping[str, Any],
+        *,
+        pool: str,
+        name: str,
+        lane: Lane = "batch",
+        otherwise: Literal["batch"] | None = None,
+        key: str | None = None,
     ) -> JobWithSpec:
-        """The job as it is now: a refused one of the instant lane has the state `rejected` and its reason."""
+        """The job as it is now: a refused one of the instant lane has the state `rejected` and its reason, or with
+        `otherwise` waits for the next interval."""
         body = {"pool": pool, "name": name, "lane": lane, "spec": dict(spec)}
-        return cast(JobWithSpec, self._post(self._of_tenant("jobs/"), body, key))
+        body |= {"otherwise": otherwise} if otherwise else {}
+        return cast(JobWithSpec, self.post(self.of_tenant("jobs/"), body, key))
 
     def job_cancel(self, job_id: int, *, key: str | None = None) -> JobWithSpec:
-        return cast(JobWithSpec, self._post(self._of_tenant(f"jobs/{job_id}/cancel/"), None, key))
+        return cast(JobWithSpec, self.post(self.of_tenant(f"jobs/{job_id}/cancel/"), None, key))
 
     def jobs_cancel(self, job_ids: Sequence[int], *, key: str | None = None) -> list[CancelOutcome]:
         """Each by itself: the answer says which were cancelled, and why others were not."""
-        answer = self._post(self._of_tenant("jobs/cancel/"), {"jobs": list(job_ids)}, key)
+        answer = self.post(self.of_tenant("jobs/cancel/"), {"jobs": list(job_ids)}, key)
         return cast(list[CancelOutcome], answer["results"])
 
     def job_queue(self, job_id: int, *, key: str | None = None) -> JobWithSpec:
         """A job that the instant lane refused waits for the next interval instead."""
-        return cast(JobWithSpec, self._post(self._of_tenant(f"jobs/{job_id}/queue/"), None, key))
+        return cast(JobWithSpec, self.post(self.of_tenant(f"jobs/{job_id}/queue/"), None, key))
 
     def job_explain(self, job_id: int) -> Explanation:
-        return cast(Explanation, self._get(self._of_tenant(f"jobs/{job_id}/explain/")))
+        return cast(Explanation, self.get(self.of_tenant(f"jobs/{job_id}/explain/")))
 
     def job_followed(self, job_id: int, *, every: float = 2.0, patience: float | None = None) -> Iterator[JobWithSpec]:
         """The job as often as it is asked for, the last time when it is over. Ends early when patience does."""
@@ -114,19 +123,19 @@ class Client:
     def quote(self, spec: Mapping[str, Any], *, pool: str, name: str, lane: Lane = "batch") -> Quote:
         """What would become of this job; nothing is written."""
         body = {"pool": pool, "name": name, "lane": lane, "spec": dict(spec)}
-        return cast(Quote, self._post(self._of_tenant("quotes/"), body, None))
+        return cast(Quote, self.post(self.of_tenant("quotes/"), body, None))
 
     # What a job's programs wrote
 
     def job_logs(self, job_id: int, *, after: int = 0) -> list[LogLine]:
         """Lines after this one, the oldest first; empty when nothing has been written since."""
-        page = self._get(self._of_tenant(f"jobs/{job_id}/logs/"), {"after": after or None})
+        page = self.get(self.of_tenant(f"jobs/{job_id}/logs/"), {"after": after or None})
         return cast(list[LogLine], page["results"])
 
     # The market
 
     def pools(self) -> Iterator[dict[str, Any]]:
-        return cast(Iterator[dict[str, Any]], self._listed("pools/", {}))
+        return cast(Iterator[dict[str, Any]], self.listed("pools/", {}))
 
     def only_pool(self) -> str:
         """The pool that is meant where nobody names one."""
@@ -137,67 +146,67 @@ class Client:
 
     def prices_now(self, pool: str) -> Iterator[Price]:
         """Of the running slot, in both lanes."""
-        return cast(Iterator[Price], self._listed(f"pools/{quoted(pool, safe='')}/prices/", {}))
+        return cast(Iterator[Price], self.listed(f"pools/{quoted(pool, safe='')}/prices/", {}))
 
     def prices_ahead(self, pool: str, *, most: int | None = None, **filters: Any) -> Iterator[Price]:
         """Of the slots to come, as far as the lane has posted them. Filters: lane, resource."""
-        return cast(Iterator[Price], self._listed(f"pools/{quoted(pool, safe='')}/prices/ahead/", filters, most))
+        return cast(Iterator[Price], self.listed(f"pools/{quoted(pool, safe='')}/prices/ahead/", filters, most))
 
     def prices_history(self, pool: str, *, most: int | None = None, **filters: Any) -> Iterator[Price]:
         """As they were posted, the oldest first."""
-        return cast(Iterator[Price], self._listed(f"pools/{quoted(pool, safe='')}/prices/history/", filters, most))
+        return cast(Iterator[Price], self.listed(f"pools/{quoted(pool, safe='')}/prices/history/", filters, most))
 
     # Money
 
     def balances(self) -> Balances:
-        return cast(Balances, self._get(self._of_tenant("ledger/balances/")))
+        return cast(Balances, self.get(self.of_tenant("ledger/balances/")))
 
     def entries(self, *, most: int | None = None, **filters: Any) -> Iterator[dict[str, Any]]:
         """Every movement, the newest first. Filters: account, kind, job, from, before."""
-        return cast(Iterator[dict[str, Any]], self._listed(self._of_tenant("ledger/entries/"), filters, most))
+        return cast(Iterator[dict[str, Any]], self.listed(self.of_tenant("ledger/entries/"), filters, most))
 
     def statement(self, month: str) -> Statement:
         """`month`: as 2026-11, of UTC."""
-        return cast(Statement, self._get(self._of_tenant("statements/period/"), {"month": month}))
+        return cast(Statement, self.get(self.of_tenant("statements/period/"), {"month": month}))
 
     def statement_csv(self, month: str) -> str:
         """Every line of it, as CSV."""
-        path = self._of_tenant("statements/period/lines/")
+        path = self.of_tenant("statements/period/lines/")
         return self.transport.call("GET", path, query={"month": month}, accept="text/csv").body.decode()
 
     # Events
 
     def events(self, *, after: int | None = None, most: int | None = None, **filters: Any) -> Iterator[Event]:
         """The oldest first, with ordering="-id" the newest. Filters: kind, subject, pool, from, before."""
-        return cast(Iterator[Event], self._listed(self._of_tenant("events/"), {"after": after, **filters}, most))
+        return cast(Iterator[Event], self.listed(self.of_tenant("events/"), {"after": after, **filters}, most))
 
     def events_followed(self, *, after: int | None = None) -> Iterator[Event]:
         """As it happens, without end; a stream that breaks is taken up again where it broke."""
-        return followed(self.transport, self._of_tenant("events/stream/"), after)
+        return followed(self.transport, self.of_tenant("events/stream/"), after)
 
-    # How calls are made
+    # How calls are made; by these also what has no method of its own. Paths are relative to /api/v1/.
 
-    def _of_tenant(self, path: str) -> str:
+    def of_tenant(self, path: str) -> str:
         return f"tenants/{quoted(self.tenant, safe='')}/{path}"
 
-    def _get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
+    def get(self, path: str, query: Mapping[str, Any] | None = None) -> Any:
         return self.transport.call("GET", path, query=query).json()
 
-    def _post(self, path: str, body: Any, key: str | None) -> Any:
+    def post(self, path: str, body: Any, key: str | None) -> Any:
         return self.transport.call("POST", path, body=body, key=key).json()
 
-    def _listed(self, path: str, filters: Mapping[str, Any], most: int | None = None) -> Iterator[Any]:
+    def listed(self, path: str, filters: Mapping[str, Any], most: int | None = None) -> Iterator[Any]:
         """Page after page by cursor, and no page more than somebody reads."""
         left = most
         limit = PAGE if most is None else max(1, min(most, PAGE))
-        page = self._get(path, {**filters, "limit": limit})
+        page = self.get(path, {**filters, "limit": limit})
         while True:
             results: Iterable[Any] = page["results"] if left is None else page["results"][:left]
             yield from results
             left = None if left is None else left - len(page["results"])
             if not page["next"] or (left is not None and left <= 0):
                 return
-            page = self._get(_own(page["next"]))
+            page = self.get(_own(page["next"]))
 
 
 def _own(address: str) -> str:

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.client.conftest import Bourse
-from tests.client.stub import Answer, bad, good, stub_server, text
+from tests.client.stub import Answer, bad, good, streaming, stub_server, text
 
 REASON = {"code": "awarded", "numbers": {"workers": 4}, "sentence": "Starts on rented units."}
 JOB: dict[str, Any] = {
@@ -142,14 +142,15 @@ def test_no_answer_names_the_key_that_makes_a_repetition_safe(bourse: Bourse, jo
 
 def test_refusal_says_which_field_and_which_figures(bourse: Bourse, job_file: Path) -> None:
     errors = [{"field": "chunks", "code": "invalid", "detail": "Must be a positive integer."}]
-    answer = bad(422, "invalid_job", "The job cannot be.", numbers={"asked": 1234567}, errors=errors)
+    figures = {"asked": 1234567, "left": "1500.250000", "of": {"slot": 3}}
+    answer = bad(422, "invalid_job", "The job cannot be.", numbers=figures, errors=errors)
     with stub_server(answer) as stub:
         ended = bourse("jobs", "submit", job_file, url=stub.address, token="t", tenant="lumen")
         program = bourse("jobs", "submit", job_file, "--json", url=stub.address, token="t", tenant="lumen")
     assert ended.err.splitlines() == [
         "bourse: The job cannot be.",
         "  chunks: Must be a positive integer.",
-        "  code invalid_job: asked 1,234,567",
+        "  code invalid_job: asked 1,234,567, left 1,500.25, of (slot 3)",
     ]
     assert json.loads(program.err.splitlines()[1])["errors"] == errors
 
@@ -328,8 +329,19 @@ def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job
     with stub_server(good(found)) as stub:
         ended = bourse("quote", job_file, url=stub.address, token="t", tenant="lumen")
     assert ended.status == 1
-    assert "a higher value: 12.600000 instead of 9.000000, for 12.50" in ended.out
+    assert "a higher value: 12.60 instead of 9.00, for 12.50" in ended.out
     assert ended.err == "bourse: The price is 12.50, and the job is worth 9.00. (outbid)\n"
+
+
+def test_events_that_are_followed_come_one_a_line_until_the_rights_end(bourse: Bourse) -> None:
+    event = {"id": 12, "kind": "job_awarded", "at": QUIET, "pool": "main", "public": False, "subject": "job:4711"}
+    piece = f"id: 12\nevent: job_awarded\ndata: {json.dumps(event | {'data': {'paid': '0.150000'}})}\n\n"
+    answers = (streaming(piece, "retry: 1\n\n"), bad(403, "not_allowed", "Your role does not allow this."))
+    with stub_server(*answers) as stub:
+        ended = bourse("events", "-f", "--after", "11", url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.err.splitlines()[0]) == (4, "bourse: Your role does not allow this.")
+    assert ended.out.split()[0] == "12"
+    assert ended.out.endswith("job_awarded         job:4711        paid 0.15\n")
 
 
 def test_pool_is_asked_for_where_nobody_names_it(bourse: Bourse, job_file: Path) -> None:

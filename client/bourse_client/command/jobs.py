@@ -16,7 +16,8 @@ MOST_AT_ONCE = 100  # jobs in one call to cancel
 def submit(session: Session) -> int:
     words, screen = session.words, session.screen
     asked = asked_of(session)
-    job = session.client.job_submit(asked.spec, pool=asked.pool, name=asked.name, lane=asked.lane, key=words.key)
+    said = {"pool": asked.pool, "name": asked.name, "otherwise": words.otherwise, "key": words.key}
+    job = session.client.job_submit(asked.spec, lane=asked.lane, **said)
     if job["state"] == REJECTED:
         return _told(screen, job, exits.REFUSED)
     if not words.wait:

@@ -95,6 +95,9 @@ def _say_more(session: Session, refused: Refused) -> None:
         screen.note(json.dumps(found | {"numbers": refused.numbers, "errors": list(refused.errors)}))
         return
     for error in refused.errors:
-        screen.note(f"  {error.get('field') or 'request'}: {error.get('detail')}")
+        field, detail = error.get("field", ""), str(error.get("detail"))
+        line = detail if detail.startswith(f"{field}:") or not field else f"{field}: {detail}"
+        if line != refused.detail:
+            screen.note(f"  {line}")
     figures = numbers_line(refused.numbers)
     screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))

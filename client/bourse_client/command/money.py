@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bourse_client.command import exits
-from bourse_client.command.screen import count, credits
+from bourse_client.command.screen import count, credits, several
 from bourse_client.command.session import Session
 from bourse_client.shapes import Statement, Total
 
@@ -48,8 +48,8 @@ def _row(line: Total) -> tuple[str, ...]:
 
 def _sums(found: Statement) -> list[tuple[str, str]]:
     return [
-        ("earned from renters", f"{credits(found['earned'])} in {count(found['earned_lines'])} lines"),
-        ("paid for jobs", f"{credits(found['spent'])} in {count(found['spent_lines'])} lines"),
-        ("came back", f"{credits(found['given_back'])} in {count(found['given_back_lines'])} lines"),
+        ("earned from renters", f"{credits(found['earned'])} in {several(found['earned_lines'], 'line')}"),
+        ("paid for jobs", f"{credits(found['spent'])} in {several(found['spent_lines'], 'line')}"),
+        ("came back", f"{credits(found['given_back'])} in {several(found['given_back_lines'], 'line')}"),
         ("jobs", count(found["jobs"])),
     ]

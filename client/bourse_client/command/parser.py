@@ -75,6 +75,7 @@ def _add_jobs(commands: Any) -> None:
     words = jobs.add_subparsers(title="commands", metavar="COMMAND", required=True)
     submit = _add(words, "submit", "jobs:submit", "submit a job")
     _add_job_file(submit)
+    submit.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
     submit.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")
     submit.add_argument("--timeout", type=_positive, metavar="SECONDS", help="with --wait: not longer than this")
     submit.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --wait: how often (2)")

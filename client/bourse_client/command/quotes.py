@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bourse_client.command import exits
-from bourse_client.command.screen import count, credits, moment, zone
+from bourse_client.command.screen import count, credits, moment, number, zone
 from bourse_client.command.session import Session
 from bourse_client.command.written import asked_of
 from bourse_client.shapes import Change, Quote
@@ -60,4 +60,5 @@ def _change(change: Change | None) -> str:
     if change is None:
         return ""
     price = f", for {credits(change['price'])}" if change["price"] is not None else ""
-    return f"{CHANGES.get(change['what'], change['what'])}: {change['after']} instead of {change['before']}{price}"
+    what, figures = CHANGES.get(change["what"], change["what"]), (number(change["after"]), number(change["before"]))
+    return f"{what}: {figures[0]} instead of {figures[1]}{price}"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -13,6 +14,7 @@ from typing import Any, TextIO
 from bourse_client.shapes import OVER
 
 GAP = "  "
+CREDITS = re.compile(r"-?\d+\.\d{6}")
 GOOD, BAD, BUSY, QUIET = "32", "31", "33", "2"  # colours of a terminal
 COLOURS = dict.fromkeys(OVER, BAD) | {"finished": GOOD, "running": GOOD, "awarded": BUSY, "queued": BUSY}
 
@@ -128,10 +130,17 @@ def zone() -> str:
 
 def numbers_line(numbers: Mapping[str, Any]) -> str:
     """The figures behind a refusal, in one line."""
-    return ", ".join(f"{name} {_number(value)}" for name, value in numbers.items())
+    return ", ".join(f"{name} {number(value)}" for name, value in numbers.items() if value not in (None, {}))
 
 
-def _number(value: Any) -> str:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        return str(value)
-    return f"{value:,}"
+def number(value: Any) -> str:
+    """Credits are known by their six digits; what is inside of another figure stands in brackets."""
+    if isinstance(value, Mapping):
+        return f"({numbers_line(value)})"
+    if isinstance(value, str) and CREDITS.fullmatch(value):
+        return credits(value)
+    return f"{value:,}" if isinstance(value, int | float) and not isinstance(value, bool) else str(value)
+
+
+def several(count_of: int, word: str) -> str:
+    return f"{count_of:,} {word}" + ("" if count_of == 1 else "s")
