@@ -7,8 +7,10 @@ from typing import Any
 from allauth.account.forms import SignupForm
 from allauth.core import context
 from django import forms
+from django.db.models import QuerySet
 
 from tenants.adapters import invitation_of
+from tenants.models import AuditEntry
 from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES
 
 ROLE_CHOICES = [(role, role.capitalize()) for role in TENANT_ROLES]
@@ -64,6 +66,30 @@ class TokenForm(forms.Form):
         scopes = self.fields["scopes"]
         assert isinstance(scopes, forms.MultipleChoiceField)  # noqa: S101  it stands above
         scopes.choices = choices
+
+
+class HistoryForm(forms.Form):
+    """What to look for in the history: parts of words."""
+
+    action = forms.CharField(required=False, max_length=60, label="What")
+    subject = forms.CharField(required=False, max_length=120, label="About")
+    person = forms.CharField(required=False, max_length=120, label="By")
+
+    @property
+    def asked(self) -> dict[str, str]:
+        """Of what is no question at all, nothing."""
+        self.is_valid()
+        return {name: text for name, text in self.cleaned_data.items() if text}
+
+    def filtered(self, entries: QuerySet[AuditEntry]) -> QuerySet[AuditEntry]:
+        asked = self.asked
+        if "action" in asked:  # the code of what was done, as a reader would say it
+            entries = entries.filter(action__icontains="_".join(asked["action"].split()))
+        if "subject" in asked:
+            entries = entries.filter(subject__icontains=asked["subject"])
+        if "person" in asked:
+            entries = entries.filter(actor_name__icontains=asked["person"])
+        return entries
 
 
 class TenantForm(forms.Form):

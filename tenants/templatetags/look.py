@@ -57,6 +57,11 @@ ICONS = {
 }
 
 DONE = {
+    "budget_remove": "Lifted the",
+    "budget_set": "Set the",
+    "cells_change": "Changed the",
+    "credits_grant": "Granted",
+    "credits_withdraw": "Withdrew",
     "invitation_accept": "Joined by invitation:",
     "invitation_create": "Sent the",
     "invitation_revoke": "Withdrew the",
@@ -64,6 +69,15 @@ DONE = {
     "member_remove": "Removed",
     "member_role_change": "Changed the role of",
     "person_create": "Made an account for",
+    "pool_create": "Made",
+    "pool_drain": "Began to drain",
+    "pool_hold": "Held",
+    "pool_resume": "Resumed",
+    "server_add": "Added",
+    "server_capacity_change": "Changed the capacity of",
+    "server_drain": "Began to drain",
+    "server_lose": "Declared lost:",
+    "server_return": "Returned to service:",
     "staff_grant": "Gave a role to",
     "staff_revoke": "Took a role from",
     "tenant_create": "Made",

@@ -7,20 +7,19 @@ from collections.abc import Mapping
 from datetime import UTC
 from typing import Any
 
-from django.db.models import QuerySet
-from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.shortcuts import render
 from django.views.decorators.http import require_safe
 
 from tenants import selectors
 from tenants.access import AccessRequest
+from tenants.forms import HistoryForm
 from tenants.models import AuditEntry
 from tenants.roles import Permission
 from tenants.views.gate import requires
-from tenants.views.tables import Column, Table, asks_csv, csv_response
+from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
 
-HISTORY_PAGE = 50
+ENTRIES = 50  # of one page
 
 
 def _moment(entry: AuditEntry) -> str:
@@ -46,6 +45,18 @@ _COLUMNS = (
 )
 _WHOSE = Column("tenant", "tenant", value=lambda entry: entry.tenant.slug if entry.tenant else "")
 
+_SHOWN = (
+    Column("sequence", "No.", order="sequence"),
+    Column("at", "Time"),
+    Column("action", "What", order="action"),
+    Column("tenant", "Tenant", order="tenant__name"),
+    Column("actor_name", "By", order="actor_name"),
+    Column("reason", "Why"),
+    Column("hash", "Fingerprint"),
+)
+_ALL = Table(_SHOWN, sort="-sequence", rows=ENTRIES)
+_OWN = Table(tuple(column for column in _SHOWN if column.name != "tenant"), sort="-sequence", rows=ENTRIES)
+
 
 @require_safe
 @requires(Permission.HISTORY_VIEW)
@@ -60,19 +71,11 @@ def tenant_history(request: AccessRequest, tenant_slug: str) -> HttpResponseBase
 
 
 def _history_page(request: AccessRequest) -> HttpResponseBase:
-    entries = selectors.audit_entries(request.access)
+    form = HistoryForm(request.GET)
+    entries = form.filtered(selectors.audit_entries(request.access))
+    tenant = request.access.tenant
     if asks_csv(request):
-        tenant = request.access.tenant
         columns, file = (_COLUMNS, f"history-{tenant.slug}") if tenant else ((*_COLUMNS, _WHOSE), "history")
         return csv_response(request, entries, Table(columns, sort="-sequence", file=file))
-    return _page(request, entries)
-
-
-def _page(request: AccessRequest, entries: QuerySet[AuditEntry]) -> HttpResponse:
-    before = request.GET.get("before", "")
-    if before.isascii() and before.isdigit() and len(before) < 19:
-        entries = entries.filter(sequence__lt=int(before))
-    rows: list[AuditEntry] = list(entries[: HISTORY_PAGE + 1])
-    shown = rows[:HISTORY_PAGE]
-    older = shown[-1].sequence if len(rows) > HISTORY_PAGE else None
-    return render(request, "tenants/history.html", {"entries": shown, "older": older, "paged": bool(before)})
+    table = table_of(request, entries, _OWN if tenant else _ALL)
+    return render(request, "tenants/history.html", {"table": table, "form": form, "rows": table.rows})

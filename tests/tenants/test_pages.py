@@ -6,6 +6,7 @@ import csv
 import io
 import re
 from datetime import UTC, datetime
+from html import unescape
 from pathlib import Path
 
 import pytest
@@ -155,14 +156,32 @@ def test_history_is_read_in_pages_without_a_gap() -> None:
     while path:
         html = client.get(path).content.decode()
         seen += re.findall(r'class="faint">(\d+)</td>', html)
-        older = re.search(r'href="(\?before=\d+)"', html)
-        path = f"/t/lumen/history/{older[1]}" if older else ""
+        older = re.search(r'href="(\?[^"]+)" rel="next"', html)
+        path = f"/t/lumen/history/{unescape(older[1])}" if older else ""
     expected = AuditEntry.objects.filter(tenant=member.tenant).order_by("-sequence").values_list("sequence", flat=True)
     assert [int(number) for number in seen] == list(expected)
 
 
-def exported(client: Client, path: str) -> list[dict[str, str]]:
-    response = client.get(path, {"format": "csv"})
+def test_history_is_filtered_by_what_was_done_by_whom_and_about_what() -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    make_member(owner.tenant, VIEWER, make_person("kim@example.org", "Kim"))
+    client = client_of(owner.user)
+
+    def found(**asked: str) -> set[str]:
+        rows = exported(client, "/t/lumen/history/", **asked)
+        html = client.get("/t/lumen/history/", asked).content.decode()
+        assert {row["number"] for row in rows} == set(re.findall(r'class="faint">(\d+)</td>', html))
+        return {row["subject"] for row in rows}
+
+    everything = found()
+    assert len(everything) > 2
+    assert found(action="member add", subject="kim@") == {name for name in everything if "kim@" in name} != set()
+    assert found(person="nobody of this name") == set()
+    assert found(subject="x" * 121) == everything  # no question at all
+
+
+def exported(client: Client, path: str, **asked: str) -> list[dict[str, str]]:
+    response = client.get(path, {"format": "csv"} | asked)
     assert (response.status_code, response["Content-Type"]) == (200, "text/csv; charset=utf-8")
     assert response.streaming
     return list(csv.DictReader(io.StringIO(b"".join(response.streaming_content).decode())))
