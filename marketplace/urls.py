@@ -3,7 +3,7 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from marketplace import health, views
+from marketplace import api, health, views
 from scheduling.urls import websocket_urlpatterns as websocket_urlpatterns
 from tenants.api.schema import NoSuchAddress, SchemaPage, SchemaView
 
@@ -14,6 +14,8 @@ urlpatterns = [
     path("admin/", admin.site.urls),
     path("api/v1/schema/", SchemaView.as_view(), name="api_schema"),
     path("api/v1/docs/", SchemaPage.as_view(), name="api_docs"),
+    path("api/v1/health/", api.Health.as_view(), name="api_health"),
+    path("api/v1/ready/", api.Ready.as_view(), name="api_ready"),
     path("api/v1/", include("tenants.api.urls")),
     path("api/v1/", include("scheduling.api.urls")),
     re_path(r"^api(/.*)?\Z", NoSuchAddress.as_view(), name="api_no_such_address"),

@@ -1,6 +1,6 @@
 """Two plain answers for whoever watches the process: is it alive, and can it work?"""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 from django.contrib.auth.decorators import login_not_required
 from django.core.cache import cache
@@ -25,12 +25,20 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
-    found = {"database": _state_of(ask_database), "broker": _state_of(ask_broker)}
-    healthy = all(state == "ok" for state in found.values())
-    # Says nothing about the pages, so it changes no status.
-    found["worker"] = "ok" if found["broker"] == "ok" and cache.get(HEARTBEAT_KEY) else "no sign of life"
+    found = states_now()
     lines = "".join(f"{name}: {state}\n" for name, state in found.items())
-    return HttpResponse(lines, status=200 if healthy else 503, content_type="text/plain")
+    return HttpResponse(lines, status=200 if is_healthy(found) else 503, content_type="text/plain")
+
+
+def states_now() -> dict[str, str]:
+    found = {"database": _state_of(ask_database), "broker": _state_of(ask_broker)}
+    beats = found["broker"] == "ok" and cache.get(HEARTBEAT_KEY)
+    return found | {"worker": "ok" if beats else "no sign of life"}
+
+
+def is_healthy(states: Mapping[str, str]) -> bool:
+    """The worker says nothing about the pages, so it changes no status."""
+    return states["database"] == states["broker"] == "ok"
 
 
 def _state_of(ask: Callable[[], object]) -> str:

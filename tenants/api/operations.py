@@ -192,6 +192,7 @@ _TITLES: Mapping[int, str] = {
     415: "The body is not application/json in UTF-8.",
     422: "The request is well formed, and what it asks for cannot be.",
     429: "Too many calls; `Retry-After` says how long to wait.",
+    503: "It cannot do that at this moment; `Retry-After` says when to ask again.",
 }
 _COMMON: Mapping[int, tuple[str, ...]] = {
     400: ("invalid_request", "malformed_body", "invalid_cursor", "invalid_key"),

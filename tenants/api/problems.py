@@ -29,6 +29,7 @@ STATUS = MappingProxyType(
         "not_allowed": 403,
         "beyond_token": 403,
         "not_found": 404,
+        "not_ready": 503,
         "invalid_key": 400,
         "no_inviter": 422,
         "reason_missing": 422,

@@ -40,6 +40,8 @@ OWNERS_AND_OPERATOR = answers(200, OWNER, OPERATOR)
 WHY = "as the table asks"
 MEMBERS = dict.fromkeys(("viewer", "submitter", "billing", "owner"), 201)
 ROWS = [
+    Row("health_read", "get", "health/", everybody()),
+    Row("ready_read", "get", "ready/", everybody()),
     Row("me_read", "get", "me/", everybody()),
     Row("tenants_list", "get", "tenants/", everybody()),
     Row("tenants_read", "get", "tenants/{tenant}/", everybody()),

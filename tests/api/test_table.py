@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from django.db import transaction
 
+from tenants.api.open import OpenView
 from tenants.api.views import CoalitionView, PersonView, StaffView, TenantView
 from tests.api.builders import Program
 from tests.api.table import CALLERS, STRANGER, Names, Row, caller_of, make_world, operations, rows
@@ -27,7 +28,7 @@ def test_every_operation_has_its_row_in_the_table() -> None:
 
 
 def test_every_view_says_whose_its_address_is() -> None:
-    kinds = (TenantView, CoalitionView, StaffView, PersonView)
+    kinds = (TenantView, CoalitionView, StaffView, PersonView, OpenView)
     assert all(issubclass(found.view, kinds) for found in operations())
     in_tenant = {found.name for found in operations() if found.route.startswith("api/v1/tenants/<slug:tenant_slug>/")}
     assert in_tenant == {found.name for found in operations() if issubclass(found.view, TenantView)}

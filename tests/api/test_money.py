@@ -1,0 +1,146 @@
+"""The ledger, statements and budgets for programs: figures equal to the book's, and nobody else's."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from decimal import Decimal
+from typing import Any
+
+import pytest
+
+from tenants.ledger.selectors import balances_of_tenant
+from tenants.models import Tenant
+from tenants.roles import BILLING, OWNER
+from tenants.scoping import scope
+from tests.api.builders import Program, problem, program_of
+from tests.scheduling.money_world import SECRET, World, standing
+from tests.tenants.builders import make_member, make_tenant
+
+ENTRIES, LINES = "ledger/entries/", "statements/period/lines/"
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with django_db_blocker.unblock(), standing() as found:
+        yield found
+
+
+@pytest.fixture
+def caller(world: World, db: None) -> Program:
+    return program_of(BILLING, world.lumen)
+
+
+def place(tenant: Tenant, rest: str) -> str:
+    return f"tenants/{tenant.slug}/{rest}"
+
+
+def every(caller: Program, address: str) -> list[dict[str, Any]]:
+    """All rows, page by page."""
+    found, pages = [], 0
+    following: str | None = address
+    while following:
+        answer = caller.get(following).json()
+        found += answer["results"]
+        following, pages = answer["next"], pages + 1
+        assert pages < 200
+    return found
+
+
+def rows_of_csv(caller: Program, address: str) -> list[dict[str, str]]:
+    answer = caller.get(address, Accept="text/csv")
+    return list(csv.DictReader(io.StringIO(answer.getvalue().decode())))
+
+
+def test_balances_are_those_of_the_book(world: World, caller: Program) -> None:
+    found = caller.get(place(world.lumen, "ledger/balances/")).json()
+    with scope(world.lumen):
+        now = balances_of_tenant(tenant_id=world.lumen.pk)
+    expected = [Decimal(part) / 10**6 for part in (now.available, now.held, now.earned)]
+    assert [Decimal(found[name]) for name in ("available", "held", "earned")] == expected
+    assert Decimal(found["total"]) == sum(expected)
+
+
+@pytest.mark.parametrize("limit", [1, 3, 200])
+def test_movements_add_up_to_the_balance_whatever_the_page(world: World, caller: Program, limit: int) -> None:
+    rows = every(caller, place(world.lumen, f"{ENTRIES}?limit={limit}"))
+    total = Decimal(caller.get(place(world.lumen, "ledger/balances/")).json()["total"])
+    assert sum(Decimal(row["total"]) for row in rows) == total == Decimal(rows[0]["balance"])
+    numbers = [row["transaction"] for row in rows]
+    assert len(set(numbers)) == len(numbers) > 3
+    assert [row["transaction"] for row in rows_of_csv_typed(caller, world)] == numbers
+
+
+def rows_of_csv_typed(caller: Program, world: World) -> list[dict[str, Any]]:
+    rows = rows_of_csv(caller, place(world.lumen, ENTRIES))
+    return [row | {"transaction": int(row["transaction"])} for row in rows]
+
+
+def test_filters_choose_movements(world: World, caller: Program) -> None:
+    holds = every(caller, place(world.lumen, f"{ENTRIES}?kind=hold"))
+    assert {row["kind"] for row in holds} == {"hold"}
+    job = holds[0]["job"]
+    assert {row["job"] for row in every(caller, place(world.lumen, f"{ENTRIES}?job={job}"))} == {job}
+    assert every(caller, place(world.lumen, f"{ENTRIES}?before=2001-01-01T00:00:00Z")) == []
+    for wrong in ("account=outside", "kind=nothing", "job=x", "from=yesterday"):
+        problem(caller.get(place(world.lumen, f"{ENTRIES}?{wrong}")), 400, "invalid_request")
+    for wrong in ("cursor=x", "cursor=W10", "cursor=WyJ4IiwxXQ"):
+        problem(caller.get(place(world.lumen, f"{ENTRIES}?{wrong}")), 400, "invalid_cursor")
+
+
+def test_owner_of_the_cells_learns_nothing_of_the_renters_jobs(world: World) -> None:
+    castor = program_of(OWNER, world.castor)
+    lumens = program_of(OWNER, world.lumen)
+    theirs = {row["job"] for row in every(lumens, place(world.lumen, ENTRIES)) if row["job"]}
+    rows = every(castor, place(world.castor, ENTRIES))
+    assert any(Decimal(row["earned"]) > 0 for row in rows)
+    assert theirs.isdisjoint(row["job"] for row in rows)
+    assert every(castor, place(world.castor, f"{ENTRIES}?job={min(theirs)}")) == []
+    for rest in (ENTRIES, LINES):
+        assert SECRET not in lumens.get(place(world.lumen, rest)).content.decode()
+        assert lumens.get(place(world.castor, rest)).status_code == 404
+
+
+def test_statement_opens_moves_and_closes_to_the_micro_credit(world: World, caller: Program) -> None:
+    found = caller.get(place(world.lumen, "statements/period/")).json()
+    moved = sum(Decimal(line["total"]) for line in found["movements"])
+    assert Decimal(found["opening"]["total"]) + moved == Decimal(found["closing"]["total"])
+    assert found["difference"] == "0.000000"
+    lines = every(caller, place(world.lumen, f"{LINES}?limit=2"))
+    assert sum(Decimal(line["amount"]) for line in lines if line["part"] == "spent") == Decimal(found["spent"])
+    assert sum(line["part"] == "job" for line in lines) == found["jobs"]
+    assert [line["what"] for line in rows_of_csv(caller, place(world.lumen, LINES))] == [line["what"] for line in lines]
+    jobs = every(caller, place(world.lumen, f"{LINES}?part=job"))
+    assert {line["part"] for line in jobs} == {"job"}
+    months = caller.get(place(world.lumen, "statements/")).json()["results"]
+    assert months[0]["month"] == found["start"][:7]
+    assert months[0]["closing"] == found["closing"]["total"]
+
+
+@pytest.mark.parametrize("query", ["month=2026-13", "month=2026", "from=2026-02-30", "from=2026-03-02&to=2026-03-01"])
+def test_period_that_is_none_is_named(world: World, caller: Program, query: str) -> None:
+    found = problem(caller.get(place(world.lumen, f"statements/period/?{query}")), 400, "invalid_request")
+    assert found["errors"][0]["field"] in ("month", "from", "to")
+
+
+@pytest.mark.django_db
+def test_budget_is_set_changed_and_lifted_by_name() -> None:
+    tenant = make_tenant("orchard")
+    caller, ada = program_of(OWNER, tenant), make_member(tenant, OWNER).user
+    budgets = place(tenant, "budgets/")
+    made = caller.post(budgets, {"member": ada.email, "period": "month", "hard_limit": "500"}).json()
+    assert (made["member"], made["soft_limit"], made["hard_limit"]) == (ada.email, None, "500.000000")
+    changed = caller.post(budgets, {"member": ada.email, "period": "month", "soft_limit": "0.000001"}).json()
+    assert (changed["id"], changed["hard_limit"]) == (made["id"], None)
+    caller.post(budgets, {"period": "day", "hard_limit": "5"})
+    assert [row["member"] for row in caller.get(budgets).json()["results"]] == [ada.email, None]
+    assert caller.post(f"{budgets}remove/", {"member": ada.email, "period": "month"}).json() == {"removed": True}
+    problem(caller.post(f"{budgets}remove/", {"member": ada.email, "period": "month"}), 404, "unknown_budget")
+    stranger = make_member(make_tenant("quarry"), OWNER).user.email
+    for email in (stranger, "nobody@example.org"):
+        problem(caller.post(budgets, {"member": email, "period": "month", "hard_limit": "5"}), 404, "unknown_member")
+        problem(caller.post(f"{budgets}remove/", {"member": email, "period": "month"}), 404, "unknown_budget")
+    problem(caller.post(budgets, {"period": "month"}), 422, "invalid_budget")
+    problem(caller.post(budgets, {"period": "year", "hard_limit": "5"}), 400, "invalid_request")
+    problem(caller.post(budgets, {"period": "month", "hard_limit": 5}), 400, "invalid_request")
