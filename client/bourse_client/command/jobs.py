@@ -135,7 +135,7 @@ def _show(screen: Screen, job: JobWithSpec) -> None:
         ("payer", job["payer"]),
         ("held", credits(job["hold"])),
         ("workers", count(job["workers"]) if job["workers"] else ""),
-        ("servers of parameters", count(job["parameter_servers"]) if job["parameter_servers"] else ""),
+        ("parameter servers", count(job["parameter_servers"]) if job["parameter_servers"] else ""),
         ("submitted", f"{moment(job['submitted_at'])} {at}" + (f" by {by}" if (by := job["submitted_by"]) else "")),
         ("starts", f"{moment(job['starts_at'])} {at}" if job["starts_at"] else ""),
         ("ends", f"{moment(job['ends_at'])} {at}" if job["ends_at"] else ""),
