@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib import messages
 from django.http import HttpResponse
+from django.http.response import HttpResponseBase
 from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
@@ -17,26 +20,46 @@ from tenants.models import Invitation, Membership
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.services import IssuedInvitation
 from tenants.views.gate import open_tenant, requires, tell
+from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
+
+MEMBERS = (
+    Column("name", "Name", order="user__name", value=lambda row: row.user.name),
+    Column("email", "E-mail", order="user__email", value=lambda row: row.user.email),
+    Column("role", "Role", order="role"),
+    Column("since", "Since", order="created_at", value=lambda row: row.created_at),
+)
+CHANGE = Column("change", "Change", numeric=True)
 
 
 @require_safe
 @requires(Permission.MEMBERS_VIEW)
-def members(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+def members(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
+    if asks_csv(request):
+        return csv_response(request, selectors.member_list(), _table(MEMBERS, f"members-{tenant_slug}"))
     return _page(request, InvitationForm())
 
 
+def _table(columns: Sequence[Column], file: str = "members") -> Table:
+    return Table(columns, sort="name", file=file)
+
+
 def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation | None = None) -> HttpResponse:
-    rows = list(selectors.member_list())
+    people = selectors.member_list()
+    changes = request.access.allows(Permission.MEMBERS_CHANGE)
+    table = table_of(request, people, _table((*MEMBERS[:1], *MEMBERS[2:], *((CHANGE,) if changes else ()))))
+    roles = dict(people.order_by().values_list("user_id", "role"))
     context = {
-        "members": rows,
-        "owners": sum(row.role == OWNER for row in rows),
+        "table": table,
+        "members": table.rows,
+        "people": len(roles),
+        "owners": sum(role == OWNER for role in roles.values()),
         "roles": TENANT_ROLES,
         "invitations": selectors.invitation_list(timezone.now()),
         "form": form,
         "issued": issued,
         "link": request.build_absolute_uri(reverse("invitation_open", args=[issued.token])) if issued else "",
         "by_staff": OWNER not in request.access.roles,
-        "is_member": any(row.user_id == request.user.pk for row in rows),
+        "is_member": request.user.pk in roles,
     }
     return render(request, "tenants/members.html", context)
 

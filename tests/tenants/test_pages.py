@@ -251,3 +251,13 @@ def test_first_operator_comes_from_the_console(capsys) -> None:
     assert staff_roles(User.objects.get(email="ops@bourse.example")) == {OPERATOR}
     with pytest.raises(CommandError, match="operator already"):
         call_command("staff_grant", "ops@bourse.example", OPERATOR, reason="again")
+
+
+def test_members_are_sorted_and_exported() -> None:
+    owner = make_member(make_tenant("lumen"), OWNER, make_person("zoe@example.org", "Zoe"))
+    make_member(owner.tenant, VIEWER, make_person("abe@example.org", "Abe"))
+    client, path = client_of(owner.user), "/t/lumen/members/"
+    assert [row["Name"] for row in exported(client, path)] == ["Abe", "Zoe"]
+    assert [row["Role"] for row in exported(client, path, sort="-name")] == ["owner", "viewer"]
+    html = client.get(path, {"sort": "-name"}).content.decode()
+    assert html.index("zoe@example.org</span></th>") < html.index("abe@example.org</span></th>")
