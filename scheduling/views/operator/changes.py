@@ -49,7 +49,9 @@ class ChangeForm(forms.Form):
     def __getitem__(self, name: str) -> forms.BoundField:
         """Controls look as everywhere, also those that a form adds after the others."""
         widget = self.fields[name].widget if name in self.fields else None
-        if isinstance(widget, forms.TextInput | forms.Textarea | forms.Select):
+        if isinstance(
+            widget, forms.TextInput | forms.NumberInput | forms.DateTimeInput | forms.Textarea | forms.Select
+        ):
             widget.attrs.setdefault("class", "input")
         return super().__getitem__(name)
 
