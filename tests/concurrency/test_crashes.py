@@ -41,12 +41,13 @@ INTERVAL_STEPS = [
     ("intervals", "post_many", "before"),
     ("intervals", "post_many", "after"),
     ("clock", "interval_run", "after"),
+    ("clock", "prices_refresh", "before"),
 ]
 SETTLE_STEPS = [
     ("clock", "slot_settle", "before"),
     ("settlement", "lane_lock", "after"),
     ("settlement", "_charges", "after"),
-    ("settlement", "_advance", "after"),
+    ("settlement", "awards_move", "after"),
     ("settlement", "post_many", "before"),
     ("settlement", "post_many", "after"),
     ("settlement", "_tell", "after"),
@@ -58,6 +59,7 @@ INSTANT_STEPS = [
     ("instant", "lane_lock", "after"),
     ("instant", "instant_answer", "after"),
     ("instant", "units_take", "after"),
+    ("instant", "prices_after", "after"),
     ("instant", "events_append", "after"),
     ("instant", "hold", "before"),
     ("instant", "hold", "after"),

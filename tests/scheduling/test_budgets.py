@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
+
 import pytest
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
 
 from scheduling.models import Award, Budget, Pool, TrainingJob
 from scheduling.snapshots.budgets import left_for, limits, period_start
 from tenants.scoping import scope, scope_disabled
-from tests.scheduling.builders import NOON
+from tests.scheduling.builders import NOON, make_tenant
 from tests.scheduling.live import events
 from tests.scheduling.markets import make_renting, make_waiting, run_slots
 from tests.tenants.builders import make_person
@@ -78,3 +82,35 @@ def test_what_came_back_counts_as_not_spent() -> None:
 @pytest.mark.parametrize(("period", "start"), [("day", "2026-03-04"), ("week", "2026-03-02"), ("month", "2026-03-01")])
 def test_periods_are_those_of_utc(period: str, start: str) -> None:
     assert period_start(period, NOON.replace(day=4)).date().isoformat() == start
+
+
+def test_what_a_period_cost_is_read_from_its_index_however_long_the_history() -> None:
+    """20,000 awards of earlier years, of ten tenants, and a few of this month."""
+    pool, _, renter = make_renting()
+    job = make_waiting(pool, renter)
+    with scope(renter):
+        Budget.objects.create(tenant=renter, period="month", hard_limit=1_000)
+    tenants = [renter.pk, *(make_tenant(f"old-{number}").pk for number in range(10))]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO scheduling_award (tenant_id, job_id, attempt, pool_id, lane, awarded_at, state, phase,"
+            ' placement, start, "end", workers, ps, worker_type, ps_type, allocation, on_operator, value, floor, cost,'
+            " paid, charges, returned)"
+            " SELECT (%s::bigint[])[1 + n %% 11], %s, n, %s, 'batch', %s::timestamptz - n * interval '1 hour', 'done',"
+            " 'shared', '', 0, 1, 1, 1, 0, 0, '[]', '[]', 1, 0, 0, 10, '[]', 0 FROM generate_series(0, 20000) n",
+            [tenants, job.pk, pool.pk, NOON],
+        )
+        cursor.execute("ANALYZE scheduling_award")
+    with scope_disabled("a decision asks for every tenant"), CaptureQueriesContext(connection) as asked:
+        (found,) = limits(tenant_ids=[renter.pk], at=NOON)
+    hours = (NOON - period_start("month", NOON)) // timedelta(hours=1)
+    assert found.spent == 10 * (1 + hours // 11)
+    (query,) = [query["sql"] for query in asked if "scheduling_award" in query["sql"]]
+    with connection.cursor() as cursor:
+        cursor.execute(f"EXPLAIN (FORMAT TEXT) {query}")
+        plan = "\n".join(row[0] for row in cursor.fetchall())
+    assert "award_paid_in_period" in plan, plan
+    assert "Seq Scan on scheduling_award" not in plan, plan
+    condition = plan.split("award_paid_in_period", 1)[1].split("Index Cond:", 1)[1].splitlines()[0]
+    assert "tenant_id" in condition, plan
+    assert "awarded_at >=" in condition, plan
