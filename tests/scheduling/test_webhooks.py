@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -523,3 +524,16 @@ def test_name_is_looked_up_once_for_a_call_and_that_address_is_connected_to(sett
 
     call("https://hooks.example/", headers={}, body=b"", resolve=resolve)
     assert (asked, connected) == (["hooks.example"], [("93.184.216.34", 443)])
+
+
+def test_receiver_of_the_guide_takes_our_calls_and_nobody_elses() -> None:
+    text = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "webhooks.md").read_text(encoding="utf-8")
+    found: dict[str, Any] = {}
+    exec(text.split("```python\n")[1].split("```")[0], found)  # noqa: S102  our own page
+    stamp, body = str(int(time.time())), b'{"id":1}'
+    good = signature("whsec_1", int(stamp), body)
+    assert found["is_ours"]("whsec_1", stamp, good, body)
+    assert not found["is_ours"]("whsec_2", stamp, good, body)
+    assert not found["is_ours"]("whsec_1", stamp, good, body + b" ")
+    late = str(int(stamp) - 301)
+    assert not found["is_ours"]("whsec_1", late, signature("whsec_1", int(late), body), body)
