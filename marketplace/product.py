@@ -44,7 +44,7 @@ def require_free(port: int) -> None:
 
 @contextlib.contextmanager
 def running(places: Places, *, port: int, prepare: Callable[[], None]) -> Iterator[list[Child]]:
-    """Servers, then `prepare`, then worker, beat and web. Yields when the pages answer; stops all in reverse order."""
+    """Servers, `prepare`, then engine, worker, beat, web. Yields when the pages answer; stops all in reverse order."""
     with contextlib.ExitStack() as stack:
         servers = Servers(
             places.state,
@@ -89,7 +89,9 @@ def _commands(port: int) -> list[tuple[str, list[str]]]:
     beat = ["beat", "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING", "--pidfile="]
     web = ["uvicorn", "marketplace.asgi:application", "--host", HOST, "--port", str(port)]
     web += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "3"]
-    return [("worker", [*celery, *worker]), ("beat", [*celery, *beat]), ("web", web)]
+    engine = ["django", "engine", "--settings", "marketplace.settings"]
+    # The engine first: gangs of a run before are its own again before the clock asks for them.
+    return [("engine", engine), ("worker", [*celery, *worker]), ("beat", [*celery, *beat]), ("web", web)]
 
 
 def _start(name: str, command: list[str], places: Places, stack: contextlib.ExitStack) -> Child:

@@ -106,11 +106,14 @@ class Engine(Protocol):
     def status(self, handle: Handle) -> Status:
         """How it is now. One that is gone without a word is lost."""
 
-    def change(self, handle: Handle, phases: Sequence[Phase], end_at: float) -> None:
-        """Resize it, or move its end."""
+    def change(self, handle: Handle, end_at: float, phases: Sequence[Phase] | None = None) -> None:
+        """Move its end; with phases, resize it too: from now on they say who runs."""
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
         """Save and end, soon. `pause`: it will go on."""
+
+    def find(self, home: str, key: str) -> Handle | None:
+        """A gang that lives and whose handle was not kept: we died between starting it and writing that down."""
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
         """After a restart: those that live are ours again; whatever else of ours lives is ended."""

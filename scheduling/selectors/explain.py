@@ -144,6 +144,12 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
     "engine_error": lambda pool, n: (
         "The platform could not run it; what was not delivered is refunded; it waits again."
     ),
+    "program_failed": lambda pool, n: f"Its program failed: {n['detail']}. What was reserved is paid.",
+    "reservation_ended": lambda pool, n: (
+        f"Its time was over after {n['epoch']} of {n['epochs']} epochs."
+        if n.get("epochs")
+        else "Its time was over before it had done its work."
+    ),
     "over_share": lambda pool, n: (
         f"Asks for at least {n['asked']} workers; one job may have {n['most']} at once ({n['percent']} % of the pool)."
     ),

@@ -47,6 +47,8 @@ _TITLES = {
     "job_awarded": "Awarded",
     "job_started": "Started",
     "job_finished": "Finished",
+    "job_stopped": "Stopped",
+    "job_failed": "Failed",
     "job_refused": "Refused",
     "job_expired": "Expired",
     "job_cancelled": "Cancelled",

@@ -71,7 +71,7 @@ def _cancel(job: TrainingJob, award: Award | None, batch: LaneClock | None, by: 
     if award is not None and award.state == AwardState.BOOKED:
         postings = _before_start(award, job, batch, at)
     elif award is not None:
-        _while_running(award, job, batch, at)
+        while_running(award, job, batch, at)
     data = {"job": job.pk, "by": by.actor_name, "returned": award.returned if award else 0}
     subject = job_subject(job.pk)
     events_append(
@@ -92,7 +92,7 @@ def _before_start(award: Award, job: TrainingJob, batch: LaneClock | None, at: d
     return [cancellation(award, kept, at)] if award.paid else []
 
 
-def _while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> None:
+def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> None:
     """The slot that is running is the last it uses. The award goes on being settled to its end."""
     settled = batch.settled_slot if batch else -1
     cut = max(job.pool.slot_at(at), settled + 1) + 1

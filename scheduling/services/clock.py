@@ -19,6 +19,7 @@ from scheduling.services.intervals import interval_run
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.outages import outage_pass
 from scheduling.services.posting import prices_refresh
+from scheduling.services.run_watch import runs_watch
 from scheduling.services.settlement import ALIVE, slot_settle
 from tenants.scoping import scope_disabled
 
@@ -43,6 +44,8 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
     pool = Pool.objects.get(pk=pool_id)
     pulse(pool=pool, at=at)  # before anything is settled: what passed in silence is known from here on
     last, done = pool.slot_at(at), 0
+    if last >= _next_boundary(pool):
+        runs_watch(pool=pool, at=at)  # and what an engine did not run, before its slot is paid for
     for boundary in _boundaries(pool, last):
         if done == most:
             return Advanced(done, behind=last - boundary + 1)

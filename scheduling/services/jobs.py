@@ -20,6 +20,7 @@ from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.instant import instant_admit
 from scheduling.services.lanes import closes as closes
 from scheduling.services.lanes import lane_lock
+from scheduling.services.programs import program_of
 from scheduling.services.second_chance import job_queue
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.jobs import arrival_of
@@ -132,6 +133,7 @@ def job_checked(
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
         spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+        program_of(spec)
     except BadScenario as error:
         field = error.place.removeprefix("jobs[0]").removeprefix(".")
         return InvalidJob("invalid_job", f"{field or 'The job'}: {error.message}.", field)

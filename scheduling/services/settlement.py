@@ -6,9 +6,10 @@ moment either nothing of a slot is paid or all of it, and doing it again finds i
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import transaction
 from django.db.models import JSONField
@@ -19,6 +20,7 @@ from scheduling.services.balances import low_balance_events
 from scheduling.services.delivery import outage_over
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import Busy, lane_lock
+from scheduling.services.run_states import RESERVATION_ENDED, unfinished
 from tenants.ledger.postings import OPERATOR, AccountName, InsufficientFunds, Posting, earned, settlement
 from tenants.ledger.services import post_many
 from tenants.scoping import scope_disabled
@@ -133,7 +135,10 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     over = [row for row in rows if row[3] is None]
     Award.objects.filter(pk__in=[row[0] for row in over]).update(state=AwardState.DONE)
     Award.objects.filter(pk__in=[row[0] for row in rows if row[3] is not None]).update(state=AwardState.ENDED)
-    finished = _jobs_move(over, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, ended_at=at)
+    short = unfinished([row[0] for row in over])
+    done = [row for row in over if row[1] not in short]
+    finished = _jobs_move(done, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, ended_at=at)
+    stopped = _jobs_stop([row for row in over if row[1] in short], short, at)
     starting = alive.filter(state=AwardState.BOOKED, start__lte=boundary).order_by("pk")
     rows_due = starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start")
     due = list(rows_due) if outage_over(pool.pk, boundary) is None else []
@@ -141,6 +146,7 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     events_append(
         [
             *_job_events("job_finished", pool, [row for row in over if row[1] in finished], at),
+            *_job_events("job_stopped", pool, [row for row in over if row[1] in stopped], at),
             *_job_events("job_started", pool, due, at),
         ]
     )
@@ -170,6 +176,15 @@ def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: o
     moved = set(jobs.values_list("pk", flat=True))
     TrainingJob.objects.filter(pk__in=moved).update(**changes)
     return moved
+
+
+def _jobs_stop(rows: Sequence[AwardRow], how_far: Mapping[int, Mapping[str, Any]], at: datetime) -> set[int]:
+    """Jobs whose time is over and whose program had more to do."""
+    stopped: set[int] = set()
+    for row in rows:
+        changes = {"ended_at": at, "reason_code": RESERVATION_ENDED, "reason_numbers": how_far[row[1]]}
+        stopped |= _jobs_move([row], (JobState.AWARDED, JobState.RUNNING), state=JobState.STOPPED, **changes)
+    return stopped
 
 
 def _job_events(kind: str, pool: Pool, rows: Sequence[AwardRow], at: datetime) -> list[Event]:

@@ -11,6 +11,7 @@ from scheduling.core.scenario.jobs import Jobs
 from scheduling.core.types import Job
 from scheduling.models import Pool, TrainingJob
 from scheduling.snapshots.frame import PoolFrame
+from scheduling.snapshots.specs import for_the_core
 
 
 def arrival_of(pool: Pool, moment: datetime) -> float:
@@ -38,4 +39,4 @@ class JobReader:
         The job's name is its number: names are the tenants' own affair, and two may use the same.
         """
         whose = {"name": str(number), "tenant": str(tenant_id), "arrival": arrival, "lane": lane}
-        return self._jobs.read({**spec, **whose}, number)
+        return self._jobs.read({**for_the_core(spec), **whose}, number)

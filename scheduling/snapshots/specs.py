@@ -12,6 +12,13 @@ from scheduling.core.types import Job, Tenant
 from scheduling.models import Pool, ResourceKind, TenantPolicy, TrainingJob
 from tenants.ledger.postings import MICRO
 
+PROGRAM = "program"  # of a specification: what really runs. The core knows jobs, not what they are made of.
+
+
+def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification without what only an engine needs."""
+    return {name: value for name, value in spec.items() if name != PROGRAM}
+
 
 class SpecReader:
     """Reads the jobs of a pool. Costs one short query, unlike a frame, however many jobs are read."""
@@ -30,7 +37,7 @@ class SpecReader:
         """The job that the words mean; raises `BadScenario` naming the field that cannot be used."""
         tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self._names)), budget=budget)
         whose = {"name": "job", "tenant": tenant.name, "arrival": arrival, "lane": lane}
-        return Jobs(self._names, [tenant], self._slot_seconds).read({**spec, **whose}, 0)
+        return Jobs(self._names, [tenant], self._slot_seconds).read({**for_the_core(spec), **whose}, 0)
 
 
 def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> Job:

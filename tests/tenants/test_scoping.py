@@ -433,6 +433,8 @@ MAY_SEE_ALL = {
     "scheduling/services/posting.py": 1,
     "scheduling/services/promises.py": 1,
     "scheduling/services/quotes.py": 1,
+    "scheduling/services/run_watch.py": 1,
+    "scheduling/services/runs.py": 4,
     "scheduling/services/servers.py": 1,
     "scheduling/services/settlement.py": 1,
     "scheduling/services/verification/charges.py": 1,

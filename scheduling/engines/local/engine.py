@@ -45,7 +45,7 @@ class LocalEngine:
         self.limits, self.lease_seconds = limits or Limits(), lease_seconds
         self._ports: dict[str, set[int]] = {}  # by key
         self._accounts: dict[str, int] = {}
-        self._children: dict[int, subprocess.Popen[bytes]] = {}
+        self._children: set[int] = set()
         self._may_change_account: bool | None = None
 
     # The contract.
@@ -91,17 +91,25 @@ class LocalEngine:
         self._sweep(handle)
         return Status(ENDED, status.started_at, time.time(), LOST, LOST_WORD, None, status.progress, status.restarts)
 
-    def change(self, handle: Handle, phases: Sequence[Phase], end_at: float) -> None:
+    def change(self, handle: Handle, end_at: float, phases: Sequence[Phase] | None = None) -> None:
         """Its supervisor reads the plan again."""
         folder = Folder(self.root, handle.home, handle.key)
         if plan := files.read(folder.plan):
-            files.write(folder.plan, plan | {"phases": _phases(phases), "end_at": end_at})
+            wanted = plan["phases"] if phases is None else _phases(phases)
+            files.write(folder.plan, plan | {"phases": wanted, "end_at": end_at})
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
         """Within two seconds it has saved and is gone."""
         folder = Folder(self.root, handle.home, handle.key)
         if plan := files.read(folder.plan):
             files.write(folder.plan, plan | {"stop": "paused" if pause else "stopped"})
+
+    def find(self, home: str, key: str) -> Handle | None:
+        """By the command line of its supervisor."""
+        for found, pid in _supervisors(self.root):
+            if found == key and (began := processes.began(pid)) is not None:
+                return Handle(key, home, pid, began)
+        return None
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
         """Ports and accounts of those that live are taken; supervisors nobody knows are ended with their gangs."""
@@ -153,19 +161,19 @@ class LocalEngine:
         with (folder.ours / "supervisor.log").open("ab") as log:
             process = subprocess.Popen(
                 command,
-                env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(self.base)},
+                env={"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(self.base), "BOURSE_RUN": folder.key},
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
                 start_new_session=True,
             )
-        self._children[process.pid] = process
+        process.returncode = 0  # we wait for it ourselves, as for those that we adopt
+        self._children.add(process.pid)
         return Handle(folder.key, folder.home, process.pid, processes.began(process.pid) or 0)
 
     def _alive(self, handle: Handle) -> bool:
-        child = self._children.get(handle.pid)
-        if child is not None and child.poll() is not None:
-            del self._children[handle.pid]
+        if handle.pid in self._children and os.waitpid(handle.pid, os.WNOHANG)[0]:
+            self._children.discard(handle.pid)
         return processes.alive(handle.pid, handle.began)
 
     def _sweep(self, handle: Handle) -> None:

@@ -1,0 +1,56 @@
+"""A gang ended: what follows for the job, the award and the money, once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
+from scheduling.models import JobState, Run, RunState
+from scheduling.models.runs import OPEN
+from scheduling.services.early_ends import job_end_early
+from scheduling.services.failures import award_fail
+
+PROGRAM_FAILED = "program_failed"
+STATES = {
+    FINISHED: RunState.FINISHED,
+    STOPPED: RunState.STOPPED,
+    PAUSED: RunState.PAUSED,
+    FAILED: RunState.FAILED,
+    LOST: RunState.LOST,
+}
+
+
+@transaction.atomic
+def run_end(*, run: Run, status: Status, at: datetime) -> bool:
+    """Needs every tenant's scope. False: somebody noted it before.
+
+    The platform's fault returns what was not delivered, and the job waits again. The program's own fault, and an end
+    before the time, do not: what was reserved is paid. Where its time was over, the clock says what that means.
+    """
+    moved = Run.objects.filter(pk=run.pk, state__in=OPEN).update(
+        state=STATES[status.end],
+        started_at=_moment(status.started_at),
+        ended_at=_moment(status.ended_at) or at,
+        exit_code=status.exit_code,
+        detail=status.detail[:200],
+        progress=dict(status.progress),
+        restarts=status.restarts,
+        seen_at=at,
+    )
+    if not moved:
+        return False
+    if status.end == FINISHED:
+        job_end_early(award_id=run.award_id, state=JobState.FINISHED, code="", numbers={}, at=at)
+    elif status.end == FAILED:
+        numbers = {"detail": status.detail[:200]}
+        job_end_early(award_id=run.award_id, state=JobState.FAILED, code=PROGRAM_FAILED, numbers=numbers, at=at)
+    elif status.end == LOST:
+        slot = run.award.pool.slot_at(_moment(status.ended_at) or at)
+        award_fail(award_id=run.award_id, slot=slot, detail=status.detail, at=at)
+    return True
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

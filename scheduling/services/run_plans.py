@@ -1,0 +1,74 @@
+"""From an award to what an engine is told: who runs where, from when to when."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import datetime
+
+from scheduling.engines.base import Member, Phase
+from scheduling.models import Award, Pool
+from scheduling.services.settlement import ALIVE
+
+Counts = dict[tuple[str, str], int]  # (role, server) -> how many
+
+
+def end_slot(award: Award) -> int:
+    """The first slot in which nothing of it runs any more."""
+    return award.end if award.cut_at is None else min(award.cut_at, award.end)
+
+
+def ends_at(award: Award, at: datetime) -> datetime:
+    """When its gang has to be gone: now, where the award is over."""
+    return award.pool.slot_start(end_slot(award)) if award.state in ALIVE else at
+
+
+def phases(award: Award, servers: Mapping[int, str], at: datetime) -> tuple[Phase, ...]:
+    """What runs from `at` on. Somebody who goes on keeps its rank; after a pause ranks begin at 0 again."""
+    pool, found = award.pool, []
+    before: tuple[Member, ...] = ()
+    first = max(award.start, pool.slot_at(at))
+    for slot in _changes(award, first):
+        before = _members(_counts(award.allocation, servers, slot), before)
+        found.append(Phase(_moment(pool, slot), before))
+    return tuple(found)
+
+
+def _changes(award: Award, first: int) -> Iterator[int]:
+    edges = {edge for _, start, end, _, _ in award.allocation for edge in (start, end)}
+    yield first
+    yield from sorted(edge for edge in edges if first < edge < end_slot(award))
+
+
+def _counts(allocation: Sequence[Sequence[int]], servers: Mapping[int, str], slot: int) -> Counts:
+    counts: Counts = {}
+    for server_id, start, end, workers, ps in allocation:
+        if start <= slot < end:
+            for role, number in (("worker", workers), ("ps", ps)):
+                key = (role, servers[server_id])
+                counts[key] = counts.get(key, 0) + number
+    if not any(number for (role, _), number in counts.items() if role == "worker"):
+        return {}
+    if not any(number for (role, _), number in counts.items() if role == "ps"):
+        counts["ps", min(server for (_, server), number in counts.items() if number)] = 1  # somebody keeps the numbers
+    return counts
+
+
+def _members(counts: Counts, before: Sequence[Member]) -> tuple[Member, ...]:
+    """Those who can stay do; others get the lowest rank that nobody of this or the last phase has."""
+    left, staying = dict(counts), []
+    for member in before:
+        if left.get((member.role, member.server), 0):
+            left[member.role, member.server] -= 1
+            staying.append(member)
+    taken = {(member.role, member.rank) for member in before}
+    members = staying
+    for (role, server), number in sorted(left.items()):
+        for _ in range(number):
+            rank = next(rank for rank in range(len(taken) + 1) if (role, rank) not in taken)
+            taken.add((role, rank))
+            members.append(Member(role, rank, server))
+    return tuple(members)
+
+
+def _moment(pool: Pool, slot: int) -> float:
+    return pool.slot_start(slot).timestamp()

@@ -1,0 +1,152 @@
+"""A local engine in a folder of its own; whatever of it is left at the end is killed by its id."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import signal
+import tempfile
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+from scheduling.engines.base import ENDED, Gang, Handle, LogLine, Member, Phase, Status
+from scheduling.engines.local.engine import LocalEngine
+from scheduling.engines.local.files import Records
+from scheduling.engines.local.limits import Limits
+from scheduling.engines.programs import PROGRAMS, WHOLE, Parameter, Program
+
+ROOT = Path(__file__).parent.parent.parent
+NAUGHTY = Program(
+    name="naughty",
+    title="Naughty",
+    description="",
+    module="tests.engines.naughty",
+    parameters=(
+        Parameter(
+            "sin",
+            "Sin",
+            "",
+            "choice",
+            "deaf",
+            choices=tuple((sin, sin) for sin in ("fork", "eat", "swell", "flood", "deaf", "outside", "die")),
+        ),
+        *(Parameter(name, name, "", WHOLE, 1, 1, 1000) for name in ("epochs", "chunks", "minibatches")),
+    ),
+)
+MISSING = Program("missing", "Missing", "", "tests.engines.nowhere", ())
+ALL = {**PROGRAMS, "naughty": NAUGHTY, "missing": MISSING}
+SMALL = Limits(processes=30, memory_mb=200, address_space_mb=1024, log_mb=1)
+QUICK = {
+    "model": "logistic",
+    "features": 4,
+    "chunks": 2,
+    "minibatches": 5,
+    "batch_size": 4,
+    "stragglers": "ignore",
+}
+
+
+@contextmanager
+def engine_in(folder: Path | None = None, **settings: Any) -> Iterator[LocalEngine]:
+    """Its root is taken away at the end, with everybody who lives for it."""
+    root = folder or Path(tempfile.mkdtemp(prefix="bourse-test-"))
+    root.chmod(0o711)
+    try:
+        yield LocalEngine(root / "runs", ROOT, ALL, **({"limits": SMALL} | settings))
+    finally:
+        for process in people_of(str(root)):
+            process.kill()
+        until(lambda: not people_of(str(root)))
+        if folder is None:
+            shutil.rmtree(root)
+
+
+def people_of(word: str) -> list[psutil.Process]:
+    """Everybody whose command line or environment has the word; not those that have ended."""
+    found = []
+    for process in psutil.process_iter():
+        try:
+            said = " ".join(process.cmdline()) + " ".join(process.environ().values())
+            if word in said and process.pid != os.getpid() and process.status() != psutil.STATUS_ZOMBIE:
+                found.append(process)
+        except psutil.Error:
+            continue
+    return found
+
+
+def nobody_is_left(key: str) -> None:
+    """Of this gang. Its supervisor has said so; it needs a moment to end itself."""
+    until(lambda: not people_of(key), lambda: str(people_of(key)), 1.0)
+
+
+def members(workers: int, ps: int = 1, server: str = "s1") -> tuple[Member, ...]:
+    return (
+        *(Member("ps", rank, server) for rank in range(ps)),
+        *(Member("worker", rank, server) for rank in range(workers)),
+    )
+
+
+def gang(program: str, parameters: dict[str, Any], *, seconds: float = 20.0, workers: int = 1, **fields: Any) -> Gang:
+    now = time.time()
+    values = ALL[program].validate(parameters)
+    assert isinstance(values, dict), values
+    phases = fields.pop("phases", (Phase(now, members(workers)),))
+    return Gang(secrets.token_hex(16), "job-1", program, values, phases, now + seconds, **fields)
+
+
+def ended(engine: LocalEngine, handle: Handle, patience: float = 20.0) -> Status:
+    """Its last word."""
+    until(lambda: engine.status(handle).state == ENDED, lambda: story(engine, handle), patience, engine)
+    return engine.status(handle)
+
+
+def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 20.0) -> None:
+    """Wait until its program has told of this."""
+
+    def came() -> bool:
+        return any(row["event"] == event for row in Records(engine.root).progress(handle.home, handle.key))
+
+    until(came, lambda: story(engine, handle), patience, engine)
+
+
+def lines(engine: LocalEngine, handle: Handle) -> tuple[LogLine, ...]:
+    return Records(engine.root).log_tail(handle.home, handle.key, 1_000).lines
+
+
+def process_of(engine: LocalEngine, handle: Handle, role: str, rank: int = 0) -> psutil.Process:
+    """One of its members, as its supervisor lists it."""
+    from scheduling.engines.local.files import Folder, read
+
+    state = read(Folder(engine.root, handle.home, handle.key).state) or {}
+    return psutil.Process(next(pid for one, number, _, pid in state["members"] if (one, number) == (role, rank)))
+
+
+def kill(process: psutil.Process) -> None:
+    process.send_signal(signal.SIGKILL)
+
+
+def story(engine: LocalEngine, handle: Handle) -> str:
+    said = "\n".join(f"{line.role} {line.rank} {line.text}" for line in lines(engine, handle))
+    log = (engine.root / handle.home / handle.key / "supervisor.log").read_text()
+    return f"{engine.status(handle)}\n{said}\n{log}"
+
+
+def until(
+    condition: Callable[[], object],
+    say: Callable[[], str] = lambda: "",
+    patience: float = 20.0,
+    engine: LocalEngine | None = None,
+) -> None:
+    """Ask again and again until it is true."""
+    deadline = time.monotonic() + patience
+    while not condition():
+        assert time.monotonic() < deadline, f"it did not come true in {patience:g} s\n{say()}"
+        if engine:
+            engine.touch()
+        time.sleep(0.02)

@@ -1,0 +1,87 @@
+"""From an award to phases: who runs where, when, and under which rank."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from scheduling.core.scenario import BadScenario
+from scheduling.models import Award, Pool
+from scheduling.services.programs import program_of
+from scheduling.services.run_plans import end_slot, ends_at, phases
+from tests.scheduling.builders import NOON
+
+NAMES = {1: "s1", 2: "s2"}
+
+
+def award(*rows: list[int], start: int = 2, end: int = 8, **fields: Any) -> Award:
+    pool = Pool(slot_seconds=10, epoch_at=NOON)
+    return Award(pool=pool, start=start, end=end, state="running", allocation=list(rows), **fields)
+
+
+def told(found: Award, slot: int = 0) -> list[tuple[float, str]]:
+    at = NOON + timedelta(seconds=10 * slot)
+    return [
+        (
+            (phase.at - NOON.timestamp()) / 10,
+            " ".join(f"{one.role[0]}{one.rank}@{one.server}" for one in phase.members),
+        )
+        for phase in phases(found, NAMES, at)
+    ]
+
+
+def test_whoever_can_stay_keeps_its_rank_and_others_get_one_that_nobody_has() -> None:
+    found = award([1, 2, 4, 2, 1], [2, 4, 8, 1, 0], [1, 4, 8, 1, 1])
+    assert told(found) == [(2, "p0@s1 w0@s1 w1@s1"), (4, "p0@s1 w0@s1 w2@s2")]
+
+
+def test_pause_has_nobody_and_ranks_begin_anew_after_it() -> None:
+    assert told(award([1, 2, 3, 1, 1], [2, 5, 8, 2, 1])) == [(2, "p0@s1 w0@s1"), (3, ""), (5, "p0@s2 w0@s2 w1@s2")]
+
+
+def test_job_without_parameter_servers_of_its_own_gets_one() -> None:
+    assert told(award([1, 2, 8, 2, 0])) == [(2, "p0@s1 w0@s1 w1@s1")]
+
+
+def test_run_that_goes_on_later_begins_at_the_slot_that_runs() -> None:
+    assert told(award([1, 2, 4, 2, 1], [1, 4, 8, 1, 1]), slot=5) == [(5, "p0@s1 w0@s1")]
+
+
+def test_award_that_was_cut_ends_at_the_cut() -> None:
+    found = award([1, 2, 8, 1, 1], cut_at=5)
+    assert end_slot(found) == 5
+    assert ends_at(found, NOON) == NOON + timedelta(seconds=50)
+    found.state = "void"
+    assert ends_at(found, NOON) == NOON
+
+
+SPEC = {"epochs": 3, "chunks": 2, "minibatches": 5}
+
+
+def test_program_takes_its_work_from_the_job() -> None:
+    found = program_of(SPEC | {"program": {"name": "trainer", "parameters": {"model": "logistic"}}})
+    assert found is not None
+    program, values = found
+    assert (program.name, values["epochs"], values["chunks"], values["minibatches"]) == ("trainer", 3, 2, 5)
+    assert program_of(SPEC) is None
+
+
+@pytest.mark.parametrize(
+    ("program", "place", "words"),
+    [
+        ("trainer", "program", "must be an object"),
+        ({"name": "rm -rf"}, "program.name", "must be one of trainer"),
+        ({"name": ["trainer"]}, "program.name", "must be one of"),
+        ({"name": "trainer", "command": "sh"}, "program.command", "is not part of a program"),
+        ({"name": "trainer", "parameters": []}, "program.parameters", "must be an object"),
+        ({"name": "trainer", "parameters": {"model": "llm"}}, "program.parameters.model", "must be one of"),
+        ({"name": "trainer", "parameters": {"modle": "x"}}, "program.parameters.modle", "has no parameter"),
+        ({"name": "trainer", "parameters": {"epochs": 9}}, "program.parameters.epochs", "must be the job's own"),
+    ],
+)
+def test_wrong_program_is_refused_at_the_field(program: object, place: str, words: str) -> None:
+    with pytest.raises(BadScenario, match=words) as refused:
+        program_of(SPEC | {"program": program})
+    assert refused.value.place == place

@@ -1,0 +1,224 @@
+"""Awards that really run: the job's state, the refund and the book, whatever dies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import datetime, timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scheduling.engines.local.engine import LocalEngine
+from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState, TrainingJob
+from scheduling.services.cancellation import job_cancel
+from scheduling.services.clock import pool_advance
+from scheduling.services.run_watch import runs_watch
+from scheduling.services.runs import handle_of, runs_pause, runs_reconcile, runs_tick
+from scheduling.services.settlement import slot_settle
+from tenants.models import Tenant
+from tenants.roles import OWNER
+from tenants.scoping import scope_disabled
+from tests.engines.local import ALL, QUICK, ROOT, SMALL, engine_in, kill, nobody_is_left, process_of, until
+from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.live import (
+    again,
+    book_is_sound,
+    enter,
+    events,
+    fund,
+    make_award,
+    make_live_pool,
+    member,
+    money,
+    publish,
+)
+
+pytestmark = pytest.mark.django_db
+PARAMETERS = {name: value for name, value in QUICK.items() if name not in ("chunks", "minibatches")}
+UNITS = {"chunks": 2, "minibatches": 5, "max_workers": 2}
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
+    monkeypatch.setattr("scheduling.services.programs.PROGRAMS", ALL)
+    with engine_in() as found:
+        yield found
+
+
+def world(
+    seconds: int = 30, program: str = "trainer", epochs: int = 1000, started_ago: float = 0.0, **parameters: Any
+) -> tuple[Pool, Tenant, Award]:
+    """A job that runs for two slots from now on, on rented units of another tenant: 10 and 20 micro-credits."""
+    epoch = timezone.now() - timedelta(seconds=started_ago)
+    pool = make_live_pool(slot_seconds=seconds, epoch_at=epoch)
+    tenant, owner = make_tenant("renter"), make_tenant("owner")
+    fund(tenant)
+    server = make_server(pool, "s01", worker=4, ps=2)
+    make_cells(server, owner, {"worker": 4, "ps": 2})
+    publish(pool, frontier=2)
+    award = make_award(
+        pool, tenant, slots=2, charges=[[(owner, 10)], [(owner, 20)]], allocation=[[server.pk, 0, 2, 2, 1]],
+        awarded_at=epoch,
+    )  # fmt: skip
+    given = {"sin": parameters["sin"]} if "sin" in parameters else PARAMETERS | {"minibatch_ms": 20.0} | parameters
+    with scope_disabled("the test says what runs"):
+        job = award.job
+        job.spec = job.spec | UNITS | {"epochs": epochs, "program": {"name": program, "parameters": given}}
+        job.save()
+    enter(award)
+    return pool, tenant, award
+
+
+def run_of(award: Award) -> Run:
+    with scope_disabled("the test looks at a run"):
+        return Run.objects.select_related("award").filter(award=award).latest("number")
+
+
+def drive(engine: LocalEngine, award: Award, *states: str, epoch: int = 0, patience: float = 25.0) -> Run:
+    """Let the engine's process do its work until the run is in one of the states, and as far as asked."""
+
+    def there() -> bool:
+        runs_tick(engine=engine, at=timezone.now())
+        with scope_disabled("the test waits"):
+            run = Run.objects.filter(award=award).order_by("number").last()
+        return run is not None and run.state in states and run.progress.get("epoch", 0) >= epoch
+
+    until(there, lambda: str(vars(run_of(award))), patience)
+    return run_of(award)
+
+
+def jobs_of(award: Award) -> TrainingJob:
+    return again(award.job)
+
+
+def test_program_that_is_done_early_finishes_its_job_and_goes_on_paying(engine: LocalEngine) -> None:
+    pool, _tenant, award = world(epochs=3)
+    run = drive(engine, award, RunState.FINISHED)
+    assert run.progress["epoch"] == 3
+    assert run.started_at is not None
+    assert (jobs_of(award).state, again(award).cut_at) == (JobState.FINISHED, 1)
+    for slot in (0, 1):
+        slot_settle(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot + 1))
+    assert money(make_tenant("owner"))[2] == 30
+    assert again(award).state == AwardState.ENDED
+    assert jobs_of(award).state == JobState.FINISHED
+    assert book_is_sound()
+
+
+@pytest.mark.parametrize("who", ["ps", "coordinator", "supervisor", "server"])
+def test_what_the_platform_loses_is_refunded_once_and_the_job_waits_again(engine: LocalEngine, who: str) -> None:
+    _pool, tenant, award = world()
+    run = drive(engine, award, RunState.RUNNING, epoch=1)
+    handle = handle_of(run)
+    if who == "supervisor":
+        kill(process_of_pid(handle.pid))
+    elif who == "server":
+        import os
+
+        os.killpg(os.getpgid(process_of(engine, handle, "worker").pid), 9)
+    else:
+        kill(process_of(engine, handle, who))
+    run = drive(engine, award, RunState.LOST)
+    runs_tick(engine=engine, at=timezone.now())
+    job = jobs_of(award)
+    assert (job.state, job.reason_code, job.attempt) == (JobState.QUEUED, "engine_error", 1)
+    assert (again(award).state, again(award).returned) == (AwardState.VOID, 30)
+    assert money(tenant) == (1_000_000_000, 0, 0)
+    assert len(events("job_requeued")) == 1
+    nobody_is_left(run.key)
+    assert book_is_sound()
+
+
+def process_of_pid(pid: int) -> Any:
+    import psutil
+
+    return psutil.Process(pid)
+
+
+def test_killed_worker_costs_nobody_anything(engine: LocalEngine) -> None:
+    _pool, _tenant, award = world()
+    run = drive(engine, award, RunState.RUNNING, epoch=1)
+    kill(process_of(engine, handle_of(run), "worker", 1))
+    until(lambda: runs_tick(engine=engine, at=timezone.now()) and run_of(award).restarts == 1)
+    run = drive(engine, award, RunState.RUNNING, epoch=run_of(award).progress["epoch"] + 1)
+    assert jobs_of(award).state in (JobState.AWARDED, JobState.RUNNING)
+    assert again(award).returned == 0
+
+
+def test_program_that_fails_ends_its_job_and_what_was_reserved_is_paid(engine: LocalEngine) -> None:
+    _pool, tenant, award = world(program="naughty", sin="fork", epochs=1)
+    run = drive(engine, award, RunState.FAILED)
+    job = jobs_of(award)
+    assert (job.state, job.reason_code) == (JobState.FAILED, "program_failed")
+    assert "more than 30" in job.reason_numbers["detail"]
+    assert again(award).returned == 0
+    assert money(tenant)[1] == 30
+    nobody_is_left(run.key)
+
+
+def test_job_whose_time_is_over_is_stopped_and_not_finished(engine: LocalEngine) -> None:
+    pool, _tenant, award = world(seconds=3)
+    slot_settle(pool_id=pool.pk, slot=-1, at=pool.slot_start(0))
+    run = drive(engine, award, RunState.STOPPED)
+    assert run.ended_at is not None
+    assert run.ended_at <= pool.slot_start(2)
+    for slot in (0, 1):
+        slot_settle(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot + 1))
+    job = jobs_of(award)
+    assert (job.state, job.reason_code) == (JobState.STOPPED, "reservation_ended")
+    assert job.reason_numbers["epochs"] in (0, 1000)
+    assert money(make_tenant("owner"))[2] == 30
+
+
+def test_cancelled_job_stops_at_the_end_of_its_slot(engine: LocalEngine) -> None:
+    pool, tenant, award = world(seconds=6)
+    drive(engine, award, RunState.RUNNING)
+    with scope_disabled("the test starts the award"):
+        Award.objects.filter(pk=award.pk).update(state=AwardState.RUNNING)
+    job_cancel(job_id=award.job_id, by=member(tenant, OWNER), at=timezone.now())
+    run = drive(engine, award, RunState.STOPPED)
+    assert run.ended_at is not None
+    assert run.ended_at <= pool.slot_start(1)
+    assert jobs_of(award).state == JobState.CANCELLED
+
+
+def test_engine_that_dies_leaves_its_gangs_to_the_next_one(engine: LocalEngine) -> None:
+    _pool, _tenant, award = world()
+    run = drive(engine, award, RunState.RUNNING, epoch=1)
+    with scope_disabled("it died before it wrote down whom it started"):
+        Run.objects.filter(pk=run.pk).update(pid=0, began=0)
+    later = LocalEngine(engine.root, ROOT, ALL, limits=SMALL)
+    runs_reconcile(engine=later, at=timezone.now())
+    assert run_of(award).pid == run.pid
+    drive(later, award, RunState.RUNNING, epoch=run.progress["epoch"] + 1)
+    assert again(award).returned == 0
+
+
+def test_market_that_stops_pauses_its_gangs_and_goes_on_from_what_they_saved(engine: LocalEngine) -> None:
+    _pool, _tenant, award = world()
+    first = drive(engine, award, RunState.RUNNING, epoch=2)
+    until(lambda: runs_pause(engine=engine, at=timezone.now()) == 0)
+    nobody_is_left(first.key)
+    assert run_of(award).state == RunState.PAUSED
+    second = drive(engine, award, RunState.RUNNING, epoch=first.progress["epoch"] + 1)
+    assert second.number == 1
+    assert again(award).returned == 0
+
+
+def test_slots_of_a_silent_engine_are_refunded_and_not_those_of_one_that_is_there(engine: LocalEngine) -> None:
+    pool, tenant, award = world(seconds=60, started_ago=15)
+    now: datetime = timezone.now()
+    assert runs_watch(pool=pool, at=now) == 0
+    assert runs_watch(pool=pool, at=now + timedelta(seconds=6)) == 1
+    assert runs_watch(pool=pool, at=now + timedelta(seconds=7)) == 0
+    assert jobs_of(award).reason_code == "engine_error"
+    assert money(tenant) == (1_000_000_000, 0, 0)
+
+
+def test_clock_looks_for_a_silent_engine_before_it_pays() -> None:
+    pool, tenant, award = world(seconds=30, started_ago=31)
+    pool_advance(pool_id=pool.pk, at=timezone.now())
+    assert again(award).state == AwardState.VOID
+    assert money(tenant) == (1_000_000_000, 0, 0)
+    assert book_is_sound()
