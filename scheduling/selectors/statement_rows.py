@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.selectors.statements import (
-    CHUNK,
     NOT_DELIVERED,
     back_rows,
     charges_by_job,
@@ -18,7 +17,7 @@ from scheduling.selectors.statements import (
     spent_rows_of,
     statement_head,
 )
-from scheduling.selectors.uncharged import jobs_of_period
+from scheduling.selectors.uncharged import CHUNK, jobs_of_period
 from tenants.ledger.sums import MovedBy, earned_by_award, moved_by_subject
 from tenants.models import Tenant
 

@@ -152,5 +152,13 @@ def _values(row: Webhook) -> dict[str, Any]:
     return {"url": row.url, "kinds": row.kinds, "active": row.active}
 
 
-def _remember(action: str, row: Webhook, by: Access, at: datetime, **values: dict[str, Any]) -> None:
-    history.append(at=at, by=by, tenant=row.tenant, action=action, subject=f"webhook {row.pk}", **values)
+def _remember(
+    action: str,
+    row: Webhook,
+    by: Access,
+    at: datetime,
+    before: history.Values | None = None,
+    after: history.Values | None = None,
+) -> None:
+    subject = f"webhook {row.pk}"
+    history.append(at=at, by=by, tenant=row.tenant, action=action, subject=subject, before=before, after=after)
