@@ -7,7 +7,7 @@ somebody who rents and somebody who lends. Nothing here knows how the market wor
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -33,6 +33,20 @@ RUSH_SLOTS = 9  # how long one tenant is in a rush
 RUSH_SHARE = 0.7  # of all jobs, those of the tenant in a rush
 INSTANT_SHARE = 0.2
 LOW_CREDITS = 100  # then the tenant brings in more
+REAL_EVERY = 3  # slots; in each of them one job is a program that really runs
+EPOCHS_IN_A_SLOT = 5
+MODELS = ("multilayer", "logistic", "convolutional")
+REAL = {
+    "batch_size": 16,
+    "features": 16,
+    "hidden": 16,
+    "image_side": 8,
+    "filters": 4,
+    "learning_rate": 0.1,
+    "minibatch_ms": 700.0,  # of the second that the job was sold for: beginning and saving take time too
+    "checkpoint_seconds": 10.0,
+    "stragglers": "ignore",  # a busy laptop is no reason to wait for another worker
+}
 NAMES = ("resnet", "bert", "whisper", "unet", "gnn", "ranker", "t5", "vit")
 
 
@@ -74,6 +88,21 @@ def _spec(dice: np.random.Generator) -> dict[str, Any]:
     }
 
 
+def really(wish: Wish, slot: int) -> Wish:
+    """The same amount of work as a program that runs: two chunks, and more and shorter epochs, for a curve to see.
+
+    It waits more than it computes, so that a small machine stays quick while a few of them run.
+    """
+    spec = {
+        **wish.spec,
+        "epochs": wish.spec["epochs"] * EPOCHS_IN_A_SLOT,
+        "minibatches": wish.spec["minibatches"] // EPOCHS_IN_A_SLOT,
+        "chunks": 2,
+        "program": {"name": "trainer", "parameters": REAL | {"seed": slot, "model": MODELS[slot % len(MODELS)]}},
+    }
+    return replace(wish, name=f"train-{wish.name}", spec=spec)
+
+
 def outside_tick(*, at: datetime) -> int:
     """Submit what the slot that contains `at` brings, once, and say how much that was. Nothing outside the demo."""
     if not settings.DEBUG or not demo_is_loaded():
@@ -81,6 +110,8 @@ def outside_tick(*, at: datetime) -> int:
     pool = Pool.objects.get(slug=content.POOL["slug"])
     slot, members = pool.slot_at(at), _members()
     coming = list(wishes(SEED, slot, len(members)))
+    if coming and slot % REAL_EVERY == 0:
+        coming[0] = really(coming[0], slot)
     for number, wish in enumerate(coming):
         _submit(pool, members[wish.tenant], wish, f"outside:{slot}:{number}", at)
     _pay_in(members, slot, at)

@@ -10,7 +10,8 @@ from pytest_django.fixtures import Settings
 from scheduling.models import Award, Interval, Pool, PriceTick, TrainingJob
 from scheduling.services.clock import pool_advance
 from scheduling.services.demo import demo_load
-from scheduling.services.outside import outside_tick, wishes
+from scheduling.services.outside import outside_tick, really, wishes
+from scheduling.services.programs import program_of
 from tenants.ledger import audit
 from tenants.ledger.postings import earned
 from tenants.ledger.selectors import balance
@@ -73,3 +74,14 @@ def test_nothing_comes_from_outside_but_in_the_demo(debug: bool, settings: Setti
         demo_load(at=NOON)
     settings.DEBUG = debug
     assert outside_tick(at=NOON + timedelta(seconds=1)) == 0
+
+
+def test_every_third_slot_one_job_is_a_program_that_may_run() -> None:
+    wish = next(each for slot in range(9) for each in wishes(3, slot, 5))
+    real = really(wish, 6)
+    found = program_of(real.spec)
+    assert found is not None
+    assert found[0].name == "trainer"
+    work = [each.spec["epochs"] * each.spec["minibatches"] for each in (wish, real)]
+    assert work[0] == work[1]
+    assert real.spec["chunks"] == 2
