@@ -1,25 +1,30 @@
-"""The cluster in Django's admin, for looking only; changes go through services."""
+"""The cluster and the market in Django's admin, for looking only, in an emergency; changes go through services.
+
+The calendar and the posted prices have keys of several columns, which the admin cannot show.
+"""
 
 from __future__ import annotations
 
 from django.contrib import admin
 
-from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
+from scheduling import models
 from tenants.admin import ReadOnlyAdmin, TenantOwnedAdmin
 
 
-@admin.register(Pool)
+@admin.register(models.Pool)
 class PoolAdmin(ReadOnlyAdmin):
     list_display = ["name", "slug", "slot_seconds", "clock_first", "clock_cap", "clock_restart", "epoch_at"]
+    search_fields = ["name", "slug"]
 
 
-@admin.register(ResourceKind)
+@admin.register(models.ResourceKind)
 class ResourceKindAdmin(ReadOnlyAdmin):
     list_display = ["pool", "name", "label"]
     list_select_related = ["pool"]
+    search_fields = ["name", "label"]
 
 
-@admin.register(Server)
+@admin.register(models.Server)
 class ServerAdmin(ReadOnlyAdmin):
     list_display = ["name", "pool", "hosts_workers", "hosts_ps", "state"]
     list_select_related = ["pool"]
@@ -27,14 +32,132 @@ class ServerAdmin(ReadOnlyAdmin):
     search_fields = ["name"]
 
 
-@admin.register(ServerCapacity)
+@admin.register(models.ServerCapacity)
 class ServerCapacityAdmin(ReadOnlyAdmin):
     list_display = ["server", "resource", "units"]
     list_select_related = ["server", "resource"]
     list_filter = ["pool"]
+    search_fields = ["server__name"]
 
 
-@admin.register(Cell)
+@admin.register(models.Cell)
 class CellAdmin(TenantOwnedAdmin):
     list_display = ["server", "resource", "tenant", "units"]
     list_select_related = ["server", "resource", "tenant"]
+    search_fields = ["server__name", "tenant__slug"]
+
+
+@admin.register(models.LaneClock)
+class LaneClockAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "lane", "decided_slot", "settled_slot", "frontier", "held", "draining"]
+    list_select_related = ["pool"]
+    search_fields = ["pool__slug"]
+
+
+@admin.register(models.Pulse)
+class PulseAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "alive_at"]
+    list_select_related = ["pool"]
+    search_fields = ["pool__slug"]
+
+
+@admin.register(models.Outage)
+class OutageAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "start", "end", "alive_at", "noticed_at"]
+    list_select_related = ["pool"]
+    search_fields = ["pool__slug"]
+
+
+@admin.register(models.Interval)
+class IntervalAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "number", "slot", "decided_at", "jobs_waiting", "jobs_awarded", "paid", "digest"]
+    list_select_related = ["pool"]
+    search_fields = ["=number", "digest"]
+
+
+@admin.register(models.Event)
+class EventAdmin(ReadOnlyAdmin):
+    list_display = ["id", "kind", "subject", "pool", "tenant", "at"]
+    list_select_related = ["pool", "tenant"]
+    search_fields = ["kind", "subject"]
+
+
+@admin.register(models.TrainingJob)
+class TrainingJobAdmin(TenantOwnedAdmin):
+    list_display = ["id", "name", "tenant", "pool", "lane", "state", "reason_code", "submitted_at"]
+    list_select_related = ["tenant", "pool"]
+    list_filter = ["state", "lane"]
+    search_fields = ["=id", "name", "client_key"]
+
+
+@admin.register(models.JobFloor)
+class JobFloorAdmin(TenantOwnedAdmin):
+    list_display = ["job_id", "attempt", "tenant", "value", "start", "end"]
+    list_select_related = ["tenant"]
+    search_fields = ["=job__id"]
+
+
+@admin.register(models.StartEstimate)
+class StartEstimateAdmin(TenantOwnedAdmin):
+    list_display = ["job_id", "tenant", "made_at", "earliest", "latest", "started"]
+    list_select_related = ["tenant"]
+    search_fields = ["=job__id"]
+
+
+@admin.register(models.Award)
+class AwardAdmin(TenantOwnedAdmin):
+    list_display = ["id", "job_id", "attempt", "tenant", "lane", "state", "start", "end", "paid", "returned"]
+    list_select_related = ["tenant"]
+    list_filter = ["state", "lane"]
+    search_fields = ["=id", "=job__id"]
+
+
+@admin.register(models.FreedUnits)
+class FreedUnitsAdmin(TenantOwnedAdmin):
+    list_display = ["award_id", "server", "resource", "part", "slot", "amount", "sold"]
+    list_select_related = ["server", "resource"]
+    search_fields = ["=award__id"]
+
+
+@admin.register(models.TenantPolicy)
+class TenantPolicyAdmin(TenantOwnedAdmin):
+    list_display = ["tenant", "pool", "rent", "budget", "lend"]
+    list_select_related = ["tenant", "pool"]
+    search_fields = ["tenant__slug", "pool__slug"]
+
+
+@admin.register(models.Budget)
+class BudgetAdmin(TenantOwnedAdmin):
+    list_display = ["tenant", "member", "period", "soft_limit", "hard_limit"]
+    list_select_related = ["tenant", "member"]
+    search_fields = ["tenant__slug", "member__email"]
+
+
+@admin.register(models.Run)
+class RunAdmin(TenantOwnedAdmin):
+    list_display = ["id", "job_id", "award_id", "tenant", "engine", "program", "state", "started_at", "ended_at"]
+    list_select_related = ["tenant"]
+    list_filter = ["state"]
+    search_fields = ["=job__id", "program"]
+    exclude = ["key"]
+
+
+@admin.register(models.Webhook)
+class WebhookAdmin(TenantOwnedAdmin):
+    list_display = ["id", "tenant", "url", "active", "failures", "switched_off_at", "removed_at"]
+    list_select_related = ["tenant"]
+    search_fields = ["url", "tenant__slug"]
+    exclude = ["salt"]
+
+
+@admin.register(models.WebhookDelivery)
+class WebhookDeliveryAdmin(TenantOwnedAdmin):
+    list_display = ["id", "webhook_id", "event_id", "state", "tries", "next_at", "ended_at"]
+    list_filter = ["state"]
+    search_fields = ["=webhook__id", "=event__id"]
+
+
+@admin.register(models.WebhookTry)
+class WebhookTryAdmin(TenantOwnedAdmin):
+    list_display = ["delivery_id", "number", "started_at", "ended_at", "status", "flaw"]
+    search_fields = ["=delivery__id"]

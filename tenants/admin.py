@@ -18,6 +18,8 @@ admin.site.login = secure_admin_login(admin.site.login)  # type: ignore[method-a
 
 
 class ReadOnlyAdmin(admin.ModelAdmin):  # type: ignore[type-arg]
+    show_full_result_count = False  # nobody waits for a million rows to be counted
+
     def has_add_permission(self, request: HttpRequest, obj: Model | None = None) -> bool:
         return False
 
@@ -62,12 +64,14 @@ class MembershipAdmin(TenantOwnedAdmin):
     list_display = ["user", "tenant", "role", "created_at"]
     list_select_related = ["user", "tenant"]
     list_filter = ["role"]
+    search_fields = ["user__email", "user__name", "tenant__slug"]
 
 
 @admin.register(Invitation)
 class InvitationAdmin(TenantOwnedAdmin):
     list_display = ["email", "tenant", "role", "created_at", "expires_at", "accepted_at", "revoked_at"]
     list_select_related = ["tenant"]
+    search_fields = ["email", "tenant__slug"]
     exclude = ["token_hash"]
 
 
@@ -75,12 +79,14 @@ class InvitationAdmin(TenantOwnedAdmin):
 class StaffGrantAdmin(ReadOnlyAdmin):
     list_display = ["user", "role", "granted_at", "granted_reason", "revoked_at", "revoked_reason"]
     list_select_related = ["user"]
+    search_fields = ["user__email", "user__name"]
 
 
 @admin.register(ApiToken)
 class ApiTokenAdmin(ReadOnlyAdmin):
     list_display = ["name", "user", "tenant", "hint", "created_at", "expires_at", "last_used_at", "revoked_at"]
     list_select_related = ["user", "tenant"]
+    search_fields = ["name", "hint", "user__email"]
     exclude = ["token_hash"]
 
 
