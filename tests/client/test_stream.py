@@ -6,8 +6,11 @@ import json
 from itertools import islice
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from bourse_client import Client, NotAllowed, Unreachable
+from bourse_client.stream import Place
 from tests.client.pace import Hours
 from tests.client.stub import Stub, bad, dropped, streaming, stub_server
 
@@ -71,3 +74,18 @@ def test_server_that_is_gone_for_good_is_said_so() -> None:
     with stub_server(dropped) as stub, pytest.raises(Unreachable):
         followed(stub, hours, 1)
     assert len(stub.asked) == 6
+
+
+@given(st.lists(st.integers(0, 400), max_size=12), st.data())
+def test_wherever_a_stream_is_cut_each_event_comes_once_and_whole(numbers: list[int], data: st.DataObject) -> None:
+    ids = sorted(set(numbers))
+    place, seen = Place(), list[int]()
+    while len(seen) < len(ids):
+        rest = "retry: 1\n\n" + "".join(piece(number) for number in ids if not place.last or number > int(place.last))
+        cut = data.draw(st.integers(0, len(rest)))
+        found = place.messages(rest[:cut].encode().splitlines(keepends=True))
+        came = [json.loads(message.data)["id"] for message in found if message]
+        if not came:  # the longest silence ends
+            came = [json.loads(message.data)["id"] for message in place.messages(rest.encode().splitlines()) if message]
+        seen += came
+    assert seen == ids
