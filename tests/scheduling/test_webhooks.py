@@ -46,6 +46,7 @@ from scheduling.services.webhooks.deliveries import (
 )
 from scheduling.services.webhooks.rounds import LOCK, deliveries_round
 from scheduling.services.webhooks.signing import SIGNATURE_HEADER, TIME_HEADER, signature
+from scheduling.tasks import webhooks_tick
 from tenants.access import Access, Refused
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import OWNER
@@ -537,3 +538,20 @@ def test_receiver_of_the_guide_takes_our_calls_and_nobody_elses() -> None:
     assert not found["is_ours"]("whsec_1", stamp, good, body + b" ")
     late = str(int(stamp) - 301)
     assert not found["is_ours"]("whsec_1", late, signature("whsec_1", int(late), body), body)
+
+
+@pytest.mark.django_db(transaction=True)
+@pytest.mark.usefixtures("inside")
+def test_task_tells_a_real_receiver_what_was_committed() -> None:
+    by = owner()
+    with server(says(b"HTTP/1.1 204 No Content\r\n\r\n")) as (url, came):
+        with scope(by.tenant):
+            issued = done(webhook_create(url=url, kinds=["job_started"], by=by, at=NOW))
+        (told,) = tell(by.tenant, "job_started")
+        webhooks_tick()
+    head, _, body = came[0].partition(b"\r\n\r\n")
+    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
+    assert json.loads(body)["id"] == told
+    assert fields[SIGNATURE_HEADER] == signature(issued.secret, int(fields[TIME_HEADER]), body)
+    (delivery,) = rows(WebhookDelivery)
+    assert delivery.state == DeliveryState.DELIVERED
