@@ -15,8 +15,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.speed import minibatches_per_slot, parameter_servers
-from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Cluster, FloatArray, Job, UnitType
+from scheduling.core.speed import TOLERANCE, elastic_rate, minibatches_per_slot, parameter_servers
+from scheduling.core.types import (
+    CENTRALIZED,
+    DISTRIBUTED,
+    Allocation,
+    Booking,
+    Cluster,
+    FloatArray,
+    Job,
+    UnitType,
+    View,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,3 +179,52 @@ def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
     """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
     nothing = np.zeros((len(cluster.resources), 0, len(cluster.servers)))
     return Vacancies(cluster, nothing).place(job, gang, Cursors()) is not None
+
+
+def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
+    """The coming slot on a placement with any number of parameter servers. What the run is worth stands on the
+    booking that completes the job."""
+    gang, kind, end = placement.gang, placement.kind, view.slot + 1
+    types, seconds = (gang.worker_type, gang.ps_type), view.cluster.slot_seconds
+    rate = elastic_rate(job, gang.workers, gang.ps, types, seconds, centralized=kind == CENTRALIZED)
+    completes = rate >= remaining - TOLERANCE * job.work
+    return Booking(
+        job=job.number,
+        start=view.slot,
+        end=end,
+        allocation=placement.allocation(view.slot, end),
+        work=remaining if completes else rate,
+        workers=gang.workers,
+        ps=gang.ps,
+        worker_type=gang.worker_type,
+        ps_type=gang.ps_type,
+        placement=kind,
+        value=float(job.value(end - job.arrival)) if completes else 0.0,
+        ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
+    )
+
+
+def even_gangs(job: Job, workers: int) -> Iterator[Gang]:
+    """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer."""
+    while workers >= job.min_workers:
+        ps = workers if job.max_ps is None else min(workers, job.max_ps)
+        for worker_type in range(len(job.worker_types)):
+            for ps_type in range(len(job.ps_types)):
+                yield Gang(workers, ps, worker_type, ps_type)
+        workers //= 2
+
+
+class EmptyCluster:
+    """Asked which gangs it holds, and remembers by demand: most jobs ask for the same."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.known: dict[tuple[object, ...], bool] = {}
+
+    def holds(self, job: Job, gang: Gang) -> bool:
+        """Whether the gang could ever run."""
+        worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
+        key = (gang.workers, gang.ps, worker.tobytes(), ps.tobytes())
+        if key not in self.known:
+            self.known[key] = fits_empty(job, gang, self.cluster)
+        return self.known[key]

@@ -34,13 +34,16 @@ def figure(name: str, value: float, unit: str, target: str, detail: str) -> dict
     return {"name": name, "value": value, "unit": unit, "target": target, "detail": detail}
 
 
-def best(work: Callable[[], Any]) -> tuple[float, Any]:
-    """(seconds, answer) of the quickest of three: whatever else the machine does shows in the others."""
+def best(work: Callable[[], Any]) -> tuple[float, float, Any]:
+    """(seconds, seconds of processors, answer) of the quickest of three.
+
+    Where the two differ much, other programs had the processors, and the first figure says little.
+    """
     runs = []
     for _ in range(REPEATS):
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         answer = work()
-        runs.append((time.perf_counter() - begin, answer))
+        runs.append((time.perf_counter() - begin, time.process_time() - busy, answer))
     return min(runs, key=lambda run: run[0])
 
 
@@ -51,7 +54,7 @@ def jobs_of_the_paper(seed: int = 1) -> tuple[Asked, Cluster]:
     capacity = np.tile(np.array([[16.0], [16.0], [4.0]]), (1, SERVERS))
     demand = dice.integers(1, np.array([3, 5])[:, None], (JOBS, 2, 3)).astype(float)
     demand[:, :, 2] = (0.0, 1.0)
-    theta = dice.uniform(0.05, 5.0, (JOBS, 5)) * np.array([4.0, 0.2, 1.0, 0.03, 0.03])
+    theta = dice.uniform(0.05, 5.0, (JOBS, 5)) * np.array([4.0, 0.2, 1.0, 0.06, 0.06])
     counts = np.arange(1.0, CAP + 1.0)
     p, w = counts[None, :, None], counts[None, None, :]
     t = [theta[:, index, None, None] for index in range(5)]
@@ -75,15 +78,18 @@ def place_all(given: np.ndarray, orders: list[Order], sizes: FloatArray, cluster
 
 def round_of_4000() -> Iterator[dict[str, Any]]:
     asked, cluster = jobs_of_the_paper()
-    allocating, given = best(lambda: allocate(asked, cluster.total))
+    allocating, busy, given = best(lambda: allocate(asked, cluster.total))
     units = [[make_unit_type(demand) for demand in kinds] for kinds in asked.demand]
     orders = [Order(int(w), int(p), worker, ps) for (p, w), (ps, worker) in zip(given, units, strict=True)]
     sizes = (np.einsum("jk,jkr->jr", given, asked.demand) / cluster.total).max(axis=1)
-    placing, placed = best(lambda: place_all(given, orders, sizes, cluster))
+    placing, busy_too, placed = best(lambda: place_all(given, orders, sizes, cluster))
     used = np.einsum("jk,jkr->r", given, asked.demand) / cluster.total
     detail = f"{JOBS} jobs, {given.sum()} tasks, {SERVERS} servers, {used.max():.0%} of the scarcest resource given"
-    yield figure("optimus_allocation", round(allocating, 3), "s", "-", detail)
-    yield figure("optimus_placement", round(placing, 3), "s", "-", f"{placed} of {JOBS} placed")
+    detail += f"; processors {busy + busy_too:.3f} s"
+    yield figure("optimus_allocation", round(allocating, 3), "s", "-", f"processors {busy:.3f} s")
+    yield figure(
+        "optimus_placement", round(placing, 3), "s", "-", f"{placed} of {JOBS} placed; processors {busy_too:.3f} s"
+    )
     yield figure("optimus_allocation_and_placement", round(allocating + placing, 3), "s", "at most 0.6", detail)
 
 
@@ -93,21 +99,23 @@ def fits() -> Iterator[dict[str, Any]]:
     exact = 1.0 / (b0 * np.arange(1.0, EPOCHS + 1.0) + b1) + b2
     for noise in (0.0, 0.01):
         curve = exact * (1.0 + noise * dice.standard_normal(exact.shape))
-        seconds, found = best(lambda seen=curve: curves.fit(losses.cleaned(seen)))
+        seconds, busy, found = best(lambda seen=curve: curves.fit(losses.cleaned(seen)))
         error = np.abs(found.b0 / found.scale - b0[:, 0])
         detail = f"{JOBS} jobs x {EPOCHS} epochs, noise {noise:.0%}; error of b0: median {np.median(error):.1e}"
+        detail += f"; processors {busy:.2f} s"
         yield figure(f"optimus_fits_noise_{noise:.0%}", round(seconds, 2), "s", "at most 1.5", detail)
 
 
 def slots() -> Iterator[dict[str, Any]]:
     """A whole run, 200 jobs at once on 500 servers."""
     scenario = busy_scenario()
-    for name in ("optimus", "dominant_resource_fairness"):
+    for name in ("optimus", "srtf", "tetris"):
         policy = build({"name": name}, scenario.cluster, scenario.jobs)
-        begin = time.perf_counter()
+        begin, busy = time.perf_counter(), time.process_time()
         outcome = simulate(scenario, {"batch": policy})
         each = 1000.0 * (time.perf_counter() - begin) / outcome.decisions
-        detail = f"{outcome.decisions} slots, {len(scenario.jobs)} jobs, {len(scenario.cluster.servers)} servers"
+        busy = 1000.0 * (time.process_time() - busy) / outcome.decisions
+        detail = f"processors {busy:.1f} ms; {outcome.decisions} slots, {len(scenario.jobs)} jobs, {len(scenario.cluster.servers)} servers"
         yield figure(f"{name}_slot", round(each, 1), "ms", "at most 20", detail)
 
 

@@ -52,7 +52,7 @@ def fit(points: Points) -> Curves:
         block = chosen[start : start + BLOCK]
         found[:, block] = _fit_block(points.losses[block])
     falls = (found[0] > 0) | (points.counts < EPOCHS_TO_FALL)
-    return Curves(*found, points.scale, enough, enough & falls & (points.flagged <= MOST_FLAGGED))
+    return Curves(found[0], found[1], found[2], points.scale, enough, enough & falls & (points.flagged <= MOST_FLAGGED))
 
 
 def _fit_block(losses: FloatArray) -> FloatArray:

@@ -38,7 +38,7 @@ def cleaned(losses: FloatArray) -> Points:
         possible = finite & (losses >= _least_after(losses, finite)) & (losses <= _most_before(losses, finite))
     outlier, kept = reported & ~possible, reported & possible
     values = np.where(finite, losses, np.nan)
-    repaired = np.where(outlier & kept.any(axis=1)[:, None], _between(values, kept), values)
+    repaired = np.where(outlier & kept.any(axis=1, keepdims=True), _between(values, kept), values)
     largest = np.fmax.reduce(np.where(np.isnan(repaired), -np.inf, repaired), axis=1, initial=-np.inf)
     scale = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
     points = reported.sum(axis=1)

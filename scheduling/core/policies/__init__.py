@@ -8,7 +8,18 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
-from scheduling.core.policies import astraea, dominant_resource_fairness, dorm, fifo, oasis, optimus, pdors, rrh
+from scheduling.core.policies import (
+    astraea,
+    dominant_resource_fairness,
+    dorm,
+    fifo,
+    oasis,
+    optimus,
+    pdors,
+    rrh,
+    srtf,
+    tetris,
+)
 from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
@@ -22,6 +33,8 @@ POLICIES: dict[str, Builder] = {
     "optimus": optimus.build,
     "pdors": pdors.build,
     "rrh": rrh.build,
+    "srtf": srtf.build,
+    "tetris": tetris.build,
 }
 
 

@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.estimates import speeds
-from scheduling.core.placement import Gang, fits_empty
+from scheduling.core.placement import EmptyCluster, Gang
 from scheduling.core.policies.optimus.placing import Row
 from scheduling.core.speed import elastic_rate
-from scheduling.core.types import Cluster, FloatArray, Job, UnitType
+from scheduling.core.types import FloatArray, Job, UnitType
 
 Pair = tuple[int, int]  # parameter servers, workers
 MOST_SEEN = 20  # measurements that are kept of a job
@@ -66,6 +66,11 @@ class Elastic:
         """Whether the owner brought the coefficients, so that nothing is probed or fitted."""
         return bool(self.job.samples.speed)
 
+    @property
+    def steps(self) -> str:
+        """What its speed function counts: steps of a mode that the owner says, else mini-batches one by one."""
+        return self.job.samples.mode if self.own_speed else speeds.ASYNC
+
     def choose(self, types: Pair) -> None:
         """Run on these types; what was measured on others says nothing of them."""
         if types != self.types:
@@ -79,28 +84,10 @@ class Elastic:
             self.coefficients = []
 
 
-def pairs(job: Job) -> list[Pair]:
-    """All pairs of unit types, in their order."""
-    return [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
-
-
-class Possible:
-    """Which types a job could ever run on: those whose least gang the empty cluster holds. Remembered by demand."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.known: dict[tuple[int, bytes, bytes], bool] = {}
-
-    def types(self, job: Job) -> list[Pair]:
-        """In their order."""
-        return [types for types in pairs(job) if self._holds(job, types)]
-
-    def _holds(self, job: Job, types: Pair) -> bool:
-        units = (job.worker_types[types[0]].demand, job.ps_types[types[1]].demand)
-        key = (job.min_workers, units[0].tobytes(), units[1].tobytes())
-        if key not in self.known:
-            self.known[key] = fits_empty(job, Gang(job.min_workers, 1, *types), self.cluster)
-        return self.known[key]
+def possible_types(job: Job, empty: EmptyCluster) -> list[Pair]:
+    """The types on which the job could ever run its least gang, in their order."""
+    pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
+    return [types for types in pairs if empty.holds(job, Gang(job.min_workers, 1, *types))]
 
 
 def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
@@ -116,7 +103,7 @@ def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
         probed = [(ps, workers, _probe(each, ps, workers)) for ps, workers in speeds.probes(*limit)]
         measured = np.array([*probed, *each.seen]).T
         points[:, row, : measured.shape[1]] = measured
-    fitted = speeds.fit(*points, speeds.ASYNC)
+    fitted = speeds.fit(points[0], points[1], points[2], speeds.ASYNC)
     for (each, _), coefficients in zip(stale, fitted.tolist(), strict=True):
         each.coefficients = coefficients
 
@@ -135,19 +122,21 @@ def remaining_seconds(jobs: Sequence[Elastic], least: FloatArray, shape: Pair) -
     ps = least[:, 0, None, None] + np.arange(shape[0])[None, :, None]
     workers = least[:, 1, None, None] + np.arange(shape[1])[None, None, :]
     seconds = np.empty((len(jobs), *shape))
-    modes = np.array([each.own_speed and each.job.samples.mode == speeds.SYNC for each in jobs], dtype=np.bool_)
-    remaining = np.array([each.remaining for each in jobs])
-    for mode, chosen in ((speeds.ASYNC, np.flatnonzero(~modes)), (speeds.SYNC, np.flatnonzero(modes))):
-        if len(chosen):
+    for mode in (speeds.ASYNC, speeds.SYNC):
+        chosen = [index for index, each in enumerate(jobs) if each.steps == mode]
+        if chosen:
             theta = np.array([jobs[index].coefficients for index in chosen])[:, None, None, :]
-            chunks = np.array([jobs[index].job.chunks for index in chosen], dtype=np.float64)
-            batch = np.array([jobs[index].job.samples.batch_size or jobs[index].job.chunks for index in chosen])
-            work = remaining[chosen] / (chunks if mode == speeds.SYNC else 1.0)
-            speed = speeds.steps_per_second(theta, ps[chosen], workers[chosen], mode, batch[:, None, None])
-            seconds[chosen] = work[:, None, None] / speed
+            steps, batch = np.array([_steps_and_batch(jobs[index]) for index in chosen]).T[:, :, None, None]
+            seconds[chosen] = steps / speeds.steps_per_second(theta, ps[chosen], workers[chosen], mode, batch)
     for index, each in enumerate(jobs):
         for (p, w), speed in speeds.measured(each.seen).items():
             i, k = p - int(least[index, 0]), w - int(least[index, 1])
             if 0 <= i < shape[0] and 0 <= k < shape[1]:
                 seconds[index, i, k] = each.remaining / speed
     return seconds
+
+
+def _steps_and_batch(each: Elastic) -> tuple[float, float]:
+    """Steps to go, and the batch M that workers share in one."""
+    chunks = each.job.chunks
+    return each.remaining / (chunks if each.steps == speeds.SYNC else 1), each.job.samples.batch_size or chunks

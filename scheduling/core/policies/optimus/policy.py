@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.estimates import speeds
-from scheduling.core.placement import Vacancies
+from scheduling.core.estimates.remaining import check_speeds
+from scheduling.core.placement import EmptyCluster, Vacancies
 from scheduling.core.policies.optimus.allocation import BREAK, SKIP, Asked, allocate, dominant
-from scheduling.core.policies.optimus.jobs import Elastic, Pair, Possible, fit_speeds, remaining_seconds
+from scheduling.core.policies.optimus.jobs import Elastic, Pair, fit_speeds, possible_types, remaining_seconds
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, pools
 from scheduling.core.scenario.fields import BadScenario, Section
@@ -57,12 +57,12 @@ class Optimus:
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
         known: Mapping[str, Any] = view.memory.get("jobs", {})
-        possible = Possible(view.cluster)
+        empty = EmptyCluster(view.cluster)
         jobs: list[Elastic] = []
         refusals: list[Refusal] = []
         choices: list[list[Pair]] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-            if types := possible.types(job):
+            if types := possible_types(job, empty):
                 jobs.append(Elastic.read(job, remaining, known.get(str(job.number))))
                 choices.append(types)
             else:
@@ -193,7 +193,7 @@ def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> O
     """Optimus with the settings of a scenario."""
     names = ("max_ps", "max_workers", "unit", "stop", "young", "restart", "max_restarts", "key", "retry")
     section = Section(fields, "policy", names)
-    _check_speeds(jobs)
+    check_speeds(jobs)
     retry = section.raw("retry", Optimus.retry)
     if not isinstance(retry, bool):
         raise BadScenario("policy.retry", "must be true or false")
@@ -208,14 +208,3 @@ def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> O
         key=section.choice("key", cluster.resources, Optimus.key),
         retry=retry,
     )
-
-
-def _check_speeds(jobs: Sequence[Job]) -> None:
-    """Owners' speed functions have as many coefficients as their mode needs, none of them negative."""
-    for job in jobs:
-        given, needed = job.samples.speed, speeds.COEFFICIENTS[job.samples.mode]
-        if len(given) not in (0, needed):
-            message = f"a speed function of mode {job.samples.mode} has {needed} coefficients, not {len(given)}"
-            raise BadScenario(f"jobs[{job.number}].speed", message)
-        if any(coefficient < 0 for coefficient in given):
-            raise BadScenario(f"jobs[{job.number}].speed", "must not have negative coefficients")

@@ -1,0 +1,37 @@
+"""Seconds that a job still takes with given numbers: by its owner's speed function, else as a probe would measure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from scheduling.core.estimates.speeds import COEFFICIENTS, SYNC, steps_per_second
+from scheduling.core.scenario.fields import BadScenario
+from scheduling.core.speed import elastic_rate
+from scheduling.core.types import Job
+
+
+def seconds_left(job: Job, remaining: float, workers: int, ps: int, types: tuple[int, int] = (0, 0)) -> float:
+    """For so many remaining mini-batches.
+
+    A step of a synchronous job is a mini-batch of every chunk, of an asynchronous one a single one. The batch M is
+    `batch_size`, or else the number of chunks.
+    """
+    samples = job.samples
+    if not samples.speed:
+        return remaining / elastic_rate(job, workers, ps, types, 1.0, centralized=False)
+    steps = remaining / job.chunks if samples.mode == SYNC else remaining
+    batch = samples.batch_size or job.chunks
+    return steps / float(steps_per_second(np.array(samples.speed), ps, workers, samples.mode, batch))
+
+
+def check_speeds(jobs: Iterable[Job]) -> None:
+    """Owners' speed functions have as many coefficients as their mode needs, none of them negative."""
+    for job in jobs:
+        given, needed = job.samples.speed, COEFFICIENTS[job.samples.mode]
+        if len(given) not in (0, needed):
+            message = f"a speed function of mode {job.samples.mode} has {needed} coefficients, not {len(given)}"
+            raise BadScenario(f"jobs[{job.number}].speed", message)
+        if any(coefficient < 0 for coefficient in given):
+            raise BadScenario(f"jobs[{job.number}].speed", "must not have negative coefficients")
