@@ -97,7 +97,7 @@ def health_now(at: datetime) -> Now:
 
 def _queued() -> int:
     with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
-        return int(broker.llen(QUEUE))  # type: ignore[arg-type]
+        return int(broker.llen(QUEUE))
 
 
 def _milliseconds(ask: Callable[[], object]) -> float | None:

@@ -6,6 +6,7 @@ from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db.models import IntegerField, OuterRef, QuerySet, Subquery, Sum, Value
 from django.db.models.functions import Coalesce
@@ -109,7 +110,7 @@ def _cells_sum(kind: ResourceKind) -> QuerySet[Cell]:
     return cells.order_by().values("server").annotate(together=Sum("units")).values("together")
 
 
-def _number(rows: QuerySet[Server] | QuerySet[Cell] | QuerySet[ServerCapacity]) -> Coalesce:
+def _number(rows: QuerySet[Any, Any]) -> Coalesce:
     return Coalesce(Subquery(rows, output_field=IntegerField()), Value(0))
 
 

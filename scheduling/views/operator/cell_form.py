@@ -68,7 +68,7 @@ class CellsForm(ChangeForm):
         self.wanted = {name: cleaned[name] or 0 for name in names if name in cleaned and name in self.data}
         if cleaned.get("seen") != seen_of(self.places):
             self.add_error(None, "The cells were changed while you looked at them. Look again, and send it again.")
-            self.data = {**self.data.dict(), "seen": seen_of(self.places)}
+            self.data = {**dict(self.data.items()), "seen": seen_of(self.places)}
         for place, total in zip(self.places, self.sums(), strict=True):
             if total.over:
                 said = (

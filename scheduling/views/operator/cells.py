@@ -83,7 +83,7 @@ def _table(pool_slug: str, by_name: Any) -> Table:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.TENANTS_VIEW)
-def operator_server_cells(request: AccessRequest, pk: int) -> HttpResponse:
+def operator_server_cells(request: AccessRequest, pk: int) -> HttpResponseBase:
     """`?owner=slug` adds a row for a tenant that owns nothing there yet. Auditors see the cells without the form."""
     server = get_object_or_404(Server.objects.select_related("pool"), pk=pk)
     if request.method == "POST":

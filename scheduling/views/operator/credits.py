@@ -62,7 +62,7 @@ class CreditsForm(ChangeForm):
 
     def complain(self, refused: Refused) -> None:
         if refused.code == "key_reused":
-            self.data = {**self.data.dict(), "key": str(uuid.uuid4())}
+            self.data = {**dict(self.data.items()), "key": str(uuid.uuid4())}
             again = "This form was sent before with other contents. Send it again to move credits a second time."
             refused = replace(refused, sentence=again)
         super().complain(refused)

@@ -81,7 +81,7 @@ def _table(states: dict[int, PoolState]) -> Table:
 
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.TENANTS_VIEW)
-def operator_pool(request: AccessRequest, slug: str) -> HttpResponse:
+def operator_pool(request: AccessRequest, slug: str) -> HttpResponseBase:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
     if request.method == "POST":
