@@ -38,23 +38,24 @@
   function move(topics) {
     for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
   }
-  let kept = null;
+  const kept = new Map(); // several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx } = event.detail;
     if (/^\s*<!doctype/i.test(ctx.text || "")) { event.preventDefault(); location.reload(); return; } // logged out: a page instead of a part
     const el = document.getElementById(ctx.sourceElement && ctx.sourceElement.id);
     if (!el) return;
-    kept = { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+    kept.set(el.id, { focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) });
   });
   document.addEventListener("htmx:finally:request", (event) => {
     const id = event.detail.ctx.sourceElement && event.detail.ctx.sourceElement.id, el = id && document.getElementById(id);
-    if (kept && kept.id === id && el) {
-      for (const open of kept.open) { const details = document.getElementById(open); if (details) details.open = true; }
+    const before = kept.get(id);
+    kept.delete(id);
+    if (before && el) {
+      for (const open of before.open) { const details = document.getElementById(open); if (details) details.open = true; }
       const boxes = el.querySelectorAll("[data-scroll-to]");
-      kept.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
-      if (kept.focus) { const target = document.getElementById(kept.focus); if (target) target.focus({ preventScroll: true }); }
+      before.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
+      if (before.focus) { const target = document.getElementById(before.focus); if (target) target.focus({ preventScroll: true }); }
     }
-    kept = null;
     busy.delete(id);
     if (el) document.dispatchEvent(new CustomEvent("part", { detail: el }));
     say(state);

@@ -121,6 +121,19 @@ def test_focus_and_open_tables_survive_a_part_that_is_replaced(visit: Act, act: 
     assert one.page.locator("#gantt-details").get_attribute("open") is not None
 
 
+def test_scrolled_chart_stays_where_it_was_when_parts_are_replaced_at_once(visit: Act, act: Act) -> None:
+    pool, user = act(market)
+    one = visit(user, width=390)
+    one.open("/t/lumen/market/")
+    live(one.page)
+    left = "document.querySelector('#servers-live [data-scroll-to]').scrollLeft"
+    one.page.evaluate(f"{left} = 137")
+    act(submit, pool, user, "arrived-meanwhile")
+    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0)
+    one.page.wait_for_load_state("networkidle")
+    assert one.page.evaluate(left) == 137
+
+
 def test_page_that_was_cut_off_says_so_and_catches_up(visit: Act, act: Act) -> None:
     pool, user = act(market)
     one = visit(user)
