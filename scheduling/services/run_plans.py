@@ -54,12 +54,17 @@ def _counts(allocation: Sequence[Sequence[int]], servers: Mapping[int, str], slo
 
 
 def _members(counts: Counts, before: Sequence[Member]) -> tuple[Member, ...]:
-    """Those who can stay do; others get the lowest rank that nobody of this or the last phase has."""
+    """Those who can stay do; others get the lowest rank that nobody of this or the last phase has.
+
+    Where no worker or no parameter server could stay, ranks begin at 0 again.
+    """
     left, staying = dict(counts), []
     for member in before:
         if left.get((member.role, member.server), 0):
             left[member.role, member.server] -= 1
             staying.append(member)
+    if {member.role for member in staying} != {"worker", "ps"}:
+        left, staying, before = dict(counts), [], ()  # nobody could hand over to anybody: it begins again
     taken = {(member.role, member.rank) for member in before}
     members = staying
     for (role, server), number in sorted(left.items()):

@@ -27,6 +27,7 @@ from tests.engines.local import (
     nobody_is_left,
     people_of,
     process_of,
+    story,
     told,
     until,
 )
@@ -55,11 +56,13 @@ def test_gang_begins_at_its_phase_resizes_and_finishes() -> None:
 
 def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_it_saved() -> None:
     with engine_in() as engine:
-        asked = gang("trainer", LONG, seconds=4.5)
-        first = ended(engine, handle := engine.start(asked))
+        handle = engine.start(gang("trainer", LONG, seconds=60))
+        told(engine, handle, "epoch")
+        engine.change(handle, end_at := time.time() + 2.5)
+        first = ended(engine, handle)
         assert (first.end, first.detail) == (STOPPED, "its time is over")
         assert first.ended_at is not None
-        assert first.ended_at <= asked.end_at
+        assert first.ended_at <= end_at
         nobody_is_left(handle.key)
         again = engine.start(gang("trainer", LONG, seconds=30))
         told(engine, again, "epoch")
@@ -70,6 +73,25 @@ def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_i
         assert epochs[0] == first.progress["epoch"] + 1
         engine.stop(again)
         assert ended(engine, again).end == STOPPED
+
+
+def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
+    with engine_in() as engine:
+        now = time.time()
+        phases = (Phase(now, members(1)), Phase(now + 8.0, members(2, server="s2")))
+        handle = engine.start(gang("trainer", LONG, phases=phases, seconds=30))
+        until(
+            lambda: "processes and a coordinator on s2." in text_of(engine, handle),
+            lambda: story(engine, handle),
+            engine=engine,
+        )
+        told(engine, handle, "stopped")
+        before = engine.status(handle).progress["epoch"]
+        until(
+            lambda: engine.status(handle).progress["epoch"] > before + 1, lambda: story(engine, handle), engine=engine
+        )
+        epochs = [row["epoch"] for row in Records(engine.root).progress("job-1", handle.key) if row["event"] == "epoch"]
+        assert epochs == list(range(1, epochs[-1] + 1))
 
 
 def test_killed_worker_is_started_again_and_a_killed_parameter_server_is_the_platforms_fault() -> None:

@@ -41,6 +41,11 @@ def test_pause_has_nobody_and_ranks_begin_anew_after_it() -> None:
     assert told(award([1, 2, 3, 1, 1], [2, 5, 8, 2, 1])) == [(2, "p0@s1 w0@s1"), (3, ""), (5, "p0@s2 w0@s2 w1@s2")]
 
 
+def test_where_no_parameter_server_can_stay_ranks_begin_anew() -> None:
+    found = award([1, 2, 8, 1, 0], [1, 2, 4, 0, 1], [2, 4, 8, 1, 1])
+    assert told(found) == [(2, "p0@s1 w0@s1"), (4, "p0@s2 w0@s1 w1@s2")]
+
+
 def test_job_without_parameter_servers_of_its_own_gets_one() -> None:
     assert told(award([1, 2, 8, 2, 0])) == [(2, "p0@s1 w0@s1 w1@s1")]
 

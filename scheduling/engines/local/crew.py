@@ -44,8 +44,7 @@ class Crew:
         self.done: set[tuple[str, int]] = set()  # ended by themselves
         self.coordinator_code: int | None = None
         self.restarts = 0
-        self.pausing = False
-        self.events: set[str] = set()
+        self.pausing = self.begun = False
         self.facts: dict[str, Any] = {}
         self.last_word = self.sentence = ""
         self._pipes = selectors.DefaultSelector()
@@ -56,7 +55,7 @@ class Crew:
 
     def start_all(self, wanted: Wanted) -> None:
         """The coordinator on the first server, and all members; raises `OSError` where one cannot be started."""
-        self.coordinator_code, self.pausing, self.last_word = None, False, ""
+        self.coordinator_code, self.pausing, self.begun, self.last_word = None, False, False, ""
         self.done.clear()
         first = self._addresses(wanted)
         self._start(COORDINATOR, 0, wanted[0][2], first)
@@ -65,17 +64,29 @@ class Crew:
         servers = sorted({server for _, _, server in wanted})
         self.log.note(f"Started: {len(wanted)} processes and a coordinator on {', '.join(servers)}.")
 
+    def can_become(self, soon: Wanted) -> bool:
+        """Whether the job can go on while it changes: some of each kind stay, and nobody leaves before it began."""
+        here = {(each.role, each.rank, each.server) for each in self.running.values() if each.role != COORDINATOR}
+        kinds = {role for role, _, _ in here.intersection(soon)}
+        return (self.begun or here <= set(soon)) and {SERVER, WORKER} <= kinds
+
+    def consists_of(self, members: Wanted) -> bool:
+        """Whether exactly these are there, or have ended by themselves."""
+        here = {(process.role, process.rank, process.server) for process in self.running.values()}
+        missing = {(role, rank) for role, rank, _ in set(members) - here}
+        return {each for each in here if each[0] != COORDINATOR} <= set(members) and missing <= self.done
+
     def resize(self, wanted: Wanted, soon: Wanted) -> None:
         """Ask those to go who will not be wanted soon, start those who are missing."""
-        here = {(process.role, process.rank) for process in self.running.values()}
-        staying = {(role, rank) for role, rank, _ in soon}
         for process in self.running.values():
-            if process.role != COORDINATOR and (process.role, process.rank) not in staying and not process.leaving:
+            place = (process.role, process.rank, process.server)
+            if process.role != COORDINATOR and place not in soon and not process.leaving:
                 process.leaving = True
                 processes.kill(process.pid, 15)
                 self.log.note(f"{process.role} {process.rank} is asked to leave.")
+        here = {(process.role, process.rank) for process in self.running.values()}
         for role, rank, server in wanted:
-            if (role, rank) in staying - here - self.done:
+            if (role, rank, server) in soon and (role, rank) not in here | self.done:
                 self._start(role, rank, server, None)
                 self.log.note(f"{role} {rank} joins on {server}.")
 
@@ -209,7 +220,7 @@ class Crew:
         with self.folder.progress.open("ab") as file:
             file.write(line + b"\n")
         event = row["event"]
-        self.events.add(event)
+        self.begun = self.begun or event == "started"
         if event == "epoch":
             self.facts = {name: row[name] for name in FACTS if isinstance(row.get(name), int | float)}
             self.log.line(COORDINATOR, 0, f"epoch {row.get('epoch')} of {row.get('epochs')}: loss {row.get('loss')}")

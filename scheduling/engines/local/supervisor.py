@@ -20,8 +20,8 @@ from scheduling.engines.local.limits import MEGABYTE, PR_SET_CHILD_SUBREAPER, pr
 from scheduling.engines.local.logbook import Logbook
 
 TICK = 0.05
-LEAD = 1.0  # seconds before a change at which those who must go are asked to
-KILL_LEAD = 0.15  # before its end, whoever is left is killed
+LEAD = 1.2  # seconds before a change at which those who must go are asked to
+KILL_LEAD = 0.3  # before its end, whoever is left is killed
 STOP_SECONDS = 2.0  # to save, where no slot ends
 LOST_SECONDS = 2.0  # for a coordinator to notice that its job is lost
 WATCH_SECONDS = 0.5
@@ -85,7 +85,7 @@ class Supervisor:
                 self._killed(member.role, member.rank, -code)
             else:
                 self.crew.done.add((member.role, member.rank))
-                if code and "started" not in self.crew.events:
+                if code and not self.crew.begun:
                     self.end = FAILED, f"{member.role} {member.rank} ended with code {code} before the job began"
 
     def _killed(self, role: str, rank: int, number: int) -> None:
@@ -142,12 +142,15 @@ class Supervisor:
 
     def _phase(self, wanted: Wanted, soon: Wanted) -> None:
         if not self.crew.running:
-            if wanted and soon:
+            if wanted and wanted == soon:
                 self._start(wanted)
-        elif not soon:
-            self.crew.ask_to_stop()
-        elif wanted:
+        elif self.crew.pausing or self.crew.consists_of(soon):
+            return
+        elif soon and self.crew.can_become(soon):
             self.crew.resize(wanted, soon)
+        else:
+            self.log.note("It is saved, to go on with others." if soon else "It is saved, to go on later.")
+            self.crew.ask_to_stop()
 
     def _start(self, wanted: Wanted) -> None:
         try:
@@ -167,7 +170,9 @@ class Supervisor:
     def _coordinator_ended(self, code: int, now: float) -> None:
         """What its end means."""
         last = self.crew.last_word
-        if code == 0 and last in ("finished", ""):
+        if code == -signal.SIGTERM and (self.stopping or self.crew.pausing):
+            code = 0  # we asked before it could listen
+        if code == 0 and (last == "finished" or not (last or self.stopping or self.crew.pausing)):
             self.end = FINISHED, "the program did all of its work"
         elif self.stopping:
             self.end = self.stopping[0], self.stopping[1]
