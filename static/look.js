@@ -84,18 +84,16 @@
       };
     },
     loss(table, host) {
+      const keys = ["t", "loss", "fit", "low", "high"].filter((k) => table.querySelector(`tbody [data-k="${k}"]`)), value = (u, v) => (v == null ? "–" : v.toFixed(3));
+      const line = { loss: { label: "Loss", stroke: token("--own-fill"), width: 2 }, fit: { label: "Fitted", stroke: token("--ink-2"), width: 1.5, dash: [4, 3] }, low: { label: "Range from", stroke: "transparent" }, high: { label: "to", stroke: "transparent" } };
       return {
-        data: ["t", "loss", "fit", "low", "high"].map((k) => column(table, k)),
+        data: keys.map((k) => column(table, k)),
         options: {
           height: 220,
-          scales: { y: { range: (u, lo, hi) => [Math.floor(lo * 10) / 10, Math.ceil(hi * 10) / 10] } },
-          axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 38, space: 36, values: (u, s) => s.map((v) => v.toFixed(1)) })],
-          bands: [{ series: [4, 3], fill: `color-mix(in srgb, ${token("--own-fill")} 14%, transparent)` }],
-          series: [{ label: "Time", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) },
-            { label: "Loss", stroke: token("--own-fill"), width: 2, points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) },
-            { label: "Fitted", stroke: token("--ink-2"), width: 1.5, dash: [4, 3], points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) },
-            { label: "Range from", stroke: "transparent", points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) },
-            { label: "to", stroke: "transparent", points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }],
+          scales: { y: { range: (u, lo, hi) => [Math.floor(lo * 10) / 10, Math.max(Math.ceil(hi * 10), Math.floor(lo * 10) + 1) / 10] } },
+          axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 38, space: 36, values: (u, s) => s.map((v) => v.toFixed(Math.abs(v * 10 - Math.round(v * 10)) > 1e-7 ? 2 : 1)) })],
+          bands: keys.includes("high") ? [{ series: [4, 3], fill: `color-mix(in srgb, ${token("--own-fill")} 14%, transparent)` }] : [],
+          series: [{ label: "Time", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) }, ...keys.slice(1).map((k) => ({ ...line[k], points: { show: false }, value }))],
           hooks: { draw: [vertical(Number(host.dataset.now), token("--danger"), [])] },
         },
       };

@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from scheduling.api import budgets, events, jobs, ledger, quotes, statements, webhooks
+from scheduling.api import budgets, events, jobs, ledger, quotes, runs, statements, webhooks
 
 urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/", jobs.Jobs.as_view(), name="api_jobs"),
@@ -11,6 +11,8 @@ urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/cancel/", jobs.JobCancel.as_view(), name="api_job_cancel"),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/queue/", jobs.JobQueue.as_view(), name="api_job_queue"),
     path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/explain/", jobs.JobExplain.as_view(), name="api_job_explain"),
+    path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/logs/", runs.JobLogs.as_view(), name="api_job_logs"),
+    path("tenants/<slug:tenant_slug>/jobs/<int:job_id>/progress/", runs.JobProgress.as_view(), name="api_job_progress"),
     path("tenants/<slug:tenant_slug>/quotes/", quotes.Quotes.as_view(), name="api_quotes"),
     path("tenants/<slug:tenant_slug>/budgets/", budgets.Budgets.as_view(), name="api_budgets"),
     path("tenants/<slug:tenant_slug>/budgets/remove/", budgets.BudgetRemove.as_view(), name="api_budget_remove"),

@@ -11,16 +11,19 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from scheduling.models import TrainingJob
 from scheduling.selectors.job_page import job_page
+from scheduling.selectors.runs import run_view
 from scheduling.services.cancel_preview import cancel_preview
 from scheduling.services.cancellation import job_cancel as cancel
 from scheduling.services.second_chance import job_queue as queue
+from scheduling.snapshots.specs import PROGRAM
 from scheduling.views.job_bars import slot_bars
+from scheduling.views.loss_picture import loss_picture
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
 from tenants.views.gate import open_tenant, requires, tell
 from tenants.views.parts import part_or_page
 
-PARTS = {"job": "scheduling/job_story.html"}
+PARTS = {"job": "scheduling/job_story.html", "run": "scheduling/job_run.html"}
 SHOWN_SLOTS = 24  # more stand folded up
 
 
@@ -29,11 +32,15 @@ SHOWN_SLOTS = 24  # more stand folded up
 def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     row = get_object_or_404(TrainingJob.objects.select_related("pool", "tenant", "submitted_by"), pk=pk)
     page = job_page(row, at=timezone.now(), money=request.access.allows(Permission.LEDGER_VIEW))
+    run = run_view(row) if PROGRAM in row.spec else None
     context = {
         "tenant": open_tenant(request),
         "pool": row.pool,
         "job": row,
         "page": page,
+        "has_program": PROGRAM in row.spec,
+        "run": run,
+        "picture": loss_picture(run.points) if run else None,
         "bars": slot_bars(page.slots) if page.slots else None,
         "folded": page.slots is not None and len(page.slots.rows) > SHOWN_SLOTS,
     }

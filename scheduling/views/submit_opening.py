@@ -11,6 +11,7 @@ from django.shortcuts import get_object_or_404
 
 from scheduling.core.workload.model_types import MODEL_TYPES
 from scheduling.models import Pool, ResourceKind, TrainingJob
+from scheduling.selectors.measured import offered
 from scheduling.services.submission import Wanted
 from scheduling.views.submit_form import FORM, TEXT, form_values, plain
 from scheduling.views.submit_text import written
@@ -31,9 +32,10 @@ def opening(pool: Pool, kinds: Sequence[ResourceKind], *, source: str | None) ->
         return {**START, **known, "name": "my-job", **_preset(FIRST.fields(pool.slot_seconds), kinds)}
     job = get_object_or_404(TrainingJob, pk=int(source) if source.isdecimal() and len(source) < 19 else 0)
     told = {"name": job.name, "wanted": job.lane}
-    values = form_values(job.spec, kinds)
+    spec = offered(job.spec)
+    values = form_values(spec, kinds)
     if values is None:
-        return {**START, **known, **told, "source": TEXT, "text": written(job.name, job.lane, job.spec)}
+        return {**START, **known, **told, "source": TEXT, "text": written(job.name, job.lane, spec)}
     return {**START, **known, **told, **{name: plain(value) for name, value in values.items()}}
 
 

@@ -32,6 +32,8 @@ ROWS = [
     Row("jobs_create", "post", "tenants/{tenant}/jobs/", answers(201, SUBMITTER, OWNER), body=new_job),
     Row("jobs_read", "get", "tenants/{tenant}/jobs/{job}/", READ_JOBS, foreign=("job",)),
     Row("jobs_explain", "get", "tenants/{tenant}/jobs/{job}/explain/", READ_JOBS, foreign=("job",)),
+    Row("jobs_logs", "get", "tenants/{tenant}/jobs/{job}/logs/", READ_JOBS, foreign=("job",)),
+    Row("jobs_progress", "get", "tenants/{tenant}/jobs/{job}/progress/", READ_JOBS, foreign=("job",)),
     Row("job_cancel", "post", "tenants/{tenant}/jobs/{job}/cancel/", answers(200, SUBMITTER, OWNER), foreign=("job",)),
     Row(
         "job_queue",

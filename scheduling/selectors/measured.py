@@ -1,0 +1,70 @@
+"""What programs measured of their own speed, for the next job of the same kind: measured instead of guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduling.core.speed import exchange_seconds
+from scheduling.models import Run
+
+NEWEST = 20  # runs looked at
+WORK = ("epochs", "seed", "checkpoint_seconds", "gather_seconds", "patience_seconds", "stragglers")
+
+
+@dataclass(frozen=True)
+class Measured:
+    """What the newest run said about its speed: seconds of a mini-batch and of an exchange, and the size of that."""
+
+    minibatch_seconds: float
+    exchange_seconds: float
+    gradient_mb: float
+    job_id: int
+    at: datetime
+
+
+def measured(*, program: str, parameters: Mapping[str, Any] | None = None) -> Measured | None:
+    """What the open tenant's newest run of this program measured, with the same parameters of the model if said."""
+    rows = Run.objects.filter(program=program, progress__has_key="minibatch_seconds").select_related("job")
+    for run in rows.order_by("-pk")[:20]:
+        if parameters is None or _same_model(run.job.spec, parameters):
+            told = run.progress
+            return Measured(
+                minibatch_seconds=float(told["minibatch_seconds"]),
+                exchange_seconds=float(told.get("exchange_seconds", 0.0)),
+                gradient_mb=float(told.get("gradient_mb", 0.0)),
+                job_id=run.job_id,
+                at=run.ended_at or run.seen_at,
+            )
+    return None
+
+
+def offered(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """The specification with measured times in place of those it says; as it is where nothing was measured.
+
+    An exchange that took E seconds with gradients of G MB is a bandwidth of 16 G / E Mbit/s. How many workers one
+    parameter server serves stays as it was.
+    """
+    program = spec.get("program")
+    if not isinstance(program, Mapping):
+        return dict(spec)
+    found = measured(program=str(program.get("name")), parameters=program.get("parameters", {}))
+    if found is None:
+        return dict(spec)
+    times: dict[str, Any] = {"minibatch_seconds": round(found.minibatch_seconds, 4)}
+    if found.exchange_seconds > 0 and found.gradient_mb > 0:
+        mbps = exchange_seconds(found.gradient_mb, found.exchange_seconds)  # the same law, solved for the other
+        times |= {"gradient_mb": found.gradient_mb, "worker_mbps": round(mbps, 6)}
+        before = spec.get("worker_mbps"), spec.get("ps_mbps")
+        if all(isinstance(number, int | float) and number > 0 for number in before):
+            times["ps_mbps"] = round(mbps * before[1] / before[0], 6)  # type: ignore[operator]
+    return {**spec, **times}
+
+
+def _same_model(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:
+    """Whether the speed of one says something about the other."""
+    other = spec.get("program", {}).get("parameters", {})
+    one = {name: value for name, value in parameters.items() if name not in WORK}
+    return one == {name: value for name, value in other.items() if name not in WORK}

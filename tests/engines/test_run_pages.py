@@ -1,0 +1,100 @@
+"""What a job's program did, on the page of the job and for programs; and never another tenant's."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.conf import settings as django_settings
+from django.utils import timezone
+
+from scheduling.engines.local.files import Folder
+from scheduling.models import Award, Run
+from scheduling.selectors.measured import measured, offered
+from tenants.scoping import scope
+from tests.scheduling.builders import make_tenant
+from tests.scheduling.live import make_award, make_live_pool
+from tests.scheduling.pages import client_as, text_of
+
+pytestmark = pytest.mark.django_db
+PROGRAM = {"name": "trainer", "parameters": {"model": "logistic"}}
+
+
+@pytest.fixture
+def award(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Award:
+    """A job whose program has told of three epochs and written two lines."""
+    monkeypatch.setattr(django_settings, "VAR_DIR", tmp_path)
+    pool, tenant = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen")
+    award = make_award(pool, tenant)
+    with scope(tenant):
+        award.job.spec = award.job.spec | {"epochs": 9, "program": PROGRAM}
+        award.job.save()
+        run = Run.objects.create(
+            tenant=tenant, job=award.job, award=award, engine="local", key="a" * 32, program="trainer",
+            state="running", ends_at=pool.slot_start(2), due_at=pool.slot_start(0), seen_at=timezone.now(),
+            progress={"epoch": 3, "epochs": 9, "loss": 0.25, "minibatch_seconds": 0.7, "exchange_seconds": 0.01},
+        )  # fmt: skip
+    folder = Folder(tmp_path / "runs", f"job-{award.job_id}", run.key)
+    folder.make()
+    now = timezone.now().timestamp()
+    rows: list[dict[str, Any]] = [
+        {"event": "epoch", "at": now + epoch, "epoch": epoch, "loss": 1 / epoch, "seconds": 2.0, "workers": 2}
+        for epoch in (1, 2, 3)
+    ]
+    folder.progress.write_text("".join(json.dumps(row) + "\n" for row in rows) + '{"event": "epo')
+    folder.log.write_text(f"{now:.3f} engine 0 Started.\n{now:.3f} worker 1 <b>hello</b> there\nhalf a l")
+    return award
+
+
+def test_page_shows_curve_end_and_log_with_everything_escaped(award: Award) -> None:
+    client = client_as("viewer", award.tenant)
+    text = client.get(f"/t/lumen/jobs/{award.job_id}/?part=run").content.decode()
+    assert "<b>3</b> of 9 epochs" in text
+    assert 'data-k="loss" data-v="0.333333"' in text
+    assert "&lt;b&gt;hello&lt;/b&gt; there" in text
+    assert "half a l" not in text
+    assert 'd="M0.00' in text
+    whole = client.get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
+    assert "Loss, and when it will be done" in whole
+    assert "uPlot" in whole
+
+
+def test_job_without_a_program_has_no_such_part(award: Award) -> None:
+    with scope(award.tenant):
+        del award.job.spec["program"]
+        award.job.save()
+    client = client_as("viewer", award.tenant)
+    assert "run-live" not in client.get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
+
+
+def test_log_and_progress_come_page_by_page_and_are_nowhere_for_another_tenant(award: Award) -> None:
+    client = client_as("viewer", award.tenant)
+    base = f"/api/v1/tenants/lumen/jobs/{award.job_id}/"
+    log = client.get(base + "logs/").json()
+    assert [line["who"] for line in log["lines"]] == ["engine", "worker 1"]
+    assert client.get(f"{base}logs/?after={log['after']}").json()["lines"] == []
+    progress = client.get(base + "progress/").json()
+    assert [point["loss"] for point in progress["curve"]] == [1.0, 0.5, pytest.approx(1 / 3)]
+    assert progress["predicted_end"] is not None
+    other = make_tenant("castor")
+    client = client_as("owner", other)
+    for place in ("logs/", "progress/"):
+        assert client.get(base + place).status_code == 404
+        assert client.get(f"/api/v1/tenants/castor/jobs/{award.job_id}/{place}").status_code == 404
+    assert client.get(f"/t/castor/jobs/{award.job_id}/?part=run").status_code == 404
+
+
+def test_measured_speed_is_offered_for_the_same_model_of_the_same_tenant_only(award: Award) -> None:
+    with scope(award.tenant):
+        found = measured(program="trainer", parameters={"model": "logistic", "seed": 5})
+        assert found is not None
+        assert (found.minibatch_seconds, found.exchange_seconds) == (0.7, 0.01)
+        assert measured(program="trainer", parameters={"model": "multilayer"}) is None
+        assert offered(award.job.spec | {"minibatch_seconds": 99.0})["minibatch_seconds"] == 0.7
+        assert offered({"minibatch_seconds": 99.0}) == {"minibatch_seconds": 99.0}
+    text = text_of(client_as("submitter", award.tenant).get(f"/t/lumen/submit/?from={award.job_id}").content.decode())
+    assert "minibatch_seconds&quot;: 0.7" in text
+    with scope(make_tenant("castor")):
+        assert measured(program="trainer") is None
