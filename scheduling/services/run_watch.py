@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from datetime import datetime, timedelta
 
-from django.db.models import OuterRef, Subquery
-
 from scheduling.models import Award, Lane, LaneClock, Pool, Run, RunState
+from scheduling.models.runs import OPEN
 from scheduling.services.failures import award_fail
 from scheduling.services.run_plans import end_slot
 from scheduling.services.settlement import ALIVE
@@ -26,14 +25,13 @@ def runs_watch(*, pool: Pool, at: datetime) -> int:
         running = Award.objects.filter(
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at), end__gt=first, job__spec__has_key=PROGRAM
         )
-        rows = list(
-            running.annotate(
-                run_state=Subquery(last.values("state")[:1]), seen_at=Subquery(last.values("seen_at")[:1])
-            ).select_related("pool")
-        )
-        late = [award for award in rows if end_slot(award) > first and _is_late(award, at)]
+        awards = [award for award in running.select_related("pool") if end_slot(award) > first]
+        runs = {
+            run.award_id: run for run in Run.objects.filter(award__in=awards).order_by("number")
+        }  # the last of each
+        late = [award for award in awards if _is_late(award, runs.get(award.pk), at)]
         for award in late:
-            award_fail(award_id=award.pk, slot=_undelivered(award), detail=SILENT, at=at)
+            award_fail(award_id=award.pk, slot=_undelivered(award, runs.get(award.pk)), detail=SILENT, at=at)
     return len(late)
 
 
@@ -42,16 +40,14 @@ def _first_unsettled(pool: Pool) -> int:
     return 0 if settled is None else settled + 1
 
 
-def _undelivered(award: Award) -> int:
+def _undelivered(award: Award, run: Run | None) -> int:
     """The first slot of which nobody knows that anything ran in it to its end."""
-    seen_at = award.seen_at  # type: ignore[attr-defined]  annotated above
-    return award.start if seen_at is None else max(award.start, award.pool.slot_at(seen_at))
+    return award.start if run is None else max(award.start, award.pool.slot_at(run.seen_at))
 
 
-def _is_late(award: Award, at: datetime) -> bool:
-    state, seen_at = award.run_state, award.seen_at  # type: ignore[attr-defined]  annotated above
-    if state is None:
+def _is_late(award: Award, run: Run | None, at: datetime) -> bool:
+    if run is None:
         return at - max(award.pool.slot_start(award.start), award.awarded_at) > PATIENCE
-    if state == RunState.PAUSED:
-        return bool(at - seen_at > PAUSE)
-    return state in (RunState.STARTING, RunState.RUNNING) and at - seen_at > PATIENCE
+    if run.state == RunState.PAUSED:
+        return at - run.seen_at > PAUSE
+    return run.state in OPEN and at - run.seen_at > PATIENCE
