@@ -20,7 +20,6 @@ SILENT = "the engine is silent"
 def runs_watch(*, pool: Pool, at: datetime) -> int:
     """How many awards were failed. `at` is now: an engine is no part of the market's own time."""
     with scope_disabled("the engine may be silent for any tenant"):
-        last = Run.objects.filter(award=OuterRef("pk")).order_by("-number")
         first = _first_unsettled(pool)
         running = Award.objects.filter(
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at), end__gt=first, job__spec__has_key=PROGRAM
