@@ -10,6 +10,7 @@ from typing import Any
 
 from scheduling.core.policies import (
     astraea,
+    batchsche,
     dominant_resource_fairness,
     dorm,
     fifo,
@@ -26,6 +27,7 @@ Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 
 POLICIES: dict[str, Builder] = {
     "astraea": astraea.build,
+    "batchsche": batchsche.build,
     "dominant_resource_fairness": dominant_resource_fairness.build,
     "dorm": dorm.build,
     "fifo": fifo.build,

@@ -1,0 +1,184 @@
+"""BatchSche: every tenant collects its jobs and deals out its own machines, batch by batch, to the jobs worth most.
+
+Batch l is decided at slot 2**l for a window of 2**l slots into which no earlier run reaches. There each job, in order
+of arrival, takes the window, number and types of workers for which value less price is largest, and runs if that is
+positive. A resource of which a tenant uses h of C costs theta ** (h / C) - 1 a slot: a dual price, which nobody pays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from scheduling.core.cells import deal_cells
+from scheduling.core.policies.batchsche.ways import THETA_LEAST, Fit, Way, usual_theta, ways
+from scheduling.core.prices import scarcity
+from scheduling.core.scenario.fields import Section
+from scheduling.core.types import (
+    CENTRALIZED,
+    DISTRIBUTED,
+    OWN,
+    REJECTED,
+    Allocation,
+    Booking,
+    Cluster,
+    FloatArray,
+    Job,
+    Plan,
+    Reason,
+    Refusal,
+    View,
+)
+
+TIE = 1e-9  # relative; gains closer than that are equal
+
+
+@dataclass(frozen=True)
+class BatchSche:
+    """`theta` by resource; `rounds` windows are decided in each batch, the first of them `rounds` lengths ahead."""
+
+    theta: Mapping[str, float]
+    rounds: int = 1
+    name: ClassVar[str] = "batchsche"
+
+    def decide(self, view: View) -> Plan:
+        """Whole runs on the tenants' own machines; between batches nothing happens."""
+        length = 2
+        while length < view.slot:
+            length *= 2
+        if view.slot < length:
+            late = [Refusal(job.number, _closes_at(length)) for job in view.waiting if job.arrival > view.slot - 1]
+            return Plan(refusals=late, frontier=self.rounds * length)
+        homes = _Homes(view, np.array([self.theta[name] for name in view.cluster.resources]))
+        collected = [job for job in view.waiting if job.arrival < view.slot]
+        refusals = [Refusal(job.number, _closes_at(2 * length)) for job in view.waiting[len(collected) :]]
+        bookings: list[Booking] = []
+        for index in range(self.rounds):
+            homes.open((self.rounds + index) * length, length)
+            found = {job.number: booking for job in collected if (booking := homes.book(job)) is not None}
+            bookings += found.values()
+            collected = [job for job in collected if job.number not in found]
+        refusals += [homes.refusal(job) for job in collected]
+        return Plan(bookings, refusals, frontier=2 * self.rounds * length)
+
+
+def _closes_at(slot: int) -> Reason:
+    return Reason("waiting_for_interval", {"closes_at": slot})
+
+
+class _Homes:
+    """What the tenants own, and what is taken of it in the window that is being decided."""
+
+    def __init__(self, view: View, theta: FloatArray) -> None:
+        self.view, self.cluster, self.theta = view, view.cluster, theta[:, None]
+        cells = self.cluster.cells
+        self.cells = deal_cells(self.cluster.capacity, self.cluster.quota) if cells is None else cells
+        self.ways: dict[int, list[Way]] = {}
+
+    def open(self, start: int, slots: int) -> None:
+        """A window in which only what the view holds occupied is taken."""
+        self.start, self.slots = start, slots
+        self.outbid: dict[int, Reason] = {}  # jobs that found room, and the price that was too high for them
+        resources, _, servers = self.cells.shape
+        self.taken = np.zeros((resources, slots, servers))
+        if self.view.tail is not None:
+            self.taken += self.view.tail[:, None, :]
+        known = self.view.occupied[:, start - self.view.slot : start - self.view.slot + slots]
+        self.taken[:, : known.shape[1]] = known
+        self.own: dict[int, FloatArray] = {}  # by tenant (resources, slots, servers): used by its own jobs
+
+    def refusal(self, job: Job) -> Refusal:
+        """Why a job that was offered the window took nothing of it. What its owner's machines cannot hold is final."""
+        found = self._ways(job)
+        if not found:
+            return Refusal(job.number, Reason("shared_resource"), REJECTED)
+        home = self.cells[:, job.tenant][:, None, :]
+        if not any(Fit(job, way, home, self.cluster, slots=1).fits[0] for way in found):
+            return Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED)
+        shortest = min(way.slots for way in found)
+        if shortest > self.slots:
+            return Refusal(
+                job.number, Reason("larger_than_window", {"needs_slots": shortest, "window_slots": self.slots})
+            )
+        best = float(job.value(shortest))
+        if best <= 0:
+            return Refusal(job.number, Reason("not_worth_it", {"best_value": best}))
+        if job.number in self.outbid:
+            return Refusal(job.number, self.outbid[job.number])
+        return Refusal(job.number, Reason("no_room", {"asked": job.min_workers}))
+
+    def book(self, job: Job) -> Booking | None:
+        """The run in the window with the largest value less price, if that is positive; ties: the earliest start."""
+        own = self.own.setdefault(job.tenant, np.zeros_like(self.taken))
+        total = self.cells[:, job.tenant].sum(axis=1)[:, None]
+        prices = scarcity(self.theta, own.sum(axis=2), total)  # (resources, slots)
+        free = np.minimum(self.cells[:, job.tenant][:, None, :] - own, self.cluster.capacity[:, None, :] - self.taken)
+        worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
+        found: list[tuple[float, int, Way, Fit]] = []
+        best = 0.0
+        for way in sorted(self._ways(job), key=lambda way: way.slots):
+            if way.slots > self.slots or worth[way.slots - 1] < best - TIE * max(1.0, best):
+                break
+            fit = Fit(job, way, free, self.cluster)
+            costs = fit.costs(job, prices)
+            gains = worth[way.slots - 1 :] - costs
+            if fit.fits.any():
+                numbers = {"price": float(costs[fit.fits].min()), "value": float(worth[way.slots - 1])}
+                self.outbid.setdefault(job.number, Reason("outbid", numbers))
+            gains = np.where(fit.fits, gains, -np.inf)
+            best = max(best, float(gains.max()))
+            enough = np.flatnonzero((gains > 0) & (gains >= best - TIE * max(1.0, best)))
+            found += [(float(gains[start]), int(start), way, fit) for start in enough]
+        tied = [row for row in found if row[0] >= best - TIE * max(1.0, best)]
+        if not tied:
+            return None
+        _, start, way, fit = min(tied, key=lambda row: (row[1], row[2].order))
+        return self._booked(job, start, way, fit, prices)
+
+    def _ways(self, job: Job) -> list[Way]:
+        if job.number not in self.ways:
+            self.ways[job.number] = list(ways(job, self.cluster))
+        return self.ways[job.number]
+
+    def _booked(self, job: Job, start: int, way: Way, fit: Fit, prices: FloatArray) -> Booking:
+        """Take the units, server by server."""
+        worker, ps = job.worker_types[way.types[0]].demand, job.ps_types[way.types[1]].demand
+        begin, end = self.start + start, self.start + start + way.slots
+        slots = slice(start, start + way.slots)
+        rows = tuple(Allocation(server, begin, end, *units) for server, units in sorted(fit.units(start).items()))
+        for row in rows:
+            amounts = (row.workers * worker + row.ps * ps)[:, None]
+            self.taken[:, slots, row.server] += amounts
+            self.own[job.tenant][:, slots, row.server] += amounts
+        ps_count = sum(row.ps for row in rows)
+        value = float(job.value(end - self.start))
+        return Booking(
+            job=job.number,
+            start=begin,
+            end=end,
+            allocation=rows,
+            work=float(job.work),
+            workers=way.workers,
+            ps=ps_count,
+            worker_type=way.types[0],
+            ps_type=way.types[1],
+            phase=OWN,
+            placement=CENTRALIZED if way.central else DISTRIBUTED,
+            value=value,
+            ideal=value,
+            shadow_cost=float((way.workers * worker + ps_count * ps) @ prices[:, slots].sum(axis=1)),
+        )
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> BatchSche:
+    """BatchSche with the settings of a scenario; a base that is not given follows from the jobs' own values."""
+    section = Section(fields, "policy", ("theta", "rounds"))
+    given = section.amounts("theta", cluster.resources, least=THETA_LEAST) if section.given("theta") else {}
+    usual = usual_theta(cluster, jobs) if len(given) < len(cluster.resources) else {}
+    return BatchSche(
+        theta={name: given.get(name, usual.get(name, THETA_LEAST)) for name in cluster.resources},
+        rounds=section.whole("rounds", BatchSche.rounds, most=1000),
+    )
