@@ -1,0 +1,44 @@
+"""The local engine: how late gangs begin, and how long before the end of their time they are gone."""
+
+from __future__ import annotations
+
+import statistics
+import time
+from collections.abc import Iterator
+from typing import Any
+
+from scheduling.engines.base import ENDED, Gang, Handle, Phase, Status
+from scheduling.engines.local.engine import LocalEngine
+from tests.engines.local import QUICK, engine_in, gang, members
+
+GANGS, SECONDS, LEAD = 8, 8.0, 2.5
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    with engine_in() as engine:
+        late, spare = zip(*(_one(engine, number) for number in range(GANGS)), strict=True)
+    detail = f"{GANGS} gangs of 2 workers, 1 parameter server and a coordinator, one after the other"
+    yield {
+        "name": "start after the slot, longest", "value": round(1000 * max(late)), "unit": "ms",
+        "target": "<= 1000", "detail": f"{detail}; median {1000 * statistics.median(late):.0f} ms",
+    }  # fmt: skip
+    yield {
+        "name": "gone before the end, least", "value": round(1000 * min(spare)), "unit": "ms",
+        "target": ">= 0", "detail": f"{detail}; median {1000 * statistics.median(spare):.0f} ms",
+    }  # fmt: skip
+
+
+def _one(engine: LocalEngine, number: int) -> tuple[float, float]:
+    """Seconds from its slot to its start, and from its end to the end of its time."""
+    slot = time.time() + LEAD
+    phases = (Phase(slot, members(2)),)
+    asked = gang("trainer", QUICK | {"epochs": 1000, "minibatch_ms": 20.0}, phases=phases, seconds=LEAD + SECONDS)
+    status = _ended(engine, engine.start(asked), asked)
+    return (status.started_at or 0.0) - slot, asked.end_at - (status.ended_at or 0.0)
+
+
+def _ended(engine: LocalEngine, handle: Handle, asked: Gang) -> Status:
+    while (status := engine.status(handle)).state != ENDED and time.time() < asked.end_at + 10:
+        engine.touch()
+        time.sleep(0.1)
+    return status
