@@ -84,7 +84,7 @@ def health_now(at: datetime) -> Now:
     beat = _or_none(lambda: cache.get(HEARTBEAT_KEY))
     return Now(
         at=at,
-        queued=_or_none(_queued),
+        queued=_or_none(queued_tasks),
         lag_seconds=max((state.late_seconds for state in pools), default=0),
         beat=datetime.fromtimestamp(beat, UTC) if beat else None,
         database_ms=_milliseconds(ask_database),
@@ -95,7 +95,7 @@ def health_now(at: datetime) -> Now:
     )
 
 
-def _queued() -> int:
+def queued_tasks() -> int:
     with Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2) as broker:
         return int(broker.llen(QUEUE))
 

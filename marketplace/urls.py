@@ -3,13 +3,14 @@
 from django.contrib import admin
 from django.urls import include, path, re_path
 
-from marketplace import api, health, views
+from marketplace import api, health, metrics, views
 from scheduling.urls import websocket_urlpatterns as websocket_urlpatterns
 from tenants.api.schema import NoSuchAddress, SchemaPage, SchemaView
 
 urlpatterns = [
     path("healthz", views.live, name="live"),
     path("readyz", views.ready, name="ready"),
+    path("metrics", metrics.Metrics.as_view(), name="metrics"),
     path("accounts/", include("allauth.urls")),
     path("admin/", admin.site.urls),
     path("api/v1/schema/", SchemaView.as_view(), name="api_schema"),

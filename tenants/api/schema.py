@@ -45,7 +45,9 @@ class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 def only_the_interface(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
     """Pages have no place in the schema, nor have the schema itself and its page."""
     return [
-        endpoint for endpoint in endpoints if hasattr(getattr(endpoint[3].cls, endpoint[2].lower(), None), "operation")
+        endpoint
+        for endpoint in endpoints
+        if endpoint[0].startswith(PREFIX) and hasattr(getattr(endpoint[3].cls, endpoint[2].lower(), None), "operation")
     ]
 
 

@@ -139,6 +139,24 @@ def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]
     return [found.get(number, NOTHING_PAID) for number in range(1, len(prefixes) + 1)]
 
 
+def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
+    """Tenant id -> what it earned from the beginning of this UTC day on; from day totals."""
+    tenant_require(None)
+    by_account = {earned(tenant_id).id: tenant_id for tenant_id in tenant_ids}
+    rows = _rows(
+        "SELECT account_id, sum(amount)::bigint FROM ledger_daytotal"
+        " WHERE account_id = ANY(%s) AND day >= %s GROUP BY 1",
+        [list(by_account), day],
+    )
+    return dict.fromkeys(tenant_ids, 0) | {by_account[account_id]: amount for account_id, amount in rows}
+
+
+def book_difference() -> int:
+    """The sum of all balances. Whatever left one account came into another: so it is 0, or the book is broken."""
+    tenant_require(None)
+    return int(_rows("SELECT coalesce(sum(amount), 0) FROM ledger_balance", [])[0][0])
+
+
 def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)

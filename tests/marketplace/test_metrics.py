@@ -1,0 +1,118 @@
+"""`/metrics`: who may read it, and that its figures are those of the market."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from marketplace.metrics import Gauge, written
+from scheduling.models import Lane, PriceTick, ResourceKind
+from scheduling.selectors.gauges import MEANING, gauges
+from tenants.roles import AUDITOR, OPERATOR, OWNER
+from tests.api.builders import problem, program_of
+from tests.ledger.builders import tamper
+from tests.scheduling.live import make_award, moment, publish, settle
+from tests.scheduling.markets import make_renting, make_waiting
+from tests.tenants.builders import client_of, make_member, make_staff
+
+pytestmark = pytest.mark.django_db
+
+NAMES = {*MEANING, "task_queue_length"}
+
+
+def figures(text: str) -> dict[str, float]:
+    lines = [line.rpartition(" ") for line in text.splitlines() if not line.startswith("#")]
+    return {name.removeprefix("bourse_"): float(value) for name, _, value in lines}
+
+
+@pytest.fixture
+def market() -> Any:
+    """Two servers of one owner. Another tenant rents half of the first one now; one of its jobs waits."""
+    pool, owner, renter = make_renting(epoch_at=timezone.now())
+    server = pool.servers.first()
+    make_award(
+        pool, renter, slots=60, charges=[[(owner, 3_000_000)]] * 60, allocation=[[server.pk, 0, 60, 2, 1]],
+        worker_type=0,
+    )  # fmt: skip
+    publish(pool, frontier=60)
+    make_waiting(pool, renter)
+    PriceTick.objects.create(
+        pool=pool, lane=Lane.BATCH, resource=ResourceKind.objects.get(name="worker"), slot=0, price=0.25, offered=4.0
+    )
+    return pool, owner, renter
+
+
+def test_operators_program_reads_the_figures_of_the_market(market: Any) -> None:
+    _, _, renter = market
+    reply = program_of(OPERATOR, renter).get("/metrics", Accept="application/openmetrics-text;version=1.0.0,*/*;q=0.1")
+    assert reply.status_code == 200
+    assert reply["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
+    found = figures(reply.content.decode())
+    of = '{{pool="main",tenant="{0}",resource="{1}"}}'.format
+    assert found["nominal_quota_units" + of("owner", "worker")] == 8
+    assert found["lent_units" + of("owner", "worker")] == 2
+    assert found["borrowed_units" + of("renter", "worker")] == 2
+    assert found["nominal_quota_units" + of("renter", "worker")] == 0
+    assert found['pending_jobs{pool="main",tenant="renter"}'] == 1
+    assert found['posted_price_credits{pool="main",lane="batch",resource="worker"}'] == 0.25
+    assert math.isnan(found['posted_price_credits{pool="main",lane="instant",resource="worker"}'])
+    assert found['payment_imbalance_credits{pool="main"}'] == 0
+    assert found["ledger_imbalance_credits"] == 0
+    assert found["task_queue_length"] >= 0
+    assert {name.partition("{")[0] for name in found} <= NAMES
+
+
+def test_figure_that_must_be_nothing_tells_of_a_broken_book(market: Any) -> None:
+    _, owner, renter = market
+    tamper("UPDATE ledger_balance SET amount = amount + 1500000 WHERE account_id = %s", [8 * owner.pk])
+    found = figures(program_of(OPERATOR, renter).get("/metrics").content.decode())
+    assert found["ledger_imbalance_credits"] == 1.5
+
+
+def test_what_was_earned_is_divided_by_the_units_lent() -> None:
+    pool, owner, renter = make_renting()
+    make_award(pool, renter, charges=[[(owner, 24_000_000)], [(owner, 1)]])
+    settle(pool, 0)
+    found = {(gauge.name, gauge.labels.get("tenant")): gauge.value for gauge in gauges(moment(1))}
+    assert found["reward_per_contributed_unit_credits", "owner"] == 24 / (8 + 4)
+    assert found["reward_jain_index", None] == 1
+
+
+def test_nobody_but_the_staff_reads_it(market: Any) -> None:
+    _, _, renter = market
+    problem(Client().get("/metrics"), 401, "not_authenticated")
+    problem(program_of(OWNER, renter).get("/metrics"), 403, "not_allowed")
+    problem(client_of(make_member(renter, OWNER).user).get("/metrics"), 403, "not_allowed")
+    problem(program_of(OPERATOR, renter, ["cluster:write"]).get("/metrics"), 403, "scope_missing")
+    assert client_of(make_staff(AUDITOR).user).get("/metrics").status_code == 200
+
+
+def test_second_question_within_five_seconds_costs_the_market_nothing(market: Any) -> None:
+    _, _, renter = market
+    caller = program_of(OPERATOR, renter)
+    cache.clear()
+    with CaptureQueriesContext(connection) as first:
+        text = caller.get("/metrics").content
+    with CaptureQueriesContext(connection) as second:
+        assert caller.get("/metrics").content == text
+    assert len(first) <= 30
+    assert not any("scheduling_" in query["sql"] or "ledger_" in query["sql"] for query in second)
+
+
+def test_text_is_as_prometheus_reads_it() -> None:
+    lines = written(
+        [Gauge("capacity_units", 12.0, {"pool": "main"}), Gauge("capacity_units", 0.5, {"pool": "b"})]
+    ).splitlines()
+    assert lines == [
+        "# HELP bourse_capacity_units Units of all servers of the pool.",
+        "# TYPE bourse_capacity_units gauge",
+        'bourse_capacity_units{pool="main"} 12',
+        'bourse_capacity_units{pool="b"} 0.5',
+    ]
