@@ -20,8 +20,8 @@ from scheduling.engines.local.limits import MEGABYTE, PR_SET_CHILD_SUBREAPER, pr
 from scheduling.engines.local.logbook import Logbook
 
 TICK = 0.05
-LEAD = 1.2  # seconds before a change at which those who must go are asked to
-KILL_LEAD = 0.3  # before its end, whoever is left is killed
+LEAD = 1.5  # seconds before a change at which those who must go are asked to
+KILL_LEAD = 0.6  # before its end, whoever is left is killed
 STOP_SECONDS = 2.0  # to save, where no slot ends
 LOST_SECONDS = 2.0  # for a coordinator to notice that its job is lost
 WATCH_SECONDS = 0.5
