@@ -43,7 +43,7 @@ REAL = {
     "image_side": 8,
     "filters": 4,
     "learning_rate": 0.1,
-    "minibatch_ms": 700.0,  # of the second that the job was sold for: beginning and saving take time too
+    "minibatch_ms": 550.0,  # of the second that the job was sold for: beginning and saving take time too
     "checkpoint_seconds": 10.0,
     "stragglers": "ignore",  # a busy laptop is no reason to wait for another worker
 }
