@@ -1,0 +1,5 @@
+"""Gandiva_fair: shares of the cluster by tickets, slot by slot, in whole gangs."""
+
+from scheduling.core.policies.gandiva_fair.policy import GandivaFair, build
+
+__all__ = ["GandivaFair", "build"]

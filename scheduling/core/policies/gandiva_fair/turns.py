@@ -1,0 +1,147 @@
+"""Tenants' jobs in the coming slot: whose turn it is, and what each tenant is entitled to."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.placement import Gang, Placement
+from scheduling.core.speed import TOLERANCE
+from scheduling.core.types import Cluster, FloatArray, Job, View
+
+DIGITS = 9  # to which passes are compared
+
+
+@dataclass(frozen=True)
+class Past:
+    """What is remembered of a job: worker-slots served, the last slot in which it ran, and where."""
+
+    served: float = 0.0
+    slot: int = -1
+    places: list[list[int]] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, job: Job, memory: Mapping[str, Any]) -> Past:
+        row = memory.get("jobs", {}).get(str(job.number))
+        return cls() if row is None else cls(*row)
+
+
+@dataclass(eq=False)
+class Turn:
+    """A job in the coming slot."""
+
+    job: Job
+    remaining: float
+    gang: Gang
+    past: Past
+    placement: Placement | None = None
+
+    def memory(self, slot: int) -> list[Any]:
+        if self.placement is None:
+            return [self.past.served, self.past.slot, self.past.places]
+        return [self.past.served + self.gang.workers, slot, places_of(self.placement)]
+
+
+@dataclass(eq=False)
+class Queue:
+    """A tenant with its jobs. `owed` is the pass times the tickets: workers received less workers entitled to."""
+
+    tenant: int
+    turns: list[Turn] = field(default_factory=list)
+    tickets: float = 0.0
+    owed: float = 0.0
+
+    @property
+    def order(self) -> tuple[bool, float, int]:
+        """Who has no tickets comes after all who have; equal passes go by number."""
+        return self.tickets <= 0, round(self.owed / (self.tickets or 1.0), DIGITS), self.tenant
+
+
+def places_of(placement: Placement) -> list[list[int]]:
+    return [list(placement.workers), list(placement.ps)]
+
+
+def single_gangs(job: Job, workers: int) -> Sequence[Gang]:
+    """Like `placement.gangs`, with one parameter server each."""
+    types = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
+    sizes = []
+    while workers >= job.min_workers:
+        sizes.append(workers)
+        workers //= 2
+    return [Gang(size, 1, w, p) for size in sizes for w, p in types]
+
+
+def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
+    """(tenants,) the part that each owns of the resources that the workers of these jobs take, on average."""
+    taken = sum((unit.demand for job in jobs for unit in job.worker_types), np.zeros(len(cluster.resources)))
+    named = (taken > 0) & (cluster.total > 0)
+    if not named.any():
+        return np.ones(len(cluster.tenants))
+    tickets: FloatArray = (cluster.quota[named] / cluster.total[named][:, None]).mean(axis=0)
+    return tickets
+
+
+def entitle(queues: Sequence[Queue], tickets: FloatArray, view: View) -> None:
+    """Passes as they were, less what each tenant is entitled to in the coming slot.
+
+    The workers to be shared are those asked for, as far as the scarcest of their resources goes round.
+    """
+    demands = np.array([float(sum(turn.gang.workers for turn in queue.turns)) for queue in queues])
+    asked = np.zeros(len(view.cluster.resources))
+    for queue in queues:
+        queue.tickets = float(tickets[queue.tenant])
+        for turn in queue.turns:
+            asked += turn.gang.workers * turn.job.worker_types[turn.gang.worker_type].demand
+    free = (view.cluster.capacity - view.occupied[:, :1].sum(axis=1)).sum(axis=1)
+    part = min([1.0, *(free[asked > 0] / asked[asked > 0]).tolist()])
+    shares = max_min(demands, np.array([queue.tickets for queue in queues]), part * float(demands.sum()))
+    for queue, share in zip(queues, shares.tolist(), strict=True):
+        queue.owed = view.memory.get("passes", {}).get(str(queue.tenant), 0.0) - share
+
+
+def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArray:
+    """(tenants,) shares in proportion to the weights, none above its demand; what is left over is shared again.
+
+    Who has no weight shares what all others together do not ask for, in equal parts.
+    """
+    shares = np.zeros(len(demands))
+    for group in (weights > 0, weights <= 0):
+        open_ = group & (demands > 0)
+        weight = np.where(weights > 0, weights, 1.0)
+        while open_.any() and (left := total - float(shares.sum())) > TOLERANCE:
+            level = left / float(weight[open_].sum())
+            full = open_ & (demands <= level * weight)
+            if not full.any():
+                shares[open_] = level * weight[open_]
+                break
+            shares[full] = demands[full]
+            open_ &= ~full
+    return shares
+
+
+def level_passes(queues: Sequence[Queue]) -> None:
+    """Count passes from their mean, so that who becomes active now begins at the mean of those who are."""
+    for group in ([q for q in queues if q.tickets > 0], [q for q in queues if q.tickets <= 0]):
+        mean = sum(queue.owed for queue in group) / (sum(queue.tickets or 1.0 for queue in group) or 1.0)
+        for queue in group:
+            queue.owed -= mean * (queue.tickets or 1.0)
+
+
+def turns_of(queues: list[Queue], within: str) -> Iterator[Turn]:
+    """The jobs one by one: next always one of the tenant with the smallest pass. Who is placed is charged for it."""
+    for queue in queues:
+        if within == "stride":
+            queue.turns.sort(key=lambda turn: (turn.past.served, turn.job.arrival, turn.job.number))
+    left = {id(queue): iter(queue.turns) for queue in queues}
+    while queues:
+        queue = min(queues, key=lambda queue: queue.order)
+        turn = next(left[id(queue)], None)
+        if turn is None:
+            queues = [other for other in queues if other is not queue]
+            continue
+        yield turn
+        if turn.placement is not None:
+            queue.owed += turn.gang.workers
