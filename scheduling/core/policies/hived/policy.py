@@ -1,0 +1,215 @@
+"""HiveD: every tenant's virtual cluster is made of cells, and is there whenever its owner asks for it.
+
+A guaranteed job starts in its owner's cells, first in, first out, as soon as they hold its gang, and keeps them until
+it is done. A job that must wait may run meanwhile as an opportunistic one on whatever is idle in the whole cluster,
+slot by slot: the cells' owner comes first, and then the job is interrupted, keeps what it has done, and waits again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.placement import (
+    Cursors,
+    Gang,
+    Placement,
+    gangs,
+    slot_booking,
+    workers_asked,
+)
+from scheduling.core.policies.hived.cells import VirtualClusters, homes, place
+from scheduling.core.scenario.fields import BadScenario, Section, quoted, whole_or_range
+from scheduling.core.speed import TOLERANCE, ceiling
+from scheduling.core.types import (
+    CENTRALIZED,
+    OWN,
+    REJECTED,
+    SHARED,
+    Booking,
+    Cluster,
+    FloatArray,
+    Job,
+    Plan,
+    Reason,
+    Refusal,
+    View,
+)
+
+MOST_LOST = 0.9  # of a slot, however long a start takes
+
+
+@dataclass(frozen=True)
+class Hived:
+    """`workers` as in FIFO. Without `opportunistic` a job runs in its owner's cells or not at all. An opportunistic job
+    that resumes or moves loses `restart` seconds of the slot."""
+
+    name: ClassVar[str] = "hived"
+    workers: int | tuple[int, int] = (1, 30)
+    opportunistic: bool = True
+    restart: float = 0.0
+    seed: int = 1
+
+    def decide(self, view: View) -> Plan:
+        """Guaranteed starts of every tenant, then one slot for those who wait and find something idle."""
+        virtual = VirtualClusters(view)
+        asks = _Asks(self, view)
+        bookings: list[Booking] = []
+        refusals: list[Refusal] = []
+        waiting: list[tuple[Job, float, Gang]] = []
+        blocked: set[int] = set()
+        for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
+            gang, guaranteed = asks.gang(job)
+            if gang is None:
+                refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
+                continue
+            if guaranteed and job.tenant not in blocked:
+                booking = _guaranteed(job, remaining, gang, virtual, asks)
+                if booking is not None:
+                    bookings.append(booking)
+                    asks.take(job, booking)
+                    continue
+                blocked.add(job.tenant)
+            waiting.append((job, remaining, gang))
+        memory: dict[str, Any] = {"places": {}, "slot": view.slot}
+        if self.opportunistic:
+            idle = _Idle(view.cluster, asks.free_until(1) - virtual.spare)
+            waiting = [row for row in waiting if not self._runs(row, idle, view, bookings, memory)]
+        refusals += [Refusal(job.number, Reason("no_room", {"asked": gang.workers})) for job, _, gang in waiting]
+        return Plan(bookings, refusals, memory=memory)
+
+    def _runs(
+        self, row: tuple[Job, float, Gang], idle: _Idle, view: View, bookings: list[Booking], memory: dict[str, Any]
+    ) -> bool:
+        """Whether the job gets the coming slot on idle cells; then it is booked and remembered."""
+        job, remaining, gang = row
+        before = view.memory.get("places", {}).get(str(job.number))
+        placement = idle.place(job, gang, before)
+        if placement is None:
+            return False
+        places = [list(placement.workers), list(placement.ps)]
+        memory["places"][str(job.number)] = places
+        begun = remaining < job.work * (1.0 - TOLERANCE)
+        goes_on = before == places and view.memory.get("slot") == view.slot - 1
+        lost = 0.0 if goes_on or not begun else min(MOST_LOST, self.restart / view.cluster.slot_seconds)
+        booking = replace(slot_booking(job, remaining, placement, view), phase=SHARED)
+        if lost:
+            done = slot_booking(job, float("inf"), placement, view).work * (1.0 - lost)
+            if done < remaining - TOLERANCE * job.work:
+                booking = replace(booking, work=done, value=0.0, ideal=0.0)
+        bookings.append(booking)
+        return True
+
+
+class _Asks:
+    """The gang of every job, and what is free for a guaranteed one."""
+
+    def __init__(self, settings: Hived, view: View) -> None:
+        self.settings, self.view, self.cluster = settings, view, view.cluster
+        self.homes = homes(view.cluster)
+        self.known: dict[tuple[object, ...], bool] = {}
+        self.taken = view.occupied.copy() if view.occupied.shape[1] else view.cluster.capacity[:, None, :] * 0.0
+        self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
+
+    def gang(self, job: Job) -> tuple[Gang | None, bool]:
+        """What the job asks for, halved until it fits; and whether its owner's cells could ever hold it."""
+        asked = list(gangs(job, workers_asked(job, self.settings.workers, self.settings.seed)))
+        own = next((gang for gang in asked if self._holds(job, gang, job.tenant)), None)
+        if own is not None or not self.settings.opportunistic:
+            return own, own is not None
+        return next((gang for gang in asked if self._holds(job, gang, None)), None), False
+
+    def free_until(self, slots: int) -> FloatArray:
+        """(resources, servers) free in every one of so many slots."""
+        taken = self.taken[:, :1] if self.stays_free else self.taken[:, :slots]
+        free: FloatArray = self.cluster.capacity - taken.max(axis=1)
+        return free
+
+    def take(self, job: Job, booking: Booking) -> None:
+        """A guaranteed job begins now."""
+        worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+        for row in booking.allocation:
+            amounts = row.workers * worker + row.ps * ps
+            self.taken[:, : booking.end - self.view.slot, row.server] += amounts[:, None]
+
+    def _holds(self, job: Job, gang: Gang, tenant: int | None) -> bool:
+        """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
+        worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
+        key = (tenant, gang.workers, gang.ps, worker.tobytes(), ps.tobytes())
+        if key not in self.known:
+            where = self.cluster.capacity if tenant is None else self.homes[:, tenant]
+            self.known[key] = place(job, gang, where, self.cluster) is not None
+        return self.known[key]
+
+
+class _Idle:
+    """What nobody holds in the coming slot: `free` (resources, servers). It only shrinks."""
+
+    def __init__(self, cluster: Cluster, free: FloatArray) -> None:
+        self.cluster, self.free = cluster, free
+        self.full: set[tuple[object, ...]] = set()  # gangs that found no room
+
+    def place(self, job: Job, gang: Gang, before: Sequence[Sequence[int]] | None) -> Placement | None:
+        """Where it was, if that is idle; else in cells of the idle cluster."""
+        worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
+        if before is not None:
+            again = Placement(gang, before[0], before[1], Cursors())
+            after = self._after(again, worker, ps)
+            if (after >= -ROUNDING).all():
+                self.free = after
+                return again
+        key = (gang.workers, gang.ps, worker.tobytes(), ps.tobytes())
+        found = None if key in self.full else place(job, gang, self.free, self.cluster)
+        if found is None:
+            self.full.add(key)
+            return None
+        self.free = self._after(found, worker, ps)
+        return found
+
+    def _after(self, placement: Placement, worker: FloatArray, ps: FloatArray) -> FloatArray:
+        after = self.free.copy()
+        for row in placement.allocation(0, 1):
+            after[:, row.server] -= row.workers * worker + row.ps * ps
+        return after
+
+
+def _guaranteed(job: Job, remaining: float, gang: Gang, virtual: VirtualClusters, asks: _Asks) -> Booking | None:
+    """The job's gang in its owner's cells from now until it is done; None: it must wait."""
+    view = virtual.view
+    longest = max(1, ceiling(remaining / gang.rate(job, view.cluster.slot_seconds)))
+    placement = virtual.place(job, gang, asks.free_until(longest))
+    if placement is None:
+        return None
+    central = placement.kind == CENTRALIZED
+    end = view.slot + max(1, ceiling(remaining / gang.rate(job, view.cluster.slot_seconds, centralized=central)))
+    return Booking(
+        job=job.number,
+        start=view.slot,
+        end=end,
+        allocation=placement.allocation(view.slot, end),
+        work=remaining,
+        workers=gang.workers,
+        ps=gang.ps,
+        worker_type=gang.worker_type,
+        ps_type=gang.ps_type,
+        phase=OWN,
+        placement=placement.kind,
+        value=float(job.value(end - job.arrival)),
+        ideal=float(job.value(end - view.slot)),
+    )
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Hived:
+    """HiveD with the settings of a scenario."""
+    section = Section(fields, "policy", ("workers", "opportunistic", "restart", "seed"))
+    opportunistic = section.raw("opportunistic", Hived.opportunistic)
+    if not isinstance(opportunistic, bool):
+        raise BadScenario("policy.opportunistic", f"must be true or false, not {quoted(opportunistic)}")
+    return Hived(
+        workers=whole_or_range(section.raw("workers", Hived.workers), "policy.workers"),
+        opportunistic=opportunistic,
+        restart=section.number("restart", Hived.restart, least=0.0),
+        seed=section.whole("seed", Hived.seed, least=0),
+    )
