@@ -71,6 +71,8 @@ def view_bytes(view: View) -> bytes:
         "funds": _array(view.funds),
         "memory": dict(view.memory),
     }
+    if view.frontier > view.slot:  # else it says nothing that the slot does not say
+        document["frontier"] = view.frontier
     if view.resale:
         document["resale"] = [_record(resale) for resale in view.resale]
     return to_bytes(document)
@@ -95,6 +97,7 @@ def view_from(stored: bytes) -> View:
         spent=_array_from(document["spent"]),
         funds=None if document["funds"] is None else _array_from(document["funds"]),
         memory=document["memory"],
+        frontier=document.get("frontier", 0),
         resale=tuple(Resale(**row) for row in document.get("resale", ())),
     )
 

@@ -308,6 +308,7 @@ class View:
     funds: FloatArray | None = None  # (tenants,) credits a tenant can pay now, whatever it allows; None: no limit
     resale: tuple[Resale, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
+    frontier: int = 0  # the promise of its earlier plans: it touches no slot before this one
 
     def __post_init__(self) -> None:
         spent = self.spent if len(self.spent) else np.zeros(len(self.cluster.tenants))

@@ -69,6 +69,7 @@ def batch_view(
         spent=_spent(frame, at),
         funds=_funds(frame, waiting.values(), spendable, lefts),
         memory=clock.memory,
+        frontier=clock.frontier,
     )
     by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
     return BatchSnapshot(frame, view, waiting, by_budget, caps)
@@ -93,6 +94,7 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         occupied=np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))),
         jobs=jobs,
         memory=clock.memory,
+        frontier=clock.frontier,
     )
     return BatchSnapshot(frame, view, waiting, frozenset(), {})
 

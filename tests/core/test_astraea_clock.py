@@ -138,3 +138,17 @@ def test_the_clock_needs_no_memory_but_the_view_s() -> None:
     view: View = make_view([patient(0, 2.5)], slot=3)
     policy = astraea(clock=OFTEN)
     assert policy.decide(view).memory == policy.decide(view).memory == {"boundary": 4, "length": 1, "decided": 0}
+
+
+@pytest.mark.parametrize("first", [1, 2, 3])
+def test_job_that_comes_later_than_its_arrival_is_decided_behind_what_was_promised(first: int) -> None:
+    """It was away for a while, so slots were promised to others as if it would not come."""
+    clock = {"first": first, "cap": 8, "restart": True}
+    silent = turn_at(5, clock=clock)
+    assert silent.frontier is not None
+    late = make_view(
+        (make_job(0, arrival=2.5),), slot=6, horizon=10**6, memory=dict(silent.memory or {}), frontier=silent.frontier
+    )
+    now = turn(astraea(clock=clock), late)
+    opens = now.windows[0][0] if now.windows else now.closes_at
+    assert opens == silent.frontier

@@ -329,3 +329,15 @@ def test_between_boundaries_the_queue_is_not_gathered(monkeypatch: pytest.Monkey
     assert told == [("waiting_for_interval", {"closes_at": 8})] * 2
     monkeypatch.undo()
     assert len(run_slots(pool, 8, 8)) == 1
+
+
+@pytest.mark.parametrize("first", [1, 2])
+def test_job_that_comes_late_is_decided_behind_the_slots_promised_to_the_instant_lane(first: int) -> None:
+    pool, (owner,) = make_market("owner", clock_first=first)
+    assert run_slots(pool, 0, 4) == []
+    promised = LaneClock.objects.get(pool=pool, lane="batch").frontier
+    job = make_waiting(pool, owner, arrival=1.5)  # as after a failure of the platform, or a submission that took long
+    interval = next(one for one in run_slots(pool, 5, 5 + 2 * first) if one.window_start is not None)
+    assert interval.window_start == promised
+    assert award_of(job).start >= promised
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()

@@ -75,6 +75,9 @@ def _restarting(settings: Settings, clock: Mapping[str, Any], view: View) -> Tur
 
     Its state travels in the memory: the next boundary (0: no epoch is open), the length of its window, and how many
     were decided. A boundary that passed without a decision is one where nothing waited.
+
+    A job can come later than its arrival says: it waits again after a failure, or its submission took its time. While
+    no epoch was open, slots were promised to others as if it would never come, so its epoch opens behind them.
     """
     boundary, length, decided = (view.memory.get(name, 0) for name in ("boundary", "length", "decided"))
     cap = clock["cap"]
@@ -84,7 +87,7 @@ def _restarting(settings: Settings, clock: Mapping[str, Any], view: View) -> Tur
     if boundary < view.slot or (boundary == view.slot and not backlog):
         boundary, length = 0, clock["first"]
         if view.waiting:
-            boundary = max(view.slot, view.waiting[0].first_slot + length)
+            boundary = max(view.slot, view.frontier, view.waiting[0].first_slot + length)
     if not boundary:
         return Turn(cap=cap, frontier=view.slot + 1 + length, memory=_state(0, 0, decided))
     if boundary > view.slot:
