@@ -161,3 +161,17 @@ class WebhookDeliveryAdmin(TenantOwnedAdmin):
 class WebhookTryAdmin(TenantOwnedAdmin):
     list_display = ["delivery_id", "number", "started_at", "ended_at", "status", "flaw"]
     search_fields = ["=delivery__id"]
+
+
+@admin.register(models.IntervalFairness)
+class IntervalFairnessAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "number", "decided_at", "revenue", "certificates", "broken_count", "jain_index"]
+    list_select_related = ["pool"]
+    search_fields = ["=number"]
+
+
+@admin.register(models.TenantFairness)
+class TenantFairnessAdmin(TenantOwnedAdmin):
+    list_display = ["tenant", "pool", "number", "gain", "alone", "ratio", "earned", "reward"]
+    list_select_related = ["tenant", "pool"]
+    search_fields = ["=number", "tenant__slug"]

@@ -11,6 +11,7 @@ from django.utils import timezone
 from scheduling.notify import slot_tell
 from scheduling.services.clock import pool_advance, pools_due
 from scheduling.services.credits import earned_collect
+from scheduling.services.fairness import fairness_catch_up
 from scheduling.services.outside import outside_tick
 from scheduling.services.webhooks.rounds import deliveries_round
 
@@ -37,6 +38,11 @@ def webhooks_tick(**_: Any) -> None:
 @shared_task
 def earned_tick(**_: Any) -> None:
     earned_collect(at=timezone.now())
+
+
+@shared_task
+def fairness_tick(**_: Any) -> None:
+    fairness_catch_up()
 
 
 @shared_task

@@ -3,6 +3,7 @@
 from scheduling.models.calendar import CalendarCell, Part
 from scheduling.models.cluster import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState
 from scheduling.models.delivery import Outage, Pulse
+from scheduling.models.fairness import IntervalFairness, TenantFairness
 from scheduling.models.feed import Event, PriceTick
 from scheduling.models.jobs import JobFloor, JobState, Lane, StartEstimate, TrainingJob
 from scheduling.models.market import Award, AwardState, FreedUnits, Interval, LaneClock
@@ -21,6 +22,7 @@ __all__ = [
     "Event",
     "FreedUnits",
     "Interval",
+    "IntervalFairness",
     "JobFloor",
     "JobState",
     "Lane",
@@ -40,6 +42,7 @@ __all__ = [
     "ServerCapacity",
     "ServerState",
     "StartEstimate",
+    "TenantFairness",
     "TenantPolicy",
     "TrainingJob",
     "Webhook",

@@ -10,6 +10,7 @@ from typing import Any
 from scheduling.models import Award, Interval, JobFloor, Lane, LaneClock
 from scheduling.services.chain import START
 from scheduling.services.verification.awards import awards_verify, floors_verify
+from scheduling.services.verification.fairness import fairness_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
 from scheduling.services.verification.replay import Replayed, name_of, replay
@@ -151,6 +152,7 @@ def _rows(walk: _Walk, interval: Interval, replayed: Replayed, settled_slot: int
         *awards_verify(interval, replayed, awards),
         *floors_verify(interval, replayed, list(JobFloor.objects.filter(interval=interval))),
         *money_verify([award for award in awards if award.paid], settled_slot),
+        *fairness_verify(interval, replayed),
     ]
 
 

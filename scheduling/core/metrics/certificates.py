@@ -1,0 +1,136 @@
+"""What each tenant would have had alone in one stored interval, and which promises the interval kept (Astraea, G10)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.core.cells import deal_cells
+from scheduling.core.metrics.books import TOLERANCE
+from scheduling.core.types import OWN, WAITING, Booking, Cluster, FloatArray, Floor, Job, Plan, Policy, View
+
+BELOW_FLOOR, FLOOR_MISSED, OTHER_FLOOR, BELOW_ALONE = "below_floor", "floor_missed", "other_floor", "below_alone"
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """What a job got (value less payment) against what its owner would have had alone. `broken` is empty where the
+    promise was kept."""
+
+    job: int
+    tenant: int  # index
+    got: float
+    alone: float
+    broken: str = ""
+
+
+def alone_plans(policy: Policy, view: View) -> dict[int, Plan]:
+    """Tenant -> what the same policy decides at this boundary for a tenant that is alone with its own cells.
+
+    Only tenants with collected jobs are asked; alone, the others would have had nothing to decide.
+    """
+    tenants = sorted({job.tenant for job in view.waiting if job.arrival < view.slot})
+    cells = cells_of(view.cluster)
+    return {tenant: policy.decide(alone_view(view, tenant, cells)) for tenant in tenants}
+
+
+def cells_of(cluster: Cluster) -> FloatArray:
+    """(resources, tenants, servers); quotas that are mere counts are dealt to servers."""
+    return deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
+
+
+def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
+    """The stored view without anything that is not the tenant's. Indexes stay what they were."""
+    kept = np.zeros_like(cells)
+    kept[:, tenant] = cells[:, tenant]
+    cluster = replace(
+        view.cluster,
+        capacity=kept[:, tenant],
+        quota=kept.sum(axis=2),
+        cells=None if view.cluster.cells is None else kept,
+    )
+    active = tuple(b for b in view.active if view.jobs[b.job].tenant == tenant and b.phase == OWN)
+    waiting = [index for index, job in enumerate(view.waiting) if job.tenant == tenant]
+    return replace(
+        view,
+        cluster=cluster,
+        waiting=tuple(view.waiting[index] for index in waiting),
+        remaining=view.remaining[waiting],
+        occupied=_occupied(view, active),
+        active=active,
+        floors={number: floor for number, floor in view.floors.items() if view.jobs[number].tenant == tenant},
+        windows=(),
+        tail=None,
+        resale=(),
+    )
+
+
+def certificates(
+    view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool
+) -> tuple[tuple[Certificate, ...], tuple[float, ...]]:
+    """Each promise that this interval had to keep, and (tenants,) what each would have gained alone by these jobs."""
+    found = tuple(_by_floors(view, plan, alone) if with_floors else _by_alone_plans(view, plan, alone))
+    gains = [0.0] * len(view.cluster.tenants)
+    for certificate in found:
+        gains[certificate.tenant] += certificate.alone
+    return found, tuple(gains)
+
+
+def realised(job: Job, booking: Booking) -> float:
+    """f(end - arrival)."""
+    return float(job.value(booking.end - job.arrival))
+
+
+def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Certificate]:
+    """Jobs that were served or refused for good, those whose floor was due and did not come, and the new floors that
+    are not those of being alone."""
+    floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
+    for job, got in _settled(view, plan).items():
+        floor = floors.get(job, Floor(job)).value
+        yield _certificate(view, job, got, floor, BELOW_FLOOR)
+    end = max((window.end for window in plan.windows), default=view.slot)
+    for refusal in plan.refusals:
+        due = floors.get(refusal.job)
+        if refusal.state == WAITING and due is not None and due.value > 0 and due.start < end:
+            yield Certificate(refusal.job, view.jobs[refusal.job].tenant, 0.0, due.value, FLOOR_MISSED)
+    again = {floor.job: floor for lone in alone.values() for floor in lone.floors}
+    for floor in plan.floors:
+        other = again.get(floor.job, Floor(floor.job))  # none: alone the job is refused, as one that fits nowhere
+        if other != floor and (other.value or floor.value):
+            yield Certificate(floor.job, view.jobs[floor.job].tenant, floor.value, other.value, OTHER_FLOOR)
+
+
+def _by_alone_plans(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Certificate]:
+    """Jobs that either world served: what they got in this interval against what they would have got in it alone."""
+    if not alone:  # a policy that deals out no windows
+        return
+    without = {b.job: realised(view.jobs[b.job], b) for lone in alone.values() for b in lone.bookings}
+    got = {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}
+    for job in sorted(got.keys() | without.keys()):
+        yield _certificate(view, job, got.get(job, 0.0), without.get(job, 0.0), BELOW_ALONE)
+
+
+def _settled(view: View, plan: Plan) -> dict[int, float]:
+    """Job -> value less payment, for jobs about which nothing more will be decided."""
+    refused = {refusal.job: 0.0 for refusal in plan.refusals if refusal.state != WAITING}
+    return refused | {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}
+
+
+def _certificate(view: View, job: int, got: float, alone: float, broken: str) -> Certificate:
+    below = got < alone - TOLERANCE * max(1.0, abs(alone))
+    return Certificate(job, view.jobs[job].tenant, got, alone, broken if below else "")
+
+
+def _occupied(view: View, active: tuple[Booking, ...]) -> FloatArray:
+    """(resources, slots, servers) what these bookings hold from the boundary on."""
+    reach = max((row.end for booking in active for row in booking.allocation), default=view.slot) - view.slot
+    occupied = np.zeros((len(view.cluster.resources), max(reach, 0), len(view.cluster.servers)))
+    for booking in active:
+        job = view.jobs[booking.job]
+        worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+        for row in booking.allocation:
+            inside = slice(max(row.start - view.slot, 0), max(row.end - view.slot, 0))
+            occupied[:, inside, row.server] += (row.workers * worker + row.ps * ps)[:, None]
+    return occupied

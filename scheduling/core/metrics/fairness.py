@@ -1,0 +1,201 @@
+"""Whether one interval was fair: what each tenant gained, contributed and earned, and what it would have had alone.
+
+A pure function of the interval's stored input and answer, so that it can be worked out again at any time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.metrics.certificates import Certificate, certificates, realised
+from scheduling.core.metrics.figures import jain_index
+from scheduling.core.types import OWN, SHARED, WAITING, FloatArray, Plan, View, Window
+
+
+@dataclass(frozen=True)
+class TenantFairness:
+    """One tenant in one interval. Amounts are credits; lists are unit-slots by resource.
+
+    gain = own_value + rented_value - paid + received (Astraea, R23). `received` includes the part of a payment that
+    flows back to the payer; `earned` does not.
+    """
+
+    own_value: float  # of jobs served from the own share
+    rented_value: float  # of jobs that rent
+    paid: float
+    received: float
+    gain: float
+    alone: float
+    share: float  # of the quotas, averaged over the resources
+    ratio: float | None  # share of all value over share of the quotas (R25)
+    earned: float
+    contributed: float  # idle units offered, as a share of the cluster, times slots
+    reward: float | None  # earned by share of the cluster offered for a slot
+    offered: tuple[float, ...]
+    sold: tuple[float, ...]
+    kept: tuple[float, ...]  # idle and not offered, by a tenant that keeps its cells
+    forgone: float  # what the unsold and the kept units would have brought at the posted prices
+    rent_saved: float  # of the gross price of what it rents, the part that it owed itself
+    waiting: int  # jobs that go on waiting
+
+
+@dataclass(frozen=True)
+class Fairness:
+    """One interval. `waiting_for`: reason -> jobs that go on waiting; `unsold`: unit-slots by resource."""
+
+    tenants: tuple[TenantFairness, ...]
+    revenue: float  # value of all that was awarded
+    ratio_variance: float | None
+    jain_index: float | None  # of the rewards
+    reward_dispersion: float | None  # standard deviation of the rewards over their mean
+    worst_off: int | None  # index of the contributor with the smallest reward, where rewards differ
+    certificates: int
+    broken: tuple[Certificate, ...]
+    renters: int
+    top_prices: tuple[float, ...]
+    unsold: tuple[float, ...]
+    waiting_for: Mapping[str, int]
+
+
+@dataclass(frozen=True, eq=False)
+class _Units:
+    """(resources, owners) unit-slots of the interval's windows, and (owners,) credits that unsold ones would bring."""
+
+    offered: FloatArray
+    sold: FloatArray
+    kept: FloatArray
+    forgone: FloatArray
+
+
+def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool) -> Fairness:
+    """`alone`: what the policy decides for each tenant by itself, see `certificates.alone_plans`."""
+    found, without = certificates(view, plan, alone, with_floors=with_floors)
+    units = _units(view, plan)
+    rows = _tenants(view, plan, units, without)
+    rewards = np.array([row.reward for row in rows if row.reward is not None])
+    ratios = [row.ratio for row in rows if row.ratio is not None]
+    prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
+    return Fairness(
+        tenants=rows,
+        revenue=float(sum(realised(view.jobs[b.job], b) for b in plan.bookings)),
+        ratio_variance=float(np.var(ratios)) if ratios else None,
+        jain_index=jain_index(rewards),
+        reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() else None,
+        worst_off=_worst_off(rows),
+        certificates=len(found),
+        broken=tuple(certificate for certificate in found if certificate.broken),
+        renters=len({view.jobs[b.job].tenant for b in plan.bookings if b.phase == SHARED}),
+        top_prices=_floats(np.max(prices, axis=0)) if prices else (),
+        unsold=_floats((units.offered - units.sold).sum(axis=1)),
+        waiting_for=_waiting_for(plan),
+    )
+
+
+def _tenants(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> tuple[TenantFairness, ...]:
+    money = _money(view, plan)
+    revenue = float(money["own_value"].sum() + money["rented_value"].sum())
+    total = view.cluster.total
+    offered = units.offered[total > 0] / total[total > 0, None]
+    contributed = offered.mean(axis=0) if offered.size else np.zeros(units.offered.shape[1])
+    shares = _shares(view.cluster.quota)
+    waiting = [view.jobs[refusal.job].tenant for refusal in plan.refusals if refusal.state == WAITING]
+    rows = []
+    for tenant in range(len(view.cluster.tenants)):
+        mine = {name: float(amounts[tenant]) for name, amounts in money.items()}
+        gain = mine["own_value"] + mine["rented_value"] - mine["paid"] + mine["received"]
+        share, given = float(shares[tenant]), float(contributed[tenant])
+        rows.append(
+            TenantFairness(
+                **mine,
+                gain=gain,
+                alone=alone[tenant],
+                share=share,
+                ratio=gain / revenue / share if revenue > 0 and share > 0 else None,
+                contributed=given,
+                reward=mine["earned"] / given if given > 0 else None,
+                offered=_floats(units.offered[:, tenant]),
+                sold=_floats(units.sold[:, tenant]),
+                kept=_floats(units.kept[:, tenant]),
+                forgone=float(units.forgone[tenant]),
+                waiting=waiting.count(tenant),
+            )
+        )
+    return tuple(rows)
+
+
+def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
+    """(tenants,) each."""
+    names = ("own_value", "rented_value", "paid", "received", "earned", "rent_saved")
+    money = {name: np.zeros(len(view.cluster.tenants)) for name in names}
+    for booking in plan.bookings:
+        job = view.jobs[booking.job]
+        money["rented_value" if booking.phase == SHARED else "own_value"][job.tenant] += realised(job, booking)
+        money["paid"][job.tenant] += booking.paid
+        if booking.payouts is None:
+            continue
+        others = booking.payouts[:-1].copy()
+        own_part, others[job.tenant] = others[job.tenant], 0.0
+        money["received"] += booking.payouts[:-1]
+        money["earned"] += others
+        money["rent_saved"][job.tenant] += booking.cost - booking.paid + own_part
+    return money
+
+
+def _shares(quota: FloatArray) -> FloatArray:
+    """(tenants,) part of the quotas, averaged over the resources of which anything is owned."""
+    owned = quota.sum(axis=1)
+    return (quota[owned > 0] / owned[owned > 0, None]).mean(axis=0) if owned.any() else np.zeros(quota.shape[1])
+
+
+def _units(view: View, plan: Plan) -> _Units:
+    shape = (len(view.cluster.resources), len(view.cluster.tenants) + 1)
+    offered, sold, kept, forgone = np.zeros(shape), np.zeros(shape), np.zeros(shape), np.zeros(shape[1])
+    for window in plan.windows:
+        for_sale = window.idle.sum(axis=1)
+        part = np.divide(window.rented, for_sale, out=np.zeros_like(for_sale), where=for_sale > 0)
+        bought = window.idle * part[:, None]  # every sale is split by what each owner offered in the slot
+        left = np.zeros_like(window.idle)
+        left[:, :-1] = _kept(view, plan, window)
+        offered, sold = offered + window.idle.sum(axis=2), sold + bought.sum(axis=2)
+        kept = kept + left.sum(axis=2)
+        missed = ((window.idle - bought).clip(min=0.0) + left) * window.prices[:, None]
+        forgone = forgone + missed.sum(axis=(0, 2))
+    return _Units(offered, sold, kept, forgone)
+
+
+def _kept(view: View, plan: Plan, window: Window) -> FloatArray:
+    """(resources, tenants, slots) units that tenants which keep their cells neither used nor offered."""
+    cluster = view.cluster
+    keeps = np.array([tenant.lend == "keep" for tenant in cluster.tenants], dtype=bool)
+    if not keeps.any():
+        return np.zeros_like(window.idle[:, :-1])
+    used = np.zeros_like(window.idle[:, :-1])
+    for booking in [*view.active, *plan.bookings]:
+        job = view.jobs[booking.job]
+        if booking.phase != OWN or not keeps[job.tenant]:
+            continue
+        worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+        for row in booking.allocation:
+            inside = slice(max(row.start - window.start, 0), max(row.end - window.start, 0))
+            used[:, job.tenant, inside] += (row.workers * worker + row.ps * ps)[:, None]
+    idle: FloatArray = (cluster.quota[:, :, None] - used - window.idle[:, :-1]).clip(min=0.0)
+    return idle * keeps[:, None]
+
+
+def _worst_off(rows: Sequence[TenantFairness]) -> int | None:
+    rewards = {index: row.reward for index, row in enumerate(rows) if row.reward is not None}
+    if len(set(rewards.values())) < 2:
+        return None
+    return min(rewards, key=lambda index: (rewards[index], index))
+
+
+def _waiting_for(plan: Plan) -> dict[str, int]:
+    codes = [refusal.reason.code for refusal in plan.refusals if refusal.state == WAITING]
+    return {code: codes.count(code) for code in sorted(set(codes))}
+
+
+def _floats(array: FloatArray) -> tuple[float, ...]:
+    return tuple(float(value) for value in array)

@@ -1,0 +1,138 @@
+"""The fairness of each closed interval, worked out once from its stored bytes and kept beside it.
+
+Never in the transaction that decides: a market that is busy closes its intervals first. Whoever comes twice, or
+beside another, finds it done. Intervals from before there were such figures are done in the same way, oldest first.
+"""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Max
+
+from scheduling.core import policies, records
+from scheduling.core.metrics import fairness as figures
+from scheduling.core.metrics.certificates import Certificate, alone_plans
+from scheduling.core.types import Plan, View
+from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
+from scheduling.services.chain import contents_of
+from tenants.scoping import scope_disabled
+
+MOST_INTERVALS = 50  # of one call
+UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)  # bytes that somebody changed: verification names them
+
+
+@dataclass(frozen=True)
+class FairnessRows:
+    interval: IntervalFairness
+    tenants: tuple[TenantFairness, ...]
+
+
+def fairness_catch_up(*, most: int = MOST_INTERVALS) -> int:
+    """Work out what is not yet done, in every pool, in order. Returns how many intervals were done."""
+    done = 0
+    with scope_disabled("the fairness of an interval is that between all tenants"):
+        for pool_id in Pool.objects.order_by("pk").values_list("pk", flat=True):
+            for interval in _open(pool_id, most - done):
+                done += fairness_store(interval)
+    return done
+
+
+def fairness_store(interval: Interval) -> bool:
+    """False: it is there already, or cannot be worked out. Needs the scope of all tenants."""
+    try:
+        contents = contents_of(interval)
+        view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
+        rows = fairness_rows(interval, view, plan)
+    except UNREADABLE:
+        return False
+    return _store(rows)
+
+
+def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
+    """The rows of an interval, not saved. Depends on nothing but what it is given."""
+    policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
+    with_floors = bool(getattr(policy, "floor", False))
+    alone = alone_plans(policy, view) if plan.windows else {}
+    found = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
+    ids = [int(tenant.name) for tenant in view.cluster.tenants]
+    whole = _interval_row(interval, found, ids, view.cluster.resources)
+    whole.with_floors = with_floors
+    rows = zip(ids, found.tenants, strict=True)
+    tenants = [_tenant_row(whole, tenant, row, view.cluster.resources) for tenant, row in rows if _says_something(row)]
+    return FairnessRows(whole, tuple(tenants))
+
+
+def _store(rows: FairnessRows) -> bool:
+    """Both tables or neither. Two who write the same meet at the interval's key, and the second writes nothing."""
+    try:
+        with transaction.atomic():
+            rows.interval.save(force_insert=True)
+            for row in rows.tenants:
+                row.fairness = rows.interval
+            TenantFairness.objects.bulk_create(rows.tenants, batch_size=1_000)
+    except IntegrityError:
+        if not IntervalFairness.objects.filter(interval=rows.interval.interval_id).exists():
+            raise
+        return False
+    return True
+
+
+def _open(pool_id: int, most: int) -> list[Interval]:
+    if most <= 0:
+        return []
+    last = IntervalFairness.objects.filter(pool=pool_id).aggregate(last=Max("number"))["last"] or 0
+    return list(Interval.objects.filter(pool=pool_id, number__gt=last).order_by("number")[:most])
+
+
+def _interval_row(
+    interval: Interval, found: figures.Fairness, ids: Sequence[int], resources: Sequence[str]
+) -> IntervalFairness:
+    return IntervalFairness(
+        interval=interval,
+        pool_id=interval.pool_id,
+        number=interval.number,
+        decided_at=interval.decided_at,
+        revenue=found.revenue,
+        ratio_variance=found.ratio_variance,
+        jain_index=found.jain_index,
+        reward_dispersion=found.reward_dispersion,
+        worst_off=None if found.worst_off is None else ids[found.worst_off],
+        certificates=found.certificates,
+        broken_count=len(found.broken),
+        broken=[_broken(certificate, ids) for certificate in found.broken],
+        renters=found.renters,
+        top_prices=dict(zip(resources, found.top_prices, strict=False)),
+        unsold=dict(zip(resources, found.unsold, strict=True)),
+        waiting_for=dict(found.waiting_for),
+    )
+
+
+def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
+    return {
+        "job": certificate.job,
+        "tenant": ids[certificate.tenant],
+        "got": certificate.got,
+        "alone": certificate.alone,
+        "broken": certificate.broken,
+    }
+
+
+def _tenant_row(
+    whole: IntervalFairness, tenant_id: int, row: figures.TenantFairness, resources: Sequence[str]
+) -> TenantFairness:
+    values = {field.name: getattr(row, field.name) for field in fields(row)}
+    for name in ("offered", "sold", "kept"):
+        values[name] = dict(zip(resources, values[name], strict=True))
+    return TenantFairness(tenant_id=tenant_id, pool_id=whole.pool_id, number=whole.number, **values)
+
+
+def _says_something(row: figures.TenantFairness) -> bool:
+    """Whether the tenant took part: it had work, or cells that could be sold."""
+    amounts = (row.own_value, row.rented_value, row.paid, row.received, row.alone, row.contributed, row.waiting)
+    return any(amounts) or any(row.kept)

@@ -1,0 +1,121 @@
+"""The figures of an interval's fairness: sums that must hold, promises kept and broken, on random markets."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+import pytest
+
+from scheduling.core.metrics.certificates import BELOW_FLOOR, FLOOR_MISSED, OTHER_FLOOR, alone_plans
+from scheduling.core.metrics.fairness import Fairness, interval_fairness
+from scheduling.core.policies import build
+from scheduling.core.records import plan_bytes, plan_from, view_bytes, view_from
+from scheduling.core.simulation import simulate
+from scheduling.core.types import OWN, SHARED, Plan, Policy, View
+from tests.core.random_markets import random_market
+from tests.core.test_floor_promise import Recorded
+
+MARKETS = 14
+
+
+@cache
+def intervals(mode: str) -> list[tuple[Policy, View, Plan]]:
+    """Every decision with a window, of markets with and without a long backlog."""
+    found: list[tuple[Policy, View, Plan]] = []
+    for seed in range(MARKETS):
+        scenario = replace(random_market(seed, mode, backlog=seed % 2 == 1), slots=40)
+        policy = Recorded(build(scenario.policy, scenario.cluster, scenario.jobs))
+        simulate(scenario, {"batch": policy})
+        for view in policy.views.values():
+            plan = policy.policy.decide(view)
+            if plan.windows:
+                found.append((policy.policy, view, plan))
+    return found
+
+
+def fairness_of(policy: Policy, view: View, plan: Plan, *, with_floors: bool = True) -> Fairness:
+    return interval_fairness(view, plan, alone_plans(policy, view), with_floors=with_floors)
+
+
+@pytest.mark.parametrize("mode", ["guarantee", "paper"])
+def test_gains_and_the_operators_part_are_the_value_of_all_that_was_awarded(mode: str) -> None:
+    for policy, view, plan in intervals(mode):
+        found = fairness_of(policy, view, plan, with_floors=mode == "guarantee")
+        operator = sum(b.payouts[-1] for b in plan.bookings if b.payouts is not None)
+        assert sum(row.gain for row in found.tenants) + operator == pytest.approx(found.revenue)
+        for row in found.tenants:
+            assert row.earned <= row.received + 1e-9
+            assert all(s <= o + 1e-9 for s, o in zip(row.sold, row.offered, strict=True))
+
+
+def test_sold_units_are_those_rented() -> None:
+    for policy, view, plan in intervals("guarantee"):
+        found = fairness_of(policy, view, plan)
+        rented = sum(window.rented.sum(axis=1) for window in plan.windows)
+        idle = sum(window.idle.sum(axis=(1, 2)) for window in plan.windows)
+        assert np.array(found.unsold) == pytest.approx(idle - rented, abs=1e-6)
+
+
+def test_every_promise_is_kept_in_guarantee_mode() -> None:
+    count = 0
+    for policy, view, plan in intervals("guarantee"):
+        found = fairness_of(policy, view, plan)
+        assert found.broken == ()
+        count += found.certificates
+    print(f"{count} certificates")
+    assert count > 30
+
+
+def test_paper_mode_breaks_promises_and_they_are_shown() -> None:
+    broken = [
+        c
+        for policy, view, plan in intervals("paper")
+        for c in fairness_of(policy, view, plan, with_floors=False).broken
+    ]
+    assert len(broken) > 5
+    assert all(certificate.got < certificate.alone for certificate in broken)
+
+
+def first_interval(with_phase: str) -> tuple[Policy, View, Plan, int]:
+    """An interval with a booking in this phase of a job with a floor, and the booking's place."""
+    for policy, view, plan in intervals("guarantee"):
+        for place, booking in enumerate(plan.bookings):
+            if booking.phase == with_phase and booking.floor > 0:
+                return policy, view, plan, place
+    raise AssertionError("no such interval")
+
+
+def test_names_a_job_that_got_less_than_its_floor() -> None:
+    policy, view, plan, place = first_interval(SHARED)
+    dear = replace(plan.bookings[place], paid=1e6, payouts=None, slot_payouts=None)
+    changed = replace(plan, bookings=[*plan.bookings[:place], dear, *plan.bookings[place + 1 :]])
+    [broken] = fairness_of(policy, view, changed).broken
+    assert (broken.job, broken.broken) == (dear.job, BELOW_FLOOR)
+
+
+def test_names_a_floor_that_was_due_and_did_not_come() -> None:
+    policy, view, plan, place = first_interval(OWN)
+    job = plan.bookings[place].job
+    refusal = next(r for _, _, other in intervals("guarantee") for r in other.refusals if r.state == "waiting")
+    changed = replace(
+        plan,
+        bookings=[*plan.bookings[:place], *plan.bookings[place + 1 :]],
+        refusals=[*plan.refusals, replace(refusal, job=job)],
+    )
+    assert [(c.job, c.broken) for c in fairness_of(policy, view, changed).broken] == [(job, FLOOR_MISSED)]
+
+
+def test_names_a_floor_that_is_not_that_of_being_alone() -> None:
+    policy, view, plan = next(found for found in intervals("guarantee") if any(f.value > 0 for f in found[2].floors))
+    place = next(index for index, floor in enumerate(plan.floors) if floor.value > 0)
+    lower = replace(plan.floors[place], value=plan.floors[place].value / 2)
+    changed = replace(plan, floors=[*plan.floors[:place], lower, *plan.floors[place + 1 :]])
+    assert (lower.job, OTHER_FLOOR) in [(c.job, c.broken) for c in fairness_of(policy, view, changed).broken]
+
+
+def test_the_stored_bytes_give_the_same_figures() -> None:
+    for policy, view, plan in intervals("guarantee")[:40]:
+        stored = view_from(view_bytes(view)), plan_from(plan_bytes(plan))
+        assert fairness_of(policy, *stored) == fairness_of(policy, view, plan)

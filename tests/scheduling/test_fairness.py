@@ -1,0 +1,141 @@
+"""The fairness of an interval is worked out once after it closed, kept, and found again by verification."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from django.db import DatabaseError, transaction
+
+from scheduling.models import Interval, IntervalFairness, TenantFairness
+from scheduling.services.fairness import fairness_catch_up, fairness_store
+from scheduling.services.settlement import slot_settle
+from scheduling.tasks import fairness_tick
+from tenants.scoping import scope, scope_disabled
+from tests.ledger.builders import tamper
+from tests.scheduling.markets import MICRO, at, award_of, make_market, make_renting, make_waiting, run_slots
+from tests.scheduling.test_verification import change_interval, findings, make_history
+
+pytestmark = pytest.mark.django_db
+
+
+def tenant_rows() -> list[TenantFairness]:
+    with scope_disabled("the test looks at all rows"):
+        return list(TenantFairness.objects.order_by("number", "tenant"))
+
+
+def test_every_interval_gets_its_figures_once_whoever_asks_and_however_often() -> None:
+    make_history()
+    assert IntervalFairness.objects.count() == 0  # nothing of it happens while an interval is decided
+    assert fairness_catch_up() == Interval.objects.count()
+    before = len(tenant_rows())
+    assert fairness_catch_up() == 0
+    with scope_disabled("the test stores one again"):
+        assert not any(fairness_store(interval) for interval in Interval.objects.all())
+    assert IntervalFairness.objects.count() == Interval.objects.count()
+    assert len(tenant_rows()) == before > 0
+
+
+def test_a_backlog_is_worked_off_in_portions_oldest_first() -> None:
+    make_history()
+    assert fairness_catch_up(most=2) == 2
+    assert list(IntervalFairness.objects.values_list("number", flat=True)) == [1, 2]
+    fairness_tick()
+    assert IntervalFairness.objects.count() == Interval.objects.count()
+
+
+def test_gains_are_values_less_payments_and_what_was_earned() -> None:
+    _, (rented, own, later) = make_history()
+    fairness_catch_up()
+    awards = [award_of(job) for job in (rented, own, later)]
+    rows = tenant_rows()
+    assert sum(row.rented_value for row in rows) == pytest.approx(awards[0].value + awards[2].value)
+    assert sum(row.own_value for row in rows) == pytest.approx(awards[1].value)
+    paid = sum(award.paid for award in awards) / MICRO
+    assert sum(row.paid for row in rows) == sum(row.received for row in rows) == pytest.approx(paid, abs=1e-5)
+    assert sum(row.gain for row in rows) == pytest.approx(sum(award.value for award in awards), abs=1e-5)
+    assert sum(row.earned for row in rows if row.tenant_id == own.tenant_id) == pytest.approx(paid, abs=1e-5)
+    assert all(row.alone == 0 for row in rows if row.tenant_id == rented.tenant_id)
+    assert sum(row.alone for row in rows if row.tenant_id == own.tenant_id) > 0
+    with scope(own.tenant):
+        assert {row.tenant_id for row in TenantFairness.objects.all()} == {own.tenant_id}
+
+
+def test_every_promise_of_the_history_is_kept() -> None:
+    make_history()
+    fairness_catch_up()
+    assert sum(row.certificates for row in IntervalFairness.objects.all()) == 3
+    assert not any(row.broken for row in IntervalFairness.objects.all())
+
+
+def test_paper_mode_shows_what_its_mechanism_breaks() -> None:
+    """S3: alone the second tenant would not have waited for a price to fall that it does not pay."""
+    pool, tenants = make_market("lumen", "castor", clock_first=4)
+    pool.batch_policy = {"name": "astraea", "mode": "paper", "clock": {"first": 4, "cap": 4, "restart": True}}
+    pool.save()
+    for tenant in tenants:
+        make_waiting(pool, tenant, max_workers=4, value={"kind": "linear", "slope": -2.0, "base": 100.0})
+    run_slots(pool, 0, 8)
+    fairness_catch_up()
+    whole = IntervalFairness.objects.filter(certificates__gt=0)
+    assert [row.with_floors for row in whole] == [False] * len(whole)
+    assert whole
+
+
+def test_keeps_what_was_written() -> None:
+    make_history()
+    fairness_catch_up()
+    for model in (IntervalFairness, TenantFairness):
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), scope_disabled("a test"):
+            model.objects.update(number=99)
+
+
+def test_verification_finds_nothing_in_figures_that_nobody_touched() -> None:
+    pool, _ = make_history()
+    fairness_catch_up()
+    assert findings(pool) == []
+
+
+@pytest.mark.parametrize(
+    ("table", "column", "value"),
+    [
+        ("intervalfairness", "revenue", 1.5),
+        ("intervalfairness", "certificates", 77),
+        ("intervalfairness", "broken", json.dumps([{"job": 1}])),
+        ("tenantfairness", "gain", 1.5),
+        ("tenantfairness", "alone", 1.5),
+        ("tenantfairness", "sold", json.dumps({"worker": 7})),
+    ],
+)
+def test_verification_finds_a_changed_figure(table: str, column: str, value: object) -> None:
+    pool, _ = make_history()
+    fairness_catch_up()
+    tamper(f'UPDATE scheduling_{table} SET "{column}" = %s', [value])  # noqa: S608
+    assert any(finding.startswith("fairness of interval") and f"{column} is" in finding for finding in findings(pool))
+
+
+def test_verification_finds_a_removed_row() -> None:
+    pool, jobs = make_history()
+    fairness_catch_up()
+    tamper("DELETE FROM scheduling_tenantfairness WHERE tenant_id = %s", [jobs[1].tenant_id])
+    assert any(f"tenant {jobs[1].tenant_id}: its row is missing" in finding for finding in findings(pool))
+
+
+def test_bytes_that_cannot_be_read_hold_up_nothing() -> None:
+    make_history()
+    first = Interval.objects.order_by("number")[0]
+    change_interval(first, view=b"nonsense")
+    assert fairness_catch_up() == Interval.objects.count() - 1
+
+
+def test_an_owner_that_keeps_its_cells_forgoes_what_they_would_have_brought() -> None:
+    pool, owner, renter = make_renting()
+    make_waiting(pool, renter)
+    for slot in range(6):
+        slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
+        run_slots(pool, slot, slot)
+    fairness_catch_up()
+    mine = [row for row in tenant_rows() if row.tenant_id == owner.pk and row.contributed]
+    assert mine
+    assert all(row.sold["worker"] <= row.offered["worker"] and row.kept["worker"] == 0 for row in mine)
+    assert all(row.reward == pytest.approx(row.earned / row.contributed) for row in mine)
