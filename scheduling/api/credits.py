@@ -44,7 +44,11 @@ class PaymentShown(Answer):
     repeated = serializers.BooleanField(help_text="Whether it was in the book already; then nothing was paid now.")
 
 
-REQUEST_EXAMPLE: dict[str, Any] = {"amount": "500.000000", "key": "invoice-2026-0117", "reason": "Invoice 2026-0117, paid."}
+REQUEST_EXAMPLE: dict[str, Any] = {
+    "amount": "500.000000",
+    "key": "invoice-2026-0117",
+    "reason": "Invoice 2026-0117, paid.",
+}
 EXAMPLE: dict[str, Any] = {
     "tenant": "lumen",
     "amount": "500.000000",
