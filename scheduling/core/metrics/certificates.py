@@ -88,8 +88,7 @@ def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Ce
     are not those of being alone."""
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     for job, got in _settled(view, plan).items():
-        floor = floors.get(job, Floor(job)).value
-        yield _certificate(view, job, got, floor, BELOW_FLOOR)
+        yield _certificate(view, job, got, floors.get(job, Floor(job)).value, BELOW_FLOOR)
     end = max((window.end for window in plan.windows), default=view.slot)
     for refusal in plan.refusals:
         due = floors.get(refusal.job)
