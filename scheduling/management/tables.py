@@ -10,15 +10,26 @@ DIGITS = 4  # that count
 
 
 def table(headers: Sequence[str], rows: Sequence[Sequence[Cell]], *, figures_after: int | None = None) -> str:
-    """The rows under their headers. Set right are columns with a number, and those from `figures_after` on."""
+    """The rows under their headers, which may have several lines.
+
+    Set right are columns with a number, and those from `figures_after` on.
+    """
     shown = [[cell if isinstance(cell, str) else figure(cell) for cell in row] for row in rows]
     right = [
         any(isinstance(row[c], int | float) for row in rows) or (figures_after is not None and c >= figures_after)
         for c in range(len(headers))
     ]
-    widths = [max(len(line[c]) for line in [list(headers), *shown]) for c in range(len(headers))]
-    ruled = [list(headers), ["─" * width for width in widths], *shown]
+    heads = _heads(headers)
+    widths = [max(len(line[c]) for line in [*heads, *shown]) for c in range(len(headers))]
+    ruled = [*heads, ["─" * width for width in widths], *shown]
     return "\n".join(_line(cells, widths, right) for cells in ruled)
+
+
+def _heads(headers: Sequence[str]) -> list[list[str]]:
+    """The lines of the headers; they end together, just above the rows."""
+    split = [header.split("\n") for header in headers]
+    lines = max(len(parts) for parts in split)
+    return [list(line) for line in zip(*([""] * (lines - len(parts)) + parts for parts in split), strict=True)]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int], right: Sequence[bool]) -> str:

@@ -8,6 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 from django.core.management.base import CommandParser
@@ -25,6 +26,8 @@ from scheduling.management.settings import Setting, Variant, setting, variants
 from scheduling.management.tables import table
 
 MOST_SEEDS = 1000
+MOST_COLUMNS = 5  # policies that stand side by side on a screen
+HEADER_WIDTH = 12  # letters, before a figure's name goes on below
 
 
 class Command(FileCommand):
@@ -89,7 +92,10 @@ def _runs(trials: Sequence[Trial]) -> str:
 
 
 def _table(columns: Sequence[Column], measures: Sequence[str]) -> str:
-    """A row for each figure, a column for each policy: names are long, policies are few."""
+    """A row for each figure, a column for each policy: names are long, policies are few. Many have a row each."""
+    if len(columns) > MOST_COLUMNS:
+        rows = [[column.label, *(column.shown(measure) for measure in measures)] for column in columns]
+        return table(["", *(fill(title(measure), HEADER_WIDTH) for measure in measures)], rows, figures_after=1)
     rows = [[title(measure), *(column.shown(measure) for column in columns)] for measure in measures]
     return table(["", *(column.label for column in columns)], rows, figures_after=1)
 
