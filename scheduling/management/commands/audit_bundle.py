@@ -1,0 +1,55 @@
+"""manage.py audit_bundle --pool P --from DATE --to DATE --out FILE.zip: a period to take away, signed."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduling.management.base import WRONG_INPUT
+from scheduling.models import Pool
+from scheduling.services.bundle import bundle_write, seed_of
+from tenants.access import Refused
+
+
+class Command(BaseCommand):
+    help = "Write everything that is needed to recompute a period, signed, with the program that recomputes it."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--pool", required=True, help="the pool's short name")
+        parser.add_argument("--from", dest="start", type=_moment, required=True, metavar="TIME", help="ISO 8601, UTC")
+        parser.add_argument("--to", dest="end", type=_moment, required=True, metavar="TIME", help="not included")
+        parser.add_argument("--out", type=Path, required=True, metavar="FILE.zip")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        pool = Pool.objects.filter(slug=options["pool"]).first()
+        if pool is None:
+            raise CommandError(f"there is no pool {options['pool']}", returncode=WRONG_INPUT)
+        partial = options["out"].with_name(options["out"].name + ".part")
+        try:
+            with partial.open("wb") as file:
+                written = bundle_write(
+                    pool=pool,
+                    start=options["start"],
+                    end=options["end"],
+                    seed=seed_of(settings.SECRET_KEY),
+                    file=file,
+                )
+            if isinstance(written, Refused):
+                raise CommandError(written.sentence, returncode=WRONG_INPUT)
+            partial.replace(options["out"])
+        except OSError as error:
+            raise CommandError(f"{options['out']}: {error.strerror}", returncode=WRONG_INPUT) from error
+        finally:
+            partial.unlink(missing_ok=True)
+        counted = f"{written.intervals} intervals, {written.awards} awards, {written.transactions} transactions"
+        self.stdout.write(f"{options['out']}: {counted}")
+        self.stdout.write(f"public key {written.public_key}")
+
+
+def _moment(text: str) -> datetime:
+    moment = datetime.fromisoformat(text)
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)

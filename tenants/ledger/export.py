@@ -1,0 +1,47 @@
+"""The whole book of a period as plain rows, exactly as its digests were taken. Needs the scope of all tenants."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+
+from tenants.scoping import tenant_require
+
+CHUNK = 2_000
+
+_ROWS = """
+SELECT t.id, t.key, t.kind, t.subject, (extract(epoch FROM t.occurred_at) * 1000000)::bigint, t.corrects_id,
+       t.facts::text, encode(t.digest, 'hex'),
+       (SELECT jsonb_agg(jsonb_build_array(e.account_id, e.amount) ORDER BY e.line)::text
+          FROM ledger_entry e WHERE e.transaction_id = t.id)
+  FROM ledger_transaction t
+ WHERE t.occurred_at >= %s AND t.occurred_at < %s AND t.id > %s ORDER BY t.id LIMIT %s
+"""
+_NAMES = ("id", "key", "kind", "subject", "at", "corrects", "facts", "digest")
+
+
+def transactions_between(*, start: datetime, end: datetime) -> Iterator[dict[str, Any]]:
+    """Those about [start, end), by id. `at` in microseconds since 1970; `facts` in the words of the digest."""
+    tenant_require(None)
+    last = 0
+    while rows := _rows(_ROWS, [start, end, last, CHUNK]):
+        for *values, entries in rows:
+            yield {**dict(zip(_NAMES, values, strict=True)), "entries": json.loads(entries or "[]")}
+        last = rows[-1][0]
+
+
+def balances_at(*, moment: datetime) -> dict[int, int]:
+    """Account id -> micro-credits by all that is about a time before the moment; accounts with nothing are left out."""
+    tenant_require(None)
+    sql = "SELECT account_id, sum(amount)::bigint FROM ledger_entry WHERE occurred_at < %s GROUP BY 1 ORDER BY 1"
+    return {account: amount for account, amount in _rows(sql, [moment]) if amount}
+
+
+def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
+    with connection.cursor() as cursor:
+        cursor.execute(sql, parameters)
+        return cursor.fetchall()
