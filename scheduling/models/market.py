@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from django.contrib.postgres.fields import BigIntegerRangeField
+from django.contrib.postgres.indexes import GistIndex
 from django.db import models
-from django.db.models import F, Q
+from django.db.models import F, Func, Q
 
 from scheduling.models.calendar import Part
 from scheduling.models.cluster import Pool, ResourceKind, Server
@@ -75,6 +77,11 @@ class AwardState(models.TextChoices):
     VOID = "void"  # cut short by the platform; the rest is refunded
 
 
+def span_of() -> Func:
+    """The slots [start, end) as one value that an index finds by what it touches."""
+    return Func(F("start"), F("end"), function="int8range", output_field=BigIntegerRangeField())
+
+
 class Award(TenantOwned):
     """Resources given to a job, and the terms. `charges` holds what each slot costs and who earns it, exactly."""
 
@@ -114,6 +121,8 @@ class Award(TenantOwned):
             ),
             models.Index(fields=["interval"], name="award_of_interval"),
             models.Index(fields=["tenant", "-id"], name="award_newest_of_tenant"),
+            # What holds units in some slots, however long ago: both ends of a span at once.
+            GistIndex(span_of(), name="award_span"),
             models.Index(fields=["pool", "end"], name="award_to_end"),  # a chart shows what ended a little while ago
             models.Index(fields=["tenant", "awarded_at"], condition=Q(paid__gt=0), name="award_paid_in_period"),
         ]

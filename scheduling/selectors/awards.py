@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from django.db.models import F, QuerySet
 
 from scheduling.models import Award, Pool, Server
+from scheduling.models.market import span_of
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
@@ -61,10 +62,15 @@ def award_rows(awards: Sequence[Award]) -> list[AwardRow]:
     ]
 
 
+def touching(pool: Pool, first: int, end: int) -> QuerySet[Award]:
+    """Those with a slot in [first, end), by the index of spans: also where it is one day of a year long ago."""
+    return Award.objects.alias(span=span_of()).filter(pool=pool, span__overlap=(first, end))
+
+
 def awards_anonymous(pool: Pool, first: int, end: int) -> QuerySet[Award]:
     """Everybody's with a slot in [first, end): the span is short, so the rows are few."""
     with scope_disabled("everybody sees that units are taken, and nobody sees by whose job"):
-        rows = Award.objects.filter(pool=pool, end__gt=first, start__lt=end).exclude(cut_at__lte=F("start"))
+        rows = touching(pool, first, end).exclude(cut_at__lte=F("start"))
         shown = ("id", "pool_id", "lane", "state", "phase", "start", "end", "workers", "ps", "allocation", "cut_at")
         return rows.only(*shown)
 
@@ -100,7 +106,7 @@ class OwnBooking:
 
 def own_bookings(pool: Pool, first: int, end: int, *, most: int) -> list[OwnBooking] | None:
     """The open tenant's, by server and slot; None where more than `most` awards touch the slots [first, end)."""
-    rows = Award.objects.filter(pool=pool, end__gt=first, start__lt=end).select_related("job")
+    rows = touching(pool, first, end).select_related("job")
     rows = rows.defer("job__spec", "job__reason_numbers", "charges").order_by("start", "pk")
     awards = list(rows[: most + 1])
     if len(awards) > most:
