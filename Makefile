@@ -1,10 +1,12 @@
 # Every command of daily work. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help install run test check bench schema lock clean
+.PHONY: help install run test fuzz check bench schema lock clean
 
 PYTHON ?= python3
 PORT ?= 8000
 WORKERS ?= 2
+CASES ?= 40
+SEED ?= 1
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_ROOT_USER_ACTION = ignore
@@ -20,6 +22,9 @@ run: .venv/runtime ## run the whole product until Ctrl-C (PORT=8000)
 
 test: .venv/everything ## run the whole test suite (ARGS=... for a part of it)
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
+
+fuzz: .venv/everything ## 20,000 calls and more made up from the schema, by every role (SEED=1 CASES=40)
+	@BOURSE_FUZZ_CASES=$(CASES) BOURSE_FUZZ_SEED=$(SEED) $(BIN)/pytest -n $(WORKERS) -rP tests/api/test_fuzz.py
 
 check: .venv/everything ## style, types, import contracts, migrations, settings for production
 	$(BIN)/ruff check .

@@ -1,0 +1,33 @@
+"""Calls made up from the schema by every role: no 5xx, and no answer that the schema does not announce.
+
+A few of each operation here; `make fuzz` makes 20,000 and more.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+
+import pytest
+from django.test import override_settings
+
+from tests.api.fuzz import fuzz, operations
+from tests.api.table import make_world
+
+CASES = int(os.environ.get("BOURSE_FUZZ_CASES", "1"))  # of each operation; each case is asked by every role
+SEED = int(os.environ.get("BOURSE_FUZZ_SEED", "1"))
+PARTS = 2  # for as many processes
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("part", range(PARTS))
+@override_settings(API_CALLS_PER_MINUTE=10_000_000)
+def test_whatever_is_asked_is_answered_as_the_schema_says(part: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(logging.root.manager, "disable", logging.CRITICAL)  # thousands of refusals are no news
+    world = make_world("own")
+    other = make_world("other", world.pool)
+    report = fuzz(world, [other], operations()[part::PARTS], cases=CASES, start=SEED)
+    print(f"{report.calls} calls:", dict(sorted(report.statuses.items())))
+    assert not report.failures, "\n\n".join(f"{what}\n{call}" for what, call in sorted(report.failures.items()))
+    assert report.calls > CASES
+    assert {status // 100 for status in report.statuses} >= {2, 4}
