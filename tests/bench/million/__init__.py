@@ -1,0 +1,1 @@
+"""A market with a year behind it: 1,000,000 jobs and 10,000,000 entries of the book, and how quickly it answers."""
