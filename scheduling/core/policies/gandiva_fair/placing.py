@@ -23,7 +23,7 @@ class FirstFit:
         job, gang, places = turn.job, turn.gang, turn.past.places
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         if stay and places and self._takes(units, places):
-            return Placement(gang, *places, Cursors())
+            return Placement(gang, places[0], places[1], Cursors())
         whole = tuple((gang.workers * units[0].demand + units[1].demand).tolist())
         server = self._next(whole, self.both, 2)
         if server is not None:
