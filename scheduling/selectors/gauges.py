@@ -6,7 +6,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
@@ -133,7 +133,7 @@ def _intervals(pool: Pool) -> Iterator[Gauge]:
     yield Gauge("value_idealised_credits", sum(row["ideal"] or 0.0 for row in bookings), of_pool)
 
 
-def _bookings(plans: Sequence[bytes]) -> list[dict[str, float | None]]:
+def _bookings(plans: Iterable[bytes | memoryview]) -> list[dict[str, float | None]]:
     return [row for plan in plans for row in json.loads(zlib.decompress(bytes(plan)))["bookings"]]
 
 
