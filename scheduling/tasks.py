@@ -11,7 +11,7 @@ from django.utils import timezone
 from scheduling.notify import slot_tell
 from scheduling.services.clock import pool_advance, pools_due
 from scheduling.services.credits import earned_collect
-from scheduling.services.fairness import fairness_catch_up
+from scheduling.services.fairness import fairness_in_turn
 from scheduling.services.outside import outside_tick
 from scheduling.services.webhooks.rounds import deliveries_round
 
@@ -42,7 +42,7 @@ def earned_tick(**_: Any) -> None:
 
 @shared_task
 def fairness_tick(**_: Any) -> None:
-    fairness_catch_up()
+    fairness_in_turn()
 
 
 @shared_task

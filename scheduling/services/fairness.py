@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import Any
 
+from django.core.cache import cache
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
@@ -23,7 +24,8 @@ from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
 from tenants.scoping import scope_disabled
 
-MOST_INTERVALS = 50  # of one call
+MOST_INTERVALS = 20  # of one call: the process that works them out also moves the market
+LOCK, PATIENCE = "fairness-catch-up", 120  # seconds for which one call keeps others from the same work
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)  # bytes that somebody changed: verification names them
 
 
@@ -31,6 +33,16 @@ UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)  # bytes that somebod
 class FairnessRows:
     interval: IntervalFairness
     tenants: tuple[TenantFairness, ...]
+
+
+def fairness_in_turn() -> int:
+    """Catch up, unless somebody is at it: a second process would do the same work for nothing."""
+    if not cache.add(LOCK, 1, timeout=PATIENCE):
+        return 0
+    try:
+        return fairness_catch_up()
+    finally:
+        cache.delete(LOCK)
 
 
 def fairness_catch_up(*, most: int = MOST_INTERVALS) -> int:

@@ -5,10 +5,11 @@ from __future__ import annotations
 import json
 
 import pytest
+from django.core.cache import cache
 from django.db import DatabaseError, transaction
 
 from scheduling.models import Interval, IntervalFairness, TenantFairness
-from scheduling.services.fairness import fairness_catch_up, fairness_store
+from scheduling.services.fairness import LOCK, fairness_catch_up, fairness_store
 from scheduling.services.settlement import slot_settle
 from scheduling.tasks import fairness_tick
 from tenants.scoping import scope, scope_disabled
@@ -40,6 +41,10 @@ def test_a_backlog_is_worked_off_in_portions_oldest_first() -> None:
     make_history()
     assert fairness_catch_up(most=2) == 2
     assert list(IntervalFairness.objects.values_list("number", flat=True)) == [1, 2]
+    cache.add(LOCK, 1)
+    fairness_tick()  # somebody is at it
+    assert IntervalFairness.objects.count() == 2
+    cache.delete(LOCK)
     fairness_tick()
     assert IntervalFairness.objects.count() == Interval.objects.count()
 
