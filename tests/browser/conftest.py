@@ -48,10 +48,11 @@ class Visitor:
         if "ERR_ABORTED" not in str(request.failure):  # the reader left before the answer came
             self.complaints.append(f"failed: {request.url} {request.failure}")
 
-    def axe(self) -> list[str]:
-        """What axe-core finds wrong, one line for each rule and place."""
+    def axe(self, *rules: str) -> list[str]:
+        """What axe-core finds wrong, by these rules or by all, one line for each rule and place."""
         self.page.evaluate(AXE.read_text(encoding="utf-8") + "\n;true")
-        found = self.page.evaluate("async () => (await axe.run(document, {resultTypes: ['violations']})).violations")
+        options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+        found = self.page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
         return [
             f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}" for rule in found for node in rule["nodes"]
         ]
@@ -96,17 +97,22 @@ def act(transactional_db: None) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable[..., Visitor]]:
-    """`visit(user, theme=..., width=...)`: a browser in which this person is logged in."""
+    """`visit(user, theme=..., width=...)`: a browser in which this person, or nobody, is logged in."""
     contexts, visitors = [], []
 
     def visitor(
         user: Any, *, theme: str = "light", width: int = 1440, scripts: bool = True, zone: str = "UTC"
     ) -> Visitor:
         context = chromium.new_context(
-            viewport={"width": width, "height": 900}, color_scheme=theme, java_script_enabled=scripts, timezone_id=zone
+            viewport={"width": width, "height": 900},
+            color_scheme=theme,
+            java_script_enabled=scripts,
+            timezone_id=zone,
+            reduced_motion="reduce",
         )
         contexts.append(context)
-        context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(session_of, user), "url": web}])
+        if user is not None:
+            context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(session_of, user), "url": web}])
         page = context.new_page()
         page.set_default_timeout(10_000)
         found = Visitor(page, web)

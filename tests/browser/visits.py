@@ -1,0 +1,115 @@
+"""Every address of the product that answers with a page, and where it is looked at; or why it is not.
+
+`{...}` are places of tests.browser.world. A new page without a line here fails the tests.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from django.urls import URLPattern, URLResolver, get_resolver
+
+TENANT = {
+    "tenant_home": [""],
+    "tenant_market": ["market/"],
+    "tenant_servers": ["servers/", "servers/?window=96"],
+    "tenant_share": ["share/"],
+    "tenant_ledger": ["ledger/", "ledger/?days=all&q=nothing-like-this"],
+    "tenant_statements": ["statements/"],
+    "tenant_statement": ["statements/period/", "statements/period/?print"],
+    "intervals": ["intervals/"],
+    "interval": ["intervals/{pool}/1/"],
+    "job_submit": ["submit/"],
+    "tenant_jobs": ["jobs/", "jobs/?q=nothing-like-this"],
+    "job": ["jobs/{ended}/", "jobs/{running}/", "jobs/{poor}/", "jobs/{waiting}/"],
+    "job_cancel": ["jobs/{running}/cancel/"],
+    "tenant_members": ["members/"],
+    "tenant_tokens": ["tokens/"],
+    "tenant_webhooks": ["webhooks/"],
+    "tenant_webhook": ["webhooks/{webhook}/"],
+    "tenant_history": ["history/"],
+}
+ACCOUNT = {
+    "home": ["/"],
+    "account_change_password": ["/accounts/password/change/"],
+    "account_email": ["/accounts/email/"],
+    "account_reauthenticate": ["/accounts/reauthenticate/"],
+    "account_logout": ["/accounts/logout/"],
+    "mfa_index": ["/accounts/2fa/"],
+    "mfa_activate_totp": ["/accounts/2fa/totp/activate/"],
+    "mfa_reauthenticate": ["/accounts/2fa/reauthenticate/"],
+    "api_docs": ["/api/v1/docs/"],
+}
+STAFF = {
+    "tenants": ["/tenants/"],
+    "staff": ["/staff/"],
+    "history": ["/history/"],
+    "operator_servers": ["/operator/servers/"],
+    "operator_server": ["/operator/servers/{server}/"],
+    "operator_cells": ["/operator/cells/"],
+    "operator_server_cells": ["/operator/cells/{server}/"],
+    "operator_pools": ["/operator/pools/"],
+    "operator_pool": ["/operator/pools/{pool}/"],
+    "operator_credits": ["/operator/credits/"],
+    "operator_health": ["/operator/health/"],
+}
+NOBODY = {
+    "home": ["/"],
+    "account_login": ["/accounts/login/"],
+    "account_signup": ["/accounts/signup/"],
+    "account_reset_password": ["/accounts/password/reset/"],
+    "account_reset_password_done": ["/accounts/password/reset/done/"],
+    "account_reset_password_from_key": ["/accounts/password/reset/key/1-wrong/"],
+    "account_reset_password_from_key_done": ["/accounts/password/reset/key/done/"],
+    "account_email_verification_sent": ["/accounts/confirm-email/"],
+    "account_confirm_email": ["/accounts/confirm-email/wrong/"],
+    "account_inactive": ["/accounts/inactive/"],
+    "invitation_open": ["/invitation/{invitation}/"],
+    "invitation": ["/invitation/"],
+}
+# Answers without a page of their own: they change something and lead back, or are a part, a file or a sign of life.
+NO_PAGE = {
+    "live", "ready", "metrics", "api_health", "api_ready", "tenant_frame", "job_quote", "operator_verify", "api_schema",
+    "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
+    "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
+    "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
+    "operator_server_add", "budget_change", "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue",
+    "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
+    "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
+}  # fmt: skip
+# Pages of allauth that only somebody halfway through something sees; their templates are those of the pages above.
+HALFWAY = {
+    "account_set_password", "account_confirm_login_code", "mfa_authenticate", "mfa_deactivate_totp",
+    "mfa_view_recovery_codes", "mfa_generate_recovery_codes",
+    "socialaccount_login_cancelled", "socialaccount_login_error", "socialaccount_signup", "socialaccount_connections",
+}  # fmt: skip
+
+
+def visited() -> set[str]:
+    return {name for table in (TENANT, ACCOUNT, STAFF, NOBODY) for name in table}
+
+
+def addresses(places: dict[str, str]) -> list[str]:
+    """Of whoever is logged in; of a tenant's pages, those of Lumen."""
+    inside = [f"/t/lumen/{path}" for paths in TENANT.values() for path in paths]
+    around = [path for table in (ACCOUNT, STAFF) for paths in table.values() for path in paths]
+    return [path.format(**places) for path in inside + around]
+
+
+def before_the_log_in(places: dict[str, str]) -> list[str]:
+    return [path.format(**places) for paths in NOBODY.values() for path in paths]
+
+
+def names() -> set[str]:
+    """Every address of the product by its name, but Django's admin and the interface for programs."""
+    return set(_names(get_resolver().url_patterns))
+
+
+def _names(patterns: Iterable[URLPattern | URLResolver]) -> Iterator[str]:
+    for pattern in patterns:
+        route = str(pattern.pattern)
+        if isinstance(pattern, URLResolver):
+            if route not in ("admin/", "api/v1/"):
+                yield from _names(pattern.url_patterns)
+        elif pattern.name and pattern.name != "api_no_such_address":
+            yield pattern.name
