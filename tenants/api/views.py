@@ -40,6 +40,7 @@ from tenants.scoping import scope
 from tenants.selectors import access_anywhere, access_of, access_of_token, tenant_by_slug
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
+BODIES = ("POST", "PUT", "PATCH")
 LOG_IN = Problem(
     401,
     "not_authenticated",
@@ -131,6 +132,8 @@ class ApiView(APIView):
 
     def _answer(self) -> HttpResponseBase:
         handler = self._handler()
+        if self.request.method in BODIES:
+            _ = self.request.data  # also where none is taken: a body that is none is refused, not overlooked
         if self.request.method == "POST" and (key := self.request.headers.get("Idempotency-Key")) is not None:
             assert self.operation is not None  # noqa: S101  the gate has set it
             answer = partial(handler, self.request, **self.kwargs)
