@@ -1,0 +1,84 @@
+"""From log-in to payout, with the renter and the owner in browsers of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scheduling.models import Award, Pool
+from scheduling.services.clock import pool_advance
+from tenants.models import User
+from tenants.scoping import scope_disabled
+from tests.browser.conftest import Visitor, until
+from tests.browser.renting import SLOT_SECONDS, fill, market
+from tests.tenants.builders import PASSWORD
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Act = Callable[..., Any]
+
+
+def slot_passes(pool: Pool) -> None:
+    """As if one slot more had gone by; what is due at its end happens."""
+    pool.epoch_at -= timedelta(seconds=SLOT_SECONDS)
+    pool.save()
+    pool_advance(pool_id=pool.pk, at=timezone.now())
+
+
+def log_in(one: Visitor, user: User) -> None:
+    one.open("/accounts/login/")
+    one.page.fill("#id_login", user.email)
+    one.page.fill("#id_password", PASSWORD)
+    one.page.click("main button[type=submit]")
+    one.page.wait_for_url("**/market/")
+
+
+def live(one: Visitor, path: str) -> None:
+    one.open(path)
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=30_000)
+
+
+def seen(one: Visitor, selector: str, text: str) -> bool:
+    return text in " ".join(one.page.locator(selector).all_inner_texts())
+
+
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
+def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> None:
+    pool, rents, owns = act(market)
+    renter, owner = visit(None, theme=theme, width=width), visit(None, theme=theme, width=width)
+    log_in(renter, rents)
+    log_in(owner, owns)
+    ledger = visit(None, theme=theme, width=width)
+    log_in(ledger, owns)
+    live(owner, "/t/castor/share/")
+    live(ledger, "/t/castor/ledger/")
+
+    renter.open("/t/lumen/submit/")
+    fill(renter, "speech-base")
+    until(lambda: seen(renter, "#quote .verdict", "Would be admitted"), seconds=10.0)
+    renter.page.click("button[name=submit]")
+    renter.page.wait_for_selector("h1:has-text('speech-base') >> text=Queued")
+    renter.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=30_000)
+
+    for _ in range(9):
+        act(slot_passes, pool)
+        if act(is_awarded, pool):
+            break
+    assert until(lambda: not seen(renter, "h1", "Queued"), seconds=5.0) < 1.0
+    assert until(lambda: seen(renter, "#job-live", "running, held"), seconds=5.0) < 1.0
+    assert until(lambda: seen(owner, "#share-money", "batch job"), seconds=5.0) < 1.0
+
+    for _ in range(3):
+        act(slot_passes, pool)
+    assert until(lambda: ledger.page.locator("#ledger-entries .lend").count() > 0, seconds=5.0) < 1.0
+    assert until(lambda: owner.page.locator("#share-money tbody .lend").count() > 0, seconds=5.0) < 1.0
+    assert seen(ledger, "#ledger-entries .lend", "+")
+
+
+def is_awarded(pool: Pool) -> bool:
+    with scope_disabled("the test looks whether the interval has closed"):
+        return Award.objects.filter(pool=pool).exists()
