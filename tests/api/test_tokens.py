@@ -148,7 +148,7 @@ def test_expired_revoked_and_unknown_tokens_are_401_with_a_challenge() -> None:
     other = program(member.user, member.tenant)
     assert other.token is not None
     client = client_of(member.user)
-    assert client.post(f"/api/v1/{TOKENS}{other.token.pk}/revoke/").status_code == 200
+    assert client.post(f"/api/v1/{TOKENS}{other.token.pk}/revoke/", content_type="application/json").status_code == 200
     reply = other.get("me/")
     problem(reply, 401, "token_revoked")
     assert reply["WWW-Authenticate"] == 'Bearer realm="bourse", error="invalid_token"'
