@@ -21,7 +21,7 @@ from bourse_client.shapes import (
     Job,
     JobWithSpec,
     Lane,
-    LogLine,
+    Log,
     Me,
     OwnTenant,
     Price,
@@ -127,10 +127,9 @@ class Client:
 
     # What a job's programs wrote
 
-    def job_logs(self, job_id: int, *, after: int = 0) -> list[LogLine]:
-        """Lines after this one, the oldest first; empty when nothing has been written since."""
-        page = self.get(self.of_tenant(f"jobs/{job_id}/logs/"), {"after": after or None})
-        return cast(list[LogLine], page["results"])
+    def job_logs(self, job_id: int, *, after: int = 0) -> Log:
+        """A page of the newest run's log; `after` is the last page's. Another `run` than before begins at 0 again."""
+        return cast(Log, self.get(self.of_tenant(f"jobs/{job_id}/logs/"), {"after": after or None}))
 
     # The market
 

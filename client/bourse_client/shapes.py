@@ -108,8 +108,16 @@ class Quote(TypedDict):
 
 
 class LogLine(TypedDict):
-    number: int
+    at: str
+    who: str
     text: str
+
+
+class Log(TypedDict):
+    run: int | None
+    lines: list[LogLine]
+    after: int
+    more: bool
 
 
 class Price(TypedDict):

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from tests.client.conftest import Bourse
-from tests.client.stub import Answer, bad, good, streaming, stub_server, text
+from tests.client.stub import Answer, bad, good, streaming, stub_server
 
 REASON = {"code": "awarded", "numbers": {"workers": 4}, "sentence": "Starts on rented units."}
 JOB: dict[str, Any] = {
@@ -294,30 +294,35 @@ def test_words_of_every_command_may_stand_before_it_or_after(bourse: Bourse) -> 
     assert json.loads(before.out) == json.loads(after.out) == ME["tenants"]
 
 
-@pytest.mark.parametrize(
-    ("job", "status", "sentence"),
-    [(good(JOB), 1, "has no logs for programs"), (bad(404, "not_found", "There is no such thing here."), 1, "no such")],
-    ids=["job without logs", "no job"],
-)
-def test_logs_that_are_not_served_are_told_from_a_job_that_is_not_there(
-    bourse: Bourse, job: Answer, status: int, sentence: str
-) -> None:
-    with stub_server(text("<h1>", "text/html", status=404), job) as stub:
+def log(run: int, after: int, *texts: str, more: bool = False) -> Answer:
+    lines = [{"at": QUIET, "who": "worker 0", "text": text} for text in texts]
+    return good({"run": run, "lines": lines, "after": after, "more": more})
+
+
+def test_logs_of_a_job_that_is_not_there_say_so(bourse: Bourse) -> None:
+    with stub_server(bad(404, "not_found", "There is no such thing here.")) as stub:
         ended = bourse("logs", "4711", url=stub.address, token="t", tenant="lumen")
     assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/4711/logs/"
-    assert (ended.status, ended.out) == (status, "")
-    assert sentence in ended.err
+    assert (ended.status, ended.out) == (1, "")
+    assert "no such thing" in ended.err
 
 
 def test_logs_are_followed_until_the_job_is_over_without_losing_a_line(bourse: Bourse) -> None:
-    def lines(*numbers: int) -> Answer:
-        return page(*({"number": number, "text": f"line {number}\n"} for number in numbers))
-
     running, over = good(JOB | {"state": "running"}), good(JOB | {"state": "finished"})
-    with stub_server(running, lines(1, 2), running, lines(), over, lines(3), over, lines()) as stub:
+    answers = (running, log(1, 20, "a", "b", more=True), running, log(1, 20), over, log(1, 30, "c"))
+    with stub_server(*answers) as stub:
         ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
-    assert (ended.status, ended.out) == (0, "line 1\nline 2\nline 3\n")
-    assert [asked.path.partition("?")[2] for asked in stub.asked[1::2]] == ["", "after=2", "after=2", "after=3"]
+    assert (ended.status, ended.out) == (0, "worker 0: a\nworker 0: b\nworker 0: c\n")
+    assert [asked.path.partition("?")[2] for asked in stub.asked[1::2]] == ["", "after=20", "after=20"]
+
+
+def test_log_of_a_job_that_was_started_anew_begins_again(bourse: Bourse) -> None:
+    running, over = good(JOB | {"state": "running"}), good(JOB | {"state": "finished"})
+    answers = (running, log(1, 20, "a"), over, log(2, 40, "late"), over, log(2, 40, "first", "late"))
+    with stub_server(*answers) as stub:
+        ended = bourse("logs", "-f", "4711", "--every", "0.01", url=stub.address, token="t", tenant="lumen")
+    assert ended.out == "worker 0: a\nworker 0: first\nworker 0: late\n"
+    assert [asked.path.partition("?")[2] for asked in stub.asked[1::2]] == ["", "after=20", ""]
 
 
 def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job_file: Path) -> None:

@@ -13,7 +13,6 @@ import yaml
 
 from bourse_client import Client, shapes
 from bourse_client.command.parser import STATES
-from tests.client.pace import Hours
 from tests.client.stub import good, streaming, stub_server
 
 DOCUMENT = yaml.load(
@@ -32,6 +31,7 @@ METHODS: dict[str, Do] = {
     "jobs_cancel": lambda client: client.jobs_cancel([7]),
     "job_queue": lambda client: client.job_queue(7),
     "jobs_explain": lambda client: client.job_explain(7),
+    "jobs_logs": lambda client: client.job_logs(7, after=3),
     "quotes_create": lambda client: client.quote({}, pool="main", name="x"),
     "pools_list": lambda client: list(client.pools()),
     "prices_now": lambda client: list(client.prices_now("main")),
@@ -64,6 +64,8 @@ SHAPES = {
     "Quote": "QuoteShown",
     "OwnTenant": "OwnTenantShown",
     "Me": "MeShown",
+    "Log": "LogShown",
+    "LogLine": "LogLineShown",
     "Price": "PriceShown",
     "Balances": "BalancesShown",
     "Total": "TotalShown",
@@ -96,11 +98,3 @@ def test_states_are_those_of_the_schema() -> None:
     parameters = {found["name"]: found for found in OPERATIONS["jobs_list"][2]["parameters"]}
     assert parameters["state"]["schema"]["items"]["enum"] == list(STATES)
     assert set(STATES) > shapes.OVER
-
-
-def test_address_of_logs_is_still_to_come() -> None:
-    """When the interface has logs, they are held to the schema as all else is, and this test goes."""
-    with stub_server(good(PAGE)) as stub, Client(stub.address, "t", tenant="lumen", pace=Hours().pace()) as client:
-        client.job_logs(7, after=3)
-    assert stub.asked[0].path == f"{ROOT}tenants/lumen/jobs/7/logs/?after=3"
-    assert not any(path.endswith("/logs/") for path in DOCUMENT["paths"])
