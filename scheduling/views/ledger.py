@@ -64,7 +64,7 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
         "uncharged": None if part or _is_long(days) else _uncharged(tenant, days),
         "as_of": now,
     }
-    parts = {"entries": "scheduling/ledger_entries.html"}
+    parts = {"head": "scheduling/ledger_head.html", "entries": "scheduling/ledger_entries.html"}
     return part_or_page(request, "scheduling/ledger.html", parts, context)
 
 

@@ -24,7 +24,11 @@ from tenants.selectors import member_list
 from tenants.views.gate import open_tenant, requires
 from tenants.views.parts import part_or_page
 
-PARTS = {"units": "scheduling/share_units.html", "money": "scheduling/share_money.html"}
+PARTS = {
+    "lead": "scheduling/share_lead.html",
+    "units": "scheduling/share_units.html",
+    "money": "scheduling/share_money.html",
+}
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -71,6 +71,7 @@ def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> 
     until(lambda: not seen(renter, "h1", "Queued"), seconds=5.0)
     until(lambda: seen(renter, "#job-live", "running, held"), seconds=5.0)
     until(lambda: seen(owner, "#share-money", "batch job"), seconds=5.0)
+    until(lambda: seen(owner, "#share-lead", "Renters pay you"), seconds=5.0)
 
     for _ in range(3):
         act(slot_passes, pool)
