@@ -17,7 +17,7 @@ from scheduling.core.types import OWN, SHARED, Plan, Policy, View
 from tests.core.random_markets import random_market
 from tests.core.test_floor_promise import Recorded
 
-MARKETS = 14
+MARKETS = 20
 
 
 @cache
