@@ -62,8 +62,9 @@ class Visitor:
         return int(self.page.evaluate("document.documentElement.scrollWidth - document.documentElement.clientWidth"))
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def chromium() -> Iterator[Any]:
+    """For one file of tests: those after it in the same process are without the browser's event loop again."""
     if shutil.which(CHROMIUM) is None:
         pytest.skip(f"no Chromium at {CHROMIUM}: on Debian, apt-get install chromium")
     from playwright.sync_api import sync_playwright

@@ -33,6 +33,7 @@ from tests.tenants.builders import make_member, make_person
 from tests.web import environment
 
 pytestmark = pytest.mark.django_db(transaction=True)
+SIGNS_OF_LIFE = 20  # more of them than any news takes
 
 
 def members(*slugs: str, role: str = OWNER) -> tuple[Pool, list[tuple[Tenant, User]]]:
@@ -53,9 +54,10 @@ def hear(socket: ClientConnection) -> dict[str, Any]:
 
 def news(socket: ClientConnection) -> dict[str, Any]:
     """The next message that is more than a sign of life."""
-    while not (found := hear(socket))["topics"]:
-        pass
-    return found
+    for _ in range(SIGNS_OF_LIFE):
+        if (found := hear(socket))["topics"]:
+            return found
+    raise AssertionError("no news came")
 
 
 def tell(tenant: Tenant | None, pool: Pool, kind: str = "job_waiting", job: int = 1, **data: Any) -> None:

@@ -55,6 +55,8 @@ IN_TENANT = [
     Place("tenant_home", "get", "", dict.fromkeys((*TENANT_ROLES, *STAFF_ROLES), DONE)),  # on to the market
     Place("tenant_members", "get", "members/", READS),
     Place("tenant_history", "get", "history/", {OWNER: 200, AUDITOR: 200, OPERATOR: 200}),
+    # Everybody's own tokens. Staff are no members, and make theirs over all tenants.
+    Place("tenant_tokens", "get", "tokens/", READS),
     Place(
         "member_role_change",
         "post",
@@ -223,8 +225,11 @@ def test_unknown_tenant_answers_like_another_ones(slug: str) -> None:
     assert client.get(f"/t/{slug}/").status_code == 404
 
 
+WITH_THEIR_PAGE = {"token_create", "token_revoke"}  # the table of the interface has each role at the same services
+
+
 def test_every_address_of_this_app_stands_in_the_table() -> None:
-    told = {place.name for place in (*IN_TENANT, *OVER_ALL)}
+    told = {place.name for place in (*IN_TENANT, *OVER_ALL)} | WITH_THEIR_PAGE
     here: list[URLPattern | URLResolver] = [*tenant_patterns, *urlpatterns]
     assert {pattern.name for pattern in here if isinstance(pattern, URLPattern)} == told
 
