@@ -34,3 +34,10 @@ def celery_broker(redis_address: str) -> str:
         return redis_address
     number = parse_qs(parts.query).get("db", ["0"])[-1]
     return f"redis+socket://{parts.path}?{urlencode({'virtual_host': number})}"
+
+
+def redis_database(redis_address: str) -> str:
+    """The number of the database. Published messages know no databases, so it has to be part of their names."""
+    parts = urlsplit(redis_address)
+    in_path = "" if parts.scheme == "unix" else parts.path.strip("/")
+    return parse_qs(parts.query).get("db", [in_path or "0"])[-1]

@@ -121,7 +121,10 @@ CHANNEL_LAYERS = {
     "default": {
         # One subscription for each process and group. The other layer wakes every socket for every message.
         "BACKEND": "channels_redis.pubsub.RedisPubSubChannelLayer",
-        "CONFIG": {"hosts": [{"address": REDIS_URL, "socket_timeout": 30}], "prefix": "bourse:channels"},
+        "CONFIG": {
+            "hosts": [{"address": REDIS_URL, "socket_timeout": 30}],
+            "prefix": f"bourse:channels:{addresses.redis_database(REDIS_URL)}",
+        },
     }
 }
 

@@ -109,3 +109,17 @@ def test_socket_folder_in_a_database_address_is_the_host() -> None:
 )
 def test_broker_address_is_what_celery_calls_it(address: str, broker: str) -> None:
     assert addresses.celery_broker(address) == broker
+
+
+@pytest.mark.parametrize(
+    ("address", "number"),
+    [
+        ("redis://127.0.0.1:6379/3", "3"),
+        ("rediss://:secret@redis.example", "0"),
+        ("redis://127.0.0.1:6379?db=4", "4"),
+        ("unix:///run/valkey.sock?db=1", "1"),
+        ("unix:///run/valkey.sock", "0"),
+    ],
+)
+def test_installations_in_two_databases_of_one_redis_publish_under_two_names(address: str, number: str) -> None:
+    assert addresses.redis_database(address) == number

@@ -1,6 +1,6 @@
 """The folder of a gang: what its supervisor is to do, what it says, and what the program wrote.
 
-<root>/<home>/work/            the program's own folder: its checkpoint outlives the gang
+<root>/<home>/work             the program's own folder: its checkpoint outlives the gang
 <root>/<home>/<key>/           plan.json, state.json, log, progress.jsonl; only ours
 <root>/alive                   touched while an engine is there
 """
