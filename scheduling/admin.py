@@ -175,3 +175,38 @@ class TenantFairnessAdmin(TenantOwnedAdmin):
     list_display = ["tenant", "pool", "number", "gain", "alone", "ratio", "earned", "reward"]
     list_select_related = ["tenant", "pool"]
     search_fields = ["=number", "tenant__slug"]
+
+
+@admin.register(models.PoolDay)
+class PoolDayAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "day", "intervals", "revenue", "certificates", "broken"]
+    list_select_related = ["pool"]
+    search_fields = ["=day"]
+
+
+@admin.register(models.TenantDay)
+class TenantDayAdmin(TenantOwnedAdmin):
+    list_display = ["tenant", "pool", "day", "gain", "even", "earned", "contributed"]
+    list_select_related = ["tenant", "pool"]
+    search_fields = ["=day", "tenant__slug"]
+
+
+@admin.register(models.FairnessAlert)
+class FairnessAlertAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "measure", "threshold", "value", "passed_at"]
+    list_select_related = ["pool"]
+    search_fields = ["measure"]
+
+
+@admin.register(models.AuditRun)
+class AuditRunAdmin(ReadOnlyAdmin):
+    list_display = ["id", "kind", "state", "pool", "asked_at", "asked_by", "is_clean"]
+    list_select_related = ["pool", "asked_by"]
+    search_fields = ["=id"]
+
+
+@admin.register(models.AuditPart)
+class AuditPartAdmin(ReadOnlyAdmin):
+    list_display = ["run", "place"]
+    list_select_related = ["run"]
+    search_fields = ["=run__id"]

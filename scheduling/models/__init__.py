@@ -1,5 +1,6 @@
 """The rows: the cluster, the jobs, what was decided about them, and what happened."""
 
+from scheduling.models.audit import AuditKind, AuditPart, AuditRun, AuditState, FairnessAlert, PoolDay, TenantDay
 from scheduling.models.calendar import CalendarCell, Part
 from scheduling.models.cluster import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState
 from scheduling.models.delivery import Outage, Pulse
@@ -13,6 +14,10 @@ from scheduling.models.sharing import Lend, Rent, TenantPolicy
 from scheduling.models.webhooks import DeliveryState, Webhook, WebhookDelivery, WebhookTry
 
 __all__ = [
+    "AuditKind",
+    "AuditPart",
+    "AuditRun",
+    "AuditState",
     "Award",
     "AwardState",
     "Budget",
@@ -20,6 +25,7 @@ __all__ = [
     "Cell",
     "DeliveryState",
     "Event",
+    "FairnessAlert",
     "FreedUnits",
     "Interval",
     "IntervalFairness",
@@ -32,6 +38,7 @@ __all__ = [
     "Part",
     "Period",
     "Pool",
+    "PoolDay",
     "PriceTick",
     "Pulse",
     "Rent",
@@ -42,6 +49,7 @@ __all__ = [
     "ServerCapacity",
     "ServerState",
     "StartEstimate",
+    "TenantDay",
     "TenantFairness",
     "TenantPolicy",
     "TrainingJob",

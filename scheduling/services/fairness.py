@@ -22,6 +22,7 @@ from scheduling.core.metrics.certificates import Certificate, alone_plans
 from scheduling.core.types import Plan, View
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
+from scheduling.services.fairness_days import day_add
 from tenants.scoping import scope_disabled
 
 MOST_INTERVALS = 20  # of one call: the process that works them out also moves the market
@@ -88,6 +89,7 @@ def _store(rows: FairnessRows) -> bool:
             for row in rows.tenants:
                 row.fairness = rows.interval
             TenantFairness.objects.bulk_create(rows.tenants, batch_size=1_000)
+            day_add(rows.interval, rows.tenants)
     except IntegrityError:
         if not IntervalFairness.objects.filter(interval=rows.interval.interval_id).exists():
             raise
@@ -145,6 +147,7 @@ def _tenant_row(
 
 
 def _says_something(row: figures.TenantFairness) -> bool:
-    """Whether the tenant took part: it had work, or cells that could be sold."""
+    """Whether the tenant took part: it had work, or cells that could be sold, or a part of the quotas while others
+    gained and it did not."""
     amounts = (row.own_value, row.rented_value, row.paid, row.received, row.alone, row.contributed, row.waiting)
-    return any(amounts) or any(row.kept)
+    return any(amounts) or any(row.kept) or row.ratio is not None

@@ -3,6 +3,7 @@
 from scheduling.services.verification.charges import UNKNOWN_JOB as UNKNOWN_JOB
 from scheduling.services.verification.charges import ChargeVerified as ChargeVerified
 from scheduling.services.verification.charges import charge_verify as charge_verify
+from scheduling.services.verification.days import days_verify as days_verify
 from scheduling.services.verification.findings import Finding as Finding
 from scheduling.services.verification.intervals import IntervalVerified as IntervalVerified
 from scheduling.services.verification.intervals import Verified as Verified

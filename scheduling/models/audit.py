@@ -1,0 +1,149 @@
+"""Fairness by day, what an operator wants to be told about it, and what auditors asked to have worked out."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from scheduling.models.cluster import Pool
+from tenants.scoping import TenantOwned
+
+
+class PoolDay(models.Model):
+    """Sums over the intervals of one pool that were decided on one day of UTC. Only sums of rows that are kept, so that
+    they can be added up again at any time (`services.fairness_days`)."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    day = models.DateField()
+    first_number = models.BigIntegerField()
+    last_number = models.BigIntegerField()
+    intervals = models.PositiveIntegerField(default=0)
+    revenue = models.FloatField(default=0.0)
+    certificates = models.PositiveIntegerField(default=0)
+    broken = models.PositiveIntegerField(default=0)
+    broken_intervals = models.PositiveIntegerField(default=0)
+    with_renters = models.PositiveIntegerField(default=0)  # intervals, as are the next four
+    one_bidder = models.PositiveIntegerField(default=0)
+    price_jumps = models.PositiveIntegerField(default=0)
+    waiting = models.PositiveIntegerField(default=0)
+    idle_beside_waiting = models.PositiveIntegerField(default=0)
+    waiting_for = models.JSONField(default=dict, blank=True)  # reason -> jobs, of intervals with unsold units
+    unsold = models.JSONField(default=dict, blank=True)  # unit-slots by resource
+    highest = models.JSONField(default=dict, blank=True)  # price by resource
+
+    class Meta:
+        ordering = ["pool", "day"]
+        constraints = [models.UniqueConstraint(fields=["pool", "day"], name="pool_day_once")]
+
+    def __str__(self) -> str:
+        return f"pool {self.pool_id} on {self.day}"
+
+
+class TenantDay(TenantOwned):
+    """One tenant's sums over the same intervals. `even`: what its gain would be if gains followed the quotas."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    day = models.DateField()
+    own_value = models.FloatField(default=0.0)
+    rented_value = models.FloatField(default=0.0)
+    paid = models.FloatField(default=0.0)
+    received = models.FloatField(default=0.0)
+    gain = models.FloatField(default=0.0)
+    alone = models.FloatField(default=0.0)
+    even = models.FloatField(default=0.0)
+    earned = models.FloatField(default=0.0)
+    contributed = models.FloatField(default=0.0)
+    forgone = models.FloatField(default=0.0)
+    rent_saved = models.FloatField(default=0.0)
+    waiting = models.PositiveIntegerField(default=0)  # intervals in which work of it went on waiting
+    broken = models.PositiveIntegerField(default=0)
+    offered = models.JSONField(default=dict, blank=True)  # unit-slots by resource, as are the next two
+    sold = models.JSONField(default=dict, blank=True)
+    kept = models.JSONField(default=dict, blank=True)
+
+    class Meta(TenantOwned.Meta):
+        constraints = [models.UniqueConstraint(fields=["pool", "day", "tenant"], name="tenant_day_once")]
+        indexes = [models.Index(fields=["tenant", "pool", "day"], name="tenant_day_of_tenant")]
+
+    def __str__(self) -> str:
+        return f"tenant {self.tenant_id} in pool {self.pool_id} on {self.day}"
+
+
+class FairnessAlert(models.Model):
+    """A figure of a pool that somebody wants to be told about once it passes a limit. `passed_at`: since when it has
+    been beyond it; while it stays there, nothing is told again."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    measure = models.CharField(max_length=40)
+    threshold = models.FloatField()
+    value = models.FloatField(null=True, blank=True)  # as last looked at
+    passed_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["pool", "measure"]
+        constraints = [models.UniqueConstraint(fields=["pool", "measure"], name="fairness_alert_once")]
+
+    def __str__(self) -> str:
+        return f"{self.measure} of pool {self.pool_id}"
+
+
+class AuditKind(models.TextChoices):
+    CHARGE = "charge", "a charge"
+    INTERVAL = "interval", "an interval"
+    EVERYTHING = "everything", "everything"
+    BUNDLE = "bundle", "a bundle"
+
+
+class AuditState(models.TextChoices):
+    QUEUED = "queued"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+
+
+class AuditRun(models.Model):
+    """Something that takes a while and that an auditor asked for. It changes nothing but this row and its parts."""
+
+    kind = models.CharField(max_length=12, choices=AuditKind.choices)
+    state = models.CharField(max_length=8, choices=AuditState.choices, default=AuditState.QUEUED)
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")
+    number = models.BigIntegerField(null=True, blank=True)  # the job's, or the interval's
+    period_start = models.DateTimeField(null=True, blank=True)
+    period_end = models.DateTimeField(null=True, blank=True)
+    asked_at = models.DateTimeField()
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    began_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+    is_clean = models.BooleanField(null=True)  # None: nothing was verified
+    sentence = models.TextField(blank=True)
+    result = models.JSONField(default=dict, blank=True)  # findings and the arithmetic, see services.audits
+    size = models.BigIntegerField(default=0)  # bytes of the file
+
+    class Meta:
+        ordering = ["-id"]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(state__in=["queued", "running"], ended_at=None)
+                | Q(state__in=["done", "failed"], ended_at__isnull=False),
+                name="audit_run_ends_once",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"audit {self.pk} of {self.kind}"
+
+
+class AuditPart(models.Model):
+    """A piece of a run's file, in order."""
+
+    run = models.ForeignKey(AuditRun, on_delete=models.CASCADE, related_name="parts", db_index=False)
+    place = models.PositiveIntegerField()
+    content = models.BinaryField()
+
+    class Meta:
+        ordering = ["run", "place"]
+        constraints = [models.UniqueConstraint(fields=["run", "place"], name="audit_part_once")]
+
+    def __str__(self) -> str:
+        return f"part {self.place} of audit {self.run_id}"

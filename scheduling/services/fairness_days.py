@@ -1,0 +1,149 @@
+"""Sums of fairness by day, written with each interval's own rows: a page reads a hundred rows and not a million.
+
+They say nothing that those rows do not say: `verification.days` adds them up again, in the same order, and compares.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, date, datetime
+
+from django.db import transaction
+
+from scheduling.models import IntervalFairness, PoolDay, TenantDay, TenantFairness
+from tenants.scoping import scope_disabled
+
+JUMP = 2.0  # times the highest price of the last interval that had one: the price jumped
+SUMS = (
+    "own_value", "rented_value", "paid", "received", "gain", "alone", "earned", "contributed", "forgone", "rent_saved",
+)  # fmt: skip
+UNITS = ("offered", "sold", "kept")
+Units = Mapping[str, float]
+
+
+@dataclass
+class Day:
+    """What is known of one pool's day so far."""
+
+    whole: PoolDay
+    tenants: dict[int, TenantDay] = field(default_factory=dict)
+
+    def add(self, interval: IntervalFairness, rows: Sequence[TenantFairness], prices_before: Units) -> None:
+        _add_interval(self.whole, interval, prices_before)
+        lost = Counter(row["tenant"] for row in interval.broken)
+        for row in rows:
+            tenant = self.tenants.setdefault(row.tenant_id, _tenant_day(self.whole, row.tenant_id))
+            _add_tenant(tenant, interval, row)
+            tenant.broken += lost.pop(row.tenant_id, 0)
+
+
+def day_add(interval: IntervalFairness, rows: Sequence[TenantFairness]) -> None:
+    """Belongs into the transaction that writes these rows, and needs the scope of all tenants."""
+    day = _loaded(interval)
+    day.add(interval, rows, _prices_before(interval))
+    day.whole.save()
+    touched = [day.tenants[row.tenant_id] for row in rows]
+    TenantDay.objects.bulk_create(
+        touched,
+        batch_size=500,
+        update_conflicts=True,
+        unique_fields=["pool", "day", "tenant"],
+        update_fields=[*SUMS, *UNITS, "even", "waiting", "broken"],
+    )
+
+
+def days_rebuild(*, pool_id: int) -> int:
+    """Throw a pool's days away and add them up again; the number of days. For figures from before there were days."""
+    with transaction.atomic(), scope_disabled("a day is that of all tenants of a pool"):
+        TenantDay.objects.filter(pool=pool_id).delete()
+        PoolDay.objects.filter(pool=pool_id).delete()
+        days = 0
+        for day in days_added_up(pool_id):
+            day.whole.save(force_insert=True)
+            TenantDay.objects.bulk_create(day.tenants.values(), batch_size=500)
+            days += 1
+    return days
+
+
+def days_added_up(pool_id: int) -> Iterator[Day]:
+    """One day after the other, in the order in which the intervals were worked out."""
+    day: Day | None = None
+    before: Units = {}
+    for interval in IntervalFairness.objects.filter(pool=pool_id).order_by("number").iterator(chunk_size=200):
+        if day is None or day.whole.day != day_of(interval.decided_at):
+            if day is not None:
+                yield day
+            day = Day(_pool_day(interval))
+        day.add(interval, list(TenantFairness.objects.filter(fairness=interval).order_by("tenant")), before)
+        before = interval.top_prices or before
+    if day is not None:
+        yield day
+
+
+def day_of(moment: datetime) -> date:
+    return moment.astimezone(UTC).date()
+
+
+def _loaded(interval: IntervalFairness) -> Day:
+    """Whoever writes to a day does it alone: its row is locked."""
+    day = day_of(interval.decided_at)
+    whole = PoolDay.objects.select_for_update().filter(pool=interval.pool_id, day=day).first()
+    if whole is None:
+        return Day(_pool_day(interval))
+    return Day(whole, {row.tenant_id: row for row in TenantDay.objects.filter(pool=interval.pool_id, day=day)})
+
+
+def _pool_day(interval: IntervalFairness) -> PoolDay:
+    day = day_of(interval.decided_at)
+    return PoolDay(pool_id=interval.pool_id, day=day, first_number=interval.number, last_number=interval.number)
+
+
+def _tenant_day(whole: PoolDay, tenant_id: int) -> TenantDay:
+    return TenantDay(pool_id=whole.pool_id, day=whole.day, tenant_id=tenant_id)
+
+
+def _prices_before(interval: IntervalFairness) -> Units:
+    earlier = IntervalFairness.objects.filter(pool=interval.pool_id, number__lt=interval.number).exclude(top_prices={})
+    return earlier.order_by("-number").values_list("top_prices", flat=True).first() or {}
+
+
+def _add_interval(day: PoolDay, interval: IntervalFairness, prices_before: Units) -> None:
+    is_waiting, is_unsold = bool(interval.waiting_for), any(units > 0 for units in interval.unsold.values())
+    day.last_number = interval.number
+    day.intervals += 1
+    day.revenue += interval.revenue
+    day.certificates += interval.certificates
+    day.broken += interval.broken_count
+    day.broken_intervals += interval.broken_count > 0
+    day.with_renters += interval.renters > 0
+    day.one_bidder += interval.renters == 1
+    day.price_jumps += price_jumped(prices_before, interval.top_prices)
+    day.waiting += is_waiting
+    day.idle_beside_waiting += is_waiting and is_unsold
+    if is_waiting and is_unsold:
+        day.waiting_for = _sum(day.waiting_for, interval.waiting_for)
+    day.unsold = _sum(day.unsold, interval.unsold)
+    day.highest = _most(day.highest, interval.top_prices)
+
+
+def _add_tenant(day: TenantDay, interval: IntervalFairness, row: TenantFairness) -> None:
+    for name in SUMS:
+        setattr(day, name, getattr(day, name) + getattr(row, name))
+    for name in UNITS:
+        setattr(day, name, _sum(getattr(day, name), getattr(row, name)))
+    day.even += interval.revenue * row.share
+    day.waiting += row.waiting > 0
+
+
+def price_jumped(before: Units, now: Units) -> bool:
+    return any(price >= JUMP * before[name] > 0 for name, price in now.items() if name in before)
+
+
+def _sum(one: Units, other: Units) -> dict[str, float]:
+    return {name: one.get(name, 0) + other.get(name, 0) for name in sorted(one.keys() | other.keys())}
+
+
+def _most(one: Units, other: Units) -> dict[str, float]:
+    return {name: max(one.get(name, 0.0), other.get(name, 0.0)) for name in sorted(one.keys() | other.keys())}
