@@ -8,13 +8,22 @@ from functools import cache
 import numpy as np
 import pytest
 
-from scheduling.core.metrics.certificates import BELOW_FLOOR, FLOOR_MISSED, OTHER_FLOOR, alone_plans
+from scheduling.core.metrics.certificates import (
+    BELOW_ALONE,
+    BELOW_FLOOR,
+    FLOOR_MISSED,
+    OTHER_FLOOR,
+    Certificate,
+    alone_plans,
+)
 from scheduling.core.metrics.fairness import Fairness, interval_fairness
 from scheduling.core.policies import build
 from scheduling.core.records import plan_bytes, plan_from, view_bytes, view_from
 from scheduling.core.simulation import simulate
 from scheduling.core.types import OWN, SHARED, Plan, Policy, View
+from tests.cases import cases
 from tests.core.random_markets import random_market
+from tests.core.test_astraea_cases import paper_scenario
 from tests.core.test_floor_promise import Recorded
 
 MARKETS = 20
@@ -76,6 +85,24 @@ def test_paper_mode_breaks_promises_and_they_are_shown() -> None:
     ]
     assert len(broken) > 5
     assert all(certificate.got < certificate.alone for certificate in broken)
+
+
+def test_names_the_job_that_the_papers_price_held_back_with_its_numbers() -> None:
+    """S3: j21 pays nothing, and yet the price of phase one moves it from (8,10] to (10,12]. Alone it is worth 96."""
+    case = next(case for case in cases("astraea") if case["name"].startswith("only j11 and j21"))
+    scenario = paper_scenario(case)
+    policy = Recorded(build(scenario.policy, scenario.cluster, scenario.jobs))
+    simulate(scenario, {"batch": policy})
+    [(view, plan)] = [(v, p) for v in policy.views.values() if len((p := policy.policy.decide(v)).bookings) == 2]
+    alone = alone_plans(policy.policy, view)
+    [lone] = alone[1].bookings
+    held_back = next(b for b in plan.bookings if b.job == lone.job)
+    assert (lone.ideal, held_back.ideal, held_back.paid) == (96.0, 92.0, 0.0)
+    found = interval_fairness(view, plan, alone, with_floors=False)
+    assert found.certificates == 2
+    # By the arrival at 3 these are 100 - 2 * (12 - 3) against 100 - 2 * (10 - 3).
+    assert found.broken == (Certificate(lone.job, 1, got=82.0, alone=86.0, broken=BELOW_ALONE),)
+    assert [row.gain for row in found.tenants] == pytest.approx(case["expect"]["gain"])
 
 
 def first_interval(with_phase: str) -> tuple[Policy, View, Plan, int]:

@@ -14,6 +14,7 @@ from scheduling.services.settlement import slot_settle
 from scheduling.tasks import fairness_tick
 from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import tamper
+from tests.scheduling.builders import make_cells, make_server
 from tests.scheduling.markets import MICRO, at, award_of, make_market, make_renting, make_waiting, run_slots
 from tests.scheduling.test_verification import change_interval, findings, make_history
 
@@ -73,18 +74,32 @@ def test_every_promise_of_the_history_is_kept() -> None:
     assert not any(row.broken for row in IntervalFairness.objects.all())
 
 
+def make_paper_market():
+    """The two jobs of S3 with their owners' two servers each; one boundary, at slot 4."""
+    pool, (first, second) = make_market("first", "second", worker=2, ps=1, clock_first=4)
+    for number, tenant in enumerate((first, second)):
+        make_cells(make_server(pool, f"s1{number}", worker=2, ps=1), tenant, {"worker": 2, "ps": 1})
+    clock = {"first": 4, "cap": 4, "restart": False}
+    pool.batch_policy = {"name": "astraea", "mode": "paper", "clock": clock, "theta": {"worker": 16, "ps": 16}}
+    pool.save()
+    job = {"epochs": 2, "chunks": 2, "minibatches": 1, "minibatch_seconds": 10.0, "max_workers": 2}
+    value = {"kind": "linear", "slope": -2.0, "base": 100.0}
+    return pool, [make_waiting(pool, tenant, arrival=3.0, **job, value=value) for tenant in (first, second)]
+
+
 def test_paper_mode_shows_what_its_mechanism_breaks() -> None:
     """S3: alone the second tenant would not have waited for a price to fall that it does not pay."""
-    pool, tenants = make_market("lumen", "castor", clock_first=4)
-    pool.batch_policy = {"name": "astraea", "mode": "paper", "clock": {"first": 4, "cap": 4, "restart": True}}
-    pool.save()
-    for tenant in tenants:
-        make_waiting(pool, tenant, max_workers=4, value={"kind": "linear", "slope": -2.0, "base": 100.0})
-    run_slots(pool, 0, 8)
+    _, (one, other) = make_paper_market()
+    run_slots(one.pool, 0, 4)
+    assert [(award_of(job).start, award_of(job).end, award_of(job).paid) for job in (one, other)] == [
+        (4, 6, 0),
+        (6, 8, 0),
+    ]
     fairness_catch_up()
-    whole = IntervalFairness.objects.filter(certificates__gt=0)
-    assert [row.with_floors for row in whole] == [False] * len(whole)
-    assert whole
+    [whole] = IntervalFairness.objects.filter(broken_count__gt=0)
+    assert not whole.with_floors
+    told = {"job": other.pk, "tenant": other.tenant_id, "got": 90.0, "alone": 94.0, "broken": "below_alone"}
+    assert (whole.certificates, whole.broken) == (2, [told])
 
 
 def test_keeps_what_was_written() -> None:
