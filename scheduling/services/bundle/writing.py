@@ -6,18 +6,17 @@ import hashlib
 import json
 import zipfile
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import IO, Any
 
-from django.db import connection, transaction
 from django.db.models import Q
 
 from scheduling.models import Award, Interval, Pool
 from scheduling.services.bundle import check, signature
 from scheduling.services.chain import START, contents_of
+from scheduling.services.moments import one_moment
 from tenants.access import Refused
 from tenants.ledger.export import balances_at, transactions_between
 from tenants.scoping import scope_disabled
@@ -51,7 +50,7 @@ def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, fil
     """The period [start, end), by the time that decisions and money are about. One moment of the database."""
     if end <= start:
         return NO_PERIOD
-    with scope_disabled("an audit looks at everybody's awards and payments"), _one_moment():
+    with scope_disabled("an audit looks at everybody's awards and payments"), one_moment():
         return _write(pool, start, end, seed, file)
 
 
@@ -98,17 +97,6 @@ class _Writer:
 
     def rows(self, name: str, rows: Iterable[dict[str, Any]]) -> int:
         return self.file(name, (_line(row) for row in rows))
-
-
-@contextmanager
-def _one_moment() -> Iterator[None]:
-    """Everything is read as it stood at one moment. Inside a transaction that is open already, that one decides."""
-    outermost = not connection.in_atomic_block
-    with transaction.atomic():
-        if outermost:
-            with connection.cursor() as cursor:
-                cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
-        yield
 
 
 def _about(pool: Pool, intervals: Any) -> dict[str, Any]:

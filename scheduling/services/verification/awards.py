@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from scheduling.core.types import Booking
-from scheduling.models import Award, Interval, JobFloor
+from scheduling.models import Award, AwardState, Interval, JobFloor, Lane
 from scheduling.services.terms import charges_of
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.replay import Replayed, name_of
 
 
-def awards_verify(interval: Interval, replayed: Replayed, awards: Sequence[Award]) -> list[Finding]:
-    """Each booking of the plan has one award on its terms, and no award is without a booking."""
+def awards_verify(
+    interval: Interval, replayed: Replayed, awards: Sequence[Award], attempts: Mapping[int, int]
+) -> list[Finding]:
+    """Each booking of the plan has one award on its terms, and no award is without a booking. `attempts`: by job."""
     where, rows = name_of(interval), {award.job_id: award for award in awards}
     found = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
     for booking in replayed.plan.bookings:
@@ -21,6 +23,7 @@ def awards_verify(interval: Interval, replayed: Replayed, awards: Sequence[Award
             found.append(Finding(where, f"job {booking.job} has no award"))
         else:
             found += terms_verify(award, booking, replayed)
+            found += _origin(award, interval, attempts.get(award.job_id, 0))
     return found + [Finding(where, f"job {job} has an award and no booking") for job in rows]
 
 
@@ -43,9 +46,20 @@ def terms_verify(award: Award, booking: Booking, replayed: Replayed) -> list[Fin
         "cost": booking.cost,
         "paid": sum(amount for slot in charges for _, amount in slot),
         "charges": charges,
+        "on_operator": [],  # the batch lane tells home cells and the operator's units apart by servers alone
     }
     where = f"award {award.pk} of job {award.job_id}"
     return differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
+
+
+def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:
+    """When and where it was decided, and for which attempt of its job: a job waits again only if its award is void."""
+    where = f"award {award.pk} of job {award.job_id}"
+    right = {"pool": (award.pool_id, interval.pool_id), "lane": (award.lane, str(Lane.BATCH))}
+    right["awarded_at"] = (award.awarded_at, interval.decided_at)
+    if award.state != AwardState.VOID or award.attempt > attempt:
+        right["attempt"] = (award.attempt, attempt)
+    return differences(where, right)
 
 
 def floors_verify(interval: Interval, replayed: Replayed, rows: Sequence[JobFloor]) -> list[Finding]:

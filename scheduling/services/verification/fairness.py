@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from django.db.models import Model
 
 from scheduling.models import Interval, IntervalFairness, TenantFairness
@@ -12,15 +14,16 @@ from scheduling.services.verification.replay import Replayed, name_of
 KEYS = ("id", "fairness")  # columns that are about rows, not about the interval
 
 
-def fairness_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
+def fairness_verify(
+    interval: Interval, replayed: Replayed, stored: IntervalFairness | None, tenants: Iterable[TenantFairness]
+) -> list[Finding]:
     """Nothing is wrong with an interval whose fairness was not worked out yet."""
-    stored = IntervalFairness.objects.filter(interval=interval).first()
     if stored is None:
         return []
     where = f"fairness of {name_of(interval)}"
     right = fairness_rows(interval, replayed.view, replayed.plan)
     found = differences(where, _pairs(stored, right.interval))
-    rows = {row.tenant_id: row for row in TenantFairness.objects.filter(fairness=stored)}
+    rows = {row.tenant_id: row for row in tenants}
     for row in right.tenants:
         kept = rows.pop(row.tenant_id, None)
         about = f"{where}, tenant {row.tenant_id}"

@@ -1,0 +1,105 @@
+"""One pool's chain, followed from interval to interval: in pieces, so that a walk can be stopped and taken up again."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.models import Award, Interval, Lane, LaneClock
+from scheduling.services.chain import START
+from scheduling.services.verification.awards import awards_verify, floors_verify
+from scheduling.services.verification.fairness import fairness_verify
+from scheduling.services.verification.findings import Finding, differences
+from scheduling.services.verification.money import money_verify
+from scheduling.services.verification.replay import Replayed, name_of, replay
+from scheduling.services.verification.rows import Rows, rows_of
+
+CHUNK = 20  # intervals in memory at once
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far the clock had come when the walk began: what is decided meanwhile lies behind it."""
+
+    decided_slot: int
+    settled_slot: int
+    head: str
+    memory: Mapping[str, Any]
+
+
+@dataclass
+class Walk:
+    """As far as the chain was followed. What the first interval looked at follows is taken on trust."""
+
+    pool_id: int
+    number: int
+    digest: str
+    memory: Mapping[str, Any] | None  # what the policy must have been told; None: not known
+    findings: list[Finding] = field(default_factory=list)
+    intervals: int = 0
+    awards: int = 0
+
+
+def bounds_of(pool_id: int) -> Bounds:
+    clock = LaneClock.objects.filter(pool_id=pool_id, lane=Lane.BATCH).first() or LaneClock(pool_id=pool_id)
+    return Bounds(clock.decided_slot, clock.settled_slot, clock.head or START, dict(clock.memory))
+
+
+def walk_from(pool_id: int, first: int) -> Walk:
+    """Before interval `first`, and everything about it still to be looked at."""
+    if first <= 1:
+        return Walk(pool_id, 0, START, {})
+    before = Interval.objects.filter(pool=pool_id, number=first - 1).values_list("digest", flat=True).first()
+    return Walk(pool_id, first - 1, before or START, None)
+
+
+def walk_on(walk: Walk, bounds: Bounds, *, most: int = CHUNK, told: Callable[[], None] = lambda: None) -> bool:
+    """The next intervals of the chain, at most so many. False: there are no more. `told` is called after each."""
+    rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
+    intervals = list(rest.order_by("number")[:most])
+    rows = rows_of(intervals)
+    for interval in intervals:
+        _step(walk, interval, rows)
+        told()
+    walk.findings += money_verify([award for award in rows.all_awards if award.paid], bounds.settled_slot)
+    return len(intervals) == most
+
+
+def walk_end(walk: Walk, bounds: Bounds) -> None:
+    """The chain ends where the clock says, and no award is from nowhere."""
+    where = f"pool {walk.pool_id}"
+    walk.findings += differences(where, {"the last digest of the chain": (walk.digest, bounds.head)})
+    if walk.memory is not None and walk.number:
+        walk.findings += differences(where, {"what its policy is told next": (dict(bounds.memory), dict(walk.memory))})
+    stray = Award.objects.filter(pool=walk.pool_id, lane=Lane.BATCH, interval=None).order_by("pk")
+    walk.findings += [Finding(where, f"award {award.pk} of job {award.job_id} has no interval") for award in stray]
+
+
+def _step(walk: Walk, interval: Interval, rows: Rows) -> None:
+    where = name_of(interval)
+    walk.findings += differences(
+        where, {"its number": (interval.number, walk.number + 1), "what it follows": (interval.previous, walk.digest)}
+    )
+    walk.number, walk.digest = interval.number, interval.digest
+    walk.intervals += 1
+    walk.awards += len(rows.awards[interval.pk])
+    replayed, found = replay(interval)
+    walk.findings += found
+    if replayed is None:
+        walk.memory = None
+        return
+    if walk.memory is not None:
+        told = {"what its policy was told": (dict(replayed.view.memory), dict(walk.memory))}
+        walk.findings += differences(where, told)
+    walk.memory = dict(replayed.view.memory if replayed.plan.memory is None else replayed.plan.memory)
+    walk.findings += left_behind(interval, replayed, rows)
+
+
+def left_behind(interval: Interval, replayed: Replayed, rows: Rows) -> Sequence[Finding]:
+    """The rows that an interval left, against its plan."""
+    return [
+        *awards_verify(interval, replayed, rows.awards[interval.pk], rows.attempts),
+        *floors_verify(interval, replayed, rows.floors[interval.pk]),
+        *fairness_verify(interval, replayed, rows.fairness.get(interval.pk), rows.tenants[interval.pk]),
+    ]
