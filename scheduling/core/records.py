@@ -10,6 +10,8 @@ import hashlib
 import json
 from collections.abc import Mapping
 from dataclasses import fields
+from functools import cache
+from itertools import groupby
 from typing import Any
 
 import numpy as np
@@ -34,6 +36,8 @@ from scheduling.core.types import (
 from scheduling.core.value import KINDS
 
 Document = dict[str, Any]
+FEW = 16  # numbers of an array that are counted faster one by one
+PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
@@ -136,10 +140,17 @@ def plan_from(stored: bytes) -> Plan:
 
 def _record(value: Any) -> Document:
     """The fields of a dataclass in plain JSON; nested records are the caller's business."""
-    return {field.name: _plain(getattr(value, field.name)) for field in fields(value) if field.name != "tenants"}
+    return {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
+
+
+@cache
+def _field_names(kind: type[Any]) -> tuple[str, ...]:
+    return tuple(field.name for field in fields(kind) if field.name != "tenants")
 
 
 def _plain(value: Any) -> Any:
+    if type(value) in PLAIN:  # nearly all of them; the questions below take longer
+        return value
     if isinstance(value, np.ndarray):
         return _array(value)
     if isinstance(value, np.generic):
@@ -155,11 +166,21 @@ def _array(array: npt.NDArray[Any] | None) -> Document | None:
     """An array as its shape and its runs: [how often, value] in order of memory. Calendars are long runs."""
     if array is None:
         return None
-    flat = array.ravel()
-    begins = np.flatnonzero(np.r_[True, flat[1:] != flat[:-1]]) if len(flat) else np.zeros(0, dtype=np.int64)
-    lengths = np.diff(np.r_[begins, len(flat)])
-    runs = [list(run) for run in zip(lengths.tolist(), flat[begins].tolist(), strict=True)]
-    return {"shape": list(array.shape), "type": array.dtype.name, "runs": runs}
+    return {"shape": list(array.shape), "type": _type_name(array.dtype), "runs": _runs(array.ravel())}
+
+
+def _runs(flat: npt.NDArray[Any]) -> list[tuple[int, Any]]:
+    """How often, and which value, in turn."""
+    if len(flat) <= FEW:  # the demands of a unit: two numbers or three
+        return [(len(list(same)), value) for value, same in groupby(flat.tolist())]
+    begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
+    lengths = np.diff(begins, append=len(flat))
+    return list(zip(lengths.tolist(), flat[begins].tolist(), strict=True))
+
+
+@cache
+def _type_name(kind: np.dtype[Any]) -> str:
+    return kind.name
 
 
 def _array_from(document: Mapping[str, Any]) -> Any:
@@ -230,7 +251,7 @@ def _window_from(row: Mapping[str, Any]) -> Window:
 
 
 def _rows(allocation: tuple[Allocation, ...]) -> list[list[int]]:
-    return [[int(n) for n in (row.server, row.start, row.end, row.workers, row.ps)] for row in allocation]
+    return [[int(row.server), int(row.start), int(row.end), int(row.workers), int(row.ps)] for row in allocation]
 
 
 def _rows_from(rows: list[list[int]]) -> tuple[Allocation, ...]:

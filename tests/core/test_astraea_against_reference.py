@@ -9,11 +9,15 @@ import os
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import pytest
 
 from scheduling.core.policies import build
+from scheduling.core.policies.astraea.renting import Renting
+from scheduling.core.policies.astraea.schedule import Shortfall
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
+from scheduling.core.types import Job
 from tests.core import reference_search
 from tests.core.outcomes import differences
 from tests.core.random_markets import contested_market, mixed_market, random_market
@@ -60,6 +64,24 @@ def test_finds_the_same_usual_prices_in_a_scenario(mode: str) -> None:
         assert [policy.theta[name] for name in names] == pytest.approx(reference.theta)
         assert [policy.price_floor[name] for name in names] == pytest.approx(reference.price_floor)
     assert any(value_densities(scenario.cluster, scenario.jobs, "range"))
+
+
+def test_a_limit_that_ruled_nothing_out_need_not_be_lifted(monkeypatch: Any) -> None:
+    """The search without a limit, which finds the reason, is left out where it could only find the same again."""
+    best, answers = Renting._best, []
+
+    def asked_again(phase: Renting, job: Job, standing: Any, floor: float, most_paid: float) -> tuple[Any, bool]:
+        found, limited = best(phase, job, standing, floor, most_paid)
+        if isinstance(found, Shortfall) and most_paid < np.inf:
+            answers.append(limited)
+            if not limited:
+                assert best(phase, job, standing, floor, np.inf) == (found, False)
+        return found, limited
+
+    monkeypatch.setattr(Renting, "_best", asked_again)
+    for seed in range(60):
+        decided(KINDS["guarantee with a backlog"](seed))
+    assert min(answers.count(True), answers.count(False)) > 20  # both ways were taken
 
 
 # -- a comparison that catches nothing would prove nothing: each rule broken once, on purpose ----------------------

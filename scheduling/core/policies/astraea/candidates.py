@@ -47,6 +47,7 @@ class Candidates:
     shortest: int  # slots of the fastest way; 0 where there is none at all
 
 
+_beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
 _known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Candidates]]] = WeakKeyDictionary()
 
 
@@ -117,7 +118,15 @@ def _ceiling(x: npt.NDArray[np.floating]) -> IntArray:
 
 
 def _most_beside_ps(cluster: Cluster, demand: FloatArray) -> int:
-    """Workers that one empty server can run beside a parameter server, at most."""
+    """Workers that one empty server can run beside a parameter server, at most. Remembered for each demand."""
+    of_cluster = _beside_ps.setdefault(cluster, {})
+    key = demand.tobytes()
+    if key not in of_cluster:
+        of_cluster[key] = _count_beside_ps(cluster, demand)
+    return of_cluster[key]
+
+
+def _count_beside_ps(cluster: Cluster, demand: FloatArray) -> int:
     both = cluster.hosts_workers & cluster.hosts_ps
     if not both.any():
         return 0

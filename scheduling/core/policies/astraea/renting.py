@@ -81,22 +81,27 @@ class Renting:
         if may_pay is None:
             return Shortfall(NEVER)
         standing = self.round.awards.get(job.number)
-        found = self._best(job, standing, floor, may_pay.amount)
-        if isinstance(found, Offer) or standing is not None:
+        found, limited = self._best(job, standing, floor, may_pay.amount)
+        if isinstance(found, Offer) or standing is not None or not limited:
             return found
-        return self._explained(job, floor, found, may_pay)
+        return self._explained(job, floor, may_pay)
 
-    def _best(self, job: Job, standing: Booking | None, floor: float, most_paid: float) -> Offer | Shortfall:
+    def _best(
+        self, job: Job, standing: Booking | None, floor: float, most_paid: float
+    ) -> tuple[Offer | Shortfall, bool]:
+        """The best there is for `most_paid`, and whether that limit ruled anything out: if not, the answer stands
+        without it too."""
         has = floor if standing is None else standing.value
         terms, values = self._terms_of(job.tenant), self.round.values(job)
-        found = Search(self.round.ways(job), terms, values, has, most_paid).run()
+        search = Search(self.round.ways(job), terms, values, has, most_paid)
+        found = search.run()
         if isinstance(found, Shortfall):
-            return found
+            return found, search.limited
         booking = rented_booking(self.round, job, found, self.pool, floor)
         margin = TIE * max(1.0, has) if self.settings.floor or standing is not None else 0.0
         if booking.value - booking.paid > max(has + margin, 0.0):
-            return Offer(booking, found)
-        return Shortfall(TOO_DEAR, booking.value, booking.paid)
+            return Offer(booking, found), search.limited
+        return Shortfall(TOO_DEAR, booking.value, booking.paid), search.limited
 
     def _sell(self, job: Job, offer: Offer, standing: Booking | None) -> None:
         """Book the offer; the cells of a schedule that it replaces are free for the jobs that follow (G5)."""
@@ -170,11 +175,9 @@ class Renting:
             limits.append(MayPay((tenant.budget or 0.0) - float(self.round.spent[job.tenant]), OVER_BUDGET))
         return min(limits, key=lambda limit: limit.amount)
 
-    def _explained(self, job: Job, floor: float, found: Shortfall, may_pay: MayPay) -> Shortfall:
+    def _explained(self, job: Job, floor: float, may_pay: MayPay) -> Shortfall:
         """The limit is the reason if there is an offer without it."""
-        if may_pay.amount == np.inf:
-            return found
-        unlimited = self._best(job, None, floor, np.inf)
+        unlimited, _ = self._best(job, None, floor, np.inf)
         if isinstance(unlimited, Shortfall):
             return unlimited
         return Shortfall(may_pay.set_by, unlimited.booking.value, unlimited.booking.paid, limit=may_pay.amount)

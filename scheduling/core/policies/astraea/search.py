@@ -34,6 +34,7 @@ class Search:
         self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of chosen, start)
         self.bounds = self.open = np.zeros((0, 0))  # (chosen, starts); open: -inf where tried, lower where known better
         self.measured: dict[int, bool] = {}  # by row of chosen: whether its windows are as they are now
+        self.limited = False  # whether `most_paid` ruled anything out; if not, the answer without it is the same
 
     def run(self) -> Schedule | Shortfall:
         """The best schedule worth more than `least` for at most `most_paid`; ties by R17."""
@@ -91,7 +92,10 @@ class Search:
             costs += ways.least_ps[rows, None] * (terms.paid_ps.take(ends) - terms.paid_ps[: len(starts)])
             fits = self._fits(terms, rows, starts)
             if self.most_paid < np.inf:
-                fits &= costs <= self.most_paid
+                dear = fits & (costs > self.most_paid)
+                if dear.any():
+                    self.limited = True
+                    fits &= ~dear
             ends -= 1
             bounds[mine] = np.where(fits, self.values.take(ends) - costs, -np.inf)
         return bounds
@@ -186,6 +190,7 @@ class Search:
             return None
         more = float((spot.ps - ways.least_ps[candidate]) * (terms.paid_ps[end] - terms.paid_ps[start]))
         if float(self.values[end - 1]) - bound + more > self.most_paid:
+            self.limited = True
             return None
         return bound - more, spot
 
