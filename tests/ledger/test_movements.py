@@ -10,6 +10,7 @@ from django.test.utils import CaptureQueriesContext
 
 from tenants.ledger.movements import Choice, Position, movements, period_sums
 from tenants.ledger.postings import available, held
+from tenants.ledger.sums import Payments, payments_under
 from tenants.scoping import ForeignTenant, scope, scope_disabled
 from tests.ledger.builders import NOON, grant, make_book, make_tenant, run, tamper
 
@@ -60,6 +61,19 @@ def test_page_is_an_index_range(choice: Choice, index: str) -> None:
         movements(tenant_id=renter, choice=choice, below=Position(END, 0))
     plan = plan_of(asked.captured_queries[-1]["sql"])
     assert index in plan
+    assert "Seq Scan" not in plan
+
+
+def test_payments_under_prefixes_read_the_keys_that_begin_so_and_no_other_row() -> None:
+    with scope_disabled("the test reads everybody's payments"):
+        renter, owner = make_book()
+        fill(renter)
+        with CaptureQueriesContext(connection) as asked:
+            found = payments_under(prefixes=["slot:0", "slot:9", "slot:"], tenant_id=owner)
+    assert found == [Payments(1, 100, 90, 0, 10), Payments(0, 0, 0, 0, 0), Payments(2, 200, 180, 0, 20)]
+    plan = "\n".join(row[0] for row in run(f"EXPLAIN {asked.captured_queries[-1]['sql']}"))
+    assert "ledger_transaction_key_once" in plan
+    assert "ledger_entry_pkey" in plan
     assert "Seq Scan" not in plan
 
 
