@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db.models import QuerySet
 
-from scheduling.models import Award, AwardState, Lane, LaneClock, Pool, TrainingJob
-from scheduling.selectors.explain import JobView, jobs_explain
+from scheduling.models import Award, AwardState, Lane, LaneClock, TrainingJob
+from scheduling.selectors.explain import JobView, job_view
 
 
 @dataclass(frozen=True)
@@ -33,8 +32,9 @@ class JobRow:
 
 
 def job_list() -> QuerySet[TrainingJob]:
-    """The open tenant's jobs, with what `job_rows` needs at hand; without their specifications."""
-    return TrainingJob.objects.select_related("pool", "tenant", "submitted_by").defer("spec")
+    """The open tenant's jobs, with what `job_rows` needs at hand; without their specifications. Many jobs share a pool
+    and a person: each of these is made once, and not for every row."""
+    return TrainingJob.objects.prefetch_related("pool", "tenant", "submitted_by").defer("spec")
 
 
 def job_by_id(job_id: int) -> TrainingJob | None:
@@ -43,29 +43,31 @@ def job_by_id(job_id: int) -> TrainingJob | None:
 
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
-    """In their order, of whichever pools; as many queries as there are pools, and two more."""
-    awards = {(award.job_id, award.attempt): award for award in Award.objects.filter(job__in=[job.pk for job in jobs])}
-    by_pool: defaultdict[Pool, list[TrainingJob]] = defaultdict(list)
-    for job in jobs:
-        by_pool[job.pool].append(job)
-    views = {view.id: view for pool, of_pool in by_pool.items() for view in jobs_explain(pool, of_pool)}
-    settled = _settled(by_pool)
-    return [_row(job, views[job.pk], awards.get((job.pk, job.attempt)), settled.get(job.pool_id, -1)) for job in jobs]
+    """In their order, of whichever pools: two queries, the second one only where an award is alive."""
+    found = Award.objects.filter(job__in=[job.pk for job in jobs]).only(*_TOLD)
+    awards = {(award.job_id, award.attempt): award for award in found}
+    settled = _settled({award.pool_id for award in awards.values() if award.state in _ALIVE})
+    return [_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs]
 
 
-def _settled(pools: Mapping[Pool, object]) -> dict[int, int]:
+_ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
+_TOLD = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid", "returned", "charges")
+
+
+def _settled(pools: Collection[int]) -> dict[int, int]:
     """Pool id -> the last slot that is paid for."""
-    rows = LaneClock.objects.filter(pool__in=[pool.pk for pool in pools], lane=Lane.BATCH)
+    rows = LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH) if pools else LaneClock.objects.none()
     return dict(rows.values_list("pool_id", "settled_slot"))
 
 
-def _row(job: TrainingJob, view: JobView, award: Award | None, settled: int) -> JobRow:
-    return JobRow(job, view, award, _held(award, settled) if award else 0)
+def _row(job: TrainingJob, award: Award | None, settled: Mapping[int, int]) -> JobRow:
+    held = _held(award, settled.get(award.pool_id, -1)) if award else 0
+    return JobRow(job, job_view(job.pool, job, award), award, held)
 
 
 def _held(award: Award, settled: int) -> int:
     """The charges of the slots that are not paid for yet. Nothing, once it is over."""
-    if award.state not in (AwardState.BOOKED, AwardState.RUNNING):
+    if award.state not in _ALIVE:
         return 0
     ahead = award.charges[max(settled + 1 - award.start, 0) :]
     return sum(amount for slot in ahead for _, amount in slot)

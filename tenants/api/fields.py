@@ -8,9 +8,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
+from functools import cache
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
+from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
@@ -42,7 +44,21 @@ class Form(serializers.Serializer[Any]):
 
 
 class Answer(serializers.Serializer[Any]):
-    """What an operation shows. Its fields read attributes of frozen values or rows, and decide nothing."""
+    """What an operation shows. Its fields read attributes of frozen values or rows, and decide nothing.
+
+    So one set of fields serves every answer of a class: copying dozens of them costs more than reading them. Only an
+    answer with a context of its own, such as a secret that is shown once, gets fields of its own.
+    """
+
+    @cached_property
+    def fields(self) -> Any:
+        return super().fields if self._context else _fields_of(type(self))
+
+
+@cache
+def _fields_of(answer: type[Answer]) -> Any:
+    """Bound to an answer that has neither a value nor a context, and never will."""
+    return super(Answer, answer()).fields
 
 
 class Text(serializers.CharField):
