@@ -36,6 +36,14 @@ class FairnessRows:
     tenants: tuple[TenantFairness, ...]
 
 
+@dataclass(frozen=True)
+class FairnessValues:
+    """The same with the tenants' columns by name: a verification compares a hundred of them for each interval."""
+
+    interval: IntervalFairness
+    tenants: tuple[dict[str, Any], ...]
+
+
 def fairness_in_turn() -> int:
     """Catch up, unless somebody is at it: a second process would do the same work for nothing."""
     if not cache.add(LOCK, 1, timeout=PATIENCE):
@@ -68,7 +76,13 @@ def fairness_store(interval: Interval) -> bool:
 
 
 def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
-    """The rows of an interval, not saved. Depends on nothing but what it is given."""
+    """The rows of an interval, not saved."""
+    values = fairness_values(interval, view, plan)
+    return FairnessRows(values.interval, tuple(TenantFairness(**row) for row in values.tenants))
+
+
+def fairness_values(interval: Interval, view: View, plan: Plan) -> FairnessValues:
+    """What the rows of an interval must say. Depends on nothing but what it is given."""
     policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
     with_floors = bool(getattr(policy, "floor", False))
     alone = alone_plans(policy, view) if plan.windows else {}
@@ -77,8 +91,8 @@ def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
     whole = _interval_row(interval, found, ids, view.cluster.resources)
     whole.with_floors = with_floors
     rows = zip(ids, found.tenants, strict=True)
-    tenants = [_tenant_row(whole, tenant, row, view.cluster.resources) for tenant, row in rows if _says_something(row)]
-    return FairnessRows(whole, tuple(tenants))
+    tenants = [_of_tenant(whole, tenant, row, view.cluster.resources) for tenant, row in rows if _says_something(row)]
+    return FairnessValues(whole, tuple(tenants))
 
 
 def _store(rows: FairnessRows) -> bool:
@@ -137,13 +151,16 @@ def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _tenant_row(
+def _of_tenant(
     whole: IntervalFairness, tenant_id: int, row: figures.TenantFairness, resources: Sequence[str]
-) -> TenantFairness:
-    values = {field.name: getattr(row, field.name) for field in fields(row)}
+) -> dict[str, Any]:
+    values = {name: getattr(row, name) for name in _FIGURES}
     for name in ("offered", "sold", "kept"):
         values[name] = dict(zip(resources, values[name], strict=True))
-    return TenantFairness(tenant_id=tenant_id, pool_id=whole.pool_id, number=whole.number, **values)
+    return {"tenant_id": tenant_id, "pool_id": whole.pool_id, "number": whole.number, **values}
+
+
+_FIGURES = tuple(field.name for field in fields(figures.TenantFairness))
 
 
 def _says_something(row: figures.TenantFairness) -> bool:

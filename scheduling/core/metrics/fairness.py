@@ -5,8 +5,10 @@ A pure function of the interval's stored input and answer, so that it can be wor
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -100,30 +102,29 @@ def _tenants(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> t
     total = view.cluster.total
     offered = units.offered[total > 0] / total[total > 0, None]
     contributed = offered.mean(axis=0) if offered.size else np.zeros(units.offered.shape[1])
-    shares = _shares(view.cluster.quota)
-    waiting = [view.jobs[refusal.job].tenant for refusal in plan.refusals if refusal.state == WAITING]
-    rows = []
-    for tenant in range(len(view.cluster.tenants)):
-        mine = {name: float(amounts[tenant]) for name, amounts in money.items()}
-        gain = mine["own_value"] + mine["rented_value"] - mine["paid"] + mine["received"]
-        share, given = float(shares[tenant]), float(contributed[tenant])
-        rows.append(
-            TenantFairness(
-                **mine,
-                gain=gain,
-                alone=alone[tenant],
-                share=share,
-                ratio=gain / revenue / share if revenue > 0 and share > 0 else None,
-                contributed=given,
-                reward=mine["earned"] / given if given > 0 else None,
-                offered=_floats(units.offered[:, tenant]),
-                sold=_floats(units.sold[:, tenant]),
-                kept=_floats(units.kept[:, tenant]),
-                forgone=float(units.forgone[tenant]),
-                waiting=waiting.count(tenant),
-            )
-        )
-    return tuple(rows)
+    waiting = Counter(view.jobs[refusal.job].tenant for refusal in plan.refusals if refusal.state == WAITING)
+    columns: dict[str, list[Any]] = {name: amounts.tolist() for name, amounts in money.items()}
+    for name in ("offered", "sold", "kept"):  # one row for each owner: rows are quicker to take apart than columns
+        columns[name] = [tuple(amounts) for amounts in getattr(units, name).T.tolist()]
+    columns |= {"share": _shares(view.cluster.quota).tolist(), "forgone": units.forgone.tolist()}
+    columns |= {"contributed": contributed.tolist(), "alone": list(alone)}
+    tenants = range(len(view.cluster.tenants))
+    return tuple(
+        _tenant({name: column[tenant] for name, column in columns.items()}, revenue, waiting[tenant])
+        for tenant in tenants
+    )
+
+
+def _tenant(mine: Mapping[str, Any], revenue: float, waiting: int) -> TenantFairness:
+    gain = mine["own_value"] + mine["rented_value"] - mine["paid"] + mine["received"]
+    share, given = mine["share"], mine["contributed"]
+    return TenantFairness(
+        **mine,
+        gain=gain,
+        ratio=gain / revenue / share if revenue > 0 and share > 0 else None,
+        reward=mine["earned"] / given if given > 0 else None,
+        waiting=waiting,
+    )
 
 
 def _money(view: View, plan: Plan) -> dict[str, FloatArray]:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
-from scheduling.models import Award, Interval, IntervalFairness, JobFloor, TenantFairness, TrainingJob
+from scheduling.models import Award, Interval, IntervalFairness, JobFloor, TrainingJob
+from scheduling.services.verification.fairness import Tenants, tenants_of
 
 
 @dataclass(frozen=True)
@@ -19,7 +20,12 @@ class Rows:
     attempts: Mapping[int, int]
     floors: Mapping[int, list[JobFloor]]
     fairness: Mapping[int, IntervalFairness]
-    tenants: Mapping[int, list[TenantFairness]]
+    tenants: Tenants
+
+    def tenants_in(self, interval: Interval) -> Mapping[int, Sequence[Any]]:
+        """The fairness of each tenant in the interval."""
+        whole = self.fairness.get(interval.pk)
+        return {} if whole is None else self.tenants.get(whole.pk, {})
 
     @property
     def all_awards(self) -> list[Award]:
@@ -31,16 +37,12 @@ def rows_of(intervals: Sequence[Interval]) -> Rows:
     awards = _by_interval(Award.objects.filter(interval__in=ids).order_by("pk"))
     jobs = {award.job_id for award in chain.from_iterable(awards.values())}
     fairness = {row.interval_id: row for row in IntervalFairness.objects.filter(interval__in=ids)}
-    of_interval = {row.pk: row.interval_id for row in fairness.values()}
-    tenants: defaultdict[int, list[TenantFairness]] = defaultdict(list)
-    for row in TenantFairness.objects.filter(fairness__in=of_interval).order_by("pk"):
-        tenants[of_interval[row.fairness_id]].append(row)
     return Rows(
         awards,
         dict(TrainingJob.objects.filter(pk__in=jobs).values_list("pk", "attempt")),
         _by_interval(JobFloor.objects.filter(interval__in=ids)),
         fairness,
-        tenants,
+        tenants_of(row.pk for row in fairness.values()),
     )
 
 

@@ -101,5 +101,5 @@ def left_behind(interval: Interval, replayed: Replayed, rows: Rows) -> Sequence[
     return [
         *awards_verify(interval, replayed, rows.awards[interval.pk], rows.attempts),
         *floors_verify(interval, replayed, rows.floors[interval.pk]),
-        *fairness_verify(interval, replayed, rows.fairness.get(interval.pk), rows.tenants[interval.pk]),
+        *fairness_verify(interval, replayed, rows.fairness.get(interval.pk), rows.tenants_in(interval)),
     ]
