@@ -31,7 +31,7 @@ from scheduling.api.job_fields import (
 from scheduling.api.shown import refusal_numbers
 from scheduling.api.views import UNKNOWN_POOL, pool_by_slug
 from scheduling.models import JobState, Lane, TrainingJob
-from scheduling.selectors.job_rows import JobRow, job_by_id, job_list, job_rows
+from scheduling.selectors.job_rows import JobRow, job_by_id, job_list, job_row, job_rows
 from scheduling.services.cancellation import job_cancel
 from scheduling.services.jobs import job_submit
 from scheduling.services.second_chance import job_queue
@@ -109,7 +109,8 @@ class Jobs(TenantView):
         outcome = job_submit(pool=pool, by=self.access, at=timezone.now(), client_key=key, **asked)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)
-        response = self.shown(JobWithSpec, _row(job_by_id(outcome.job.pk)), HTTPStatus.CREATED)
+        row = _row(job_by_id(outcome.job.pk)) if outcome.repeated else job_row(outcome.job, outcome.award)
+        response = self.shown(JobWithSpec, row, HTTPStatus.CREATED)
         response.headers["Location"] = reverse("api_job", args=[tenant_slug, outcome.job.pk])
         return response
 

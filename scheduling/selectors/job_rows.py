@@ -50,6 +50,11 @@ def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     return [_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs]
 
 
+def job_row(job: TrainingJob, award: Award | None) -> JobRow:
+    """One that was just taken, with what it was given at once."""
+    return _row(job, award, _settled({award.pool_id} if award and award.state in _ALIVE else ()))
+
+
 _ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
 _TOLD = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid", "returned", "charges")
 

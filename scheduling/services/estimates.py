@@ -12,7 +12,8 @@ from django.db.models import Max
 
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import Job
-from scheduling.models import Lane, LaneClock, Pool, PriceTick, ResourceKind, StartEstimate, TrainingJob
+from scheduling.models import Lane, Pool, PriceTick, StartEstimate, TrainingJob
+from scheduling.snapshots.specs import SpecRead
 
 LOOK_BACK = 64  # slots of posted prices that a range is made of
 MICRO = 1_000_000
@@ -28,21 +29,21 @@ class Estimate:
     price_high: int
 
 
-def start_estimate(pool: Pool, job: Job, *, at: datetime) -> Estimate:
-    """From the clock and the prices of late. Four short queries whatever waits: a plan would cost a whole decision."""
-    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
-    earliest = max(math.ceil(job.arrival), clock.frontier if clock else 0)
+def start_estimate(pool: Pool, read: SpecRead, *, frontier: int, at: datetime) -> Estimate:
+    """From the batch lane's frontier and the prices of late. One short query whatever waits: a plan would cost a whole
+    decision."""
+    job = read.job
+    earliest = max(math.ceil(job.arrival), frontier)
     units = _unit_slots(job, float(pool.slot_seconds))
     prices = _posted(pool, pool.slot_at(at))
-    kinds = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", flat=True))
-    dearest = sum(units[index] * prices[kind] for index, kind in enumerate(kinds) if kind in prices)
+    dearest = sum(units[index] * prices[kind] for index, kind in enumerate(read.resource_ids) if kind in prices)
     # Whoever is outbid at one boundary is heard again at the next; two whole windows is the range that is promised.
     return Estimate(earliest, earliest + 2 * pool.clock_cap, 0, math.ceil(dearest * MICRO))
 
 
-def estimate_keep(*, job: TrainingJob, as_core: Job, at: datetime) -> None:
+def estimate_keep(*, job: TrainingJob, read: SpecRead, frontier: int, at: datetime) -> None:
     """Belongs into the transaction of the submission."""
-    found = start_estimate(job.pool, as_core, at=at)
+    found = start_estimate(job.pool, read, frontier=frontier, at=at)
     StartEstimate.objects.create(
         tenant_id=job.tenant_id,
         job=job,

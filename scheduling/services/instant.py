@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
-from django.db import transaction
+from django.db import connection, transaction
 
 from scheduling.core import policies, settlement
 from scheduling.core.speed import minibatches_per_slot
@@ -14,7 +14,6 @@ from scheduling.core.types import INSTANT, Booking, Plan, Reason
 from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
 from scheduling.services.budgets import budget_events
 from scheduling.services.feed import event, events_append, job_subject
-from scheduling.services.lanes import lane_lock
 from scheduling.services.posting import prices_after
 from scheduling.services.settlement import awards_start
 from scheduling.services.terms import allocation_rows, award_new
@@ -64,14 +63,11 @@ class Answer:
     settled_slot: int  # the last slot that is over
 
 
-@transaction.atomic
 def instant_admit(*, job: TrainingJob, at: datetime) -> Award | None:
-    """Decide about a queued job of the instant lane. The row is brought up to date; asked again, nothing happens."""
-    lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
+    """Decide about a job that this very transaction has stored, under the lane's lock: nobody else knows of it yet."""
+    if not connection.in_atomic_block or job.state != JobState.QUEUED:
+        raise RuntimeError("a job of the instant lane is decided once, in the transaction that stores it")
     with scope_disabled("what is for sale is everybody's"):
-        job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update())
-        if job.lane != Lane.INSTANT or job.state != JobState.QUEUED:
-            return Award.objects.filter(job=job, attempt=job.attempt).first()
         for _ in range(MOST_TRIES):
             answer = instant_answer(job, purse_of(job, at))
             if isinstance(answer.given, Reason):

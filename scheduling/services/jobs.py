@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -18,13 +19,13 @@ from scheduling.services.cooling import cooling
 from scheduling.services.estimates import estimate_keep
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.instant import instant_admit
+from scheduling.services.lanes import clocks_of, frontier_of, lane_lock
 from scheduling.services.lanes import closes as closes
-from scheduling.services.lanes import lane_lock
 from scheduling.services.programs import program_of
 from scheduling.services.second_chance import job_queue
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.jobs import arrival_of
-from scheduling.snapshots.specs import spec_read
+from scheduling.snapshots.specs import SpecRead, spec_read
 from tenants.access import Access, Refused
 from tenants.models import Tenant, User
 from tenants.roles import Permission
@@ -47,6 +48,15 @@ class OverBudget(Refused):
     """Micro-credits."""
 
     left: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The row that would be stored, what it means, and the first slot that the batch lane has not sold yet."""
+
+    job: TrainingJob
+    read: SpecRead
+    frontier: int
 
 
 @dataclass(frozen=True)
@@ -114,32 +124,33 @@ def _submit(
     """`instead_of`: why the instant lane did not even look at it."""
     if earlier := _earlier(client_key, digest):
         return earlier
-    job = job_checked(tenant, pool, name, spec, lane, by.user, at)
-    if isinstance(job, Refused):
-        return job
-    job.client_key, job.request_digest = client_key, digest
-    return _take(job, at, instead_of)
+    checked = job_checked(tenant, pool, name, spec, lane, by.user, at)
+    if isinstance(checked, Refused):
+        return checked
+    checked.job.client_key, checked.job.request_digest = client_key, digest
+    return _take(checked, at, instead_of)
 
 
 def job_checked(
     tenant: Tenant, pool: Pool, name: str, spec: Mapping[str, Any], lane: str, user: User | None, at: datetime
-) -> TrainingJob | Refused:
-    """The row that would be stored, or why it cannot be."""
-    if refusal := _closed(pool, lane, at):
+) -> Checked | Refused:
+    """What would be stored, or why it cannot be."""
+    clocks = clocks_of(pool)
+    if refusal := _closed(pool, lane, clocks, at):
         return refusal
     arrival = arrival_of(pool, at)
     try:
         text(name, "name")
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
-        spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
         program_of(spec)
     except BadScenario as error:
         field = error.place.removeprefix("jobs[0]").removeprefix(".")
         return InvalidJob("invalid_job", f"{field or 'The job'}: {error.message}.", field)
     if refusal := _over_budget(tenant, user, spec, at) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
         return refusal
-    return TrainingJob(
+    job = TrainingJob(
         tenant=tenant,
         pool=pool,
         name=name,
@@ -149,14 +160,15 @@ def job_checked(
         submitted_by=user,
         arrival=arrival,
     )
+    return Checked(job, read, frontier_of(clocks))
 
 
-def _closed(pool: Pool, lane: str, at: datetime) -> Refused | None:
+def _closed(pool: Pool, lane: str, clocks: Mapping[str, LaneClock], at: datetime) -> Refused | None:
     if lane not in Lane.values:
         return InvalidJob("invalid_job", f"lane: must be one of {', '.join(Lane.values)}.", "lane")
     if at < pool.epoch_at:
         return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
-    if LaneClock.objects.filter(pool=pool, draining=True).exists():
+    if any(clock.draining for clock in clocks.values()):
         return Refused("pool_draining", f"{pool.name} is coming to rest and takes no new jobs.")
     if lane == Lane.INSTANT and pool.instant_policy is None:
         return Refused("lane_closed", f"{pool.name} has no instant lane.")
@@ -171,7 +183,8 @@ def _over_budget(tenant: Tenant, user: User | None, spec: Mapping[str, Any], at:
     return None
 
 
-def _take(job: TrainingJob, at: datetime, instead_of: str) -> Submitted | Refused:
+def _take(checked: Checked, at: datetime, instead_of: str) -> Submitted | Refused:
+    job = checked.job
     # The lane's lock comes before the row: whoever sends the same key meanwhile waits for the row's fate.
     if job.lane == Lane.INSTANT:
         clock = lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
@@ -180,9 +193,9 @@ def _take(job: TrainingJob, at: datetime, instead_of: str) -> Submitted | Refuse
         job.reason_code = "deciding"  # for the length of this transaction
     else:
         asked = {"instant": instead_of} if instead_of else {}
-        job.reason_code, job.reason_numbers = "waiting_for_interval", closes(job.pool, at) | asked
+        job.reason_code, job.reason_numbers = "waiting_for_interval", closes(job.pool, at, checked.frontier) | asked
     try:
-        with transaction.atomic():
+        with transaction.atomic() if job.client_key else nullcontext():
             job.save(force_insert=True)
     except IntegrityError:
         # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
@@ -203,8 +216,7 @@ def _take(job: TrainingJob, at: datetime, instead_of: str) -> Submitted | Refuse
         ]
     )
     if job.lane == Lane.BATCH:
-        as_core = spec_read(job.pool, job.spec, tenant_id=job.tenant_id, arrival=job.arrival, lane=job.lane)
-        estimate_keep(job=job, as_core=as_core, at=at)
+        estimate_keep(job=job, read=checked.read, frontier=checked.frontier, at=at)
     award = instant_admit(job=job, at=at) if job.lane == Lane.INSTANT else None
     return Submitted(job, award, repeated=False)
 

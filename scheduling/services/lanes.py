@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,8 +25,19 @@ def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | Non
     return found
 
 
-def closes(pool: Pool, at: datetime) -> dict[str, Any]:
-    """The earliest boundary at which the batch lane can decide about a job that comes now."""
-    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
-    slot = max(pool.slot_at(at) + 1, clock.frontier if clock else 0)
+def clocks_of(pool: Pool) -> dict[str, LaneClock]:
+    """The pool's clocks by lane, as they are now; not locked. A lane that was never asked has none."""
+    return {clock.lane: clock for clock in LaneClock.objects.filter(pool=pool)}
+
+
+def frontier_of(clocks: Mapping[str, LaneClock]) -> int:
+    """The first slot that the batch lane has not sold yet."""
+    clock = clocks.get(Lane.BATCH)
+    return clock.frontier if clock else 0
+
+
+def closes(pool: Pool, at: datetime, frontier: int | None = None) -> dict[str, Any]:
+    """The earliest boundary at which the batch lane can decide about a job that comes now. `frontier`: the lane's,
+    where it is known."""
+    slot = max(pool.slot_at(at) + 1, frontier_of(clocks_of(pool)) if frontier is None else frontier)
     return {"slot": slot, "closes_at": pool.slot_start(slot).isoformat()}

@@ -17,7 +17,6 @@ from scheduling.models import Lane, Pool, TrainingJob
 from scheduling.services.desks import BatchDesk, Desk, InstantDesk, Terms
 from scheduling.services.estimates import Estimate, start_estimate
 from scheduling.services.jobs import job_checked
-from scheduling.snapshots.specs import spec_read
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.scoping import scope, scope_disabled
@@ -56,19 +55,17 @@ def job_quote(*, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: d
     if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
         return NOT_ALLOWED
     with scope(by.tenant):
-        job = job_checked(by.tenant, pool, name, spec, lane, by.user, at)
-    if isinstance(job, Refused):
-        return job
+        checked = job_checked(by.tenant, pool, name, spec, lane, by.user, at)
+    if isinstance(checked, Refused):
+        return checked
+    job = checked.job
     with scope_disabled("what is for sale, and who waits, is everybody's"):
         desk: Desk = InstantDesk(job, at) if lane == Lane.INSTANT else BatchDesk(job, at)
         terms = desk.ask({})
-        estimate = None if lane == Lane.INSTANT else _estimate(job, at)
+        estimate = (
+            None if lane == Lane.INSTANT else start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
+        )
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
-
-
-def _estimate(job: TrainingJob, at: datetime) -> Estimate:
-    as_core = spec_read(job.pool, job.spec, tenant_id=job.tenant_id, arrival=job.arrival, lane=job.lane)
-    return start_estimate(job.pool, as_core, at=at)
 
 
 def _cheapest(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -40,8 +41,17 @@ class SpecReader:
         return Jobs(self._names, [tenant], self._slot_seconds).read({**for_the_core(spec), **whose}, 0)
 
 
-def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> Job:
-    """A new job, under its tenant's instructions as they are now."""
+@dataclass(frozen=True)
+class SpecRead:
+    """A job of the core, and the row of each resource that it counts, in its order."""
+
+    job: Job
+    resource_ids: Sequence[int]
+
+
+def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> SpecRead:
+    """A new job, under its tenant's instructions as they are now; raises `BadScenario`."""
     policy = TenantPolicy.objects.filter(pool=pool, tenant=tenant_id).first()
     budget = None if policy is None or policy.budget is None else policy.budget / MICRO
-    return SpecReader(pool).read_spec(spec, arrival=arrival, lane=lane, budget=budget)
+    reader = SpecReader(pool)
+    return SpecRead(reader.read_spec(spec, arrival=arrival, lane=lane, budget=budget), reader.resource_ids)

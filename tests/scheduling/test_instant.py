@@ -182,13 +182,11 @@ def hold_for_batch(pool: Pool, server: Server, slot: int) -> None:
         )
 
 
-def test_asking_again_about_a_decided_job_changes_nothing() -> None:
+def test_a_decided_job_is_not_decided_again() -> None:
     pool, lumen = operators_server()
     answer = submitted(pool, lumen)
-    with scope(lumen):
-        again_award = instant_admit(job=answer.job, at=moment(9))
-    assert again_award is not None
-    assert again_award.pk == answer.award.pk
+    with scope(lumen), pytest.raises(RuntimeError, match="decided once"):
+        instant_admit(job=answer.job, at=moment(9))
     assert money(lumen)[1] == 50_000
 
 
