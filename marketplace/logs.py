@@ -51,4 +51,5 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
 def _ending(form: str) -> list[Any]:
     if form == "json":
         return [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
-    return [structlog.dev.ConsoleRenderer(colors=False)]
+    # A traceback with the values of variables costs a second, and would write into the log what a request carried.
+    return [structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)]
