@@ -80,7 +80,15 @@ DONE = {
     "server_return": "Returned to service:",
     "staff_grant": "Gave a role to",
     "staff_revoke": "Took a role from",
+    "sharing_change": "Changed the",
     "tenant_create": "Made",
+    "token_create": "Made the",
+    "token_revoke": "Withdrew the",
+    "webhook_change": "Changed the",
+    "webhook_create": "Made the",
+    "webhook_remove": "Removed the",
+    "webhook_secret": "Made a new secret of the",
+    "webhook_switch_off": "Switched off the",
 }
 
 
@@ -112,7 +120,7 @@ def credits(micro_credits: int) -> str:
     """Two digits, for sentences and tiles. Towards zero: nobody is shown a cent that is not there yet."""
     sign = "\N{MINUS SIGN}" if micro_credits <= -10_000 else ""
     whole, micro = divmod(abs(micro_credits), 1_000_000)
-    return f"{sign}{whole:,}.{micro // 10_000:02}".replace(",", "\N{THIN SPACE}")
+    return f"{sign}{whole:,}.{micro // 10_000:02}".replace(",", "\N{NARROW NO-BREAK SPACE}")
 
 
 @register.filter
@@ -121,10 +129,36 @@ def amount(micro_credits: int) -> SafeString:
     sign = "\N{MINUS SIGN}" if micro_credits < 0 else ""
     whole, micro = divmod(abs(micro_credits), 1_000_000)
     digits = f"{micro:06}"
-    thousands = f"{whole:,}".replace(",", "\N{THIN SPACE}")
+    thousands = f"{whole:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
     return format_html(
         '<span class="amount">{}{}.{}<span class="micro">{}</span></span>', sign, thousands, digits[:2], digits[2:]
     )
+
+
+@register.filter
+def worth(credits_of_core: float | None) -> str:
+    """Credits of the core, a float, for sentences and tiles."""
+    return "\N{EN DASH}" if credits_of_core is None else credits(round(credits_of_core * 1_000_000))
+
+
+@register.filter
+def exactly(credits_of_core: float | None) -> SafeString | str:
+    """Credits of the core, a float, to the micro-credit: for every table that sums."""
+    return "\N{EN DASH}" if credits_of_core is None else amount(round(credits_of_core * 1_000_000))
+
+
+@register.filter
+def figure(number: float | None, digits: int = 3) -> str:
+    """A number without a unit; a dash where there is none."""
+    if number is None:
+        return "\N{EN DASH}"
+    return f"{number:,.{digits}f}".replace("-", "\N{MINUS SIGN}").replace(",", "\N{NARROW NO-BREAK SPACE}")
+
+
+@register.filter
+def percent(part: float | None, digits: int = 1) -> str:
+    """A part of one in per cent."""
+    return "\N{EN DASH}" if part is None else f"{figure(100 * part, digits)} %"
 
 
 @register.filter

@@ -237,12 +237,12 @@ def test_member_page_asks_the_database_a_few_times_for_many_members(django_asser
 
 def test_two_digits_of_money_never_promise_more_than_there_is() -> None:
     shown = [credits(micro) for micro in (0, 9_999, 16_167_439, 1_234_567_899_999, -10_000, -9_999)]
-    assert shown == ["0.00", "0.00", "16.16", "1\u2009234\u2009567.89", "\u22120.01", "0.00"]
+    assert shown == ["0.00", "0.00", "16.16", "1\u202f234\u202f567.89", "\u22120.01", "0.00"]
 
 
 def test_six_digits_of_money_are_all_shown() -> None:
     text = re.sub("<[^>]+>", "", amount(-1_234_567_890))
-    assert text == "\u22121\u2009234.567890"
+    assert text == "\u22121\u202f234.567890"
 
 
 def test_first_operator_comes_from_the_console(capsys) -> None:
