@@ -94,7 +94,7 @@
           axes: [axis({ values: clock, space: 64, size: 30 }), axis({ size: 38, space: 36, values: (u, s) => s.map((v) => v.toFixed(Math.abs(v * 10 - Math.round(v * 10)) > 1e-7 ? 2 : 1)) })],
           bands: keys.includes("high") ? [{ series: [4, 3], fill: `color-mix(in srgb, ${token("--own-fill")} 14%, transparent)` }] : [],
           series: [{ label: "Time", value: (u, v) => (v == null ? "–" : clock(u, [v])[0]) }, ...keys.slice(1).map((k) => ({ ...line[k], points: { show: false }, value }))],
-          hooks: { draw: [vertical(Number(host.dataset.now), token("--danger"), [])] },
+          hooks: { draw: host.dataset.now ? [vertical(Number(host.dataset.now), token("--danger"), [])] : [] }, // an ended run has no "now"
         },
       };
     },
@@ -126,11 +126,11 @@
         options: {
           height: 240,
           padding: [8, 34, 0, 0],
-          scales: { y: { range: [0.8, 1.2] } },
+          scales: { y: { range: (u, lo, hi) => [Math.min(0.8, Math.floor((lo ?? 1) * 5) / 5), Math.max(1.2, Math.ceil((hi ?? 1) * 5) / 5)] } },
           hooks: { draw: [(u) => {
             // names stand at the end of the lines, pushed apart where the lines meet
             const k = devicePixelRatio, gap = 13 * k; let last = -Infinity;
-            const ends = keys.map((key, i) => ({ key, y: u.valToPos(u.data[i + 1].at(-1), "y", true) })).sort((a, b) => a.y - b.y);
+            const ends = keys.map((key, i) => ({ key, last: u.data[i + 1].findLast((v) => v != null) })).filter(({ last }) => last != null).map(({ key, last }) => ({ key, y: u.valToPos(last, "y", true) })).sort((a, b) => a.y - b.y);
             u.ctx.save(); u.ctx.font = `600 ${11 * k}px ${token("--font")}`; u.ctx.textBaseline = "middle"; u.ctx.textAlign = "left";
             for (const end of ends) {
               last = Math.max(end.y, last + gap);

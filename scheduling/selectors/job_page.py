@@ -157,7 +157,7 @@ def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
     found = StartEstimate.objects.filter(job=job).order_by("-pk").first()
     if found is None:
         return None
-    begun = found.started is not None
+    begun, priced = found.started is not None, found.price_high > 0  # no price was posted yet: nothing was said
     return EstimateView(
         made_at=found.made_at,
         earliest_at=pool.slot_start(found.earliest),
@@ -167,7 +167,7 @@ def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
         started_at=pool.slot_start(found.started) if found.started is not None else None,
         paid=found.paid,
         start_held=found.earliest <= (found.started or 0) <= found.latest if begun else None,
-        price_held=found.price_low <= found.paid <= found.price_high if found.paid is not None else None,
+        price_held=found.price_low <= found.paid <= found.price_high if found.paid is not None and priced else None,
     )
 
 

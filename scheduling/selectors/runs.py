@@ -62,9 +62,17 @@ class RunView:
         return 100.0 * self.epoch / self.epochs if self.epochs else 0.0
 
     @property
+    def last(self) -> Point | None:
+        """The last epoch that is complete."""
+        return self.points[-1] if self.points else None
+
+    @property
     def newest_at(self) -> datetime | None:
-        """When the last epoch was complete."""
-        return self.points[-1].at if self.points else None
+        return self.last.at if self.last else None
+
+    @property
+    def loss(self) -> float | None:
+        return self.last.loss if self.last else None
 
     @property
     def is_open(self) -> bool:
