@@ -33,6 +33,8 @@ LIVE_STATES = (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING)
 class TrainingJob(TenantOwned):
     """One job. Its id is its number in the core: the order of submission."""
 
+    # Indexes below begin with it: one of its own would be written for nothing at every submission.
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     name = models.CharField(max_length=200)
     lane = models.CharField(max_length=8, choices=Lane.choices)
@@ -62,6 +64,8 @@ class TrainingJob(TenantOwned):
             # The page of jobs: newest first, of one state, by name. With a million of them it reads one page.
             models.Index(fields=["tenant", "-submitted_at", "-id"], name="job_of_tenant_by_time"),
             models.Index(fields=["tenant", "state", "-submitted_at", "-id"], name="job_of_tenant_in_state"),
+            # A program's list of one state is in the order of ids, also where there is none in that state.
+            models.Index(fields=["tenant", "state", "-id"], name="job_in_state_newest"),
             models.Index(fields=["tenant", "name", "id"], name="job_of_tenant_by_name"),
         ]
         constraints = [

@@ -85,11 +85,15 @@ def span_of() -> Func:
 class Award(TenantOwned):
     """Resources given to a job, and the terms. `charges` holds what each slot costs and who earns it, exactly."""
 
-    job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
+    # Each of these four begins an index below, and needs none of its own.
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+", db_index=False)
+    job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+", db_index=False)
     attempt = models.PositiveSmallIntegerField(default=0)
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     lane = models.CharField(max_length=8, choices=Lane.choices)
-    interval = models.ForeignKey(Interval, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    interval = models.ForeignKey(
+        Interval, on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False
+    )
     awarded_at = models.DateTimeField()  # budgets count it in the period that contains this moment
     state = models.CharField(max_length=8, choices=AwardState.choices, default=AwardState.BOOKED)
     phase = models.CharField(max_length=8, blank=True)  # own | shared
