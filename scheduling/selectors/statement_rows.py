@@ -52,7 +52,7 @@ def statement_rows(*, tenant: Tenant, start: datetime, end: datetime) -> Iterato
     for spent in named(spent_rows_of(moved)):
         yield StatementRow("spent", spent.last_at, spent.name, spent.amount, spent.job_id)
     yield from _given_back(tenant, start, end, moved)
-    ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=moved)
+    ids = jobs_of_period(tenant=tenant, start=start, end=end, subjects=[row.subject for row in moved])
     for job in reconciled_all(job_ids=ids, charges=charges_by_job(moved)):
         yield StatementRow("job", job.submitted_at, job.name, job.charge, job.job_id, job.lane, reason=job.reason)
 

@@ -3,7 +3,7 @@ it has none. Every sum is of entries of the book, so the parts add up to the who
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -11,8 +11,9 @@ from scheduling.models import TrainingJob
 from scheduling.selectors.anonymous import AwardSeen, awards_seen
 from scheduling.selectors.uncharged import CHUNK, Reconciled, job_number, jobs_of_period, reconciled
 from tenants.ledger.movements import Choice, Position, balances_below, movements
+from tenants.ledger.periods import period_read
 from tenants.ledger.postings import TENANT_KINDS, TenantBalances
-from tenants.ledger.sums import EarnedFrom, MovedBy, earned_by_award, moved_by_month, moved_by_subject, turnover_by_kind
+from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month, turnover_by_kind
 from tenants.models import Tenant
 
 MOST_ROWS = 200  # of each list on the page; the CSV has them all
@@ -122,7 +123,8 @@ class StatementView:
 
 def statement_head(*, tenant: Tenant, start: datetime, end: datetime) -> StatementHead:
     """Balances and movements by sort, without the lists."""
-    return StatementHead(_balance("Opened", tenant, start), _lines(tenant, start, end), _balance("Closed", tenant, end))
+    lines = _lines(turnover_by_kind(tenant_id=tenant.pk, start=start, end=end))
+    return StatementHead(_balance("Opened", tenant, start), lines, _balance("Closed", tenant, end))
 
 
 def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]:
@@ -137,27 +139,25 @@ def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]
 
 def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int = MOST_ROWS) -> StatementView:
     """Needs the tenant's scope. Linear in the entries of the period; lists are cut at `most` rows, sums never."""
-    earned = earned_by_award(tenant_id=tenant.pk, start=start, end=end)
-    moved = moved_by_subject(tenant_id=tenant.pk, start=start, end=end)
-    spent = [row for row in moved if row.spent and row.kind in ("settle", "cancel")]
-    charges = charges_by_job(moved)
-    ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=moved)
-    back = back_rows(tenant, start, end, limit=most + 1)
-    jobs = tuple(reconciled(job_ids=ids[:most], charges=charges))
-    spent_rows = _spent(spent)
+    found = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
+    charges = {job: paid for name, paid in found.subjects.items() if paid and (job := job_number(name)) is not None}
+    ids = jobs_of_period(tenant=tenant, start=start, end=end, subjects=found.subjects)
+    back = back_rows(tenant, start, end, limit=most) if most else []
+    jobs = tuple(reconciled(job_ids=ids[:most], charges=charges)) if most else ()
+    head = StatementHead(_balance("Opened", tenant, start), _lines(found.by_kind), _balance("Closed", tenant, end))
     return StatementView(
         start=start,
         end=end,
-        head=statement_head(tenant=tenant, start=start, end=end),
-        earned=tuple(earned_rows(tenant, earned[:most], 1)),
-        earned_rows=len(earned),
-        earned_sum=sum(row.amount for row in earned),
-        spent=tuple(named(spent_rows[:most])),
-        spent_rows=len(spent_rows),
-        spent_sum=sum(row.spent for row in spent),
-        back=tuple(back[:most]),
-        back_rows=sum(row.payments for row in moved if row.kind in NOT_DELIVERED),
-        back_sum=sum(row.available for row in moved if row.kind in NOT_DELIVERED),
+        head=head,
+        earned=tuple(earned_rows(tenant, found.earned, 1)) if most else (),
+        earned_rows=found.earned_rows,
+        earned_sum=found.earned_sum,
+        spent=tuple(named(_spent(found.paid))) if most else (),
+        spent_rows=found.paid_rows,
+        spent_sum=sum(found.subjects.values()),
+        back=tuple(back),
+        back_rows=sum(found.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED),
+        back_sum=sum(found.by_kind[kind].available for kind in NOT_DELIVERED if kind in found.by_kind),
         jobs=jobs,
         jobs_rows=len(ids),
         jobs_sum=sum(charges.values()),
@@ -260,10 +260,10 @@ def _cause(kind: str, facts: dict[str, object]) -> str:
     return str(facts.get("cause", "Not needed")).replace("_", " ").capitalize()
 
 
-def _lines(tenant: Tenant, start: datetime, end: datetime) -> tuple[Total, ...]:
+def _lines(by_kind: Mapping[str, TenantBalances]) -> tuple[Total, ...]:
     """By title: kinds that mean the same to a reader stand together."""
     sums: dict[str, TenantBalances] = {}
-    for kind, moved in turnover_by_kind(tenant_id=tenant.pk, start=start, end=end).items():
+    for kind, moved in by_kind.items():
         title = TITLES.get(kind, kind.replace("_", " ").capitalize())
         before = sums.get(title, TenantBalances(0, 0, 0))
         sums[title] = TenantBalances(*(getattr(before, name) + getattr(moved, name) for name in TENANT_KINDS))

@@ -33,11 +33,11 @@ class Reconciled:
     reason: str
 
 
-def jobs_of_period(*, tenant: Tenant, start: datetime, end: datetime, moved: Iterable[MovedBy]) -> list[int]:
-    """Ids, oldest first."""
+def jobs_of_period(*, tenant: Tenant, start: datetime, end: datetime, subjects: Iterable[str]) -> list[int]:
+    """Ids, oldest first. `subjects`: what money moved for."""
     submitted = TrainingJob.objects.filter(tenant=tenant, submitted_at__gte=start, submitted_at__lt=end)
     ids = set(submitted.order_by().values_list("pk", flat=True))
-    ids |= {number for row in moved if (number := job_number(row.subject)) is not None}
+    ids |= {number for name in subjects if (number := job_number(name)) is not None}
     return sorted(ids)
 
 
