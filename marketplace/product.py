@@ -43,8 +43,13 @@ def require_free(port: int) -> None:
 
 
 @contextlib.contextmanager
-def running(places: Places, *, port: int, prepare: Callable[[], None]) -> Iterator[list[Child]]:
-    """Servers, `prepare`, then engine, worker, beat, web. Yields when the pages answer; stops all in reverse order."""
+def running(
+    places: Places, *, port: int, prepare: Callable[[], None], sweep: Callable[[], None]
+) -> Iterator[list[Child]]:
+    """Servers, `prepare`, then engine, worker, beat, web. Yields when the pages answer; stops all in reverse order.
+
+    `sweep`: after the engine has ended, however it ended, nobody whom it started is left.
+    """
     with contextlib.ExitStack() as stack:
         servers = Servers(
             places.state,
@@ -56,6 +61,7 @@ def running(places: Places, *, port: int, prepare: Callable[[], None]) -> Iterat
         stack.enter_context(servers)
         stack.callback(_ignore_further_signals)
         prepare()
+        stack.callback(sweep)
         started = [_start(name, command, places, stack) for name, command in _commands(port)]
         children.wait_until(lambda: _answers(port) or _first_ended(started), started[-1], patience=90.0)
         _raise_for_ended(started)

@@ -118,6 +118,9 @@ class Engine(Protocol):
     def reconcile(self, handles: Sequence[Handle]) -> None:
         """After a restart: those that live are ours again; whatever else of ours lives is ended."""
 
+    def pause_all(self) -> int:
+        """Whoever is there saves and ends, to go on later; how many there still are. For when rows cannot be asked."""
+
     def touch(self) -> None:
         """We are there. Gangs of an engine that is silent for too long save and end by themselves."""
 

@@ -6,22 +6,26 @@ import os
 import secrets
 import shutil
 import signal
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import psutil
 
 from scheduling.engines.base import ENDED, Gang, Handle, LogLine, Member, Phase, Status
+from scheduling.engines.local.accounts import TRIAL, Rights, rights
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.local.files import Records
 from scheduling.engines.local.limits import Limits
 from scheduling.engines.programs import PROGRAMS, WHOLE, Parameter, Program
 
 ROOT = Path(__file__).parent.parent.parent
+SINS = ("fork", "eat", "swell", "flood", "deaf", "outside", "spin", "fill", "suicide", "peek", "die")
 NAUGHTY = Program(
     name="naughty",
     title="Naughty",
@@ -34,14 +38,14 @@ NAUGHTY = Program(
             "",
             "choice",
             "deaf",
-            choices=tuple((sin, sin) for sin in ("fork", "eat", "swell", "flood", "deaf", "outside", "die")),
+            choices=tuple((sin, sin) for sin in SINS),
         ),
         *(Parameter(name, name, "", WHOLE, 1, 1, 1000) for name in ("epochs", "chunks", "minibatches")),
     ),
 )
 MISSING = Program("missing", "Missing", "", "tests.engines.nowhere", ())
 ALL = {**PROGRAMS, "naughty": NAUGHTY, "missing": MISSING}
-SMALL = Limits(processes=30, memory_mb=200, address_space_mb=1024, log_mb=1)
+SMALL = Limits(processes=30, memory_mb=200, address_space_mb=1024, log_mb=1, disk_mb=20)
 QUICK = {
     "model": "logistic",
     "features": 4,
@@ -52,13 +56,25 @@ QUICK = {
 }
 
 
+@cache
+def _found(python: str) -> list[Rights]:
+    return []
+
+
+def possible(root: Path, python: str = sys.executable, trial: str = TRIAL) -> Rights:
+    """What works here, tried once in a run of the tests."""
+    if not (found := _found(python)):
+        found.append(rights(root / "runs", ROOT, python, SMALL, trial))
+    return found[0]
+
+
 @contextmanager
 def engine_in(folder: Path | None = None, **settings: Any) -> Iterator[LocalEngine]:
     """Its root is taken away at the end, with everybody who lives for it."""
     root = folder or Path(tempfile.mkdtemp(prefix="bourse-test-"))
     root.chmod(0o711)
     try:
-        yield LocalEngine(root / "runs", ROOT, ALL, **({"limits": SMALL} | settings))
+        yield LocalEngine(root / "runs", ROOT, ALL, **({"limits": SMALL, "rights": possible(root)} | settings))
     finally:
         for process in people_of(str(root)):
             process.kill()
@@ -117,6 +133,10 @@ def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 20.0
 
 def lines(engine: LocalEngine, handle: Handle) -> tuple[LogLine, ...]:
     return Records(engine.root).log_tail(handle.home, handle.key, 1_000).lines
+
+
+def text_of(engine: LocalEngine, handle: Handle) -> str:
+    return "\n".join(line.text for line in lines(engine, handle))
 
 
 def process_of(engine: LocalEngine, handle: Handle, role: str, rank: int = 0) -> psutil.Process:

@@ -9,6 +9,7 @@ import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 
 def main() -> None:
@@ -76,12 +77,52 @@ def outside() -> None:
     subprocess.run(["touch", "/tmp/bourse-escaped-too"], check=False)  # noqa: S108
 
 
+def spin() -> None:
+    """Processor time, in several processes at once, so that no single one uses much."""
+    for _ in range(4):
+        if os.fork() == 0:
+            while True:
+                pass
+
+
+def fill() -> None:
+    """Many files, none of them large."""
+    for number in range(30):
+        with open(f"{os.environ['HOME']}/{number}", "wb") as file:
+            file.write(os.urandom(2**20))
+    print("filled", flush=True)
+
+
+def suicide() -> None:
+    """The signal that looks as if somebody else had sent it."""
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def peek() -> None:
+    """What is not its own: who it is, whom it can see into, and whom it can reach."""
+    print("account", os.getuid(), flush=True)
+    home, watcher = os.environ["HOME"], os.getppid()
+    run = os.environ["BOURSE_RUN"]
+    for name, attempt in (
+        ("plan", lambda: Path(f"{home}/../{run}/plan.json").read_text()),
+        ("list", lambda: os.listdir(f"{home}/..")),
+        ("environment", lambda: Path(f"/proc/{watcher}/environ").read_text()),
+        ("signal", lambda: os.kill(watcher, signal.SIGTERM)),
+        ("root", lambda: os.setuid(0)),
+    ):
+        try:
+            attempt()
+            print(name, "worked", flush=True)
+        except OSError as error:
+            print(name, "refused:", error.strerror, flush=True)
+
+
 def die() -> None:
     """Before the job has begun."""
     sys.exit(7)
 
 
-SINS = {each.__name__: each for each in (fork, eat, swell, flood, deaf, outside, die)}
+SINS = {each.__name__: each for each in (fork, eat, swell, flood, deaf, outside, spin, fill, suicide, peek, die)}
 
 if __name__ == "__main__":
     main()

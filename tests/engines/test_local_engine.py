@@ -5,14 +5,12 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import replace
-from pathlib import Path
 
 import pytest
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, EngineFault, Phase
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.local.files import Records
-from scheduling.engines.local.limits import landlock_version
 from tests.engines.local import (
     ALL,
     QUICK,
@@ -22,21 +20,17 @@ from tests.engines.local import (
     engine_in,
     gang,
     kill,
-    lines,
     members,
     nobody_is_left,
     people_of,
     process_of,
     story,
+    text_of,
     told,
     until,
 )
 
 LONG = QUICK | {"epochs": 1000, "minibatch_ms": 20.0}
-
-
-def text_of(engine: LocalEngine, handle) -> str:
-    return "\n".join(line.text for line in lines(engine, handle))
 
 
 def test_gang_begins_at_its_phase_resizes_and_finishes() -> None:
@@ -163,48 +157,3 @@ def test_gang_starts_whole_or_not_at_all() -> None:
         nobody_is_left(handle.key)
         with pytest.raises(EngineFault, match="no program 'unheard'"):
             engine.start(replace(gang("missing", {}), program="unheard"))
-
-
-@pytest.mark.parametrize(("sin", "why"), [("fork", "processes, more than 30"), ("eat", "MB of memory, more than 200")])
-def test_program_that_takes_too_much_is_ended_with_everybody_it_made(sin: str, why: str) -> None:
-    with engine_in() as engine:
-        handle = engine.start(gang("naughty", {"sin": sin}))
-        status = ended(engine, handle)
-        assert status.end == FAILED
-        assert why in status.detail
-        assert why in text_of(engine, handle)
-        nobody_is_left(handle.key)
-
-
-def test_program_that_asks_for_too_much_at_once_does_not_get_it() -> None:
-    with engine_in() as engine:
-        handle = engine.start(gang("naughty", {"sin": "swell"}))
-        assert ended(engine, handle).end == FAILED
-        assert "MemoryError" in text_of(engine, handle)
-
-
-def test_flood_is_cut_with_a_note_and_program_that_ignores_sigterm_is_killed_in_time() -> None:
-    with engine_in() as engine:
-        flood = engine.start(gang("naughty", {"sin": "flood"}, seconds=4))
-        deaf = gang("naughty", {"sin": "deaf"}, seconds=3)
-        status = ended(engine, handle := engine.start(deaf))
-        assert status.ended_at is not None
-        assert status.ended_at <= deaf.end_at + 0.3
-        nobody_is_left(handle.key)
-        ended(engine, flood)
-        log = engine.root / "job-1" / flood.key / "log"
-        assert log.stat().st_size < 400_000
-        assert "its lines are left out from here on." in log.read_text()
-
-
-@pytest.mark.skipif(not landlock_version(), reason="this kernel has no Landlock")
-def test_program_writes_nowhere_but_in_its_folder() -> None:
-    with engine_in() as engine:
-        handle = engine.start(gang("naughty", {"sin": "outside"}, seconds=4))
-        ended(engine, handle)
-        said = text_of(engine, handle)
-        assert "wrote" not in said
-        assert said.count("could not: Permission denied") == 3
-        assert (engine.root / "job-1" / "work" / "inside").exists()
-        assert not (engine.root / "job-1" / "escaped").exists()
-        assert not Path("/tmp/bourse-escaped-too").exists()  # noqa: S108

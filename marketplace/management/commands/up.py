@@ -13,6 +13,9 @@ from marketplace.children import ChildFailed
 from marketplace.embedded import AlreadyRunning, CannotStart, state_for
 from scheduling.management.commands.demo import log_ins
 from scheduling.services.demo import database_is_empty, demo_is_loaded
+from scheduling.services.engines import local_engine
+
+SWEEP_SECONDS = 6.0  # for gangs to save, where the engine did not see to it
 
 
 class Command(BaseCommand):
@@ -33,7 +36,7 @@ class Command(BaseCommand):
     def _run(self, port: int) -> None:
         places = product.Places(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
         product.require_free(port)
-        with product.running(places, port=port, prepare=self._prepare) as started:
+        with product.running(places, port=port, prepare=self._prepare, sweep=_sweep) as started:
             self.stdout.write(self.style.SUCCESS(f"\nBourse: http://{product.HOST}:{port}/"))
             self.stdout.write(f"Logs: {places.logs}   Data: {places.state.folder}   Ctrl-C stops everything.")
             product.wait_for_an_end(started)
@@ -47,3 +50,8 @@ class Command(BaseCommand):
         elif demo_is_loaded():
             self.stdout.write(log_ins())
         connections.close_all()  # nothing more to ask, for as long as the product runs
+
+
+def _sweep() -> None:
+    """No gang outlives the product; those that the engine has stopped are gone already."""
+    local_engine().end_all(SWEEP_SECONDS)

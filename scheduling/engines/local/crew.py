@@ -6,16 +6,16 @@ import json
 import os
 import selectors
 import subprocess
-import sys
 from collections.abc import Iterable
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 from scheduling.engines.local import processes
+from scheduling.engines.local.confine import MEGABYTE
 from scheduling.engines.local.files import LONGEST_LINE, Folder, told
-from scheduling.engines.local.limits import MEGABYTE
+from scheduling.engines.local.launch import words
 from scheduling.engines.local.logbook import Logbook
+from scheduling.engines.local.processes import Ended
 
 COORDINATOR, SERVER, WORKER = "coordinator", "ps", "worker"
 MOST_PROGRESS = 4 * MEGABYTE
@@ -104,11 +104,11 @@ class Crew:
             processes.kill(process.pid)
         self.coordinator_code = None
 
-    def forget(self, pid: int, code: int) -> Process | None:
+    def forget(self, pid: int, ended: Ended) -> Process | None:
         """One ended; None: it was none of those we started."""
         process = self.running.pop(pid, None)
         if process is not None and process.role == COORDINATOR:
-            self.coordinator_code = code
+            self.coordinator_code = ended.code
             self.listen(0)  # its last words
         return process
 
@@ -145,10 +145,10 @@ class Crew:
 
     def _spawn(self, role: str, server: str, surroundings: dict[str, str], output: int, news: int) -> int:
         plan = self.plan
-        place = {name: plan[name] for name in ("uid", "cpu_seconds", "limits")} | {"folder": str(self.folder.work)}
-        command = [sys.executable, "-m", "scheduling.engines.local.launch", json.dumps(place), sys.executable]
-        command += plan["arguments"]
-        command += ["--folder", str(self.folder.work), "--outlive-parent"]  # we see to its end ourselves
+        folder, python = str(self.folder.work), plan["python"]
+        command = [python, *words(folder, plan["uid"], plan["cpu_seconds"], plan["limits"], bare=plan["bare"])]
+        command += [python, *plan["arguments"]]
+        command += ["--folder", folder, "--outlive-parent"]  # we see to its end ourselves
         if role == COORDINATOR:
             command += ["--progress", f"fd:{news}"]
         process = subprocess.Popen(
@@ -229,37 +229,7 @@ class Crew:
         if event in ("finished", "stopped", "failed"):
             self.last_word, self.sentence = event, str(row.get("sentence") or "")[:200]
 
-    # Counting.
-
-    def excess(self) -> str:
-        """What they take together beyond their limits; empty where they do not."""
-        limits, family = self.plan["limits"], processes.descendants(os.getpid())
-        if len(family) > limits["processes"]:
-            return f"it had {len(family)} processes, more than {limits['processes']}"
-        taken = sum(map(processes.memory, family)) // MEGABYTE
-        if taken > limits["memory_mb"]:
-            return f"it took {taken} MB of memory, more than {limits['memory_mb']}"
-        written = _size(self.folder.work) // MEGABYTE
-        if written > limits["disk_mb"]:
-            return f"it wrote {written} MB into its folder, more than {limits['disk_mb']}"
-        return ""
-
     def listed(self) -> list[list[Any]]:
         """Role, rank, server and process id of each."""
         found: Iterable[Process] = self.running.values()
         return [[process.role, process.rank, process.server, process.pid] for process in found]
-
-
-def _size(folder: Path, most_files: int = 20_000) -> int:
-    """Bytes in all its files; so many files are too many as well."""
-    total = count = 0
-    for where, _, names in os.walk(folder):
-        for name in names:
-            count += 1
-            try:
-                total += os.lstat(os.path.join(where, name)).st_blocks * 512
-            except OSError:
-                continue
-            if count > most_files:
-                return 2**60
-    return total

@@ -2,12 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
-import json
 import os
 import secrets
 import shutil
-import socket
 import subprocess
 import sys
 import time
@@ -17,13 +14,14 @@ from pathlib import Path
 
 from scheduling.engines.base import ENDED, LOST, WAITING, EngineFault, Gang, Handle, Phase, Status
 from scheduling.engines.local import files, processes
+from scheduling.engines.local.accounts import Accounts, Rights, give
+from scheduling.engines.local.accounts import rights as tried
 from scheduling.engines.local.files import Folder
 from scheduling.engines.local.limits import Limits
+from scheduling.engines.local.ports import Ports
 from scheduling.engines.programs import Program
 
-FIRST_PORT, LAST_PORT = 20_000, 32_000  # below those that the kernel gives to callers
-FIRST_ACCOUNT, ACCOUNTS = 62_000, 2_000
-LEASE_SECONDS = 60.0
+LEASE_SECONDS = 15.0  # shorter than the market's patience with a silent engine: nobody runs unpaid
 LOST_WORD = "whoever watched over it was lost"
 
 
@@ -40,13 +38,15 @@ class LocalEngine:
         *,
         limits: Limits | None = None,
         lease_seconds: float = LEASE_SECONDS,
+        python: str = sys.executable,
+        rights: Rights | None = None,
     ) -> None:
         self.root, self.base, self.programs = root, base, programs
         self.limits, self.lease_seconds = limits or Limits(), lease_seconds
-        self._ports: dict[str, set[int]] = {}  # by key
-        self._accounts: dict[str, int] = {}
+        self.python = python  # of the programs
+        self._ports = Ports()
+        self._accounts = Accounts(lambda: rights or tried(root, base, python, self.limits))
         self._children: set[int] = set()
-        self._may_change_account: bool | None = None
 
     # The contract.
 
@@ -59,9 +59,8 @@ class LocalEngine:
         try:
             self.touch()
             folder.make()
-            uid = self._account(gang.key)
-            if uid is not None:
-                _give(folder.work, uid)
+            uid = self._accounts.take(gang.key)
+            give(folder.work, uid)
             files.write(folder.plan, self._plan(gang, program, uid))
             return self._supervise(folder)
         except OSError as error:
@@ -101,28 +100,46 @@ class LocalEngine:
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
         """Within two seconds it has saved and is gone."""
         folder = Folder(self.root, handle.home, handle.key)
-        if plan := files.read(folder.plan):
-            files.write(folder.plan, plan | {"stop": "paused" if pause else "stopped"})
+        plan, word = files.read(folder.plan), "paused" if pause else "stopped"
+        if plan and plan["stop"] != word:
+            files.write(folder.plan, plan | {"stop": word})
 
     def find(self, home: str, key: str) -> Handle | None:
         """By the command line of its supervisor."""
-        for found, pid in _supervisors(self.root):
+        for _, found, pid in _supervisors(self.root):
             if found == key and (began := processes.began(pid)) is not None:
                 return Handle(key, home, pid, began)
         return None
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
         """Ports and accounts of those that live are taken; supervisors nobody knows are ended with their gangs."""
+        _ = self._accounts.rights  # found out now, not in the moments before a slot
         known = {handle.key for handle in handles}
         for handle in handles:
             plan = files.read(Folder(self.root, handle.home, handle.key).plan)
             if plan and self._alive(handle):
-                self._ports[handle.key] = {port for ports in plan["ports"].values() for port in ports}
+                self._ports.keep(handle.key, plan["ports"])
                 if plan["uid"] is not None:
-                    self._accounts[handle.key] = plan["uid"]
-        for key, pid in _supervisors(self.root):
+                    self._accounts.keep(handle.key, plan["uid"])
+        for _, key, pid in _supervisors(self.root):
             if key not in known:
                 processes.kill(pid)
+
+    def pause_all(self) -> int:
+        """Ask everybody of ours who is there, known or not."""
+        found = list(_supervisors(self.root))
+        for home, key, pid in found:
+            self.stop(Handle(key, home, pid, 0), pause=True)
+        return len(found)
+
+    def end_all(self, patience: float) -> None:
+        """Nobody of ours is left: the whole market stops, and whoever should have asked them may be dead."""
+        deadline = time.monotonic() + patience
+        while self.pause_all() and time.monotonic() < deadline:
+            time.sleep(0.05)
+        for home, key, pid in list(_supervisors(self.root)):
+            processes.kill(pid)
+            self._sweep(Handle(key, home, pid, 0))
 
     def touch(self) -> None:
         """The lease of all gangs begins anew."""
@@ -136,6 +153,7 @@ class LocalEngine:
     # How.
 
     def _plan(self, gang: Gang, program: Program, uid: int | None) -> dict[str, object]:
+        cpu_seconds = self.limits.cpu_seconds(gang.end_at - gang.phases[0].at)
         counts = {"coordinator": 1, "ps": 0, "worker": 0}
         for phase in gang.phases:
             for member in phase.members:
@@ -143,15 +161,18 @@ class LocalEngine:
         return {
             "key": gang.key,
             "base": str(self.base),
+            "python": self.python,
             "arguments": list(program.arguments(gang.parameters)),
             "secret": secrets.token_hex(24),
             "uid": uid,
-            "ports": self._take_ports(gang.key, counts),
+            "bare": uid is None and self._accounts.rights.bare,
+            "ports": self._ports.take(gang.key, counts),
             "phases": _phases(gang.phases),
             "end_at": gang.end_at,
             "stop": "",
             "limits": asdict(self.limits),
-            "cpu_seconds": int(max(60.0, 2 * (gang.end_at - gang.phases[0].at))),
+            "cpu_seconds": cpu_seconds,
+            "cpu_seconds_together": cpu_seconds * (1 + max(len(phase.members) for phase in gang.phases)),
             "lease_seconds": self.lease_seconds,
         }
 
@@ -186,49 +207,8 @@ class LocalEngine:
         self._forget(handle.key)
 
     def _forget(self, key: str) -> None:
-        self._ports.pop(key, None)
-        self._accounts.pop(key, None)
-
-    def _take_ports(self, key: str, counts: Mapping[str, int]) -> dict[str, list[int]]:
-        taken = {port for ports in self._ports.values() for port in ports}
-        free = _free_ports(taken, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
-        try:
-            found = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
-        except StopIteration:
-            raise OSError("no port is free") from None
-        self._ports[key] = {port for ports in found.values() for port in ports}
-        return found
-
-    def _account(self, key: str) -> int | None:
-        """An account of its own for each gang that lives; None: we are not root, or it could not read the programs."""
-        if self._may_change_account is None:
-            self._may_change_account = os.geteuid() == 0 and self._account_works(FIRST_ACCOUNT - 1)
-        if not self._may_change_account:
-            return None
-        first = int(key[6:12], 16)
-        for number in range(ACCOUNTS):
-            uid = FIRST_ACCOUNT + (first + number) % ACCOUNTS
-            if uid not in self._accounts.values():
-                self._accounts[key] = uid
-                return uid
-        raise OSError("all accounts are taken")
-
-    def _account_works(self, uid: int) -> bool:
-        trial = self.root / "trial"
-        trial.mkdir(parents=True, exist_ok=True)
-        self.root.chmod(0o711)
-        _give(trial, uid)
-        place = {"folder": str(trial), "uid": uid, "cpu_seconds": 60, "limits": asdict(self.limits)}
-        command = [sys.executable, "-m", "scheduling.engines.local.launch", json.dumps(place), sys.executable]
-        command += ["-c", "import scheduling.engines.trainer, numpy; open('works', 'w').close()"]
-        surroundings = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(self.base)}
-        try:
-            done = subprocess.run(
-                command, env=surroundings, cwd=self.base, check=False, capture_output=True, timeout=30
-            )
-            return done.returncode == 0
-        finally:
-            shutil.rmtree(trial, ignore_errors=True)
+        self._ports.forget(key)
+        self._accounts.forget(key)
 
 
 def _phases(phases: Sequence[Phase]) -> list[dict[str, object]]:
@@ -238,32 +218,15 @@ def _phases(phases: Sequence[Phase]) -> list[dict[str, object]]:
     ]
 
 
-def _give(folder: Path, uid: int) -> None:
-    """The folder and the files in it: a checkpoint of an earlier gang. Links are not followed."""
-    os.chown(folder, uid, uid, follow_symlinks=False)
-    for where, folders, names in os.walk(folder):
-        for name in (*folders, *names):
-            os.chown(os.path.join(where, name), uid, uid, follow_symlinks=False)
-
-
-def _free_ports(taken: set[int], first: int) -> Iterator[int]:
-    for number in range(LAST_PORT - FIRST_PORT):
-        port = FIRST_PORT + (first - FIRST_PORT + number) % (LAST_PORT - FIRST_PORT)
-        if port in taken:
-            continue
-        with socket.socket() as probe, contextlib.suppress(OSError):
-            probe.bind(("127.0.0.1", port))
-            yield port
-
-
-def _supervisors(root: Path) -> Iterator[tuple[str, int]]:
-    """Key and process id of every supervisor that works below our root, whoever started it."""
+def _supervisors(root: Path) -> Iterator[tuple[str, str, int]]:
+    """Home, key and process id of every supervisor that works below our root, whoever started it."""
     for entry in os.listdir("/proc"):
         if not entry.isdecimal():
             continue
         try:
-            words = Path("/proc", entry, "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
+            said = Path("/proc", entry, "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         except OSError:
             continue
-        if "scheduling.engines.local.supervisor" in words and str(root) in words:
-            yield words[words.index(str(root)) + 2], int(entry)
+        if "scheduling.engines.local.supervisor" in said and str(root) in said:
+            place = said.index(str(root))
+            yield said[place + 1], said[place + 2], int(entry)

@@ -7,10 +7,21 @@ import os
 import signal
 import time
 from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 PROC = Path("/proc")
 PAGE = os.sysconf("SC_PAGE_SIZE")
+TICKS = os.sysconf("SC_CLK_TCK")
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How one ended. `code` is negative where a signal did it; `seconds` of processor time, `peak` bytes in memory."""
+
+    code: int
+    seconds: float
+    peak: int
 
 
 def began(pid: int) -> int | None:
@@ -44,6 +55,21 @@ def memory(pid: int) -> int:
         return int((PROC / str(pid) / "statm").read_text().split()[1]) * PAGE
     except (OSError, IndexError):
         return 0
+
+
+def processor_seconds(pid: int) -> float:
+    """Processor time of it, and of those below it whose end it has noticed."""
+    fields = _fields(pid)
+    return 0.0 if fields is None else sum(map(int, fields[11:15])) / TICKS
+
+
+def out_of_memory_kills() -> int:
+    """How often this machine's kernel killed somebody because there was no memory left."""
+    with contextlib.suppress(OSError):
+        for line in (PROC / "vmstat").read_text().splitlines():
+            if line.startswith("oom_kill "):
+                return int(line.split()[1])
+    return 0
 
 
 def with_word(word: str) -> list[int]:
@@ -94,15 +120,16 @@ def kill_family(uid: int | None, patience: float = 3.0) -> bool:
         time.sleep(0.005)
 
 
-def reap() -> dict[int, int]:
-    """Exit codes of all that have ended; negative: the signal that ended them."""
+def reap() -> dict[int, Ended]:
+    """All that have ended, ours and those that were left to us."""
     ended = {}
     with contextlib.suppress(ChildProcessError):
         while True:
-            pid, status = os.waitpid(-1, os.WNOHANG)
+            pid, status, used = os.wait4(-1, os.WNOHANG)
             if pid == 0:
                 break
-            ended[pid] = os.waitstatus_to_exitcode(status)
+            seconds = used.ru_utime + used.ru_stime
+            ended[pid] = Ended(os.waitstatus_to_exitcode(status), seconds, used.ru_maxrss * 1024)
     return ended
 
 

@@ -14,10 +14,12 @@ from typing import Any
 
 from scheduling.engines.base import ENDED, FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, WAITING
 from scheduling.engines.local import files, processes
-from scheduling.engines.local.crew import COORDINATOR, Crew, Wanted
+from scheduling.engines.local.confine import MEGABYTE, PR_SET_CHILD_SUBREAPER, can_never_kill, prctl
+from scheduling.engines.local.consumption import Consumption
+from scheduling.engines.local.crew import COORDINATOR, WORKER, Crew, Wanted
 from scheduling.engines.local.files import Folder
-from scheduling.engines.local.limits import MEGABYTE, PR_SET_CHILD_SUBREAPER, prctl
 from scheduling.engines.local.logbook import Logbook
+from scheduling.engines.local.processes import Ended
 
 TICK = 0.05
 LEAD = 1.5  # seconds before a change at which those who must go are asked to
@@ -26,9 +28,8 @@ STOP_SECONDS = 2.0  # to save, where no slot ends
 LOST_SECONDS = 2.0  # for a coordinator to notice that its job is lost
 WATCH_SECONDS = 0.5
 MOST_RESTARTS = 10
-# Signals by which a program ends itself. Any other comes from elsewhere.
-OWN_SIGNALS = {signal.SIGSEGV, signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGXCPU,
-               signal.SIGXFSZ, signal.SIGPIPE, signal.SIGSYS, signal.SIGTRAP}  # fmt: skip
+# Signals that people and a machine which is shut down send. By any other a program ends itself.
+FOREIGN_SIGNALS = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
 
 
 class Supervisor:
@@ -40,6 +41,8 @@ class Supervisor:
         self.read_at = folder.plan.stat().st_mtime_ns
         self.log = Logbook(folder.log, self.plan["limits"]["log_mb"] * MEGABYTE)
         self.crew = Crew(folder, self.plan, self.log)
+        self.consumption = Consumption(folder.work)
+        self.memory_kills = processes.out_of_memory_kills()
         self.asked = False  # by a signal
         self.stopping: tuple[str, str, float] | None = None  # how it ends, why, by when
         self.end: tuple[str, str] | None = None
@@ -75,26 +78,39 @@ class Supervisor:
 
     # What happened.
 
-    def notice(self, ended: dict[int, int]) -> None:
+    def notice(self, ended: dict[int, Ended]) -> None:
         """Processes ended."""
-        for pid, code in ended.items():
-            member = self.crew.forget(pid, code)
-            if member is None or self.stopping or self.end or member.leaving or member.role == COORDINATOR:
+        for pid, each in ended.items():
+            self.consumption.add(each)
+            member = self.crew.forget(pid, each)
+            if member is None or self.stopping or self.end or member.leaving:
                 continue
-            if code < 0 and -code not in OWN_SIGNALS:
-                self._killed(member.role, member.rank, -code)
-            else:
+            what = f"{member.role} {member.rank} {_how(each.code)}"
+            if -each.code in FOREIGN_SIGNALS:
+                self._killed(member.role, what, pid, each)
+            elif member.role != COORDINATOR:
                 self.crew.done.add((member.role, member.rank))
-                if code and not self.crew.begun:
-                    self.end = FAILED, f"{member.role} {member.rank} ended with code {code} before the job began"
+                if each.code and not self.crew.begun:
+                    self.end = FAILED, f"{what} before the job began"
 
-    def _killed(self, role: str, rank: int, number: int) -> None:
-        what = f"{role} {rank} was ended by {signal.Signals(number).name}"
-        self.crew.restarts += role == "worker"
-        if role == "worker" and self.crew.restarts <= MOST_RESTARTS:
+    def _killed(self, role: str, what: str, pid: int, ended: Ended) -> None:
+        """By its own fault, or it is the platform that lost it."""
+        excess = self.consumption.excess_of(pid, ended, self.plan)
+        if excess or self._by_own_hand(ended.code):
+            self.end = FAILED, f"{what}: {excess or 'by its own hand, as nobody else did'}"
+            return
+        if processes.out_of_memory_kills() > self.memory_kills:
+            what += "; this machine has run out of memory"
+        self.crew.restarts += role == WORKER
+        if role == WORKER and self.crew.restarts <= MOST_RESTARTS:
             self.log.note(f"{what} and is started again.")
         else:
             self.lost = self.lost or (what, time.time() + LOST_SECONDS)
+
+    def _by_own_hand(self, code: int) -> bool:
+        """Where programs cannot send SIGKILL, one that ends by it was killed. Elsewhere only the kernel says so."""
+        memory_kills = processes.out_of_memory_kills()
+        return -code == signal.SIGKILL and not can_never_kill() and memory_kills == self.memory_kills
 
     def look(self, now: float) -> None:
         """Orders, signs of life, limits."""
@@ -111,7 +127,7 @@ class Supervisor:
                 self.begin_stop(STOPPED, "its time is over", self.plan["end_at"] - KILL_LEAD)
         if now - self.watched_at > WATCH_SECONDS:
             self.watched_at = now
-            if (excess := self.crew.excess()) and self.end is None:
+            if (excess := self.consumption.excess(self.plan)) and self.end is None:
                 self.end = FAILED, excess
 
     def _engine_seen(self) -> float:
@@ -182,10 +198,8 @@ class Supervisor:
             self.crew.paused()
         elif code == 0:
             self.end = STOPPED, "the program ended before its work was done"
-        elif code < 0 and -code not in OWN_SIGNALS:
-            self.end = LOST, f"the coordinator was ended by {signal.Signals(-code).name}"
         else:
-            self.end = FAILED, self.crew.sentence or f"the program ended with code {code}"
+            self.end = FAILED, self.crew.sentence or f"the coordinator {_how(code)}"
 
     # What is said.
 
@@ -206,6 +220,13 @@ class Supervisor:
         if document != self.told and (how or state != self.told.get("state") or now - self.told_at > 0.5):
             self.told, self.told_at = document, now
             files.write(self.folder.state, document | ({"ended_at": now} if how else {}))
+
+
+def _how(code: int) -> str:
+    if code >= 0:
+        return f"ended with code {code}"
+    known = {each.value: each.name for each in signal.Signals}
+    return f"was ended by {known.get(-code, f'signal {-code}')}"
 
 
 def main(root: str, home: str, key: str) -> None:

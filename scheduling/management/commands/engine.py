@@ -30,7 +30,7 @@ class Command(BaseCommand):
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
         engine = local_engine()
-        reconciled = False
+        reconciled = False  # once it was our turn
         while not self.asked:
             try:
                 with _listener() as listener:
@@ -45,7 +45,8 @@ class Command(BaseCommand):
                 engine.touch()
                 connections.close_all()
                 time.sleep(LOOK_SECONDS)
-        self._stop(engine)
+        if reconciled:  # else the gangs are another engine's
+            self._stop(engine)
 
     def _ask(self, number: int, frame: object) -> None:
         self.asked = True
@@ -60,13 +61,19 @@ class Command(BaseCommand):
                 pass
 
     def _stop(self, engine: Engine) -> None:
-        """Everybody saves and ends; whoever does not is killed by its supervisor."""
-        deadline = time.monotonic() + STOP_SECONDS
-        try:
-            while runs_pause(engine=engine, at=timezone.now()) and time.monotonic() < deadline:
+        """Everybody saves and ends; whoever does not is killed by its supervisor.
+
+        The database may have been stopped with us: the next engine then writes down how they ended.
+        """
+        deadline, left = time.monotonic() + STOP_SECONDS, 1
+        while left and time.monotonic() < deadline:
+            left = engine.pause_all()
+            try:
+                left += runs_pause(engine=engine, at=timezone.now())
+            except DatabaseError:
+                connections.close_all()
+            if left:
                 time.sleep(0.1)
-        except DatabaseError:
-            log.warning("the engine stops without the database; gangs end with their lease", exc_info=True)
 
 
 def _listener() -> psycopg.Connection[Any]:

@@ -1,0 +1,45 @@
+"""Ports of this machine for gangs, so that everybody knows everybody's before anything runs."""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+from collections.abc import Iterator, Mapping
+
+FIRST_PORT, LAST_PORT = 20_000, 32_000  # below those that the kernel gives to callers
+
+
+class Ports:
+    """Those that living gangs have."""
+
+    def __init__(self) -> None:
+        self._taken: dict[str, set[int]] = {}  # by key
+
+    def take(self, key: str, counts: Mapping[str, int]) -> dict[str, list[int]]:
+        """So many for each role; raises `OSError` where there are not enough."""
+        taken = {port for ports in self._taken.values() for port in ports}
+        free = _free(taken, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
+        try:
+            found = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
+        except StopIteration:
+            raise OSError("no port is free") from None
+        self.keep(key, found)
+        return found
+
+    def keep(self, key: str, ports: Mapping[str, list[int]]) -> None:
+        """A gang has them."""
+        self._taken[key] = {port for listed in ports.values() for port in listed}
+
+    def forget(self, key: str) -> None:
+        """The gang is no more."""
+        self._taken.pop(key, None)
+
+
+def _free(taken: set[int], first: int) -> Iterator[int]:
+    for number in range(LAST_PORT - FIRST_PORT):
+        port = FIRST_PORT + (first - FIRST_PORT + number) % (LAST_PORT - FIRST_PORT)
+        if port in taken:
+            continue
+        with socket.socket() as probe, contextlib.suppress(OSError):
+            probe.bind(("127.0.0.1", port))
+            yield port
