@@ -198,6 +198,20 @@ class FairnessAlertAdmin(ReadOnlyAdmin):
     search_fields = ["measure"]
 
 
+@admin.register(models.VerificationRun)
+class VerificationRunAdmin(ReadOnlyAdmin):
+    list_display = ["id", "pool", "state", "phase", "done", "total", "differences", "asked_at", "asked_by"]
+    list_select_related = ["pool", "asked_by"]
+    search_fields = ["=id"]
+
+
+@admin.register(models.WhatIf)
+class WhatIfAdmin(TenantOwnedAdmin):
+    list_display = ["id", "tenant", "interval", "job", "field", "state", "asked_at", "asked_by"]
+    list_select_related = ["tenant", "interval", "job", "asked_by"]
+    search_fields = ["=id", "=job__id"]
+
+
 @admin.register(models.AuditRun)
 class AuditRunAdmin(ReadOnlyAdmin):
     list_display = ["id", "kind", "state", "pool", "asked_at", "asked_by", "is_clean"]

@@ -11,9 +11,12 @@ from scheduling.models.market import Award, AwardState, FreedUnits, Interval, La
 from scheduling.models.money import Budget, Period
 from scheduling.models.runs import Run, RunState
 from scheduling.models.sharing import Lend, Rent, TenantPolicy
+from scheduling.models.verification import OPEN_WORK, Phase, VerificationRun, WorkState
 from scheduling.models.webhooks import DeliveryState, Webhook, WebhookDelivery, WebhookTry
+from scheduling.models.what_if import WhatIf
 
 __all__ = [
+    "OPEN_WORK",
     "AuditKind",
     "AuditPart",
     "AuditRun",
@@ -37,6 +40,7 @@ __all__ = [
     "Outage",
     "Part",
     "Period",
+    "Phase",
     "Pool",
     "PoolDay",
     "PriceTick",
@@ -53,7 +57,10 @@ __all__ = [
     "TenantFairness",
     "TenantPolicy",
     "TrainingJob",
+    "VerificationRun",
     "Webhook",
     "WebhookDelivery",
     "WebhookTry",
+    "WhatIf",
+    "WorkState",
 ]

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import zlib
 from collections.abc import Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Any
 
 from django.core.cache import cache
@@ -154,13 +154,10 @@ def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
 def _of_tenant(
     whole: IntervalFairness, tenant_id: int, row: figures.TenantFairness, resources: Sequence[str]
 ) -> dict[str, Any]:
-    values = {name: getattr(row, name) for name in _FIGURES}
+    values = dict(vars(row))
     for name in ("offered", "sold", "kept"):
         values[name] = dict(zip(resources, values[name], strict=True))
     return {"tenant_id": tenant_id, "pool_id": whole.pool_id, "number": whole.number, **values}
-
-
-_FIGURES = tuple(field.name for field in fields(figures.TenantFairness))
 
 
 def _says_something(row: figures.TenantFairness) -> bool:

@@ -1,4 +1,4 @@
-"""Reading many tables as they stood at one moment, while the market goes on."""
+"""Reading many tables as they stood at one moment while the market goes on, and being the only one at some work."""
 
 from __future__ import annotations
 
@@ -17,3 +17,17 @@ def one_moment() -> Iterator[None]:
             with connection.cursor() as cursor:
                 cursor.execute("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY")
         yield
+
+
+@contextmanager
+def alone(lock: int) -> Iterator[bool]:
+    """Whether no other process holds this lock of the database. It ends with the process, however that ends."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_try_advisory_lock(%s)", [lock])
+        (ours,) = cursor.fetchone()
+    try:
+        yield bool(ours)
+    finally:
+        if ours:
+            with connection.cursor() as cursor:
+                cursor.execute("SELECT pg_advisory_unlock(%s)", [lock])

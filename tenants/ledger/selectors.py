@@ -202,8 +202,9 @@ def _facts(stored: Any) -> Mapping[str, Any]:
 def _views(transactions: Any) -> tuple[TransactionView, ...]:
     rows = list(transactions)
     entries: dict[int, list[tuple[AccountName, int]]] = {row.pk: [] for row in rows}
-    for entry in Entry.objects.filter(transaction__in=entries).order_by("transaction_id", "line"):
-        entries[entry.transaction_id].append((AccountName.of(entry.account_id), entry.amount))
+    lines = Entry.objects.filter(transaction__in=entries).order_by("transaction_id", "line")
+    for transaction_id, account_id, amount in lines.values_list("transaction_id", "account_id", "amount"):
+        entries[transaction_id].append((AccountName.of(account_id), amount))  # a payment may have a line per owner
     tenant_id = scope_current().tenant_id
     visible = {
         number: tuple(line for line in lines if tenant_id in (None, line[0].tenant_id))

@@ -9,5 +9,11 @@ from scheduling.services.verification.intervals import IntervalVerified as Inter
 from scheduling.services.verification.intervals import Verified as Verified
 from scheduling.services.verification.intervals import interval_verify as interval_verify
 from scheduling.services.verification.intervals import intervals_verify as intervals_verify
+from scheduling.services.verification.pieces import verification_round as verification_round
 from scheduling.services.verification.readers import findings_for as findings_for
 from scheduling.services.verification.readers import in_turn as in_turn
+from scheduling.services.verification.runs import VerificationSeen as VerificationSeen
+from scheduling.services.verification.runs import verify_cancel as verify_cancel
+from scheduling.services.verification.runs import verify_newest as verify_newest
+from scheduling.services.verification.runs import verify_read as verify_read
+from scheduling.services.verification.runs import verify_start as verify_start
