@@ -1,6 +1,6 @@
 # Every command of daily work. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help install run test fuzz check bench schema lock clean
+.PHONY: help install run test fuzz check bench schema screenshots lock clean
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -39,6 +39,9 @@ bench: .venv/everything ## measure (ONLY=ledger for one file); one JSON line per
 
 schema: .venv/runtime ## write docs/openapi.yaml anew, after a change of the interface for programs
 	$(PRODUCTION_LIKE) $(BIN)/python manage.py spectacular --validate --fail-on-warn --file docs/openapi.yaml
+
+screenshots: .venv/everything ## the pictures of the guide anew, from a running demonstration (ONLY="market job" for some)
+	@DJANGO_SETTINGS_MODULE=marketplace.settings DEBUG=true $(BIN)/python -m tests.browser.screenshots $(ONLY)
 
 lock: .venv/everything ## pin requirements*.txt anew from the *.in lists
 	CUSTOM_COMPILE_COMMAND="make lock" $(BIN)/pip-compile $(LOCK) --output-file requirements.txt requirements.in
