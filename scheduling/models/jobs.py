@@ -51,6 +51,7 @@ class TrainingJob(TenantOwned):
     client_key = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  NULL: the client gave none
     request_digest = models.CharField(max_length=64)
     attempt = models.PositiveSmallIntegerField(default=0)  # how often it was queued again after a platform failure
+    not_before = models.BigIntegerField(default=0)  # slot from which on it is looked at: the platform failed it before
     ended_at = models.DateTimeField(null=True, blank=True)
 
     class Meta(TenantOwned.Meta):

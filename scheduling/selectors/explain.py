@@ -142,7 +142,12 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
     "horizon_too_short": lambda pool, n: f"Needs {n['needs_slots']} slots, and only {n['slots']} are open for sale.",
     "market_stopped": lambda pool, n: "The market stood still; what was not delivered is refunded, and it waits again.",
     "engine_error": lambda pool, n: (
-        "The platform could not run it; what was not delivered is refunded; it waits again."
+        "The platform could not run it; what was not delivered is refunded; it waits again"
+        + (f", and rests until {_clock(pool, n['next_slot'])} after {n['losses']} times." if "losses" in n else ".")
+    ),
+    "given_up": lambda pool, n: (
+        f"The platform lost it {n['losses']} times in a row, the last time because {n['detail'].rstrip('.')}. "
+        "What was not delivered is refunded; it is not tried again."
     ),
     "program_failed": lambda pool, n: f"Its program failed: {n['detail']}. What was reserved is paid.",
     "reservation_ended": lambda pool, n: (

@@ -12,7 +12,7 @@ from scheduling.models import Award, AwardState, Event, JobFloor, JobState, Lane
 from scheduling.services.feed import event, events_append
 from scheduling.services.lanes import lane_lock
 from scheduling.services.pools import may_change_cluster, pool_lock
-from scheduling.services.refunds import Cause, awards_void, jobs_locked, refunds_post
+from scheduling.services.refunds import AT_ONCE, Cause, Next, awards_void, jobs_locked, refunds_post
 from scheduling.services.servers import server_subject
 from scheduling.services.settlement import ALIVE
 from tenants import history
@@ -21,6 +21,7 @@ from tenants.scoping import scope_disabled
 
 ENGINE_ERROR = "engine_error"
 LONGEST_DETAIL = 200  # characters of what an engine says went wrong
+MOST_LOSSES = 5  # in a row, of one job, without an epoch more than before
 
 
 @dataclass(frozen=True)
@@ -71,11 +72,12 @@ def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> Ser
 
 
 @transaction.atomic
-def award_fail(*, award_id: int, slot: int, detail: str, at: datetime) -> AwardFailed | Refused:
+def award_fail(*, award_id: int, slot: int, detail: str, at: datetime, losses: int = 0) -> AwardFailed | Refused:
     """The engine could not run this award from `slot` on, by no fault of its tenant. Told twice, it happens once.
 
     What is settled stays settled: the refund begins with the first slot that is not. `detail` says what went wrong,
-    in the engine's words.
+    in the engine's words. `losses`: how often in a row this job came no farther. It waits longer each time, and is
+    given up in the end: whatever it is that the platform cannot do, another try does not help.
     """
     with scope_disabled("an engine fails for whoever runs on it"):
         award = Award.objects.select_related("pool").filter(pk=award_id).first()
@@ -87,11 +89,26 @@ def award_fail(*, award_id: int, slot: int, detail: str, at: datetime) -> AwardF
             return AwardFailed(award, award.cut_at or award.start, award.returned, waits=False, repeated=True)
         if award.state not in ALIVE or first >= award.end:
             return Refused("already_over", "All that was sold with this award is delivered or given back.")
-        cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]})
-        voided = awards_void(award.pool, [award], first, cause, at)
+        following = after_losses(losses, award.pool.slot_at(at))
+        cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]} | _tries(losses, following))
+        voided = awards_void(award.pool, [award], first, cause, at, following)
         events_append(voided.events)
         refunds_post(voided)
     return AwardFailed(award, award.cut_at or first, award.returned, waits=bool(voided.again), repeated=False)
+
+
+def after_losses(losses: int, slot: int) -> Next:
+    """`losses` in a row, the last one in this slot: 0, 2, 4, 8 slots of rest, and the fifth is the last."""
+    if losses >= MOST_LOSSES:
+        return Next(given_up=True)
+    return AT_ONCE if losses < 2 else Next(not_before=slot + 2 ** (losses - 1))
+
+
+def _tries(losses: int, following: Next) -> dict[str, int]:
+    """What the reason says beside how it went wrong; nothing at the first time."""
+    if losses < 2:
+        return {}
+    return {"losses": losses} | ({} if following.given_up else {"next_slot": following.not_before})
 
 
 def _lanes_locked(pool_id: int) -> int:

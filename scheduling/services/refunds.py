@@ -24,16 +24,18 @@ from scheduling.services.units import Unit, UnitReader, units_release
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
 from tenants.ledger.services import post_many
 
+GIVEN_UP = "given_up"
+
 # One statement for thousands of rows: the ORM would build an expression for each field of each.
 _VOID = """
 UPDATE scheduling_award AS award SET state = %s, cut_at = cut.cut_at, returned = cut.returned
   FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS cut (id, cut_at, returned)
  WHERE award.id = cut.id
 """
-_QUEUE_AGAIN = """
+_MOVE = """
 UPDATE scheduling_trainingjob AS job
-   SET state = %s, lane = %s, attempt = job.attempt + 1, reason_code = %s,
-       reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
+   SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = %s, attempt = job.attempt + 1,
+       reason_code = %s, reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
   FROM unnest(%s::bigint[], %s::bigint[]) AS cut (job_id, refunded)
  WHERE job.id = cut.job_id
 """
@@ -45,6 +47,17 @@ class Cause:
 
     code: str
     facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Next:
+    """What becomes of the jobs: they wait again, and are looked at from a slot on; or they are given up."""
+
+    not_before: int = 0
+    given_up: bool = False
+
+
+AT_ONCE = Next()
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,9 @@ class Voided:
         return sum(award.returned for award in self.awards)
 
 
-def awards_void(pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at: datetime) -> Voided:
+def awards_void(
+    pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at: datetime, following: Next = AT_ONCE
+) -> Voided:
     """`slot`: the first that is not delivered. Writes all but the events and the money."""
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
     freed: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
@@ -73,12 +88,13 @@ def awards_void(pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at
         units_release(Lane(lane), units)
     _store(awards)
     _unsell(awards, slot)
-    again = [award for award in awards if jobs[award.job_id].state in LIVE_STATES]  # a cancelled one is wanted no more
-    _queue_again(again, cause)
+    wanted = [award for award in awards if jobs[award.job_id].state in LIVE_STATES]  # a cancelled one is not
+    _move_jobs(wanted, cause, following, at)
+    tell = _given_up if following.given_up else _requeued
     return Voided(
         awards,
-        again,
-        [_requeued(award, cause, at) for award in again],
+        [] if following.given_up else wanted,
+        [tell(award, cause, at) for award in wanted],
         [_refund(award, cause, at) for award in awards if award.returned],
     )
 
@@ -114,12 +130,16 @@ def _store(awards: Sequence[Award]) -> None:
         cursor.execute(_VOID, [AwardState.VOID, *([row[column] for row in rows] for column in range(3))])
 
 
-def _queue_again(awards: Sequence[Award], cause: Cause) -> None:
-    """With the first arrival, in the batch lane: nobody asks the instant lane a second time."""
+def _move_jobs(awards: Sequence[Award], cause: Cause, following: Next, at: datetime) -> None:
+    """They wait with the first arrival, in the batch lane: nobody asks the instant lane a second time."""
     facts = json.dumps(dict(cause.facts))
     ids, refunds = [award.job_id for award in awards], [award.returned for award in awards]
+    if following.given_up:
+        place = [JobState.FAILED, None, at, 0, GIVEN_UP]
+    else:
+        place = [JobState.QUEUED, Lane.BATCH, None, following.not_before, cause.code]
     with connection.cursor() as cursor:
-        cursor.execute(_QUEUE_AGAIN, [JobState.QUEUED, Lane.BATCH, cause.code, facts, ids, refunds])
+        cursor.execute(_MOVE, [*place, facts, ids, refunds])
 
 
 def _refund(award: Award, cause: Cause, at: datetime) -> Posting:
@@ -137,3 +157,9 @@ def _requeued(award: Award, cause: Cause, at: datetime) -> Event:
     data = {"job": award.job_id, "cause": cause.code, **cause.facts, "refunded": award.returned}
     subject = job_subject(award.job_id)
     return event("job_requeued", pool_id=award.pool_id, tenant_id=award.tenant_id, subject=subject, at=at, data=data)
+
+
+def _given_up(award: Award, cause: Cause, at: datetime) -> Event:
+    data = {"job": award.job_id, "reason": GIVEN_UP, "numbers": {**cause.facts, "refunded": award.returned}}
+    subject = job_subject(award.job_id)
+    return event("job_failed", pool_id=award.pool_id, tenant_id=award.tenant_id, subject=subject, at=at, data=data)

@@ -13,6 +13,7 @@ from scheduling.services.early_ends import job_end_early
 from scheduling.services.failures import award_fail
 
 PROGRAM_FAILED = "program_failed"
+TOLD = ("epoch", "epochs")  # of its progress: how far it came
 STATES = {
     FINISHED: RunState.FINISHED,
     STOPPED: RunState.STOPPED,
@@ -44,12 +45,22 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
     if status.end == FINISHED:
         job_end_early(award_id=run.award_id, state=JobState.FINISHED, code="", numbers={}, at=at)
     elif status.end == FAILED:
-        numbers = {"detail": status.detail[:200]}
+        numbers = {"detail": status.detail[:200]} | {n: status.progress[n] for n in TOLD if n in status.progress}
         job_end_early(award_id=run.award_id, state=JobState.FAILED, code=PROGRAM_FAILED, numbers=numbers, at=at)
     elif status.end == LOST:
         slot = run.award.pool.slot_at(_moment(status.ended_at) or at)
-        award_fail(award_id=run.award_id, slot=slot, detail=status.detail, at=at)
+        award_fail(award_id=run.award_id, slot=slot, detail=status.detail, at=at, losses=losses_in_a_row(run.job_id))
     return True
+
+
+def losses_in_a_row(job_id: int) -> int:
+    """How often the platform lost this job, up to now, without an epoch more than it had before."""
+    losses, farthest = 0, 0
+    for state, progress in Run.objects.filter(job=job_id).order_by("pk").values_list("state", "progress"):
+        epoch = progress.get("epoch", 0)
+        losses = (0 if epoch > farthest else losses) + (state == RunState.LOST)
+        farthest = max(farthest, epoch)
+    return losses
 
 
 def _moment(seconds: float | None) -> datetime | None:

@@ -12,7 +12,7 @@ from datetime import datetime
 
 import numpy as np
 from django.db import connection
-from django.db.models import F
+from django.db.models import F, QuerySet
 
 from scheduling.core.types import Allocation, Booking, FloatArray, Floor, Job, View
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, LaneClock, Part, Pool, TrainingJob
@@ -43,7 +43,7 @@ def batch_view(
 
     `supposed`: a job that is looked at as if it waited too (a quote).
     """
-    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
+    queue = _queue(pool, slot)
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
     if supposed is not None:
         waiting[supposed.pk] = supposed
@@ -77,7 +77,7 @@ def batch_view(
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
     """What says whether anything is due at the boundary before `slot`: of the queue only the first, and who is new."""
-    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED, arrival__lte=slot)
+    queue = _queue(pool, slot)
     in_order = queue.order_by("arrival", "pk")
     waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
     if supposed is not None:
@@ -97,6 +97,12 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         frontier=clock.frontier,
     )
     return BatchSnapshot(frame, view, waiting, frozenset(), {})
+
+
+def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
+    """All that may be looked at; not those that the platform failed again and again, and that rest."""
+    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
+    return queued.filter(arrival__lte=slot, not_before__lte=slot)
 
 
 ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
