@@ -42,17 +42,33 @@ def measured(*, program: str, parameters: Mapping[str, Any] | None = None) -> Me
 
 
 def offered(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """The specification with measured times in place of those it says; as it is where nothing was measured.
+    """The specification with measured times in place of those it says; as it is where nothing was measured."""
+    return {**spec, **(found.times if (found := offer(spec)) else {})}
 
-    An exchange that took E seconds with gradients of G MB is a bandwidth of 16 G / E Mbit/s. How many workers one
-    parameter server serves stays as it was.
-    """
+
+@dataclass(frozen=True)
+class Offer:
+    """Times in the words of a specification, and where they were measured."""
+
+    times: Mapping[str, Any]
+    measured: Measured
+
+
+def offer(spec: Mapping[str, Any]) -> Offer | None:
+    """Measured times for a job with a program; None where nothing was measured, or it says them already."""
     program = spec.get("program")
     if not isinstance(program, Mapping):
-        return dict(spec)
+        return None
     found = measured(program=str(program.get("name")), parameters=program.get("parameters", {}))
     if found is None:
-        return dict(spec)
+        return None
+    times = _times(spec, found)
+    return None if all(spec.get(name) == value for name, value in times.items()) else Offer(times, found)
+
+
+def _times(spec: Mapping[str, Any], found: Measured) -> dict[str, Any]:
+    """An exchange that took E seconds with gradients of G MB is a bandwidth of 16 G / E Mbit/s. How many workers one
+    parameter server serves stays as it was."""
     times: dict[str, Any] = {"minibatch_seconds": round(found.minibatch_seconds, 4)}
     if found.exchange_seconds > 0 and found.gradient_mb > 0:
         mbps = exchange_seconds(found.gradient_mb, found.exchange_seconds)  # the same law, solved for the other
@@ -60,7 +76,7 @@ def offered(spec: Mapping[str, Any]) -> dict[str, Any]:
         before = spec.get("worker_mbps"), spec.get("ps_mbps")
         if all(isinstance(number, int | float) and number > 0 for number in before):
             times["ps_mbps"] = round(mbps * before[1] / before[0], 6)  # type: ignore[operator]
-    return {**spec, **times}
+    return times
 
 
 def _same_model(spec: Mapping[str, Any], parameters: Mapping[str, Any]) -> bool:

@@ -22,6 +22,7 @@ from scheduling.services.submission import job_submit_as_wanted
 from scheduling.views.servers import pool_chosen
 from scheduling.views.submit_form import FORM, TEXT, JobForm, field_of, form_values
 from scheduling.views.submit_opening import new_key, opening, presets
+from scheduling.views.submit_program import program_choices
 from scheduling.views.submit_quote import QuoteCard, quote_card
 from scheduling.views.submit_text import LONGEST, BadText, read_job
 from tenants.access import AccessRequest, Refused
@@ -172,8 +173,13 @@ def _complain(form: JobForm, refused: Refused) -> None:
             )
         form.add_error(None, refused.sentence)
         return
-    field = "text" if form.cleaned_data["source"] == TEXT else field_of(refused.field)
-    about = refused.sentence.partition(": ")[2] if field not in (None, "text") else refused.sentence
+    field = (
+        "text" if form.cleaned_data["source"] == TEXT else field_of(refused.field, form.cleaned_data.get("program", ""))
+    )
+    if field == "text":  # begins with a name that is written small
+        form.add_error(field, refused.sentence)
+        return
+    about = refused.sentence.partition(": ")[2] if field else refused.sentence
     form.add_error(field if field in form.fields else None, about[:1].upper() + about[1:])
 
 
@@ -196,6 +202,7 @@ def _page(request: AccessRequest, pool: Pool, form: JobForm, card: QuoteCard, st
         "form": form,
         "card": card,
         "presets": presets(pool, form.kinds),
+        "programs": program_choices(form),
         "faults": faults,
         "quote_url": reverse("job_quote", args=[tenant.slug]),
     }

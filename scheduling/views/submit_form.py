@@ -12,8 +12,11 @@ from typing import Any
 
 from django import forms
 
+from scheduling.engines.programs import PROGRAMS
 from scheduling.models import ResourceKind
 from scheduling.services.submission import Wanted
+from scheduling.snapshots.specs import PROGRAM
+from scheduling.views.submit_program import parameter_fields, program_asked, program_values
 
 FORM, TEXT = "form", "text"
 KINDS = ("linear", "convex", "deadline", "sigmoid")
@@ -60,6 +63,11 @@ class JobForm(forms.Form):
         help_text="YAML or JSON, up to 64 kB.",
         widget=forms.FileInput(attrs={"class": "input"}),
     )
+    program = forms.ChoiceField(
+        required=False,
+        choices=[("", "None"), *((program.name, program.title) for program in PROGRAMS.values())],
+        error_messages={"invalid_choice": "No such program is registered here."},
+    )
     epochs = _whole("Epochs", "How often the whole data is gone through.", needed=True)
     chunks = _whole(
         "Chunks",
@@ -102,6 +110,7 @@ class JobForm(forms.Form):
     def __init__(self, *args: Any, kinds: Sequence[ResourceKind], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         self.kinds = kinds
+        self.fields |= parameter_fields()
         self.fields["text"].widget.attrs |= {"class": "input log", "rows": 14, "spellcheck": "false"}
         for unit, words in (("worker", "A worker takes"), ("ps", "A parameter server takes")):
             for kind in kinds:
@@ -113,6 +122,8 @@ class JobForm(forms.Form):
             for name in set(self.errors) - {"key", "source", "wanted", "text", "file"}:
                 del self.errors[name]  # the text says these
             return found
+        for name in [name for name in self.errors if "__" in name and name.split("__")[0] != found.get("program")]:
+            del self.errors[name]  # of a program that was not chosen
         for name in VALUE_FIELDS.get(found.get("kind", ""), {}):
             if found.get(name) is None and name not in self.errors:
                 self.add_error(name, MISSING)
@@ -125,7 +136,7 @@ class JobForm(forms.Form):
         for unit in ("worker", "ps"):
             taken = {kind.name: found.get(f"{unit}_takes_{kind.name}") for kind in self.kinds}
             spec[f"{unit}_demand"] = {name: amount for name, amount in taken.items() if amount}
-        return {**spec, "value": _value(found)}
+        return {**spec, **program_asked(found), "value": _value(found)}
 
     def takes(self) -> list[tuple[Any, Any]]:
         """For each resource, the field of a worker and that of a parameter server."""
@@ -152,13 +163,15 @@ def _power(base: float, exponent: float) -> float:
 
 def form_values(spec: Mapping[str, Any], kinds: Sequence[ResourceKind]) -> dict[str, Any] | None:
     """The form filled with a job; None where the job says something that the form has no field for."""
-    known = {*PLAIN, "value", "worker_demand", "ps_demand"}
+    known = {*PLAIN, PROGRAM, "value", "worker_demand", "ps_demand"}
     value, demands = spec.get("value", {}), [spec.get("worker_demand", {}), spec.get("ps_demand", {})]
     if set(spec) - known or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
         return None
     if any(isinstance(spec.get(name), list) for name in PLAIN) or value.get("kind") not in KINDS:
         return None
-    found: dict[str, Any] = {name: spec[name] for name in PLAIN if spec.get(name) is not None}
+    if (runs := program_values(spec)) is None:
+        return None
+    found: dict[str, Any] = runs | {name: spec[name] for name in PLAIN if spec.get(name) is not None}
     for unit, demand in zip(("worker", "ps"), demands, strict=True):
         found |= {f"{unit}_takes_{kind.name}": demand.get(kind.name, "") for kind in kinds}
     return found | value_fields(value)
@@ -187,9 +200,13 @@ def _rounded(number: Any) -> Any:
     return plain(math.ceil(round(number * 1_000_000, 3)) / 1_000_000)
 
 
-def field_of(place: str) -> str | None:
+def field_of(place: str, program: str = "") -> str | None:
     """The form's field for a field of the job, as a refusal names it. None: it is about the whole job."""
     head, _, rest = place.partition(".")
+    if head == PROGRAM:
+        parameter = rest.removeprefix("parameters").removeprefix(".")
+        names = (f"{program}__{parameter}", parameter)
+        return next((name for name in names if name in parameter_fields() or name in WHOLE), "program")
     if head in ("worker_demand", "ps_demand"):
         unit = "worker" if head == "worker_demand" else "ps"
         return f"{unit}_takes_{rest}" if rest else None

@@ -14,9 +14,10 @@ from scheduling.models import Pool, ResourceKind, TrainingJob
 from scheduling.selectors.measured import offered
 from scheduling.services.submission import Wanted
 from scheduling.views.submit_form import FORM, TEXT, form_values, plain
+from scheduling.views.submit_program import defaults
 from scheduling.views.submit_text import written
 
-START = {"kind": "linear", "worth": 20, "loss": 0.5, "wanted": Wanted.BATCH.value, "source": FORM}
+START = defaults() | {"kind": "linear", "worth": 20, "loss": 0.5, "wanted": Wanted.BATCH.value, "source": FORM}
 FIRST = MODEL_TYPES[1]
 
 

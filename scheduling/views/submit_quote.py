@@ -11,6 +11,7 @@ from typing import Any
 from scheduling.models import Lane, Pool
 from scheduling.selectors.estimates import Record, estimates_record
 from scheduling.selectors.explain import reason_sentence
+from scheduling.selectors.measured import offer
 from scheduling.selectors.payees import Payee, payees
 from scheduling.services.jobs import InvalidJob, closes
 from scheduling.services.quotes import Change, Quote, Terms, job_quote
@@ -69,6 +70,17 @@ class LaneCard:
 
 
 @dataclass(frozen=True)
+class MeasuredCard:
+    """Times that an earlier run of the same program and model took. `fill`: the form's fields, as JSON."""
+
+    minibatch_seconds: float
+    said: float | None  # by the form
+    job_id: int
+    at: datetime
+    fill: str
+
+
+@dataclass(frozen=True)
 class QuoteCard:
     """`refused`: the job could not be submitted at all; no lane was asked."""
 
@@ -78,6 +90,7 @@ class QuoteCard:
     refused: Refused | None = None
     picture: ValuePicture | None = None
     record: Record | None = None
+    measured: MeasuredCard | None = None
 
     @property
     def summary(self) -> str:
@@ -104,7 +117,17 @@ def quote_card(*, pool: Pool, name: str, spec: Spec, wanted: str, by: Access, ow
     if isinstance(refused, InvalidJob) or not cards:
         return QuoteCard(at, closes_at, refused=refused)
     picture = value_picture(spec["value"], ends)
-    return QuoteCard(at, closes_at, tuple(cards), None, picture, estimates_record(pool))
+    return QuoteCard(at, closes_at, tuple(cards), None, picture, estimates_record(pool), _measured(spec))
+
+
+def _measured(spec: Spec) -> MeasuredCard | None:
+    found = offer(spec)
+    if found is None:
+        return None
+    fill = json.dumps({name: plain(value) for name, value in found.times.items()})
+    said = spec.get("minibatch_seconds")
+    seconds = float(found.times["minibatch_seconds"])
+    return MeasuredCard(seconds, said, found.measured.job_id, found.measured.at, fill)
 
 
 def _lanes(pool: Pool) -> tuple[str, ...]:

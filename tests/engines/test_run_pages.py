@@ -16,7 +16,7 @@ from scheduling.selectors.measured import measured, offered
 from tenants.scoping import scope
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.live import make_award, make_live_pool
-from tests.scheduling.pages import client_as, text_of
+from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
 PROGRAM = {"name": "trainer", "parameters": {"model": "logistic"}}
@@ -94,7 +94,8 @@ def test_measured_speed_is_offered_for_the_same_model_of_the_same_tenant_only(aw
         assert measured(program="trainer", parameters={"model": "multilayer"}) is None
         assert offered(award.job.spec | {"minibatch_seconds": 99.0})["minibatch_seconds"] == 0.7
         assert offered({"minibatch_seconds": 99.0}) == {"minibatch_seconds": 99.0}
-    text = text_of(client_as("submitter", award.tenant).get(f"/t/lumen/submit/?from={award.job_id}").content.decode())
-    assert "minibatch_seconds&quot;: 0.7" in text
+    form = client_as("submitter", award.tenant).get(f"/t/lumen/submit/?from={award.job_id}").content.decode()
+    assert 'name="minibatch_seconds" value="0.7"' in form
+    assert 'name="program" value="trainer" checked' in form
     with scope(make_tenant("castor")):
         assert measured(program="trainer") is None
