@@ -9,7 +9,7 @@ from datetime import datetime
 
 from scheduling.models import Award, JobFloor, JobState, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
-from scheduling.selectors.explain import JobView, jobs_explain
+from scheduling.selectors.explain import JobView, job_view
 from scheduling.selectors.job_life import Happening, Step, happenings, life
 from scheduling.selectors.job_slots import SlotTable, slot_table
 from scheduling.selectors.payees import Payee, payees
@@ -107,7 +107,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     slots = slot_table(pool, award, at) if award and award.paid else None
     return JobPage(
         job=job,
-        view=jobs_explain(pool, [job])[0],
+        view=job_view(pool, job, award),
         award=award,
         alive=job.state in LIVE_STATES,
         steps=life(job, award, floor, told),
@@ -127,28 +127,35 @@ def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> World
     """None also where no schedule at home was worth anything: then there is nothing to compare with."""
     if floor is None or floor.end <= floor.start:
         return None
-    where = _where(floor.allocation, names)
+    workers = where(floor.allocation, names)
     span = (pool.slot_start(floor.start), pool.slot_start(floor.end), floor.start, floor.end)
-    return World(where, *span, round(floor.value * MICRO), 0)
+    return World(workers, *span, round(floor.value * MICRO), 0)
 
 
 def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> World | None:
     if award is None:
         return None
     span = (pool.slot_start(award.start), pool.slot_start(award.end), award.start, award.end)
-    return World(_where(award.allocation, names), *span, round(award.value * MICRO), award.paid)
+    return World(where(award.allocation, names), *span, round(award.value * MICRO), award.paid)
 
 
 def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:
     return dict(Server.objects.filter(pk__in={row[0] for row in rows}).values_list("pk", "name"))
 
 
-def _where(allocation: Iterable[Sequence[int]], names: Mapping[int, str]) -> str:
-    """Most workers at once on each server: "4 on s02, 2 on s03"."""
+def where(allocation: Sequence[Sequence[int]], names: Mapping[int, str]) -> str:
+    """Most workers at once on each server: "4 on s02, 2 on s03"; where slots differ in their servers, as the instant
+    lane's do, "6 in turn on s02, s03 and s04"."""
     most: defaultdict[int, int] = defaultdict(int)
     for server, _, _, workers, _ in allocation:
         most[server] = max(most[server], workers)
-    parts = [f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers]
+    at_once = max(sum(row[3] for row in allocation if row[1] <= start < row[2]) for start in {r[1] for r in allocation})
+    if sum(most.values()) > at_once:
+        return f"{at_once} in turn on " + _listed([names.get(server, "?") for server in most if most[server]])
+    return _listed([f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers])
+
+
+def _listed(parts: Sequence[str]) -> str:
     rest = f" and {len(parts) - MOST_SERVERS} more" if len(parts) > MOST_SERVERS else ""
     return ", ".join(parts[:MOST_SERVERS]) + rest
 

@@ -8,7 +8,7 @@ from datetime import datetime
 from scheduling.selectors.job_slots import RETURNED, SETTLED, SlotTable
 
 HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # of the whole drawing; for the times below; for the amounts above
-MOST_LABELS = 12
+MOST_LABELS = 6  # times with seconds stand side by side in the narrowest column
 MOST_BARS = 240
 
 

@@ -11,7 +11,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from scheduling.models import Award, TrainingJob
-from scheduling.selectors.job_page import job_page
+from scheduling.selectors.job_page import job_page, where
 from scheduling.selectors.job_slots import HELD, RETURNED, RUNNING, SETTLED
 from scheduling.services.cancel_preview import cancel_preview
 from scheduling.services.cancellation import job_cancel
@@ -288,6 +288,20 @@ def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
     assert "Wait for the next interval" in text_of(page)
     client.post(address(scene, job, "queue/"), secure=True)
     assert page_of(job, scene.renter).job.state == "queued"
+
+
+@pytest.mark.parametrize(
+    ("rows", "sentence"),
+    [
+        ([(1, 4, 8, 3, 1), (2, 4, 8, 2, 0)], "3 on s1, 2 on s2"),
+        ([(1, 4, 6, 3, 1), (2, 6, 8, 3, 1), (3, 6, 8, 1, 0)], "4 in turn on s1, s2, s3"),
+        ([(1, 4, 6, 3, 1), (1, 6, 8, 2, 1)], "3 on s1"),
+        ([(1, 4, 8, 4, 0), (2, 4, 8, 0, 1)], "4 on s1"),
+    ],
+    ids=["side by side", "in turn", "fewer later", "parameter servers elsewhere"],
+)
+def test_workers_are_told_by_server_unless_they_move(rows: list[tuple[int, ...]], sentence: str) -> None:
+    assert where(rows, {1: "s1", 2: "s2", 3: "s3"}) == sentence
 
 
 def test_number_of_queries_does_not_grow_with_the_slots() -> None:
