@@ -28,6 +28,8 @@ app.conf.beat_schedule = {
     "earnings": {"task": "scheduling.tasks.earned_tick", "schedule": 300.0, "options": {"expires": 300.0}},
     # What an interval was worth to whom, once it is closed; a backlog is worked off in portions.
     "fairness": {"task": "scheduling.tasks.fairness_tick", "schedule": 10.0, "options": {"expires": 10.0}},
+    # What auditors asked for; who comes while one is at it finds that out and leaves.
+    "audits": {"task": "scheduling.tasks.audits_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # A round goes on for seconds where there is much to tell; who comes meanwhile finds it under way.
     "webhooks": {"task": "scheduling.tasks.webhooks_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.

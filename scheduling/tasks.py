@@ -6,15 +6,20 @@ import random
 from typing import Any
 
 from celery import shared_task
+from django.conf import settings
 from django.utils import timezone
 
 from scheduling.notify import slot_tell
+from scheduling.services.audits import audits_next
+from scheduling.services.bundle import seed_of
 from scheduling.services.clock import pool_advance, pools_due
 from scheduling.services.credits import earned_collect
 from scheduling.services.fairness import fairness_in_turn
+from scheduling.services.fairness_alerts import alerts_look
 from scheduling.services.outside import outside_tick
 from scheduling.services.webhooks.rounds import deliveries_round
 
+AUDITS_LIMIT = 3_000  # seconds; less than after which the broker hands a task to another process
 TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
 
 
@@ -42,7 +47,13 @@ def earned_tick(**_: Any) -> None:
 
 @shared_task
 def fairness_tick(**_: Any) -> None:
-    fairness_in_turn()
+    if fairness_in_turn():
+        alerts_look(at=timezone.now())
+
+
+@shared_task(time_limit=AUDITS_LIMIT)
+def audits_tick(**_: Any) -> None:
+    audits_next(clock=timezone.now, seed=seed_of(settings.SECRET_KEY))
 
 
 @shared_task

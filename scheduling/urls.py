@@ -17,6 +17,10 @@ from scheduling.views import (
     submit,
     webhooks,
 )
+from scheduling.views.fairness import alerts as fairness_alerts
+from scheduling.views.fairness import audits as fairness_audits
+from scheduling.views.fairness import charge as fairness_charge
+from scheduling.views.fairness import pages as fairness_pages
 from scheduling.views.operator import cells as operator_cells
 from scheduling.views.operator import credits as operator_credits
 from scheduling.views.operator import pools as operator_pools
@@ -37,8 +41,27 @@ operator_patterns = [
     path("credits/", operator_credits.operator_credits, name="operator_credits"),
 ]
 
+fairness_patterns = [
+    path("", fairness_pages.fairness, name="fairness"),
+    path("audits/", fairness_audits.audits, name="audits"),
+    path("audits/start/", fairness_audits.audit_start, name="audit_start"),
+    path("audits/<int:pk>/", fairness_audits.audit, name="audit"),
+    path("audits/<int:pk>/file/", fairness_audits.audit_file, name="audit_file"),
+    path("pools/<slug:pool_slug>/alerts/", fairness_alerts.alerts, name="fairness_alerts"),
+    path("pools/<slug:pool_slug>/intervals/", fairness_pages.intervals, name="fairness_intervals"),
+    path("pools/<slug:pool_slug>/intervals/<int:number>/", fairness_pages.interval, name="fairness_interval"),
+]
+
 urlpatterns = [
     path("operator/", include(operator_patterns)),
+    path("fairness/", include(fairness_patterns)),
+    path("t/<slug:tenant_slug>/fairness/", fairness_pages.tenant_fairness, name="tenant_fairness"),
+    path(
+        "t/<slug:tenant_slug>/fairness/<slug:pool_slug>/intervals/<int:number>/",
+        fairness_pages.tenant_interval,
+        name="tenant_fairness_interval",
+    ),
+    path("t/<slug:tenant_slug>/jobs/<int:pk>/charge/", fairness_charge.job_charge, name="job_charge"),
     path("t/<slug:tenant_slug>/frame/", frame.tenant_frame, name="tenant_frame"),
     path("t/<slug:tenant_slug>/market/", market.tenant_market, name="tenant_market"),
     path("t/<slug:tenant_slug>/servers/", servers.tenant_servers, name="tenant_servers"),

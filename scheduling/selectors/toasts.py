@@ -79,6 +79,11 @@ _WORDS: Mapping[str, tuple[str, str, Callable[[str, Data], str]]] = {
         lambda name, data: f"{_credits(data['available'])} credits last {data['slots_left']} slots.",
     ),
     "budget_passed": ("bad", "Budget passed.", lambda name, data: "See the budgets."),
+    "fairness_concern": (
+        "bad",
+        "Fairness.",
+        lambda name, data: f"{data['title']} of {data['days']} days passed its limit, and it is about you.",
+    ),
     "server_changed": ("bad", "Cluster changed.", _server),
     "server_lost": ("bad", "Server lost.", lambda name, data: f"{data['server']} does not answer."),
     "pool_held": ("bad", "Market on hold.", lambda name, data: "Nothing new is decided."),

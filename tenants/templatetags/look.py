@@ -61,6 +61,7 @@ DONE = {
     "budget_set": "Set the",
     "cells_change": "Changed the",
     "credits_grant": "Granted",
+    "fairness_alerts_set": "Set the limits of fairness of",
     "credits_withdraw": "Withdrew",
     "invitation_accept": "Joined by invitation:",
     "invitation_create": "Sent the",

@@ -17,7 +17,7 @@ from asgiref.sync import sync_to_async
 from django.core.exceptions import ValidationError
 from django.core.handlers.asgi import ASGIRequest
 from django.db.models import QuerySet
-from django.http import HttpRequest, StreamingHttpResponse
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.utils import timezone
 
 from tenants.views.places import Place, after_place, before_place, in_order, place_of, place_read, place_write
@@ -83,19 +83,19 @@ class TablePage:
 
 def table_of(request: HttpRequest, rows: Rows, table: Table) -> TablePage:
     """One page of `rows`. They may be filtered and annotated, not ordered or cut."""
-    sort = _sort(request, table)
+    sort = sort_asked(request.GET, table)
     order, down = _order(table, sort)
     found, before, after = _page(request, rows, order, down, table)
-    keep = _kept(request)
+    keep = kept_of(request.GET)
     ends = [place_write(place_of(row, order, table.key)) for row in (found[0], found[-1])] if found else ["", ""]
     return TablePage(
         rows=found,
-        headers=tuple(_header(column, sort, keep) for column in table.columns),
+        headers=tuple(header_of(column, sort, keep) for column in table.columns),
         sort=sort,
-        previous=_link(keep, sort=sort, before=ends[0]) if before else "",
-        next=_link(keep, sort=sort, after=ends[1]) if after else "",
-        export=_link(keep, sort=sort, format="csv"),
-        first=_link(keep, sort=sort),
+        previous=link_to(keep, sort=sort, before=ends[0]) if before else "",
+        next=link_to(keep, sort=sort, after=ends[1]) if after else "",
+        export=link_to(keep, sort=sort, format="csv"),
+        first=link_to(keep, sort=sort),
     )
 
 
@@ -105,10 +105,10 @@ def asks_csv(request: HttpRequest) -> bool:
 
 def csv_response(request: HttpRequest, rows: Rows, table: Table) -> StreamingHttpResponse:
     """All rows that the filter lets through, in the order of the page, without ever holding them all."""
-    order, down = _order(table, _sort(request, table))
+    order, down = _order(table, sort_asked(request.GET, table))
     lines = _lines(rows, order, down, table)
     answer = StreamingHttpResponse(
-        _later(lines) if isinstance(request, ASGIRequest) else lines, content_type="text/csv; charset=utf-8"
+        later(lines) if isinstance(request, ASGIRequest) else lines, content_type="text/csv; charset=utf-8"
     )
     answer["Content-Disposition"] = f'attachment; filename="{table.file}.csv"'
     answer["Cache-Control"] = "no-store"
@@ -116,17 +116,25 @@ def csv_response(request: HttpRequest, rows: Rows, table: Table) -> StreamingHtt
 
 
 def _lines(rows: Rows, order: str, down: bool, table: Table) -> Iterator[str]:
-    yield _line([column.label for column in table.columns])
+    yield columns_line(table)
     place: Place | None = None
     while True:
         chunk = list(after_place(in_order(rows, order, table.key, down), order, table.key, place, down)[:_CHUNK])
-        yield "".join(_line([_plain(column.of(row)) for column in table.columns]) for row in chunk)
+        yield "".join(row_line(table, row) for row in chunk)
         if len(chunk) < _CHUNK:
             return
         place = place_of(chunk[-1], order, table.key)
 
 
-async def _later(lines: Iterator[str]) -> AsyncIterator[str]:
+def columns_line(table: Table) -> str:
+    return _line([column.label for column in table.columns])
+
+
+def row_line(table: Table, row: Any) -> str:
+    return _line([_plain(column.of(row)) for column in table.columns])
+
+
+async def later(lines: Iterator[str]) -> AsyncIterator[str]:
     def following() -> str | None:
         return next(lines, None)
 
@@ -151,9 +159,9 @@ def _plain(value: object) -> object:
     return value
 
 
-def _sort(request: HttpRequest, table: Table) -> str:
+def sort_asked(query: QueryDict, table: Table) -> str:
     """What the address asks for, if the table can; else how it stands at first."""
-    asked = request.GET.get("sort", "")
+    asked = query.get("sort", "")
     can = {column.name for column in table.columns if column.order}
     return asked if asked.removeprefix("-") in can else table.sort
 
@@ -188,23 +196,23 @@ def _cut(
     return found[: table.rows], after is not None, len(found) == most
 
 
-def _header(column: Column, sort: str, keep: Any) -> Header:
+def header_of(column: Column, sort: str, keep: Any) -> Header:
     if not column.order:
         return Header(column, "", "")
     stands = sort.removeprefix("-") == column.name
     up = stands and not sort.startswith("-")
     aria = ("ascending" if up else "descending") if stands else "none"
-    return Header(column, aria, _link(keep, sort=f"-{column.name}" if up else column.name))
+    return Header(column, aria, link_to(keep, sort=f"-{column.name}" if up else column.name))
 
 
-def _kept(request: HttpRequest) -> Any:
-    kept = request.GET.copy()
+def kept_of(query: QueryDict) -> Any:
+    kept = query.copy()
     for name in OWN:
         kept.pop(name, None)
     return kept
 
 
-def _link(kept: Any, **values: str) -> str:
+def link_to(kept: Any, **values: str) -> str:
     query = kept.copy()
     for name, value in values.items():
         query[name] = value

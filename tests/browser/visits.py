@@ -9,6 +9,8 @@ from collections.abc import Iterable, Iterator
 
 from django.urls import URLPattern, URLResolver, get_resolver
 
+from tenants.roles import OPERATOR, OWNER, STAFF_ROLES
+
 TENANT = {
     "tenant_home": [""],
     "tenant_market": ["market/"],
@@ -28,6 +30,9 @@ TENANT = {
     "tenant_webhooks": ["webhooks/"],
     "tenant_webhook": ["webhooks/{webhook}/"],
     "tenant_history": ["history/"],
+    "tenant_fairness": ["fairness/", "fairness/?from=2001-01-01&to=2001-01-02"],
+    "tenant_fairness_interval": ["fairness/{pool}/intervals/2/"],
+    "job_charge": ["jobs/{ended}/charge/"],
 }
 ACCOUNT = {
     "home": ["/"],
@@ -52,6 +57,12 @@ STAFF = {
     "operator_pool": ["/operator/pools/{pool}/"],
     "operator_credits": ["/operator/credits/"],
     "operator_health": ["/operator/health/"],
+    "fairness": ["/fairness/", "/fairness/?from=2001-01-01&to=2001-01-02"],
+    "fairness_intervals": ["/fairness/pools/{pool}/intervals/", "/fairness/pools/{pool}/intervals/?what=broken"],
+    "fairness_interval": ["/fairness/pools/{pool}/intervals/2/"],
+    "fairness_alerts": ["/fairness/pools/{pool}/alerts/"],
+    "audits": ["/fairness/audits/"],
+    "audit": ["/fairness/audits/{audit}/"],
 }
 NOBODY = {
     "home": ["/"],
@@ -73,6 +84,7 @@ NO_PAGE = {
     "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
     "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
+    "audit_start", "audit_file",
     "operator_server_add", "budget_change", "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue",
     "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
@@ -89,11 +101,12 @@ def visited() -> set[str]:
     return {name for table in (TENANT, ACCOUNT, STAFF, NOBODY) for name in table}
 
 
-def addresses(places: dict[str, str]) -> list[str]:
-    """Of whoever is logged in; of a tenant's pages, those of Lumen."""
+def addresses(places: dict[str, str], role: str) -> list[str]:
+    """What this role looks at, in its own tenant Lumen or over all. Pages of the account do not know of roles."""
     inside = [f"/t/lumen/{path}" for paths in TENANT.values() for path in paths]
-    around = [path for table in (ACCOUNT, STAFF) for paths in table.values() for path in paths]
-    return [path.format(**places) for path in inside + around]
+    around = [ACCOUNT] * (role in (OWNER, OPERATOR)) + [STAFF] * (role in STAFF_ROLES)
+    paths = inside + [path for table in around for each in table.values() for path in each]
+    return [path.format(**places) for path in paths]
 
 
 def before_the_log_in(places: dict[str, str]) -> list[str]:

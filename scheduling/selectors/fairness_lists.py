@@ -1,0 +1,80 @@
+"""Intervals by what an auditor looks for in them: broken promises, blocked demand, one bidder, unsold units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, time, timedelta
+from types import MappingProxyType
+
+from django.db.models import Max, Min, Q, QuerySet
+
+from scheduling.models import IntervalFairness, Pool, PoolDay, ResourceKind, TenantFairness
+from tenants.models import Tenant
+
+ALL, BROKEN, BLOCKED, ONE_BIDDER, UNSOLD = "all", "broken", "blocked", "one-bidder", "unsold"
+LOOKED_FOR: Mapping[str, str] = MappingProxyType(
+    {
+        ALL: "Every interval",
+        BROKEN: "A promise was broken",
+        BLOCKED: "Work waits beside unsold units",
+        ONE_BIDDER: "One bidder only",
+        UNSOLD: "Units stayed unsold",
+    }
+)
+
+
+def midnight(day: date) -> datetime:
+    return datetime.combine(day, time(), UTC)
+
+
+def fairness_intervals(
+    pool: Pool, what: str = ALL, *, first: date | None = None, last: date | None = None
+) -> QuerySet[IntervalFairness]:
+    """Both days included. Rows of the whole pool: for those who may see every tenant."""
+    rows = IntervalFairness.objects.filter(pool=pool)
+    if first is not None:
+        rows = rows.filter(decided_at__gte=midnight(first))
+    if last is not None:
+        rows = rows.filter(decided_at__lt=midnight(last + timedelta(days=1)))
+    if what == BROKEN:
+        return rows.filter(broken_count__gt=0)
+    if what == ONE_BIDDER:
+        return rows.filter(renters=1)
+    if what in (BLOCKED, UNSOLD):
+        rows = rows.filter(_unsold(pool))
+    return rows.exclude(waiting_for={}) if what == BLOCKED else rows
+
+
+def own_intervals(tenant: Tenant, pool: Pool, *, first: date, last: date) -> QuerySet[TenantFairness]:
+    """The tenant's own rows of the intervals of these days. Needs its scope."""
+    days = PoolDay.objects.filter(pool=pool, day__range=(first, last))
+    ends = days.aggregate(first=Min("first_number"), last=Max("last_number"))
+    numbers = (ends["first"] or 0, ends["last"] or 0)
+    return TenantFairness.objects.filter(tenant=tenant, pool=pool, number__range=numbers)
+
+
+def _unsold(pool: Pool) -> Q:
+    found = Q(pk__in=[])
+    for name in ResourceKind.objects.filter(pool=pool).values_list("name", flat=True):
+        found |= Q(**{f"unsold__{name}__gt": 0})
+    return found
+
+
+def reason_words(code: str) -> str:
+    """Why jobs wait, in a few words, where one number stands for many of them."""
+    return _WHY.get(code, code.replace("_", " "))
+
+
+_WHY: Mapping[str, str] = MappingProxyType(
+    {
+        "low_balance": "not enough credits",
+        "no_room": "no room for what was asked",
+        "not_worth_it": "worth nothing when done",
+        "outbid": "the price is above its worth",
+        "over_budget": "over the budget",
+        "over_max_price": "over its highest price",
+        "rent_never": "may not rent",
+        "waiting_at_home": "better off later at home",
+        "waiting_for_interval": "came too late for the interval",
+    }
+)

@@ -1,0 +1,70 @@
+"""The same tables over rows that are no query but were worked out whole: `?sort=`, `?after=`, `?format=csv`.
+
+A place is a row's number, for such a list does not change while somebody reads it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from django.core.handlers.asgi import ASGIRequest
+from django.http import HttpRequest, QueryDict, StreamingHttpResponse
+
+from tenants.views.tables import (
+    Table,
+    TablePage,
+    columns_line,
+    header_of,
+    kept_of,
+    later,
+    link_to,
+    row_line,
+    sort_asked,
+)
+
+
+def listed(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
+    """One page of the rows, in the order that the address asks for. `order` names what a column sorts by."""
+    sort, keep = sort_asked(query, table), kept_of(query)
+    found, start = _sorted(rows, table, sort), _place(query, len(rows))
+    following, before = start + table.rows, max(start - table.rows, 0)
+    return TablePage(
+        rows=found[start:following],
+        headers=tuple(header_of(column, sort, keep) for column in table.columns),
+        sort=sort,
+        previous=link_to(keep, sort=sort, after=str(before)) if start else "",
+        next=link_to(keep, sort=sort, after=str(following)) if following < len(found) else "",
+        export=link_to(keep, sort=sort, format="csv"),
+        first=link_to(keep, sort=sort),
+    )
+
+
+def list_csv(request: HttpRequest, rows: Sequence[Any], table: Table) -> StreamingHttpResponse:
+    def lines() -> Iterator[str]:
+        yield columns_line(table)
+        yield from (row_line(table, row) for row in _sorted(rows, table, sort_asked(request.GET, table)))
+
+    content = later(lines()) if isinstance(request, ASGIRequest) else lines()
+    answer = StreamingHttpResponse(content, content_type="text/csv; charset=utf-8")
+    answer["Content-Disposition"] = f'attachment; filename="{table.file}.csv"'
+    answer["Cache-Control"] = "no-store"
+    return answer
+
+
+def _sorted(rows: Sequence[Any], table: Table, sort: str) -> list[Any]:
+    """Rows without a value come last, whichever way. Equals stay as they stood."""
+    name, down = sort.removeprefix("-"), sort.startswith("-")
+    column = next((column for column in table.columns if column.name == name and column.order), None)
+    if column is None:
+        return list(rows)
+    values = [(getattr(row, column.order), row) for row in rows]
+    there = [pair for pair in values if pair[0] is not None]
+    there.sort(key=lambda pair: pair[0], reverse=down)
+    return [row for _, row in there] + [row for value, row in values if value is None]
+
+
+def _place(query: QueryDict, rows: int) -> int:
+    asked = query.get("after", "")
+    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
+    return start if start < rows else 0

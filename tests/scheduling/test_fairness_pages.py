@@ -1,0 +1,265 @@
+"""The pages of fairness: who may see what of whom, and that their numbers are those that were worked out."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import zipfile
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.models import AuditRun, IntervalFairness, TrainingJob
+from scheduling.selectors.charge_account import charge_account
+from scheduling.selectors.fairness import fairness_overview, utc_day
+from scheduling.selectors.fairness_interval import interval_account
+from scheduling.services.audits import audits_next
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tenants.scoping import scope_disabled
+from tests.scheduling.fair_world import Fair, make_fair
+from tests.scheduling.pages import client_as, client_of, text_of
+from tests.tenants.builders import make_member
+
+pytestmark = pytest.mark.django_db
+SEED = b"of a test"
+
+
+def pages(fair: Fair, number: int) -> list[str]:
+    slug = fair.pool.slug
+    inner = [f"/fairness/pools/{slug}/intervals/", f"/fairness/pools/{slug}/intervals/{number}/"]
+    return ["/fairness/", *inner, f"/fairness/pools/{slug}/alerts/", "/fairness/audits/"]
+
+
+def renting_number() -> int:
+    return IntervalFairness.objects.filter(renters__gt=0).order_by("number").values_list("number", flat=True)[0]
+
+
+def lead(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    return text_of(answer.content.decode())
+
+
+def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits() -> None:
+    fair = make_fair()
+    number = renting_number()
+    clients = {role: client_as(role, None) for role in (AUDITOR, OPERATOR)}
+    for client in clients.values():
+        assert [client.get(path).status_code for path in pages(fair, number)] == [200] * 5
+    for role in (OWNER, BILLING, SUBMITTER, VIEWER):
+        client = client_as(role, fair.tenants["lumen"])
+        assert [client.get(path).status_code for path in pages(fair, number)] == [403] * 5
+        assert client.post("/fairness/audits/start/", {"kind": "everything"}).status_code == 403
+    there, limits = f"/fairness/pools/{fair.pool.slug}/alerts/", {"jain_index": "0.9", "reason": "The audit asks."}
+    assert clients[AUDITOR].post(there, limits).status_code == 403
+    operator = clients[OPERATOR]
+    assert operator.post(there, limits).status_code == 302
+    assert "at least 0.900" in lead(operator, there)
+
+
+def test_overview_says_what_was_worked_out() -> None:
+    fair = make_fair()
+    today = utc_day(timezone.now())
+    found = fairness_overview(fair.pool, first=today - timedelta(days=6), last=today)
+    text = lead(client_as(AUDITOR, None), "/fairness/?days=7")
+    assert f"0 of {found.certificates}" in text
+    assert found.certificates > 5
+    assert all(tenant.name in text for tenant in fair.tenants.values())
+    assert found.sum_of("gain") == pytest.approx(found.revenue)
+    assert sum(one.part_of_gains or 0.0 for one in found.tenants) == pytest.approx(1.0)
+    assert sum(one.part_of_cells or 0.0 for one in found.tenants) == pytest.approx(1.0)
+    pelican = found.tenant(fair.tenants["pelican"].pk)
+    assert pelican is not None
+    assert (pelican.offered_units, pelican.earned, pelican.reward) == (0, 0, None)
+    assert pelican.kept_units > 0 < pelican.forgone
+    assert found.worst_off is not None
+    assert f"Worst off owner {found.worst_off.name}" in text
+
+
+def test_tables_of_the_overview_sort_and_export_by_themselves() -> None:
+    make_fair()
+    client = client_as(AUDITOR, None)
+    up = client.get("/fairness/?days=7&table=ratios&sort=name").content.decode()
+    rows = up[up.index('id="ratios"') : up.index('id="rewards"')]
+    names = ["Castor Vision", "Lumen Lab", "Orrin Speech", "Pelican Bio", "Tarn Climate"]
+    assert sorted(names, key=rows.index) == names
+    assert 'aria-sort="descending"' in up[up.index('id="rewards"') :]  # the other table stands as it stood
+    exported = client.get("/fairness/?days=7&table=rewards&format=csv")
+    lines = list(csv.reader(io.StringIO(exported.getvalue().decode())))
+    assert lines[0][:3] == ["Owner", "Idle offered", "Sold"]
+    assert sorted(line[0] for line in lines[1:]) == names
+
+
+def test_tenant_sees_its_own_numbers_and_of_others_no_name() -> None:
+    fair = make_fair()
+    lumen, others = fair.tenants["lumen"], ("Orrin Speech", "Castor Vision", "Pelican Bio", "Tarn Climate")
+    number = renting_number()
+    there = [f"/t/lumen/fairness/?pool={fair.pool.slug}", f"/t/lumen/fairness/{fair.pool.slug}/intervals/{number}/"]
+    for role in (OWNER, BILLING, SUBMITTER, VIEWER):
+        client = client_as(role, lumen)
+        for path in there:
+            html = client.get(path).content.decode()
+            assert not [name for name in others if name in html], (role, path)
+            assert ("Your gain, added up" in html and "received for your cells" in html) <= (role in (OWNER, BILLING))
+    stranger = client_of(make_member(fair.tenants["orrin"], OWNER).user)
+    assert stranger.get(there[0]).status_code == 404
+
+
+def test_interval_can_be_recomputed_by_hand() -> None:
+    fair = make_fair()
+    number = renting_number()
+    account = interval_account(fair.pool, number)
+    assert account is not None
+    assert account.out_of_sum == pytest.approx(0.0, abs=1e-9)
+    assert account.payments
+    assert all(row.difference == pytest.approx(0.0, abs=1e-9) for row in account.payments)
+    assert account.fairness is not None
+    assert len(account.jobs) == account.fairness.certificates
+    for row in account.jobs:
+        assert row.got == pytest.approx(row.value - row.paid)
+        assert row.alone is not None
+        assert row.got >= row.alone - 1e-9
+    client = client_as(AUDITOR, None)
+    path = f"/fairness/pools/{fair.pool.slug}/intervals/{number}/"
+    assert f"All {account.fairness.certificates} promise" in lead(client, path)
+    assert {job["number"] for job in json.loads(client.get(f"{path}?file=view").content)["jobs"]} >= {
+        row.job for row in account.jobs
+    }
+    assert client.get(f"{path}?file=../secret").status_code == 404
+    assert client.get(f"/fairness/pools/{fair.pool.slug}/intervals/99999/").status_code == 404
+
+
+def test_charge_is_units_times_posted_prices_less_the_own_part() -> None:
+    make_fair()
+    with scope_disabled("the test looks at every charge"):
+        accounts = [account for job in TrainingJob.objects.select_related("pool") for account in charge_account(job)]
+    rented = [account for account in accounts if account.award.paid]
+    assert len(rented) > 3
+    for account in rented:
+        assert account.has_factors
+        assert account.difference == 0
+        assert sum(slot.gross for slot in account.slots) == pytest.approx(account.cost)
+        assert sum(amount for _, amount in account.by_owner) == account.award.paid
+    assert all(account.slots == () for account in accounts if not account.award.paid)
+
+
+def start(client: Client, **fields: Any) -> str:
+    answer = client.post("/fairness/audits/start/", fields)
+    assert answer.status_code == 302, answer.content
+    return str(answer["Location"])
+
+
+def test_auditor_verifies_a_charge_an_interval_and_everything_and_reads_the_arithmetic() -> None:
+    fair = make_fair()
+    client = client_as(AUDITOR, None)
+    charge = start(client, kind="charge", number=f"J-{fair.jobs[0].pk}")
+    interval = start(client, kind="interval", pool=fair.pool.slug, number=renting_number())
+    everything = start(client, kind="everything")
+    assert 'hx-trigger="every 1s"' in client.get(charge).content.decode()
+    assert "1 before it" in lead(client, interval)
+    assert audits_next(clock=timezone.now, seed=SEED) == 3
+    assert audits_next(clock=timezone.now, seed=SEED) == 0
+    text = lead(client, charge)
+    assert "Verified. Job" in text
+    assert "1 worker × 0.0" in text
+    assert "difference to what was paid: 0.00 0000" in text
+    assert "hx-trigger" not in client.get(f"{charge}?part=state").content.decode()
+    assert "÷" in lead(client, interval)
+    run = AuditRun.objects.get(kind="everything")
+    assert (run.state, run.is_clean, run.result["count"]) == ("done", True, 0), run.sentence
+    assert run.sentence.startswith(f"{IntervalFairness.objects.count()} intervals decided again")
+    assert "Last digest of main" in lead(client, everything)
+
+
+def test_what_is_not_there_is_refused_in_a_sentence() -> None:
+    fair = make_fair(8)
+    client = client_as(AUDITOR, None)
+    for fields in ({"kind": "charge", "number": "99999"}, {"kind": "interval", "pool": fair.pool.slug, "number": "x"}):
+        assert client.post("/fairness/audits/start/", fields)["Location"] == "/fairness/audits/"
+    assert "There is no such" in lead(client, "/fairness/audits/")
+    assert client.post("/fairness/audits/start/", {"kind": "whatever"}).status_code == 404
+    assert client.post("/fairness/audits/start/", {"kind": "bundle"}).status_code == 404
+    for _ in range(5):
+        start(client, kind="everything")
+    assert client.post("/fairness/audits/start/", {"kind": "everything"})["Location"] == "/fairness/audits/"
+    assert AuditRun.objects.count() == 5
+
+
+def test_bundle_is_made_taken_away_and_forgotten() -> None:
+    fair = make_fair(8)
+    client = client_as(AUDITOR, None)
+    today = utc_day(timezone.now())
+    days = {"from": (today - timedelta(days=2)).isoformat(), "to": today.isoformat()}
+    there = start(client, kind="bundle", pool=fair.pool.slug, **days)
+    assert client.get(f"{there}file/").status_code == 404
+    audits_next(clock=timezone.now, seed=SEED)
+    run = AuditRun.objects.get()
+    assert run.state == "done", run.sentence
+    taken = client.get(f"{there}file/")
+    content = taken.getvalue()
+    assert len(content) == run.size == int(taken["Content-Length"])
+    with zipfile.ZipFile(io.BytesIO(content)) as bundle:
+        assert {"check.py", "manifest.json", "signature.json", "intervals.jsonl"} <= set(bundle.namelist())
+    assert run.result["public_key"] in lead(client, there)
+    audits_next(clock=lambda: timezone.now() + timedelta(days=8), seed=SEED)
+    assert client.get(f"{there}file/").status_code == 404
+    assert "is gone" in lead(client, there)
+
+
+def test_request_that_a_process_left_behind_is_done_again() -> None:
+    make_fair(8)
+    start(client_as(AUDITOR, None), kind="everything")
+    AuditRun.objects.update(state="running", began_at=timezone.now())  # and its process ended
+    assert audits_next(clock=timezone.now, seed=SEED) == 1
+    assert AuditRun.objects.get().state == "done"
+
+
+def test_request_that_breaks_says_so_and_the_next_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+    make_fair(8)
+    client = client_as(AUDITOR, None)
+    there = start(client, kind="everything")
+
+    def broken(*_: object) -> None:
+        raise ArithmeticError("two and two")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("scheduling.services.audits.verified", broken)
+        assert audits_next(clock=timezone.now, seed=SEED) == 1
+    assert "It broke off: ArithmeticError: two and two." in lead(client, there)
+    start(client, kind="everything")
+    audits_next(clock=timezone.now, seed=SEED)
+    assert set(AuditRun.objects.values_list("state", flat=True)) == {"failed", "done"}
+
+
+def test_own_tenant_verifies_its_charge_on_the_jobs_page() -> None:
+    fair = make_fair(16)
+    tarn = fair.tenants["tarn"]
+    path = f"/t/tarn/jobs/{fair.jobs[0].pk}/charge/"
+    client = client_as(OWNER, tarn)
+    assert "Verify this charge" in client.get(f"/t/tarn/jobs/{fair.jobs[0].pk}/").content.decode()
+    assert "difference to what was paid: 0.00 0000" in lead(client, path)
+    assert "Verified." in text_of(client.post(path).content.decode())
+    assert client_as(VIEWER, tarn).get(path).status_code == 403
+    stranger = client_of(make_member(fair.tenants["lumen"], OWNER).user)
+    assert stranger.get(path).status_code == 404
+
+
+def test_intervals_are_found_by_what_is_looked_for() -> None:
+    fair = make_fair(mode="paper", worker=2, ps=1)
+    client = client_as(AUDITOR, None)
+    rows = {row.number: row for row in IntervalFairness.objects.all()}
+    wanted = {
+        "one-bidder": [number for number, row in rows.items() if row.renters == 1],
+        "blocked": [number for number, row in rows.items() if row.waiting_for and any(row.unsold.values())],
+        "broken": [number for number, row in rows.items() if row.broken_count],
+        "unsold": [number for number, row in rows.items() if any(row.unsold.values())],
+    }
+    for what, numbers in wanted.items():
+        path = f"/fairness/pools/{fair.pool.slug}/intervals/?what={what}&days=7&format=csv"
+        lines = list(csv.reader(io.StringIO(client.get(path).getvalue().decode())))
+        assert sorted(int(line[0]) for line in lines[1:]) == sorted(numbers), what
+    assert all(wanted[what] for what in ("one-bidder", "unsold"))
