@@ -9,36 +9,27 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scheduling.engines.base import EngineFault
 from scheduling.engines.local.engine import LocalEngine
-from scheduling.models import Award, AwardState, JobState, Pool, Run, RunState, TrainingJob
+from scheduling.models import Award, AwardState, JobState, Run, RunState
 from scheduling.services.cancellation import job_cancel
 from scheduling.services.clock import pool_advance
-from scheduling.services.run_ends import losses_in_a_row
 from scheduling.services.run_watch import runs_watch
 from scheduling.services.runs import handle_of, runs_pause, runs_reconcile, runs_tick
 from scheduling.services.settlement import slot_settle
-from tenants.models import Tenant
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
-from tests.engines.local import ALL, QUICK, ROOT, SMALL, engine_in, kill, nobody_is_left, process_of, until
-from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.engines.local import ALL, ROOT, SMALL, engine_in, kill, nobody_is_left, process_of, until
+from tests.engines.market import drive, jobs_of, run_of, world
+from tests.scheduling.builders import make_tenant
 from tests.scheduling.live import (
     again,
     book_is_sound,
-    enter,
     events,
-    fund,
-    make_award,
-    make_live_pool,
     member,
     money,
-    publish,
 )
 
 pytestmark = pytest.mark.django_db
-PARAMETERS = {name: value for name, value in QUICK.items() if name not in ("chunks", "minibatches")}
-UNITS = {"chunks": 2, "minibatches": 5, "max_workers": 2}
 
 
 @pytest.fixture
@@ -46,52 +37,6 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
     monkeypatch.setattr("scheduling.services.programs.PROGRAMS", ALL)
     with engine_in() as found:
         yield found
-
-
-def world(
-    seconds: int = 30, program: str = "trainer", epochs: int = 1000, started_ago: float = 0.0, **parameters: Any
-) -> tuple[Pool, Tenant, Award]:
-    """A job that runs for two slots from now on, on rented units of another tenant: 10 and 20 micro-credits."""
-    epoch = timezone.now() - timedelta(seconds=started_ago)
-    pool = make_live_pool(slot_seconds=seconds, epoch_at=epoch)
-    tenant, owner = make_tenant("renter"), make_tenant("owner")
-    fund(tenant)
-    server = make_server(pool, "s01", worker=4, ps=2)
-    make_cells(server, owner, {"worker": 4, "ps": 2})
-    publish(pool, frontier=2)
-    award = make_award(
-        pool, tenant, slots=2, charges=[[(owner, 10)], [(owner, 20)]], allocation=[[server.pk, 0, 2, 2, 1]],
-        awarded_at=epoch,
-    )  # fmt: skip
-    given = {"sin": parameters["sin"]} if "sin" in parameters else PARAMETERS | {"minibatch_ms": 20.0} | parameters
-    with scope_disabled("the test says what runs"):
-        job = award.job
-        job.spec = job.spec | UNITS | {"epochs": epochs, "program": {"name": program, "parameters": given}}
-        job.save()
-    enter(award)
-    return pool, tenant, award
-
-
-def run_of(award: Award) -> Run:
-    with scope_disabled("the test looks at a run"):
-        return Run.objects.select_related("award").filter(award=award).latest("number")
-
-
-def drive(engine: LocalEngine, award: Award, *states: str, epoch: int = 0, patience: float = 25.0) -> Run:
-    """Let the engine's process do its work until the run is in one of the states, and as far as asked."""
-
-    def there() -> bool:
-        runs_tick(engine=engine, at=timezone.now())
-        with scope_disabled("the test waits"):
-            run = Run.objects.filter(award=award).order_by("number").last()
-        return run is not None and run.state in states and run.progress.get("epoch", 0) >= epoch
-
-    until(there, lambda: str(vars(run_of(award))), patience)
-    return run_of(award)
-
-
-def jobs_of(award: Award) -> TrainingJob:
-    return again(award.job)
 
 
 def test_program_that_is_done_early_finishes_its_job_and_goes_on_paying(engine: LocalEngine) -> None:
@@ -223,46 +168,4 @@ def test_clock_looks_for_a_silent_engine_before_it_pays() -> None:
     pool_advance(pool_id=pool.pk, at=timezone.now())
     assert again(award).state == AwardState.VOID
     assert money(tenant) == (1_000_000_000, 0, 0)
-    assert book_is_sound()
-
-
-@pytest.mark.parametrize(
-    ("runs", "losses"),
-    [
-        ([], 0),
-        ([("lost", 0)], 1),
-        ([("lost", 0), ("lost", 0), ("lost", 0)], 3),
-        ([("lost", 0), ("lost", 0), ("lost", 4)], 1),  # it came farther: something works
-        ([("lost", 4), ("lost", 4), ("lost", 2)], 3),  # the same epochs again and again
-        ([("lost", 0), ("paused", 3), ("lost", 3)], 1),
-        ([("lost", 0), ("paused", 0), ("lost", 0)], 2),
-    ],
-)
-def test_losses_count_while_no_run_comes_farther_than_those_before(runs: list[tuple[str, int]], losses: int) -> None:
-    _pool, tenant, award = world()
-    with scope_disabled("the test says what ran"):
-        for number, (state, epoch) in enumerate(runs):
-            Run.objects.create(
-                tenant=tenant, job=award.job, award=award, number=number, engine="local", key=f"key-{number}",
-                program="trainer", state=state, progress={"epoch": epoch} if epoch else {},
-                ends_at=timezone.now(), due_at=timezone.now(), seen_at=timezone.now(),
-            )  # fmt: skip
-        assert losses_in_a_row(award.job_id) == losses
-
-
-def test_gang_that_is_lost_for_the_fifth_time_ends_its_job_with_the_refund(
-    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    _pool, tenant, award = world()
-    monkeypatch.setattr("scheduling.services.run_ends.losses_in_a_row", lambda job_id: 5)
-
-    def broken(gang: object) -> None:
-        raise EngineFault("The gang could not be started: no space left on device.")
-
-    monkeypatch.setattr(engine, "start", broken)
-    runs_tick(engine=engine, at=timezone.now())
-    job = jobs_of(award)
-    assert (job.state, job.reason_code, job.reason_numbers["losses"]) == (JobState.FAILED, "given_up", 5)
-    assert money(tenant) == (1_000_000_000, 0, 0)
-    assert again(award).state == AwardState.VOID
     assert book_is_sound()

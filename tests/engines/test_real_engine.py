@@ -1,0 +1,135 @@
+"""`manage.py engine` as a process of its own, and everybody it starts: whoever is killed, state and book are right."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from shutil import rmtree
+
+import psutil
+import pytest
+from django.core.management import call_command
+from django.db import connection
+from django.utils import timezone
+
+from scheduling.engines.local.files import Folder, read
+from scheduling.models import Award, AwardState, JobState, Run, RunState, Server
+from scheduling.services.failures import ServerLost, server_lose
+from scheduling.services.runs import home
+from tenants.access import access_of_system
+from tenants.scoping import scope_disabled
+from tests.conftest import STATE
+from tests.engines.local import ROOT, people_of, until
+from tests.engines.market import jobs_of, run_of, sold
+from tests.scheduling.live import again, events, money
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+@pytest.fixture
+def var() -> Iterator[Path]:
+    """The data folder of the engine; whoever works in it is killed by its id in the end."""
+    folder = Path(tempfile.mkdtemp(prefix="bourse-test-"))
+    folder.chmod(0o711)
+    yield folder
+    for process in people_of(str(folder)):
+        process.kill()
+    until(lambda: not people_of(str(folder)))
+    rmtree(folder)
+
+
+@contextmanager
+def engine_of(var: Path) -> Iterator[subprocess.Popen[bytes]]:
+    url = STATE.database_url.replace("/bourse?", f"/{connection.settings_dict['NAME']}?")
+    surroundings = os.environ | {"DATABASE_URL": url, "BOURSE_VAR": str(var)}
+    with (var / "engine.log").open("ab") as log:
+        process = subprocess.Popen(
+            [sys.executable, "manage.py", "engine"], cwd=ROOT, env=surroundings, stdout=log, stderr=log
+        )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.wait(20)
+
+
+def reaches(award: Award, *states: str, epoch: int = 0, number: int = 0) -> Run:
+    """Its run, once it is there."""
+
+    def there() -> bool:
+        with scope_disabled("the test waits"):
+            run = Run.objects.filter(award=award, number=number).first()
+        return run is not None and run.state in states and run.progress.get("epoch", 0) >= epoch
+
+    until(there, lambda: f"{vars(again(award))}", 30.0)
+    return run_of(award)
+
+
+def members(var: Path, run: Run) -> dict[tuple[str, int], psutil.Process]:
+    """Of its gang, by role and rank."""
+    state = read(Folder(var / "runs", home(run), run.key).state) or {}
+    return {(role, rank): psutil.Process(pid) for role, rank, _, pid in state["members"]}
+
+
+def books_are_right() -> None:
+    """As an operator would ask; either ends with an error where anything differs."""
+    call_command("verify_ledger", verbosity=0)
+    call_command("verify_intervals", verbosity=0)
+
+
+def test_whatever_dies_of_live_gangs_is_repaired_or_refunded_once_and_the_engine_may_die_too(var: Path) -> None:
+    _pool, renter, (mended, robbed, stranded) = sold(seconds=90, servers=3)
+    with engine_of(var) as engine:
+        before = {award.pk: reaches(award, RunState.RUNNING, epoch=1) for award in (mended, robbed, stranded)}
+
+        # A worker, a parameter server, and a server with everybody on it.
+        members(var, before[mended.pk])["worker", 1].kill()
+        members(var, before[robbed.pk])["ps", 0].kill()
+        there = members(var, before[stranded.pk]).values()
+        server = Server.objects.get(pk=stranded.allocation[0][0])
+        lost = server_lose(server=server, by=access_of_system("a test"), reason="smoke", at=timezone.now())
+        for group in {os.getpgid(process.pid) for process in there}:
+            os.killpg(group, signal.SIGKILL)
+        reaches(robbed, RunState.LOST)
+        reaches(stranded, RunState.LOST, RunState.STOPPED)
+        until(lambda: run_of(mended).restarts == 1)
+        epoch = run_of(mended).progress["epoch"]
+        reaches(mended, RunState.RUNNING, epoch=epoch + 2)
+        assert isinstance(lost, ServerLost)
+        assert (lost.awards, lost.refunded) == (1, stranded.paid)
+        assert [jobs_of(award).state for award in (mended, robbed, stranded)] == [
+            JobState.RUNNING,
+            JobState.QUEUED,
+            JobState.QUEUED,
+        ]
+        assert [jobs_of(award).reason_code for award in (robbed, stranded)] == ["engine_error", "server_lost"]
+        assert [again(award).returned for award in (mended, robbed, stranded)] == [0, robbed.paid, stranded.paid]
+        assert len(events("job_requeued")) == 2
+        assert money(renter) == (1_000_000_000 - mended.paid, mended.paid, 0)
+        for award in (robbed, stranded):
+            assert people_of(before[award.pk].key) == []
+        books_are_right()
+
+        # The engine itself. Its gang goes on, and belongs to the next one.
+        engine.kill()
+        engine.wait(20)
+    supervisor = psutil.Process(run_of(mended).pid)
+    epoch = run_of(mended).progress["epoch"]
+    with engine_of(var) as engine:
+        adopted = reaches(mended, RunState.RUNNING, epoch=epoch + 2)
+        assert (adopted.pid, adopted.number) == (supervisor.pid, 0)
+
+        # Asked to stop, it leaves nobody.
+        engine.send_signal(signal.SIGTERM)
+        assert engine.wait(20) == 0
+        assert people_of(str(var)) == []
+    assert run_of(mended).state == RunState.PAUSED
+    assert (again(mended).returned, jobs_of(mended).state) == (0, JobState.RUNNING)
+    assert again(mended).state == AwardState.RUNNING
+    books_are_right()
