@@ -10,6 +10,7 @@ from django.utils.functional import SimpleLazyObject
 
 from scheduling import selectors
 from scheduling.models import Pool
+from scheduling.selectors.cluster import PoolOverview
 from scheduling.selectors.events import feed_cursor
 from scheduling.selectors.now import MarketNow, jobs_count, market_now
 from tenants.access import NOBODY, Access
@@ -32,6 +33,16 @@ def frame_values(access: Access, tenant: Tenant, pool_slug: str | None) -> dict[
     cursor = feed_cursor()
     pool = _pool(selectors.pool_list(), pool_slug)
     return frame_of(access, tenant, cursor, None if pool is None else market_now(pool, timezone.now()))
+
+
+def frame_in(access: Access, tenant: Tenant, pool: Pool, overview: PoolOverview) -> Any:
+    """Of a page that is about this pool and has looked at its servers. Asked only if the page shows it."""
+
+    def values() -> dict[str, Any]:
+        cursor = feed_cursor()
+        return frame_of(access, tenant, cursor, market_now(pool, timezone.now(), overview=overview))
+
+    return SimpleLazyObject(values)
 
 
 def frame_of(access: Access, tenant: Tenant, cursor: int, now: MarketNow | None) -> dict[str, Any]:

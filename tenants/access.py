@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from django.http import HttpRequest
 
@@ -41,6 +43,7 @@ class AccessRequest(HttpRequest):
     """A request that passed tenants.middleware."""
 
     access: Access
+    own_tenants: Sequence[Any]  # under /t/<slug>/: the tenants of the person, for the switcher
 
 
 NOBODY = Access(user=None, tenant=None, roles=frozenset())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from django.http import HttpRequest
@@ -9,7 +10,7 @@ from django.utils.functional import SimpleLazyObject
 
 from tenants.access import NOBODY, Access
 from tenants.roles import Permission
-from tenants.selectors import user_tenants
+from tenants.selectors import OwnTenant, user_tenants
 
 
 def shell(request: HttpRequest) -> dict[str, Any]:
@@ -17,5 +18,10 @@ def shell(request: HttpRequest) -> dict[str, Any]:
     return {
         "access": access,
         "can": SimpleLazyObject(lambda: {permission.value: access.allows(permission) for permission in Permission}),
-        "own_tenants": SimpleLazyObject(lambda: user_tenants(access.user) if access.user else []),
+        "own_tenants": SimpleLazyObject(lambda: _own_tenants(request, access)),
     }
+
+
+def _own_tenants(request: HttpRequest, access: Access) -> Sequence[OwnTenant]:
+    known: Sequence[OwnTenant] | None = getattr(request, "own_tenants", None)
+    return known if known is not None else user_tenants(access.user) if access.user else []

@@ -22,7 +22,7 @@ from tenants.access import Access, AccessRequest
 from tenants.models import Tenant, User
 from tenants.roles import Permission
 from tenants.scoping import pieces_in_scope, scope
-from tenants.selectors import access_of, tenant_by_slug
+from tenants.selectors import access_of, memberships_of, own_tenants, tenant_by_slug
 from tenants.zones import zone_of
 
 TENANT_PATH = re.compile(r"^/t/([^/]+)/")
@@ -83,8 +83,9 @@ def _admit(request: AccessRequest) -> Tenant | HttpResponseBase | None:
     user = _person(request)
     if user is None:
         return redirect_to_login(request.get_full_path())
-    tenant = tenant_by_slug(found[1])
-    request.access = access_of(user, tenant)
+    own = memberships_of(user)  # the frame of every page shows them all, so they are asked for once
+    tenant = next((row.tenant for row in own if row.tenant.slug == found[1]), None) or tenant_by_slug(found[1])
+    request.access, request.own_tenants = access_of(user, tenant, own), own_tenants(own)
     if tenant is None or not request.access.allows(Permission.TENANT_VIEW):
         raise Http404  # whether such a tenant exists is no stranger's business
     return tenant

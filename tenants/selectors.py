@@ -23,16 +23,18 @@ def staff_roles(user: User) -> frozenset[str]:
     return frozenset(StaffGrant.objects.filter(user=user, revoked_at=None).values_list("role", flat=True))
 
 
-def access_of(user: User | None, tenant: Tenant | None) -> Access:
+def access_of(user: User | None, tenant: Tenant | None, own: Iterable[Membership] | None = None) -> Access:
     """The roles that count here: over all, and in this tenant. Works in any scope, because it decides
-    whether one may be opened."""
+    whether one may be opened. `own`: the person's memberships, where they are at hand."""
     if user is None or not user.is_active:
         return NOBODY
     roles = staff_roles(user)
-    if tenant is not None:
+    if tenant is not None and own is not None:
+        roles |= {row.role for row in own if row.tenant_id == tenant.pk and row.user_id == user.pk}
+    elif tenant is not None:
         with scope_disabled("a scope opens only after the membership was looked up"):
-            own = Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True)
-            roles |= frozenset(own)
+            found = Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True)
+            roles |= frozenset(found)
     return Access(user=user, tenant=tenant, roles=roles)
 
 
@@ -90,11 +92,20 @@ class OwnTenant:
     role: str
 
 
-def user_tenants(user: User) -> list[OwnTenant]:
-    """Every tenant the person belongs to, in any scope: the switcher shows them all."""
+def memberships_of(user: User) -> list[Membership]:
+    """All of a person's, with their tenants, by name; in any scope."""
     with scope_disabled("a person's own memberships lie in several tenants"):
         rows = Membership.objects.filter(user=user).select_related("tenant")
-        return [OwnTenant(row.tenant.slug, row.tenant.name, row.role) for row in rows.order_by("tenant__name", "pk")]
+        return list(rows.order_by("tenant__name", "pk"))
+
+
+def own_tenants(memberships: Iterable[Membership]) -> list[OwnTenant]:
+    return [OwnTenant(row.tenant.slug, row.tenant.name, row.role) for row in memberships]
+
+
+def user_tenants(user: User) -> list[OwnTenant]:
+    """Every tenant the person belongs to, in any scope: the switcher shows them all."""
+    return own_tenants(memberships_of(user))
 
 
 @dataclass(frozen=True)

@@ -60,6 +60,7 @@ class PoolOverview:
     pool: Pool
     totals: tuple[ResourceTotal, ...]
     servers: tuple[ServerView, ...]
+    kinds: tuple[ResourceKind, ...]  # in the order of the totals
 
 
 def pool_list() -> list[Pool]:
@@ -89,7 +90,7 @@ def pool_overview(pool: Pool) -> PoolOverview:
         for server in Server.objects.filter(pool=pool)
     )
     totals = tuple(_total(kind, [server.capacities[index] for server in servers]) for index, kind in enumerate(kinds))
-    return PoolOverview(pool, totals, servers)
+    return PoolOverview(pool, totals, servers, tuple(kinds))
 
 
 def _cells_by_place(pool: Pool) -> dict[tuple[int, int], list[OwnedUnits]]:

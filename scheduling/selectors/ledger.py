@@ -129,7 +129,7 @@ def ledger_view(
     """One page. Needs the tenant's scope. `each`: every transaction a row of its own."""
     found = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit)
     places = [below or Position(choice.end, 0), Position(choice.start, 0), Position(choice.end, 0), _after(at)]
-    sums, came = period_sums(tenant_id=tenant.pk, positions=places, start=choice.start, end=choice.end)
+    sums, (came,) = period_sums(tenant_id=tenant.pk, positions=places, periods=[(choice.start, choice.end)])
     top, opening, closing, now = sums
     return LedgerView(
         now=now,

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from django.db.models import F, Sum
+from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
 
 from scheduling.models import (
     CalendarCell,
@@ -112,9 +113,10 @@ Kinds = list[tuple[int, str, str, int]]  # resource id, name, label, units in se
 
 
 def _kinds(pool: Pool) -> Kinds:
-    serving = ServerCapacity.objects.filter(pool=pool).exclude(server__state=ServerState.LOST)
-    units = dict(serving.order_by().values_list("resource").annotate(Sum("units")))
-    return [(kind.pk, kind.name, kind.label, units.get(kind.pk, 0)) for kind in ResourceKind.objects.filter(pool=pool)]
+    serving = ServerCapacity.objects.filter(resource=OuterRef("pk")).exclude(server__state=ServerState.LOST)
+    units = serving.order_by().values("resource").values(units=Sum("units"))
+    kinds = ResourceKind.objects.filter(pool=pool).order_by("pk").annotate(serving=Coalesce(Subquery(units), 0))
+    return list(kinds.values_list("pk", "name", "label", "serving"))
 
 
 def _kinds_of(overview: PoolOverview) -> Kinds:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from django.db.models import Q
+
 from tenants.models import Tenant
 
 OPERATOR_ID = 0
@@ -44,9 +46,10 @@ def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] |
 def _names(own_id: int, ids: Iterable[int]) -> dict[int, tuple[str, int]]:
     """Name and colour. A tenant keeps its colour as long as there are few enough tenants for that."""
     wanted = set(ids)
-    rows = list(Tenant.objects.order_by("pk").values_list("pk", "name")[: COLOURS + 1])
-    if len(rows) > COLOURS or not wanted <= {pk for pk, _ in rows} | {OPERATOR_ID}:
-        rows = list(Tenant.objects.filter(pk__in=wanted).order_by("pk").values_list("pk", "name"))
+    first = Tenant.objects.order_by("pk").values("pk")[: COLOURS + 1]
+    rows = list(Tenant.objects.filter(Q(pk__in=wanted) | Q(pk__in=first)).order_by("pk").values_list("pk", "name"))
+    if len(rows) > COLOURS:
+        rows = [(pk, name) for pk, name in rows if pk in wanted]
     others = [pk for pk, _ in rows if pk != own_id]
     colours = {own_id: 1} | {pk: 2 + place % (COLOURS - 1) for place, pk in enumerate(others)}
     return {OPERATOR_ID: ("Operator", 0)} | {pk: (name, colours[pk]) for pk, name in rows}

@@ -8,6 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from scheduling.models import Award, Lane, LaneClock, Lend, Pool, TenantPolicy
 from scheduling.selectors.anonymous import AwardSeen, awards_seen, earned_from
+from scheduling.selectors.cluster import PoolOverview
 from scheduling.selectors.forgone import Forgone, forgone_in, used_by_own_jobs
 from scheduling.selectors.payments import payments_of_intervals
 from scheduling.selectors.share_units import UnitsNow, awards_in, units_now
@@ -115,11 +116,11 @@ class ShareView:
     money: MoneyNow | None
 
 
-def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool) -> ShareView:
-    """Needs the tenant's scope."""
+def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overview: PoolOverview) -> ShareView:
+    """Needs the tenant's scope. `overview`: of the pool."""
     slot = pool.slot_at(at)
     awards = awards_in(pool, slot)
-    units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, awards=awards)
+    units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, awards=awards, overview=overview)
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool, lane=Lane.BATCH)
     policy = TenantPolicy.objects.filter(pool=pool, tenant=tenant).first() or TenantPolicy(pool=pool, tenant=tenant)
     first = pool.slot_at(_midnight(at))
@@ -171,9 +172,9 @@ def _money(
     today = _midnight(at)
     tomorrow = today + timedelta(days=1)
     places = [Position(moment, 0) for moment in (tomorrow, today, today.replace(day=1))]
-    sums, came = period_sums(tenant_id=tenant.pk, positions=places, start=today, end=tomorrow)
+    periods = [(today, tomorrow), (today.replace(day=1), tomorrow)]
+    sums, (came, since) = period_sums(tenant_id=tenant.pk, positions=places, periods=periods)
     now, opened, month = sums
-    _, since = period_sums(tenant_id=tenant.pk, positions=places[:1], start=today.replace(day=1), end=tomorrow)
     earned = now.earned - opened.earned + came.off_earned
     first, last = max(pool.slot_at(today), 0), pool.slot_at(at) + 1
     keeps = policy.lend == Lend.KEEP

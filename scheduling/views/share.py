@@ -10,6 +10,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from scheduling import selectors
+from scheduling.context import frame_in
 from scheduling.models import Pool
 from scheduling.selectors.share import share_view
 from scheduling.services.sharing import sharing_change
@@ -62,7 +63,8 @@ def _changed(request: AccessRequest, pool: Pool, form: SharingForm) -> HttpRespo
 def _page(request: AccessRequest, pools: list[Pool], pool: Pool, form: SharingForm | None) -> HttpResponse:
     tenant, now = open_tenant(request), timezone.now()
     money = request.access.allows(Permission.LEDGER_VIEW)
-    share = share_view(tenant=tenant, pool=pool, at=now, money=money)
+    overview = selectors.pool_overview(pool)
+    share = share_view(tenant=tenant, pool=pool, at=now, money=money, overview=overview)
     budgets = limits(tenant_ids=[tenant.pk], at=now) if request.access.allows(Permission.BUDGETS_VIEW) else ()
     named = [row.member_id for row in budgets if row.member_id]
     people = User.objects.in_bulk(named) if named else {}
@@ -73,7 +75,8 @@ def _page(request: AccessRequest, pools: list[Pool], pool: Pool, form: SharingFo
         "pools": pools,
         "pool": pool,
         "share": share,
-        "form": form or SharingForm(pool, policy=share.policy),
+        "frame": frame_in(request.access, tenant, pool, overview),
+        "form": form or SharingForm(pool, policy=share.policy, kinds=overview.kinds),
         "budgets": [(row, people.get(row.member_id or 0)) for row in budgets],
         "budget_left": None if share.policy.budget is None else max(share.policy.budget - spent, 0),
         "members": member_list() if sets else [],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from decimal import ROUND_HALF_UP, Decimal
 from typing import Any
 
@@ -32,8 +33,16 @@ class SharingForm(forms.Form):
     budget_period = forms.ChoiceField(choices=Period.choices)
     reason = forms.CharField(required=False, max_length=300)
 
-    def __init__(self, pool: Pool, data: Any = None, *, policy: TenantPolicy | None = None) -> None:
-        self.kinds = list(ResourceKind.objects.filter(pool=pool))
+    def __init__(
+        self,
+        pool: Pool,
+        data: Any = None,
+        *,
+        policy: TenantPolicy | None = None,
+        kinds: Sequence[ResourceKind] | None = None,
+    ) -> None:
+        """`kinds`: the pool's resources, where they are at hand."""
+        self.kinds = list(ResourceKind.objects.filter(pool=pool)) if kinds is None else kinds
         super().__init__(data, initial=_initial(policy, self.kinds) if policy else None)
         for kind in self.kinds:
             self.fields[f"reserve-{kind.name}"] = forms.DecimalField(
@@ -76,7 +85,7 @@ def _choices(words: Any, chosen: object) -> list[tuple[str, str, str, bool]]:
     return [(str(code), title, text, str(code) == str(chosen)) for code, title, text in words]
 
 
-def _initial(policy: TenantPolicy, kinds: list[ResourceKind]) -> dict[str, Any]:
+def _initial(policy: TenantPolicy, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
     reserves = {f"reserve-{kind.name}": policy.reserve_price.get(kind.name) for kind in kinds}
     return {
         "rent": policy.rent,

@@ -107,36 +107,39 @@ class Outside:
 
 def balances_below(*, tenant_id: int, position: Position) -> TenantBalances:
     """The three balances just before what lies at this place."""
-    return period_sums(tenant_id=tenant_id, positions=[position], start=position.at, end=position.at)[0][0]
+    return period_sums(tenant_id=tenant_id, positions=[position], periods=[])[0][0]
 
 
 def period_sums(
-    *, tenant_id: int, positions: Sequence[Position], start: datetime, end: datetime
-) -> tuple[list[TenantBalances], Outside]:
-    """The three balances just below each place: whole days from their totals, the rest from entries. And what came
-    from outside in [start, end), less what went out: all that moves a tenant's total but rent. One query."""
+    *, tenant_id: int, positions: Sequence[Position], periods: Sequence[tuple[datetime, datetime]]
+) -> tuple[list[TenantBalances], list[Outside]]:
+    """The three balances just below each place: whole days from their totals, the rest from entries. And for each
+    period [start, end) what came from outside in it, less what went out: all that moves a tenant's total but rent. One
+    query."""
     tenant_require(tenant_id)
     ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     days = [place.at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) for place in positions]
     rows = _rows(
-        "WITH outside AS (SELECT coalesce(sum(e.amount), 0)::bigint AS amount,"
+        "WITH outside AS (SELECT p.n, sums.amount, sums.earned"
+        "  FROM unnest(%s::timestamptz[], %s::timestamptz[]) WITH ORDINALITY AS p (low, high, n)"
+        " CROSS JOIN LATERAL (SELECT coalesce(sum(e.amount), 0)::bigint AS amount,"
         "   coalesce(-sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint AS earned FROM ledger_transaction t"
         "  JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = ANY(%s)"
         " WHERE NOT (t.kind IN ('hold', 'settle')) AND t.kind NOT IN ('cancel', 'refund', 'release')"
-        "   AND t.occurred_at >= %s AND t.occurred_at < %s)"
+        "   AND t.occurred_at >= p.low AND t.occurred_at < p.high) AS sums)"
         " SELECT place.n, a.id,"
         "  (SELECT coalesce(sum(amount), 0) FROM ledger_daytotal WHERE account_id = a.id AND day < place.day::date)"
         "  ::bigint + (SELECT coalesce(sum(amount), 0) FROM ledger_entry WHERE account_id = a.id"
         "    AND occurred_at >= place.day AND (occurred_at, transaction_id) < (place.at, place.number))::bigint,"
-        "  (SELECT amount FROM outside), (SELECT earned FROM outside)"
+        "  (SELECT array_agg(amount ORDER BY n) FROM outside), (SELECT array_agg(earned ORDER BY n) FROM outside)"
         "  FROM unnest(%s::timestamptz[], %s::timestamptz[], %s::bigint[]) WITH ORDINALITY"
         "       AS place (day, at, number, n)"
         " CROSS JOIN unnest(%s::bigint[]) AS a (id)",
         [
+            [low for low, _ in periods],
+            [high for _, high in periods],
             earned(tenant_id).id,
             ids,
-            start,
-            end,
             days,
             [p.at for p in positions],
             [p.transaction_id for p in positions],
@@ -145,9 +148,9 @@ def period_sums(
     )
     found = {(number, account_id): amount for number, account_id, amount, *_ in rows}
     places = range(1, len(positions) + 1)
-    return [TenantBalances(*(found[place, account_id] for account_id in ids)) for place in places], Outside(
-        *rows[0][3:]
-    )
+    balances = [TenantBalances(*(found[place, account_id] for account_id in ids)) for place in places]
+    came, off_earned = rows[0][3:]
+    return balances, [Outside(*amounts) for amounts in zip(came or (), off_earned or (), strict=True)]
 
 
 def _chosen(choice: Choice, names: Sequence[AccountName], below: Position, limit: int) -> tuple[str, list[Any]]:

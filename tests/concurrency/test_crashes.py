@@ -56,7 +56,6 @@ SETTLE_STEPS = [
 INSTANT_STEPS = [
     ("jobs", "lane_lock", "after"),
     ("jobs", "events_append", "after"),
-    ("instant", "lane_lock", "after"),
     ("instant", "instant_answer", "after"),
     ("instant", "units_take", "after"),
     ("instant", "prices_after", "after"),

@@ -97,9 +97,10 @@ def test_balances_below_a_place_are_of_what_came_before_it_alone() -> None:
             Position(START + timedelta(days=1), posted[1].transaction_id + 1),
             Position(END, 0),
         ]
-        sums, outside = period_sums(tenant_id=tenant, positions=places, start=START, end=START + timedelta(days=2))
+        periods = [(START, START + timedelta(days=2)), (START, END), (START, START)]
+        sums, outside = period_sums(tenant_id=tenant, positions=places, periods=periods)
     assert [found.available for found in sums] == [5, 10, 25]
-    assert (outside.paid_in, outside.off_earned) == (10, 0)
+    assert [(each.paid_in, each.off_earned) for each in outside] == [(10, 0), (25, 0), (0, 0)]
 
 
 def test_another_tenants_movements_are_refused() -> None:

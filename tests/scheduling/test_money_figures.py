@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 from scheduling.models import Interval, Lane, LaneClock
+from scheduling.selectors.cluster import pool_overview
 from scheduling.selectors.intervals import interval_view
 from scheduling.selectors.ledger import ledger_rows, ledger_view
 from scheduling.selectors.payments import payments_of_intervals, settled_to
@@ -205,7 +206,8 @@ def test_what_was_earned_stays_earned_when_it_can_be_spent_and_when_it_is_paid_o
     assert statement(world.castor).earned_sum == brought
     assert (statement(world.castor).difference, statement(world.castor).difference_of_jobs) == (0, 0)
     with scope(world.castor):
-        share = share_view(tenant=world.castor, pool=world.pool, at=at + timedelta(seconds=1), money=True)
+        then, overview = at + timedelta(seconds=1), pool_overview(world.pool)
+        share = share_view(tenant=world.castor, pool=world.pool, at=then, money=True, overview=overview)
     assert share.money is not None
     assert (share.money.earned_today, share.money.spent_today) == (brought, before.spent)
 
@@ -242,7 +244,7 @@ def test_share_counts_each_unit_once_and_earns_what_the_book_says(world: World) 
     for tenant in (world.lumen, world.castor):
         with scope(tenant):
             now = world.pool.slot_start(world.slot) + timedelta(seconds=1)
-            share = share_view(tenant=tenant, pool=world.pool, at=now, money=True)
+            share = share_view(tenant=tenant, pool=world.pool, at=now, money=True, overview=pool_overview(world.pool))
         for total in share.units.totals:
             assert total.used + total.lent + total.idle == pytest.approx(total.units)
         for row in share.units.rows:
@@ -258,7 +260,7 @@ def test_who_keeps_its_units_forgoes_what_they_would_have_brought(world: World) 
     sharing_change(pool=world.pool, sharing=Sharing(lend="keep"), by=by, at=world.pool.epoch_at)
     with scope(world.castor):
         now = world.pool.slot_start(world.slot) + timedelta(seconds=1)
-        share = share_view(tenant=world.castor, pool=world.pool, at=now, money=True)
+        share = share_view(tenant=world.castor, pool=world.pool, at=now, money=True, overview=pool_overview(world.pool))
     assert share.money is not None
     assert share.money.forgone.total >= 0
     assert share.policy.lend == "keep"

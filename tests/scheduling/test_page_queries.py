@@ -1,0 +1,67 @@
+"""How many queries each page of a tenant asks, against the baseline in `page_queries.json`, and never 25 or more.
+
+More than the baseline is a regression, or a decision: write the file anew with BOURSE_WRITE_BASELINE=1 and say why in
+the commit. `bench_api` counts the same pages with a million jobs.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from django.core.cache import cache
+from django.db import connection
+from django.test.utils import CaptureQueriesContext
+
+from tests.scheduling.pages import Story, client_of, story
+from tests.scheduling.test_servers_page import make_person
+
+pytestmark = pytest.mark.django_db
+
+BASELINE = Path(__file__).with_name("page_queries.json")
+WRITE = os.environ.get("BOURSE_WRITE_BASELINE") == "1"
+MOST = 24
+QUOTES = {"submit"}  # opens with the answers of both lanes beside the form: two readings of the market
+BESIDE_THE_POINT = ("SAVEPOINT", "RELEASE SAVEPOINT", "ROLLBACK TO SAVEPOINT")
+PAGES: dict[str, Callable[[Story], str]] = {
+    "market": lambda told: "market/",
+    "servers": lambda told: "servers/",
+    "jobs": lambda told: "jobs/",
+    "job that runs": lambda told: f"jobs/{told.running.pk}/",
+    "job with a place ahead": lambda told: f"jobs/{told.ahead.pk}/",
+    "job that waits": lambda told: f"jobs/{told.waiting.pk}/",
+    "submit": lambda told: "submit/",
+    "share": lambda told: "share/",
+    "ledger": lambda told: "ledger/",
+    "statements": lambda told: "statements/",
+    "statement": lambda told: "statements/period/",
+    "intervals": lambda told: "intervals/",
+    "interval": lambda told: f"intervals/{told.pool.slug}/1/",
+    "members": lambda told: "members/",
+    "tokens": lambda told: "tokens/",
+    "webhooks": lambda told: "webhooks/",
+    "history": lambda told: "history/",
+}
+
+
+def baseline() -> dict[str, int]:
+    return json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
+
+
+def test_pages_ask_as_many_queries_as_their_baseline_and_fewer_than_25() -> None:
+    told = story()
+    client = client_of(make_person("owner", told.renter))
+    found = {}
+    for name, path in PAGES.items():
+        cache.clear()
+        with CaptureQueriesContext(connection) as captured:
+            answer = client.get(f"/t/{told.renter.slug}/{path(told)}")
+        assert answer.status_code == 200, name
+        found[name] = sum(not query["sql"].startswith(BESIDE_THE_POINT) for query in captured)
+    if WRITE:
+        BASELINE.write_text(json.dumps(found, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    assert found == baseline()
+    assert {name: asked for name, asked in found.items() if asked > MOST and name not in QUOTES} == {}
