@@ -3,12 +3,14 @@
 from django.urls import path
 
 from scheduling.api import (
+    audits,
     awards,
     calendar,
     cells,
     charges,
     credits,
     estimates,
+    fairness,
     intervals,
     pools,
     prices,
@@ -18,6 +20,7 @@ from scheduling.api import (
 from scheduling.api.sharing import SharingOfTenant
 
 POOL = "pools/<slug:pool_slug>/"
+FAIRNESS = POOL + "fairness/"
 SERVER = POOL + "servers/<slug:server_name>/"
 TENANT = "tenants/<slug:tenant_slug>/"
 OWN = TENANT + POOL
@@ -35,6 +38,19 @@ urlpatterns = [
     path(POOL + "intervals/<int:number>/", intervals.IntervalRead.as_view(), name="api_interval"),
     path(POOL + "intervals/<int:number>/verify/", intervals.IntervalVerify.as_view(), name="api_interval_verify"),
     path(POOL + "awards/", awards.PoolAwards.as_view(), name="api_pool_awards"),
+    path(FAIRNESS, fairness.FairnessRead.as_view(), name="api_fairness"),
+    path(FAIRNESS + "tenants/", fairness.FairnessTenants.as_view(), name="api_fairness_tenants"),
+    path(FAIRNESS + "health/", fairness.FairnessHealth.as_view(), name="api_fairness_health"),
+    path(FAIRNESS + "intervals/", fairness.FairnessIntervals.as_view(), name="api_fairness_intervals"),
+    path(FAIRNESS + "intervals/<int:number>/", fairness.FairnessInterval.as_view(), name="api_fairness_interval"),
+    path(FAIRNESS + "certificates/", fairness.FairnessCertificates.as_view(), name="api_fairness_certificates"),
+    path(FAIRNESS + "blocked/", fairness.FairnessBlocked.as_view(), name="api_fairness_blocked"),
+    path(FAIRNESS + "alerts/", audits.Alerts.as_view(), name="api_fairness_alerts"),
+    path(FAIRNESS + "verify/", audits.VerifyStart.as_view(), name="api_fairness_verify"),
+    path(FAIRNESS + "bundles/", audits.BundleStart.as_view(), name="api_fairness_bundles"),
+    path("audits/", audits.Audits.as_view(), name="api_audits"),
+    path("audits/<int:audit_id>/", audits.AuditRead.as_view(), name="api_audit"),
+    path("audits/<int:audit_id>/file/", audits.AuditFile.as_view(), name="api_audit_file"),
     path(POOL + "calendar/", calendar.Calendar.as_view(), name="api_calendar"),
     path(POOL + "cells/", cells.Cells.as_view(), name="api_cells"),
     path(POOL + "cells/<slug:owner_slug>/", cells.CellsOfOneTenant.as_view(), name="api_cells_of_tenant"),
@@ -52,6 +68,7 @@ urlpatterns = [
     path(TENANT + "credits/withdraw/", credits.CreditsWithdraw.as_view(), name="api_credits_withdraw"),
     path(OWN + "bookings/", calendar.Bookings.as_view(), name="api_bookings"),
     path(OWN + "quota/", quota.Quota.as_view(), name="api_quota"),
+    path(OWN + "fairness/", fairness.OwnFairness.as_view(), name="api_own_fairness"),
     path(OWN + "sharing/", SharingOfTenant.as_view(), name="api_sharing"),
     path(OWN + "estimates/", estimates.Estimates.as_view(), name="api_estimates"),
     path(OWN + "intervals/<int:number>/", intervals.OwnInterval.as_view(), name="api_own_interval"),

@@ -50,6 +50,7 @@ class Operation:
     secret_fields: Sequence[str]  # of the answer; shown once, and never kept for a retry
     whole: bool  # a POST does one thing, in one transaction with its kept answer
     stream: bool = False  # answers with server-sent events, without end
+    file: str = ""  # the media type, where it answers with a file
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -76,6 +77,7 @@ def operation(
     secret_fields: Sequence[str] = (),
     whole: bool = True,
     stream: bool = False,
+    file: str = "",
     tag: str,
 ) -> Callable[[Handler], Handler]:
     """Above the `get`, `post` or `delete` of a view. `refusals`: the codes of the services that it may answer with.
@@ -84,7 +86,7 @@ def operation(
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
     asked = (*listing.filters, LIMIT) if listing else filters
-    found = Operation(name, permission, listing, asked, secret_fields, whole, stream)
+    found = Operation(name, permission, listing, asked, secret_fields, whole, stream, file)
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
@@ -141,6 +143,8 @@ def _responses(
         }
     if found.stream:
         responses = {(200, EVENT_STREAM): OpenApiResponse(OpenApiTypes.STR, "Server-sent events.")}
+    if found.file:
+        responses = {(200, found.file): OpenApiResponse(OpenApiTypes.BINARY, "The file.")}
     statuses = {status_of(code) for code in refusals}
     statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if changes else set())
     told = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}

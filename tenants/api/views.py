@@ -121,6 +121,8 @@ class ApiView(APIView):
         forms = {"application/json": "json"} | ({"text/csv": "csv"} if self.operation.listing else {})
         if self.operation.stream:
             forms = {EVENT_STREAM: "stream"}
+        if self.operation.file:
+            forms = {self.operation.file: "file"}
         if (asked := self.parameters.get("format")) is not None:
             if asked not in forms.values():
                 raise NotAcceptable

@@ -54,8 +54,8 @@ def test_operation_says_what_it_does_with_examples_that_fit(name: str, found: di
             must_fit(value, media["schema"])
     done = [answer for status, answer in found["responses"].items() if status.startswith("2")]
     assert len(done) == 1
-    if "content" in done[0]:
-        kinds = done[0]["content"]
+    kinds = done[0].get("content", {})
+    if kinds and list(kinds) != ["application/zip"]:  # a file is its own example
         media = kinds.get("application/json") or kinds["text/event-stream"]
         assert examples_of(media), "no example of an answer"
         for value in examples_of(media):

@@ -1,0 +1,301 @@
+"""What fairness looks like to a program; with examples."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from drf_spectacular.utils import extend_schema_field
+from rest_framework import serializers
+
+from scheduling.models import AuditKind, AuditState
+from scheduling.selectors.written import core_credits_text
+from scheduling.services.fairness_alerts import MEASURES
+from tenants.api.fields import Answer, Moment, Numbers
+
+CREDITS = {"type": "string", "pattern": r"^-?\d+\.\d{6}$", "examples": ["12.500000"], "description": "Credits."}
+BY_RESOURCE = {"type": "object", "additionalProperties": {"type": "number"}}
+BY_REASON = {"type": "object", "additionalProperties": {"type": "integer"}}
+
+
+@extend_schema_field(CREDITS)
+class CoreCredits(serializers.Field[Any, Any, Any, Any]):
+    """A float of the core inside, a decimal text of credits outside, to the micro-credit."""
+
+    def to_representation(self, value: float) -> str:
+        return core_credits_text(value)
+
+
+@extend_schema_field(BY_RESOURCE)
+class Units(serializers.DictField):
+    """Unit-slots by resource."""
+
+
+@extend_schema_field(BY_REASON)
+class Reasons(serializers.DictField):
+    """Reason -> jobs."""
+
+
+class SpreadShown(Answer):
+    ratio_variance = serializers.FloatField(allow_null=True, help_text="Over the tenants that have a ratio.")
+    lowest_ratio = serializers.FloatField(allow_null=True)
+    jain_index = serializers.FloatField(allow_null=True, help_text="Of the rewards; 1 when all are the same.")
+    reward_dispersion = serializers.FloatField(allow_null=True, help_text="Standard deviation over mean.")
+
+
+class OverviewShown(Answer):
+    first = serializers.DateField(help_text="The first day, of UTC.")
+    last = serializers.DateField(help_text="The last day, which counts.")
+    intervals = serializers.IntegerField(source="health.intervals")
+    behind = serializers.IntegerField(help_text="Closed intervals whose figures are not worked out yet.")
+    revenue = CoreCredits(help_text="Value of all that was awarded.")
+    certificates = serializers.IntegerField(help_text="Promises that were settled.")
+    broken = serializers.IntegerField(help_text="Of them, those that gave less than being alone.")
+    worst_off = serializers.CharField(
+        source="worst_off.slug", allow_null=True, default=None, help_text="The owner with the smallest reward."
+    )
+    spread = SpreadShown()
+    before = SpreadShown(help_text="Of as many days before these.")
+
+
+class TenantFairnessShown(Answer):
+    tenant = serializers.CharField(source="slug")
+    name = serializers.CharField()
+    ratio = serializers.FloatField(allow_null=True, help_text="Part of the gains over part of the cells.")
+    part_of_cells = serializers.FloatField(allow_null=True)
+    part_of_gains = serializers.FloatField(allow_null=True)
+    own_value = CoreCredits(help_text="Of jobs served from the own share.")
+    rented_value = CoreCredits(help_text="Of jobs that rented.")
+    paid = CoreCredits()
+    received = CoreCredits()
+    gain = CoreCredits(help_text="own_value + rented_value - paid + received.")
+    alone = CoreCredits(help_text="What it would have gained alone by the same jobs.")
+    earned = CoreCredits(help_text="From others.")
+    contributed = serializers.FloatField(help_text="Idle units offered, as a share of the cluster, times slots.")
+    reward = serializers.FloatField(allow_null=True, help_text="earned / contributed.")
+    offered = Units()
+    sold = Units()
+    kept = Units()
+    forgone = CoreCredits(help_text="What unsold and kept units would have brought at the posted prices.")
+    rent_saved = CoreCredits(help_text="The own part of the own rent.")
+    intervals_waiting = serializers.IntegerField(source="waiting", help_text="In which work of it went on waiting.")
+    broken = serializers.IntegerField()
+
+
+class MarketHealthShown(Answer):
+    intervals = serializers.IntegerField()
+    with_renters = serializers.IntegerField(help_text="Intervals in which anybody rented.")
+    one_bidder = serializers.IntegerField()
+    price_jumps = serializers.IntegerField(help_text="Highest price at least twice that of the interval before.")
+    waiting = serializers.IntegerField(help_text="Intervals after which work went on waiting.")
+    idle_beside_waiting = serializers.IntegerField(help_text="Of them, those in which units stayed unsold.")
+    waiting_for = Reasons(help_text="Why, in these intervals; a job counts once in each.")
+    unsold = Units()
+    highest = Units(help_text="Price by resource.")
+
+
+class BrokenShown(Answer):
+    job = serializers.IntegerField()
+    tenant = serializers.IntegerField(help_text="Its number.")
+    got = CoreCredits()
+    alone = CoreCredits()
+    broken = serializers.CharField(help_text="Which promise.")
+
+
+class FairIntervalShown(Answer):
+    number = serializers.IntegerField()
+    decided_at = Moment()
+    with_floors = serializers.BooleanField(help_text="Whether the policy promises floors.")
+    revenue = CoreCredits()
+    certificates = serializers.IntegerField()
+    broken_count = serializers.IntegerField()
+    broken = BrokenShown(many=True)
+    ratio_variance = serializers.FloatField(allow_null=True)
+    jain_index = serializers.FloatField(allow_null=True)
+    reward_dispersion = serializers.FloatField(allow_null=True)
+    renters = serializers.IntegerField()
+    top_prices = Units()
+    unsold = Units()
+    waiting_for = Reasons()
+
+
+class PromiseShown(Answer):
+    job = serializers.IntegerField()
+    tenant = serializers.CharField(source="slug")
+    served = serializers.BooleanField()
+    elapsed_slots = serializers.FloatField(source="elapsed", allow_null=True, help_text="From its arrival to its end.")
+    value = CoreCredits()
+    paid = CoreCredits()
+    got = CoreCredits(help_text="value - paid.")
+    alone = serializers.SerializerMethodField(help_text="Null: only worked out where it was not reached.")
+    broken = serializers.CharField(help_text="Empty: kept.")
+
+    @extend_schema_field(CREDITS | {"type": ["string", "null"]})
+    def get_alone(self, row: Any) -> str | None:
+        return None if row.alone is None else core_credits_text(row.alone)
+
+
+class InIntervalShown(Answer):
+    tenant = serializers.CharField(source="slug")
+    own_value = CoreCredits()
+    rented_value = CoreCredits()
+    paid = CoreCredits()
+    received = CoreCredits()
+    gain = CoreCredits()
+    alone = CoreCredits()
+    share = serializers.FloatField(help_text="Of the quotas, averaged over the resources.")
+    ratio = serializers.FloatField(allow_null=True)
+    earned = CoreCredits()
+    contributed = serializers.FloatField()
+    reward = serializers.FloatField(allow_null=True)
+    offered = Units()
+    sold = Units()
+    kept = Units()
+    forgone = CoreCredits()
+    rent_saved = CoreCredits()
+    waiting = serializers.IntegerField()
+
+
+class IntervalAccountShown(Answer):
+    number = serializers.IntegerField(source="interval.number")
+    digest = serializers.CharField(source="interval.digest")
+    fairness = FairIntervalShown(allow_null=True, help_text="Null: not worked out yet.")
+    tenants = InIntervalShown(many=True)
+    promises = PromiseShown(source="jobs", many=True)
+    out_of_sum = CoreCredits(help_text="All gains and the operator's part, less the value of all jobs: nothing.")
+
+
+class AlertShown(Answer):
+    measure = serializers.ChoiceField(tuple(MEASURES))
+    title = serializers.CharField()
+    side = serializers.ChoiceField(("at_most", "at_least"), help_text="What is well, of the threshold.")
+    threshold = serializers.FloatField(allow_null=True, help_text="Null: nobody is told.")
+    value = serializers.FloatField(allow_null=True, help_text="Of the last seven days, as last looked at.")
+    passed_at = Moment(allow_null=True, help_text="Since when it is beyond its threshold.")
+
+
+class AuditShown(Answer):
+    id = serializers.IntegerField()
+    kind = serializers.ChoiceField(AuditKind.choices)
+    state = serializers.ChoiceField(AuditState.choices)
+    pool = serializers.CharField(source="pool.slug", allow_null=True, default=None)
+    number = serializers.IntegerField(allow_null=True, help_text="Of the job, or of the interval.")
+    period_start = Moment(allow_null=True)
+    period_end = Moment(allow_null=True)
+    asked_at = Moment()
+    ended_at = Moment(allow_null=True)
+    clean = serializers.BooleanField(source="is_clean", allow_null=True, help_text="Null: nothing was verified.")
+    sentence = serializers.CharField(help_text="What came of it.")
+    result = Numbers(help_text="`findings` and their `count`, `heads` by pool, or the `public_key` of a bundle.")
+    size = serializers.IntegerField(help_text="Bytes of the file.")
+    done = serializers.IntegerField(allow_null=True, help_text="While it runs: how far it is.")
+    total = serializers.IntegerField(allow_null=True)
+
+
+SPREAD = {"ratio_variance": 0.0051, "lowest_ratio": 0.884, "jain_index": 0.987, "reward_dispersion": 0.11}
+EXAMPLE: dict[str, Any] = {
+    "first": "2026-03-01",
+    "last": "2026-03-31",
+    "intervals": 360,
+    "behind": 0,
+    "revenue": "91260.500000",
+    "certificates": 1284,
+    "broken": 0,
+    "worst_off": "pelican",
+    "spread": SPREAD,
+    "before": SPREAD,
+}
+UNITS = {"worker": 96.0, "ps": 24.0}
+IN_INTERVAL: dict[str, Any] = {
+    "tenant": "pelican",
+    "own_value": "80.000000",
+    "rented_value": "0.000000",
+    "paid": "0.000000",
+    "received": "4.250000",
+    "gain": "84.250000",
+    "alone": "80.000000",
+    "share": 0.25,
+    "ratio": 0.884,
+    "earned": "4.250000",
+    "contributed": 1.5,
+    "reward": 2.8333,
+    "offered": UNITS,
+    "sold": UNITS,
+    "kept": {"worker": 0.0, "ps": 0.0},
+    "forgone": "1.200000",
+    "rent_saved": "0.000000",
+    "waiting": 0,
+}
+TENANT_EXAMPLE: dict[str, Any] = {
+    name: value for name, value in IN_INTERVAL.items() if name not in ("share", "waiting")
+} | {"name": "Pelican Bio", "part_of_cells": 0.1429, "part_of_gains": 0.1263, "intervals_waiting": 3, "broken": 0}
+HEALTH_EXAMPLE: dict[str, Any] = {
+    "intervals": 360,
+    "with_renters": 210,
+    "one_bidder": 6,
+    "price_jumps": 2,
+    "waiting": 40,
+    "idle_beside_waiting": 11,
+    "waiting_for": {"no_room": 7, "over_budget": 4},
+    "unsold": UNITS,
+    "highest": {"worker": 4.57, "ps": 2.28},
+}
+INTERVAL_EXAMPLE: dict[str, Any] = {
+    "number": 17,
+    "decided_at": "2026-03-02T12:24:10Z",
+    "with_floors": True,
+    "revenue": "337.000000",
+    "certificates": 4,
+    "broken_count": 0,
+    "broken": [],
+    "ratio_variance": 0.02,
+    "jain_index": 0.99,
+    "reward_dispersion": 0.1,
+    "renters": 1,
+    "top_prices": {"worker": 1.2, "ps": 0.4},
+    "unsold": UNITS,
+    "waiting_for": {"outbid": 1},
+}
+PROMISE_EXAMPLE: dict[str, Any] = {
+    "job": 4711,
+    "tenant": "lumen",
+    "served": True,
+    "elapsed_slots": 2.9,
+    "value": "84.100000",
+    "paid": "0.020000",
+    "got": "84.080000",
+    "alone": "80.000000",
+    "broken": "",
+}
+ACCOUNT_EXAMPLE: dict[str, Any] = {
+    "number": 17,
+    "digest": "3ed7ad7bcc9c3b51c5ea5666925b12f401b495f76325c329eaf710e2e50c1981",
+    "fairness": INTERVAL_EXAMPLE,
+    "tenants": [IN_INTERVAL],
+    "promises": [PROMISE_EXAMPLE],
+    "out_of_sum": "0.000000",
+}
+ALERT_EXAMPLE: dict[str, Any] = {
+    "measure": "jain_index",
+    "title": "Jain's index of reward",
+    "side": "at_least",
+    "threshold": 0.8,
+    "value": 0.987,
+    "passed_at": None,
+}
+AUDIT_EXAMPLE: dict[str, Any] = {
+    "id": 12,
+    "kind": "everything",
+    "state": "running",
+    "pool": "main",
+    "number": None,
+    "period_start": None,
+    "period_end": None,
+    "asked_at": "2026-03-02T12:24:10Z",
+    "ended_at": None,
+    "clean": None,
+    "sentence": "",
+    "result": {},
+    "size": 0,
+    "done": 120,
+    "total": 360,
+}

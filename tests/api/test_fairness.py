@@ -1,0 +1,119 @@
+"""Fairness for programs: the same numbers as on the pages, and work that goes on by itself."""
+
+from __future__ import annotations
+
+from datetime import UTC
+
+import pytest
+from django.utils import timezone
+
+from scheduling.models import AuditRun, FairnessAlert, IntervalFairness
+from scheduling.services.audits import audits_next
+from tenants.roles import AUDITOR, OPERATOR, OWNER
+from tests.api.builders import Program, problem, program
+from tests.scheduling.fair_world import Fair, make_fair
+from tests.tenants.builders import make_member, make_staff
+
+pytestmark = pytest.mark.django_db
+SEED = b"of a test"
+
+
+def auditor() -> Program:
+    return program(make_staff(AUDITOR).user, None)
+
+
+def root(fair: Fair) -> str:
+    return f"pools/{fair.pool.slug}/fairness/"
+
+
+def span(fair: Fair) -> str:
+    return f"?from={fair.pool.epoch_at.astimezone(UTC).date()}"
+
+
+def test_overview_tenants_and_health_are_of_the_days_asked_for() -> None:
+    fair = make_fair()
+    caller, days = auditor(), span(fair)
+    found = caller.get(f"{root(fair)}{days}").json()
+    assert (found["intervals"], found["broken"], found["behind"]) == (IntervalFairness.objects.count(), 0, 0)
+    tenants = caller.get(f"{root(fair)}tenants/{days}").json()["results"]
+    gains = sum(float(row["gain"]) for row in tenants)
+    assert gains == pytest.approx(float(found["revenue"]), abs=1e-4)
+    for row in tenants:
+        parts = float(row["own_value"]) + float(row["rented_value"]) - float(row["paid"]) + float(row["received"])
+        assert float(row["gain"]) == pytest.approx(parts, abs=1e-5)
+    assert found["worst_off"] in {row["tenant"] for row in tenants if row["reward"] is not None}
+    health = caller.get(f"{root(fair)}health/{days}").json()
+    assert health["one_bidder"] == IntervalFairness.objects.filter(renters=1).count() > 0
+    assert caller.get(f"{root(fair)}?from=2001-01-01&to=2001-01-31").json()["intervals"] == 0
+    problem(caller.get(f"{root(fair)}?from=2001-01-01&to=2001-12-31"), 400, "invalid_request")
+    csv = caller.get(f"{root(fair)}tenants/{days}&format=csv")
+    assert csv.getvalue().decode().startswith("tenant,name,ratio,")
+
+
+def test_tenant_reads_its_own_row_and_nobody_elses() -> None:
+    fair = make_fair()
+    lumen, orrin = fair.tenants["lumen"], fair.tenants["orrin"]
+    caller = program(make_member(lumen, OWNER).user, lumen)
+    path = f"tenants/{{}}/pools/{fair.pool.slug}/fairness/{span(fair)}"
+    assert caller.get(path.format(lumen.slug)).json()["tenant"] == "lumen"
+    problem(caller.get(path.format(orrin.slug)), 404, "not_found")
+    problem(caller.get(f"{root(fair)}tenants/"), 403, "not_allowed")
+    problem(caller.get("audits/"), 403, "not_allowed")
+
+
+def test_interval_has_every_promise_with_its_arithmetic() -> None:
+    fair = make_fair()
+    row = IntervalFairness.objects.filter(renters__gt=0).order_by("number")[0]
+    caller = auditor()
+    found = caller.get(f"{root(fair)}intervals/{row.number}/").json()
+    assert len(found["promises"]) == row.certificates == found["fairness"]["certificates"] > 0
+    for promise in found["promises"]:
+        assert float(promise["got"]) == pytest.approx(float(promise["value"]) - float(promise["paid"]), abs=1e-5)
+    assert found["out_of_sum"] == "0.000000"
+    problem(caller.get(f"{root(fair)}intervals/9999/"), 404, "not_found")
+
+
+def test_verification_is_started_followed_and_read() -> None:
+    fair = make_fair()
+    caller = auditor()
+    started = caller.post(f"{root(fair)}verify/", {"what": "everything"}, key="once")
+    assert (started.status_code, started.json()["state"]) == (202, "queued")
+    assert caller.post(f"{root(fair)}verify/", {"what": "everything"}, key="once").json() == started.json()
+    assert AuditRun.objects.count() == 1
+    there = f"audits/{started.json()['id']}/"
+    assert started["Location"].endswith(there)
+    audits_next(clock=timezone.now, seed=SEED)
+    found = caller.get(there).json()
+    assert (found["state"], found["clean"], found["result"]["count"]) == ("done", True, 0)
+    problem(caller.get(f"{there}file/"), 404, "not_found")
+    problem(caller.post(f"{root(fair)}verify/", {"what": "charge", "number": 99999}), 404, "unknown_job")
+    problem(caller.post(f"{root(fair)}verify/", {"what": "interval"}), 404, "unknown_interval")
+    problem(caller.post(f"{root(fair)}verify/", {"what": "bundle"}), 400, "invalid_request")
+
+
+def test_bundle_is_made_and_downloaded_by_a_program() -> None:
+    fair = make_fair(6)
+    caller = auditor()
+    days = {"start": "2026-03-01T00:00:00Z", "end": "2026-03-01T00:00:00Z"}
+    problem(caller.post(f"{root(fair)}bundles/", days), 422, "invalid_period")
+    problem(caller.post(f"{root(fair)}bundles/", days | {"end": "2027-03-01T00:00:00Z"}), 422, "invalid_period")
+    days = {"start": fair.pool.epoch_at.isoformat(), "end": timezone.now().isoformat()}
+    started = caller.post(f"{root(fair)}bundles/", days).json()
+    audits_next(clock=timezone.now, seed=SEED)
+    taken = caller.get(f"audits/{started['id']}/file/")
+    assert (taken.status_code, taken["Content-Type"]) == (200, "application/zip")
+    assert taken.getvalue()[:2] == b"PK"
+
+
+def test_operator_sets_limits_and_the_auditor_only_reads_them() -> None:
+    fair = make_fair(6)
+    body = {"thresholds": {"jain_index": 0.9}, "reason": "The audit asks."}
+    operator = program(make_staff(OPERATOR).user, None)
+    found = operator.put(f"{root(fair)}alerts/", body).json()["alerts"]
+    assert {row["measure"]: row["threshold"] for row in found}["jain_index"] == 0.9
+    problem(operator.put(f"{root(fair)}alerts/", body | {"thresholds": {"luck": 1.0}}), 422, "invalid_measure")
+    reader = auditor()
+    problem(reader.put(f"{root(fair)}alerts/", body), 403, "not_allowed")
+    listed = reader.get(f"{root(fair)}alerts/").json()["results"]
+    assert [row["threshold"] for row in listed if row["threshold"] is not None] == [0.9]
+    assert FairnessAlert.objects.count() == 1
