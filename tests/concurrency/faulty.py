@@ -72,6 +72,13 @@ def prepare() -> None:
     contested()
 
 
+def sell(seconds: str) -> None:
+    """One job in the slot that is running, on rented units, and nothing else."""
+    from tests.engines.market import sold
+
+    sold(int(seconds), servers=1)
+
+
 def verify() -> None:
     """Ends with an error where anything differs."""
     from django.core.management import call_command
@@ -90,6 +97,7 @@ WORK: dict[str, Callable[..., None]] = {
     "advance": advance,
     "submit": submit,
     "prepare": prepare,
+    "sell": sell,
     "verify": verify,
     "show": show,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import time
 from dataclasses import replace
 
@@ -157,3 +158,14 @@ def test_gang_starts_whole_or_not_at_all() -> None:
         nobody_is_left(handle.key)
         with pytest.raises(EngineFault, match="no program 'unheard'"):
             engine.start(replace(gang("missing", {}), program="unheard"))
+
+
+def test_nobody_is_left_where_the_engine_is_dead_and_all_is_to_end() -> None:
+    with engine_in() as engine:
+        handle, deaf = engine.start(gang("trainer", LONG)), engine.start(gang("naughty", {"sin": "deaf"}))
+        told(engine, handle, "epoch")
+        os.kill(deaf.pid, signal.SIGSTOP)  # whoever watches over it does not listen any more
+        LocalEngine(engine.root, ROOT, ALL).end_all(patience=3.0)
+        assert engine.status(handle).end == PAUSED
+        for key in (handle.key, deaf.key):
+            nobody_is_left(key)

@@ -33,11 +33,11 @@ def manage(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str
 class Up:
     """A running `manage.py up`. `with` guarantees its end, whatever the test finds."""
 
-    def __init__(self, var: Path, port: int) -> None:
+    def __init__(self, var: Path, port: int, **settings: str) -> None:
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--port", str(port)],
             cwd=ROOT,
-            env={**bare(), "BOURSE_VAR": str(var), "PYTHONUNBUFFERED": "1"},
+            env={**bare(), "BOURSE_VAR": str(var), "PYTHONUNBUFFERED": "1", **settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
