@@ -30,6 +30,8 @@ app.conf.beat_schedule = {
     "fairness": {"task": "scheduling.tasks.fairness_tick", "schedule": 10.0, "options": {"expires": 10.0}},
     # What auditors asked for; who comes while one is at it finds that out and leaves.
     "audits": {"task": "scheduling.tasks.audits_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    # What would have happened, and verifications in pieces; never while the one above is at work.
+    "inquiries": {"task": "scheduling.tasks.inquiries_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # A round goes on for seconds where there is much to tell; who comes meanwhile finds it under way.
     "webhooks": {"task": "scheduling.tasks.webhooks_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.

@@ -17,7 +17,9 @@ from scheduling.services.credits import earned_collect
 from scheduling.services.fairness import fairness_in_turn
 from scheduling.services.fairness_alerts import alerts_look
 from scheduling.services.outside import outside_tick
+from scheduling.services.verification import verification_round
 from scheduling.services.webhooks.rounds import deliveries_round
+from scheduling.services.what_if_said import what_ifs_round
 
 AUDITS_LIMIT = 3_000  # seconds; less than after which the broker hands a task to another process
 TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
@@ -54,6 +56,13 @@ def fairness_tick(**_: Any) -> None:
 @shared_task(time_limit=AUDITS_LIMIT)
 def audits_tick(**_: Any) -> None:
     audits_next(clock=timezone.now, seed=seed_of(settings.SECRET_KEY))
+
+
+@shared_task
+def inquiries_tick(**_: Any) -> None:
+    """Short pieces of what was asked about the past; the questions first, for somebody looks at the page."""
+    what_ifs_round(clock=timezone.now)
+    verification_round(clock=timezone.now)
 
 
 @shared_task

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from typing import IO, Any
 
 from django.core.cache import cache
-from django.db import connection, transaction
+from django.db import transaction
 
 from scheduling.models import AuditKind, AuditPart, AuditRun, AuditState, Interval, Pool, TrainingJob
 from scheduling.services.audit_verdicts import Verdict, verified
 from scheduling.services.bundle import bundle_write
+from scheduling.services.moments import AUDIT_LOCK, alone
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
@@ -29,7 +29,6 @@ LONGEST = timedelta(days=93)
 MOST_BYTES = 256 << 20
 PART_BYTES = 1 << 20
 KEPT = timedelta(days=7)
-LOCK = 0x626F757273650002  # of the database: "bourse", 2
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
 NO_PERIOD = Refused("invalid_period", "The period ends before it begins.")
@@ -93,7 +92,7 @@ def _start(run: AuditRun, by: Access, at: datetime) -> AuditRun | Refused:
 
 def audits_next(*, clock: Clock, seed: bytes) -> int:
     """Do what waits, oldest first; the number of requests done. None where another process is at it."""
-    with _alone() as ours:
+    with alone(AUDIT_LOCK) as ours:
         if not ours:
             return 0
         AuditRun.objects.filter(state=AuditState.RUNNING).update(state=AuditState.QUEUED, began_at=None)
@@ -187,17 +186,3 @@ def _teller(run_id: int) -> Callable[[int, int, str], None]:
 
 def _key(run_id: int) -> str:
     return f"audit-progress:{run_id}"
-
-
-@contextmanager
-def _alone() -> Iterator[bool]:
-    """A lock of the session: it ends with the process, however that ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        (ours,) = cursor.fetchone()
-    try:
-        yield bool(ours)
-    finally:
-        if ours:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from django.db import connection, transaction
 
+AUDIT_LOCK = 0x626F757273650002  # of the database: "bourse", 2. Whatever is worked out for an audit takes turns
+
 
 @contextmanager
 def one_moment() -> Iterator[None]:

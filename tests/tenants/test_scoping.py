@@ -455,6 +455,8 @@ MAY_SEE_ALL = {
     "scheduling/services/verification/runs.py": 1,
     "scheduling/services/verification/intervals.py": 2,
     "scheduling/services/webhooks/deliveries.py": 3,
+    "scheduling/services/what_if_said/asking.py": 4,
+    "scheduling/services/what_if_said/working.py": 1,
     "scheduling/snapshots/frame.py": 1,
     "scheduling/views/fairness/audits.py": 1,
     "tenants/admin.py": 2,

@@ -10,7 +10,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from scheduling.models import OPEN_WORK, Award, Lane, Phase, VerificationRun, WorkState
-from scheduling.services.moments import alone, one_moment
+from scheduling.services.moments import AUDIT_LOCK, alone, one_moment
 from scheduling.services.verification.days import days_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
@@ -23,7 +23,6 @@ ROUND = timedelta(seconds=8)  # of one call: the process that verifies also move
 PIECE = timedelta(seconds=1)  # of intervals between two looks at the row
 MOST_AWARDS = 200
 MOST_FINDINGS = 200  # kept; all are counted
-LOCK = 0x626F757273650003  # of the database: "bourse", 3
 
 Clock = Callable[[], datetime]
 
@@ -42,7 +41,7 @@ class _Piece:
 def verification_round(*, clock: Clock) -> int:
     """Work on what was asked for, oldest first. Returns how many pieces were done; none where somebody is at it."""
     ends, pieces = clock() + ROUND, 0
-    with alone(LOCK) as ours:
+    with alone(AUDIT_LOCK) as ours:
         while ours and clock() < ends:
             run = VerificationRun.objects.filter(state__in=OPEN_WORK).order_by("pk").first()
             if run is None:

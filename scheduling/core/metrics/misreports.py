@@ -1,0 +1,132 @@
+"""What one interval would have given if one job had said something else about itself.
+
+Values are frozen: whatever the job said instead, a run is worth what it is really worth, by the job as it was reported.
+A run that is too short for the real work, or too small for the real demand, is worth nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.core.metrics.certificates import realised
+from scheduling.core.speed import ceiling, exchange_seconds, slowed_exchange
+from scheduling.core.types import AWARDED, CENTRALIZED, WAITING, Booking, FloatArray, Job, Plan, UnitType, View
+
+ABSENT = "absent"  # it had not come yet
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What the interval gave to a job. `value`, `floor`: frozen; the floor is that of a job that goes on waiting."""
+
+    state: str
+    reason: str = ""
+    phase: str = ""
+    start: int | None = None
+    end: int | None = None
+    workers: int = 0
+    ps: int = 0
+    paid: float = 0.0
+    value: float = 0.0
+    floor: float = 0.0
+
+
+@dataclass(frozen=True, eq=False)
+class Given:
+    """A whole answer: an outcome for each job that waited, and (owners,) credits.
+
+    gains: R23, values less payments plus all that is received, in this interval. promised: floors of jobs that go on
+    waiting, which a later interval owes.
+    """
+
+    outcomes: Mapping[int, Outcome]
+    gains: FloatArray
+    promised: FloatArray
+    prices: FloatArray  # (resources,) the highest posted of the windows
+
+
+def supposed(view: View, said: Job) -> View:
+    """The view in which the waiting job of that number had said this."""
+    others = [(job, float(left)) for job, left in zip(view.waiting, view.remaining, strict=True)]
+    rows = [(job, left) for job, left in others if job.number != said.number]
+    if said.first_slot <= view.slot:
+        rows = sorted([*rows, (said, float(said.work))], key=lambda row: (row[0].arrival, row[0].number))
+    return replace(
+        view,
+        waiting=tuple(job for job, _ in rows),
+        remaining=np.array([left for _, left in rows]),
+        jobs={**view.jobs, said.number: said},
+    )
+
+
+def given(view: View, plan: Plan, said: Job | None = None) -> Given:
+    """What `plan` gives to the jobs of `view`, which are the real ones. `said`: what the plan was told of one."""
+    owners, seconds = len(view.cluster.owners), view.cluster.slot_seconds
+    outcomes = {job.number: Outcome(ABSENT) for job in view.waiting}
+    gains, promised = np.zeros(owners), np.zeros(owners)
+    for booking in plan.bookings:
+        job = view.jobs[booking.job]
+        told = said if said is not None and said.number == job.number else job
+        value = worth(job, told, booking, seconds)
+        outcomes[job.number] = _awarded(booking, value)
+        gains[job.tenant] += value - booking.paid
+        gains += 0.0 if booking.payouts is None else booking.payouts
+    floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
+    for refusal in plan.refusals:
+        job, floor = view.jobs[refusal.job], floors.get(refusal.job)
+        waits = refusal.state == WAITING and floor is not None and floor.value > 0
+        kept = float(job.value(floor.end - job.arrival)) if waits and floor is not None else 0.0
+        outcomes[job.number] = Outcome(refusal.state, refusal.reason.code, floor=kept)
+        promised[job.tenant] += kept
+    tops = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
+    prices = np.max(tops, axis=0) if tops else np.zeros(len(view.cluster.resources))
+    return Given(outcomes, gains, promised, prices)
+
+
+def _awarded(booking: Booking, value: float) -> Outcome:
+    return Outcome(
+        AWARDED,
+        "",
+        booking.phase or "",
+        booking.start,
+        booking.end,
+        booking.workers,
+        booking.ps,
+        booking.paid,
+        value,
+    )
+
+
+def worth(real: Job, said: Job, booking: Booking, slot_seconds: float) -> float:
+    """f(end - arrival) of the real job, run as it was booked for what was said; 0 where that does not get it done."""
+    if said is real:
+        return realised(real, booking)
+    worker = _real_type(real.worker_types, said.worker_types, booking.worker_type)
+    ps = _real_type(real.ps_types, said.ps_types, booking.ps_type)
+    workers = min(booking.workers, real.max_workers)
+    if worker is None or ps is None or workers < real.min_workers:
+        return 0.0
+    seconds = worker.seconds + ps.seconds
+    if booking.placement != CENTRALIZED:
+        seconds += exchange_seconds(real.gradient_mb, worker.mbps) * _slowed(booking, worker, ps)
+    slots = max(1, ceiling(real.work * seconds / (slot_seconds * workers)))
+    if slots > booking.end - booking.start:
+        return 0.0
+    return float(real.value(booking.start + slots - real.arrival))
+
+
+def _real_type(real: tuple[UnitType, ...], said: tuple[UnitType, ...], booked: int) -> UnitType | None:
+    """The real type of that number, or else the quickest one, that fits into the units that were booked."""
+    fitting = [unit for unit in real if np.all(unit.demand <= said[booked].demand + 1e-9)]
+    if booked < len(real) and real[booked] in fitting:
+        return real[booked]
+    return min(fitting, key=lambda unit: unit.seconds, default=None)
+
+
+def _slowed(booking: Booking, worker: UnitType, ps: UnitType) -> float:
+    """Workers beside the parameter servers need none of their bandwidth (R9)."""
+    beside = sum(row.workers for row in booking.allocation if row.ps)
+    return slowed_exchange(booking.workers - beside, booking.ps, worker.mbps, ps.mbps)
