@@ -4,24 +4,16 @@ from __future__ import annotations
 
 import asyncio
 import gzip
-import os
-import socket
-import sys
-import tempfile
 import time
-import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import psutil
 from django.conf import settings
-from django.test import Client
 from django.utils import timezone
 from websockets.asyncio.client import connect
 
-from marketplace import children
 from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
 from scheduling.notify import slot_tell
 from tenants.access import access_of_system
@@ -29,6 +21,7 @@ from tenants.models import Tenant, User
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
 from tenants.services import member_add, person_create, tenant_create
+from tests.bench.web import session_of, web_server
 
 NEEDS_DATABASE = True
 
@@ -37,16 +30,10 @@ SOCKETS, TENANTS, TICKS, SERVERS = 500, 20, 20, 12
 
 def measure() -> Iterator[dict[str, Any]]:
     pool, users = _market()
-    with tempfile.TemporaryDirectory(prefix="bourse-bench-web-") as folder:
-        port = _free_port()
-        child = children.start("web", _command(port), log=Path(folder) / "web.log", environment=_environment())
-        try:
-            children.wait_until(lambda: _answers(port), child, patience=60.0)
-            sessions = {slug: _session(user) for slug, user in users.items()}
-            yield from _sockets(pool, port, sessions, psutil.Process(child.pid))
-            yield from _page(port, *next(iter(sessions.items())))
-        finally:
-            children.stop(child)
+    with web_server() as web:
+        sessions = {slug: session_of(user) for slug, user in users.items()}
+        yield from _sockets(pool, web.port, sessions, web.process)
+        yield from _page(web.port, *next(iter(sessions.items())))
 
 
 def _sockets(pool: Pool, port: int, sessions: dict[str, str], web: psutil.Process) -> Iterator[dict[str, Any]]:
@@ -170,32 +157,3 @@ def _cells(pool: Pool, kinds: list[ResourceKind], tenants: list[Tenant]) -> None
             for kind, units in zip(kinds, (8, 2), strict=True):
                 ServerCapacity.objects.create(pool=pool, server=server, resource=kind, units=units)
                 Cell.objects.create(server=server, resource=kind, tenant=tenants[number % len(tenants)], units=units)
-
-
-def _session(user: User) -> str:
-    client = Client()
-    client.force_login(user, backend="django.contrib.auth.backends.ModelBackend")
-    return client.cookies[settings.SESSION_COOKIE_NAME].value
-
-
-def _command(port: int) -> list[str]:
-    command = [sys.executable, "-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1"]
-    return [*command, "--port", str(port), "--no-access-log", "--log-level", "warning"]
-
-
-def _environment() -> dict[str, str]:
-    return {**os.environ, "PYTHONPATH": str(settings.BASE_DIR), "OPENBLAS_NUM_THREADS": "1"}
-
-
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
-
-
-def _answers(port: int) -> bool:
-    try:
-        with urllib.request.urlopen(f"http://127.0.0.1:{port}/healthz", timeout=5) as reply:
-            return bool(reply.status == 200)
-    except (urllib.error.URLError, OSError):
-        return False
