@@ -1,28 +1,23 @@
-"""Asks a real web process over loopback, on connections that are kept, and says how long each answer took."""
+"""Asks a real web process over loopback, on connections that are kept: how long each answer took, and what it cost.
+
+One process, started as `manage.py up` starts it.
+"""
 
 from __future__ import annotations
 
 import http.client
 import json
 import os
-import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
-from functools import partial
-from pathlib import Path
+from itertools import chain
 from typing import Any
 
-import psutil
 import psycopg
-from django.conf import settings
-from django.db import connection
-from django.test import Client
-from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from marketplace import children
 from marketplace.embedded import State
 from scheduling.models import Interval, Pool, TrainingJob
 from scheduling.services.clock import pool_advance
@@ -31,7 +26,10 @@ from tenants.models import Tenant, User
 from tenants.scoping import scope
 from tenants.selectors import access_of
 from tests.api.builders import program
-from tests.bench.bench_sockets import _answers, _command, _environment, _free_port
+from tests.bench.million import pages
+from tests.bench.million.figures import figure
+from tests.bench.million.work import Work
+from tests.bench.web import web_server
 from tests.scheduling.live import SPEC
 
 SUBMITTERS, SUBMISSIONS = 16, 6
@@ -40,8 +38,8 @@ HEADERS = {"Accept": "application/json"}
 
 
 def main(state: State) -> None:
-    for figure in measure(state):
-        print(json.dumps(figure), flush=True)
+    for found in measure(state):
+        print(json.dumps(found), flush=True)
 
 
 def measure(state: State) -> Iterator[dict[str, Any]]:
@@ -50,16 +48,19 @@ def measure(state: State) -> Iterator[dict[str, Any]]:
     assert tenant is not None
     _catch_up(pool, tenant, owner, state)
     own, staff = program(owner, tenant).secret, program(operator, None).secret
-    with tempfile.TemporaryDirectory(prefix="bourse-bench-web-") as folder:
-        port = _free_port()
-        child = children.start("web", _command(port), log=Path(folder) / "web.log", environment=_environment())
-        try:
-            children.wait_until(lambda: _answers(port), child, patience=60.0)
-            yield from _with_work(_reads(port, tenant, own, staff), psutil.Process(child.pid))
-            yield from _submissions(port, tenant, own)
-        finally:
-            children.stop(child)
-    yield from _pages(tenant, owner)
+    opened = pages.addresses(tenant, _month())
+    with web_server() as web:
+        asked = chain(
+            _reads(web.port, tenant, own, staff),
+            pages.times(web.port, owner, opened),
+            _submissions(web.port, tenant, own),
+        )
+        yield from Work(web.process, state.data).added_to(asked)
+    yield from pages.queries(owner, opened)
+
+
+def _month() -> str:
+    return (datetime.now(UTC) - timedelta(days=150)).strftime("%Y-%m")
 
 
 def _catch_up(pool: Pool, tenant: Tenant, owner: User, state: State) -> None:
@@ -81,31 +82,20 @@ def _catch_up(pool: Pool, tenant: Tenant, owner: User, state: State) -> None:
         )
 
 
-def _with_work(figures: Iterator[dict[str, Any]], web: psutil.Process) -> Iterator[dict[str, Any]]:
-    """And how long the web process itself worked for each answer: that does not grow with what else runs here."""
-    before = sum(web.cpu_times()[:2])
-    for figure in figures:
-        now = sum(web.cpu_times()[:2])
-        figure["detail"]["web_work_ms"] = round((now - before) * 1000 / (figure["detail"]["answers"] + 1), 1)
-        before = now
-        yield figure
-
-
 # ---------------------------------------------------------------- single questions
 
 
 def _reads(port: int, tenant: Tenant, own: str, staff: str) -> Iterator[dict[str, Any]]:
     here, main = f"tenants/{tenant.slug}/", "pools/main/"
-    middle = datetime.now(UTC) - timedelta(days=150)
-    month = middle.strftime("%Y-%m")
     with scope(tenant):
         jobs = list(TrainingJob.objects.filter(state="finished").order_by("pk").values_list("pk", flat=True)[:2000:40])
     far = Pool.objects.get().slot_at(timezone.now()) // 3
     lists = {
         "jobs": here + "jobs/",
-        "jobs, one state": here + "jobs/?state=cancelled",
+        "jobs, one state": here + "jobs/?state=finished",
+        "jobs, a state that none is in": here + "jobs/?state=cancelled",
         "jobs, oldest first": here + "jobs/?ordering=id",
-        "jobs, by name": here + "jobs/?name=train-7",
+        "jobs, by name": here + "jobs/?name=train-10",
         "awards": here + "awards/",
         "ledger": here + "ledger/entries/",
         "events": here + "events/",
@@ -116,10 +106,17 @@ def _reads(port: int, tenant: Tenant, own: str, staff: str) -> Iterator[dict[str
         "calendar": main + "calendar/",
     }
     for name, address in lists.items():
-        yield _figure(f"list: {name}", _asked(port, own, [address] * ROUNDS), "< 60")
-    yield _figure("one job", _asked(port, own, [f"{here}jobs/{job}/" for job in jobs]), "< 15")
-    yield _figure("statement of a month", _asked(port, own, [f"{here}statements/period/?month={month}"] * 10), "< 300")
-    yield _figure("metrics, not kept", _asked(port, staff, ["/metrics"] * 2, pause=5.1), "-")
+        yield _single(f"list: {name}", _asked(port, own, [address] * ROUNDS), "< 60")
+    yield _single("one job", _asked(port, own, [f"{here}jobs/{job}/" for job in jobs]), "< 15")
+    statement = here + f"statements/period/?month={_month()}"
+    yield _single("statement of a month", _asked(port, own, [statement] * 10), "< 300")
+    lines = here + f"statements/period/lines/?month={_month()}"
+    yield _single("statement of a month, first page of its lines", _asked(port, own, [lines] * 5), "-")
+    yield _single("metrics, not kept", _asked(port, staff, ["/metrics"] * 3, pause=5.1), "< 1000")
+
+
+def _single(name: str, found: dict[str, Any], target: str) -> dict[str, Any]:
+    return figure(name, found, target, calls=len(found["times"]) + 1)
 
 
 def _asked(port: int, secret: str, addresses: list[str], pause: float = 0.0) -> dict[str, Any]:
@@ -170,14 +167,14 @@ def _submissions(port: int, tenant: Tenant, secret: str) -> Iterator[dict[str, A
         for thread in threads:
             thread.join()
         answers = {"times": sorted(found["times"]), "statuses": sorted(found["statuses"])}
-        yield _figure(f"submit, {SUBMITTERS} clients, {name}", answers, "< 60")
+        yield figure(f"submit, {SUBMITTERS} clients, {name}", answers, "< 60", calls=len(answers["times"]))
 
 
 def _submit(
     port: int, path: str, secret: str, body: Mapping[str, Any], pause: float, number: int, found: dict[str, Any]
 ) -> None:
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    _ask(line, "GET", "/api/v1/me/", secret)
+    line.connect()
     time.sleep(pause * number / SUBMITTERS)
     for _ in range(SUBMISSIONS):
         took, status, _ = _ask(line, "POST", path, secret, body)
@@ -185,43 +182,3 @@ def _submit(
         found["statuses"].add(status)
         time.sleep(max(pause - took / 1000, 0.0))
     line.close()
-
-
-# ---------------------------------------------------------------- pages
-
-
-def _pages(tenant: Tenant, owner: User) -> Iterator[dict[str, Any]]:
-    client = Client(headers={"host": "localhost"})
-    client.force_login(owner, backend="django.contrib.auth.backends.ModelBackend")
-    settings.ALLOWED_HOSTS = ["*"]
-    for name, address in (("market", f"/t/{tenant.slug}/market/"), ("jobs", f"/t/{tenant.slug}/jobs/")):
-        client.get(address)
-        with CaptureQueriesContext(connection) as queries:
-            status = client.get(address).status_code
-            asked = len(queries)  # later requests forget them
-        times = sorted(_milliseconds(partial(client.get, address)) for _ in range(10))
-        yield _figure(f"{name} page", {"times": times, "statuses": [status]}, "< 300")
-        yield _plain(f"{name} page, queries", asked, "queries", "< 25", {})
-
-
-def _milliseconds(work: Callable[[], object]) -> float:
-    began = time.perf_counter()
-    work()
-    return (time.perf_counter() - began) * 1000
-
-
-def _figure(name: str, found: Mapping[str, Any], target: str) -> dict[str, Any]:
-    times = found["times"]
-    detail = {
-        "fastest_ms": round(times[0], 1),  # what is left of a machine that others use too
-        "median_ms": round(times[len(times) // 2], 1),
-        "slowest_ms": round(times[-1], 1),
-        "answers": len(times),
-        "statuses": list(found["statuses"]),
-        "load": round(os.getloadavg()[0], 1),
-    }
-    return _plain(f"{name}, p95", round(times[min(int(0.95 * len(times)), len(times) - 1)], 1), "ms", target, detail)
-
-
-def _plain(name: str, value: float, unit: str, target: str, detail: Mapping[str, Any]) -> dict[str, Any]:
-    return {"name": name, "value": value, "unit": unit, "target": target, "detail": dict(detail)}
