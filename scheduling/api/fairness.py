@@ -55,7 +55,7 @@ class FairnessRead(_Days):
     @operation(
         "fairness_read",
         summary="Is it fair?",
-        description="How far apart the tenants of a pool are, how many promises were settled and how many broken. "
+        description="How far apart the tenants of a pool are, how many certificates were settled and how many broken. "
         + DAYS,
         permission=Permission.FAIRNESS_VIEW,
         answer=OverviewShown,
@@ -113,7 +113,7 @@ class FairnessIntervals(PoolView):
 class FairnessCertificates(PoolView):
     @operation(
         "fairness_certificates_list",
-        summary="Broken promises",
+        summary="Broken certificates",
         description="Intervals in which a job got less than its owner would have had alone, with these jobs.",
         permission=Permission.FAIRNESS_VIEW,
         listing=INTERVALS,
@@ -142,7 +142,7 @@ class FairnessInterval(PoolView):
     @operation(
         "fairness_intervals_read",
         summary="One interval's fairness, to recompute",
-        description="Every tenant's gain with its parts, and every promise with its arithmetic.",
+        description="Every tenant's gain with its parts, and every certificate with its arithmetic.",
         permission=Permission.FAIRNESS_VIEW,
         answer=IntervalAccountShown,
         answer_example=ACCOUNT_EXAMPLE,

@@ -48,7 +48,7 @@ class OverviewShown(Answer):
     intervals = serializers.IntegerField(source="health.intervals")
     behind = serializers.IntegerField(help_text="Closed intervals whose figures are not worked out yet.")
     revenue = CoreCredits(help_text="Value of all that was awarded.")
-    certificates = serializers.IntegerField(help_text="Promises that were settled.")
+    certificates = serializers.IntegerField(help_text="Certificates that were settled.")
     broken = serializers.IntegerField(help_text="Of them, those that gave less than being alone.")
     worst_off = serializers.CharField(
         source="worst_off.slug", allow_null=True, default=None, help_text="The owner with the smallest reward."
@@ -98,13 +98,13 @@ class BrokenShown(Answer):
     tenant = serializers.IntegerField(help_text="Its number.")
     got = CoreCredits()
     alone = CoreCredits()
-    broken = serializers.CharField(help_text="Which promise.")
+    broken = serializers.CharField(help_text="`below_floor`, `floor_missed`, `other_floor` or `below_alone`.")
 
 
 class FairIntervalShown(Answer):
     number = serializers.IntegerField()
     decided_at = Moment()
-    with_floors = serializers.BooleanField(help_text="Whether the policy promises floors.")
+    with_floors = serializers.BooleanField(help_text="Whether the policy gives floors.")
     revenue = CoreCredits()
     certificates = serializers.IntegerField()
     broken_count = serializers.IntegerField()
@@ -118,7 +118,7 @@ class FairIntervalShown(Answer):
     waiting_for = Reasons()
 
 
-class PromiseShown(Answer):
+class CertificateShown(Answer):
     job = serializers.IntegerField()
     tenant = serializers.CharField(source="slug")
     served = serializers.BooleanField()
@@ -160,7 +160,7 @@ class IntervalAccountShown(Answer):
     digest = serializers.CharField(source="interval.digest")
     fairness = FairIntervalShown(allow_null=True, help_text="Null: not worked out yet.")
     tenants = InIntervalShown(many=True)
-    promises = PromiseShown(source="jobs", many=True)
+    certificates = CertificateShown(source="jobs", many=True)
     out_of_sum = CoreCredits(help_text="All gains and the operator's part, less the value of all jobs: nothing.")
 
 
@@ -255,7 +255,7 @@ INTERVAL_EXAMPLE: dict[str, Any] = {
     "unsold": UNITS,
     "waiting_for": {"outbid": 1},
 }
-PROMISE_EXAMPLE: dict[str, Any] = {
+CERTIFICATE_EXAMPLE: dict[str, Any] = {
     "job": 4711,
     "tenant": "lumen",
     "served": True,
@@ -271,7 +271,7 @@ ACCOUNT_EXAMPLE: dict[str, Any] = {
     "digest": "3ed7ad7bcc9c3b51c5ea5666925b12f401b495f76325c329eaf710e2e50c1981",
     "fairness": INTERVAL_EXAMPLE,
     "tenants": [IN_INTERVAL],
-    "promises": [PROMISE_EXAMPLE],
+    "certificates": [CERTIFICATE_EXAMPLE],
     "out_of_sum": "0.000000",
 }
 ALERT_EXAMPLE: dict[str, Any] = {

@@ -28,7 +28,7 @@ class TenantRow:
 
 @dataclass(frozen=True)
 class JobRow:
-    """A promise of the interval, with its arithmetic: got = value - paid, against alone."""
+    """A certificate of the interval, with its arithmetic: got = value - paid, against alone."""
 
     job: int
     tenant_id: int

@@ -88,7 +88,7 @@ def _jobs_and_payments(
     view, plan = found
     who = _who(view)
     bookings = {booking.job: booking for booking in plan.bookings}
-    jobs = [_job(view, certificate, bookings, who) for certificate in _promises(view, plan, fairness)]
+    jobs = [_job(view, certificate, bookings, who) for certificate in _certificates(view, plan, fairness)]
     known = {row.job for row in jobs}
     jobs += [_unknown(view, booking, who) for booking in plan.bookings if booking.job not in known]
     payments = [_payment(view, booking, who) for booking in plan.bookings if booking.cost]
@@ -102,7 +102,7 @@ def _who(view: View) -> _Who:
     return _Who(ids, names, tuple(found[pk].slug if pk in found else "" for pk in ids))
 
 
-def _promises(view: View, plan: Plan, fairness: IntervalFairness | None) -> list[Certificate]:
+def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> list[Certificate]:
     """Those of floors follow from the stored bytes alone. Whether a new floor is that of being alone, and what paper
     mode would have given alone, was worked out with the figures: of that, what was broken is kept."""
     if fairness is None:

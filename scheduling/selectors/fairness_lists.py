@@ -1,4 +1,4 @@
-"""Intervals by what an auditor looks for in them: broken promises, blocked demand, one bidder, unsold units."""
+"""Intervals by what an auditor looks for in them: broken certificates, blocked demand, one bidder, unsold units."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ ALL, BROKEN, BLOCKED, ONE_BIDDER, UNSOLD = "all", "broken", "blocked", "one-bidd
 LOOKED_FOR: Mapping[str, str] = MappingProxyType(
     {
         ALL: "Every interval",
-        BROKEN: "A promise was broken",
+        BROKEN: "A certificate was broken",
         BLOCKED: "Work waits beside unsold units",
         ONE_BIDDER: "One bidder only",
         UNSOLD: "Units stayed unsold",

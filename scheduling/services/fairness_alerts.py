@@ -59,7 +59,7 @@ def _broken(found: Overview) -> Iterable[int]:
 
 MEASURES: Mapping[str, Measure] = MappingProxyType(
     {
-        "broken_promises": Measure("Broken promises", True, 0.0, lambda found: float(found.broken), _broken),
+        "broken_certificates": Measure("Broken certificates", True, 0.0, lambda found: float(found.broken), _broken),
         "ratio_variance": Measure("Variance of the ratio", True, 0.5, lambda found: found.spread.ratio_variance),
         "lowest_ratio": Measure("Lowest ratio", False, 0.5, lambda found: found.spread.lowest_ratio, _lowest),
         "jain_index": Measure("Jain's index of reward", False, 0.8, lambda found: found.spread.jain_index, _worst),

@@ -61,14 +61,15 @@ def test_tenant_reads_its_own_row_and_nobody_elses() -> None:
     problem(caller.get("audits/"), 403, "not_allowed")
 
 
-def test_interval_has_every_promise_with_its_arithmetic() -> None:
+def test_interval_has_every_certificate_with_its_arithmetic() -> None:
     fair = make_fair()
     row = IntervalFairness.objects.filter(renters__gt=0).order_by("number")[0]
     caller = auditor()
     found = caller.get(f"{root(fair)}intervals/{row.number}/").json()
-    assert len(found["promises"]) == row.certificates == found["fairness"]["certificates"] > 0
-    for promise in found["promises"]:
-        assert float(promise["got"]) == pytest.approx(float(promise["value"]) - float(promise["paid"]), abs=1e-5)
+    assert len(found["certificates"]) == row.certificates == found["fairness"]["certificates"] > 0
+    for row_of_job in found["certificates"]:
+        got = float(row_of_job["value"]) - float(row_of_job["paid"])
+        assert float(row_of_job["got"]) == pytest.approx(got, abs=1e-5)
     assert found["out_of_sum"] == "0.000000"
     problem(caller.get(f"{root(fair)}intervals/9999/"), 404, "not_found")
 

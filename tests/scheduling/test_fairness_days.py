@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import io
 from datetime import UTC
 
 import pytest
+from django.core.management import call_command
 
 from scheduling.models import IntervalFairness, PoolDay, TenantDay, TenantFairness
 from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.fairness_days import days_rebuild, price_jumped
+from scheduling.services.fairness_days import price_jumped
 from scheduling.services.verification import days_verify
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import tamper
@@ -67,7 +69,10 @@ def test_verification_names_a_sum_that_was_changed_and_adding_up_again_mends_it(
     assert days_verify(pool_ids=[pool.pk]) == ()
     tamper(f'UPDATE scheduling_{table} SET "{column}" = %s', [value])  # noqa: S608
     assert any(f"{column} is" in str(finding) for finding in days_verify(pool_ids=[pool.pk]))
-    assert days_rebuild(pool_id=pool.pk) == 1
+    with pytest.raises(SystemExit):
+        call_command("fairness_days", stderr=io.StringIO())
+    call_command("fairness_days", "--rebuild", pool=pool.slug, stdout=io.StringIO())
+    call_command("fairness_days", stdout=io.StringIO())
     assert days_verify(pool_ids=[pool.pk]) == ()
 
 

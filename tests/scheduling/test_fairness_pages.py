@@ -125,7 +125,7 @@ def test_interval_can_be_recomputed_by_hand() -> None:
         assert row.got >= row.alone - 1e-9
     client = client_as(AUDITOR, None)
     path = f"/fairness/pools/{fair.pool.slug}/intervals/{number}/"
-    assert f"All {account.fairness.certificates} promise" in lead(client, path)
+    assert f"All {account.fairness.certificates} certificate" in lead(client, path)
     assert {job["number"] for job in json.loads(client.get(f"{path}?file=view").content)["jobs"]} >= {
         row.job for row in account.jobs
     }

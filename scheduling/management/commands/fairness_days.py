@@ -1,0 +1,37 @@
+"""manage.py fairness_days: verify the sums of fairness by day, or add them up anew from the intervals' figures."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from django.core.management.base import BaseCommand, CommandError, CommandParser
+
+from scheduling.management.base import WRONG_INPUT
+from scheduling.models import Pool
+from scheduling.services.fairness_days import days_rebuild
+from scheduling.services.verification import days_verify
+
+
+class Command(BaseCommand):
+    help = "Compare the sums of fairness by day with the intervals' figures; --rebuild writes them anew."
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--pool", default="", help="only this pool (its short name)")
+        parser.add_argument("--rebuild", action="store_true", help="add them up again and keep that")
+
+    def handle(self, *args: Any, **options: Any) -> None:
+        pools = Pool.objects.order_by("pk")
+        found = list(pools.filter(slug=options["pool"]) if options["pool"] else pools)
+        if options["pool"] and not found:
+            raise CommandError(f"there is no pool {options['pool']}", returncode=WRONG_INPUT)
+        if options["rebuild"]:
+            for pool in found:
+                self.stdout.write(f"{pool.slug}: {days_rebuild(pool_id=pool.pk)} days")
+            return
+        findings = days_verify(pool_ids=[pool.pk for pool in found])
+        for finding in findings:
+            self.stderr.write(str(finding))
+        if findings:
+            sys.exit(1)
+        self.stdout.write("the sums by day are those of the intervals")
