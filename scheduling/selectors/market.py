@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import Q
-
 from scheduling.core.policies.astraea.trailing import price_base_of
 from scheduling.models import JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -197,5 +195,5 @@ def _jobs(tenant: Tenant, pool: Pool) -> Sequence[TrainingJob]:
     rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).order_by("-pk")
     live = rows.filter(state__in=LIVE_STATES).values("pk")[:MOST_JOBS]
     newest = rows.values("pk")[: MOST_JOBS // 2]
-    found = list(rows.filter(Q(pk__in=live) | Q(pk__in=newest)).select_related("tenant", "pool"))
+    found = list(rows.filter(pk__in=live.union(newest)).select_related("tenant", "pool"))
     return sorted(found, key=lambda job: job.state not in LIVE_STATES)[:MOST_JOBS]
