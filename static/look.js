@@ -140,7 +140,7 @@
             }
             u.ctx.restore();
           }] },
-          axes: [axis({ space: 60, size: 30, values: (u, s) => s.map((v) => { const d = new Date(v * 1000); return `${d.getUTCDate()} ${d.toLocaleString("en", { month: "short", timeZone: "UTC" })}`; }) }), axis({ size: 38, values: (u, s) => s.map((v) => v.toFixed(2)) })],
+          axes: [axis({ space: 60, size: 30, incrs: [1, 2, 4, 7, 14, 30].map((days) => days * 86400), values: (u, s) => s.map((v) => { const d = new Date(v * 1000); return `${d.getUTCDate()} ${d.toLocaleString("en", { month: "short", timeZone: "UTC" })}`; }) }), axis({ size: 38, values: (u, s) => s.map((v) => v.toFixed(2)) })],
           series: [{ label: "Day", value: (u, v) => (v == null ? "–" : new Date(v * 1000).toISOString().slice(0, 10)) },
             ...keys.map((k) => { const head = table.querySelector(`th[data-col="${k}"]`); const mark = head.dataset.mark; return { label: head.textContent, stroke: mark ? token(shades[mark]) : token("--other-line"), width: mark ? 2.25 : 1.25, dash: mark === "worst" ? [5, 3] : undefined, points: { show: false }, value: (u, v) => (v == null ? "–" : v.toFixed(3)) }; })],
         },

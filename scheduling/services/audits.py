@@ -33,6 +33,8 @@ UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
 NO_PERIOD = Refused("invalid_period", "The period ends before it begins.")
 TOO_LONG = Refused("invalid_period", f"A bundle is of at most {LONGEST.days} days. For more there is a command.")
+AGAIN = "again"  # in the result of a request that was left behind once
+TWICE = Refused("failed", "It broke off twice: it took too long, or too much memory. Use the command.")
 TOO_MANY = Refused("audits_waiting", f"{MOST_WAITING} requests of yours are not done yet. Wait for one of them.")
 
 Clock = Callable[[], datetime]
@@ -95,7 +97,7 @@ def audits_next(*, clock: Clock, seed: bytes) -> int:
     with alone(AUDIT_LOCK) as ours:
         if not ours:
             return 0
-        AuditRun.objects.filter(state=AuditState.RUNNING).update(state=AuditState.QUEUED, began_at=None)
+        _left_behind(clock())
         AuditPart.objects.filter(run__ended_at__lt=clock() - KEPT).delete()
         done = 0
         while run := AuditRun.objects.select_related("pool").filter(state=AuditState.QUEUED).order_by("pk").first():
@@ -116,6 +118,16 @@ def bundle_bytes(run: AuditRun) -> Iterator[bytes]:
         yield bytes(AuditPart.objects.get(run=run, place=place).content)
 
 
+def _left_behind(at: datetime) -> None:
+    """Whoever has the lock is alone: what still runs was left by a process that ended. It is done once more."""
+    for run in AuditRun.objects.filter(state=AuditState.RUNNING):
+        if run.result.get(AGAIN):
+            _end(run, TWICE, at)
+        else:
+            run.state, run.result = AuditState.QUEUED, {AGAIN: True}
+            run.save(update_fields=["state", "result"])
+
+
 def _do(run: AuditRun, clock: Clock, seed: bytes) -> None:
     run.state, run.began_at = AuditState.RUNNING, clock()
     run.save(update_fields=["state", "began_at"])
@@ -133,8 +145,9 @@ def _end(run: AuditRun, found: Verdict | Refused, at: datetime) -> None:
     failed = isinstance(found, Refused)
     run.state = AuditState.FAILED if failed else AuditState.DONE
     run.sentence, run.ended_at = found.sentence, at
+    run.result = {}
     if isinstance(found, Verdict):
-        run.is_clean, run.result = found.is_clean, found.result
+        run.is_clean, run.result = found.is_clean, dict(found.result)
     run.save()
     cache.delete(_key(run.pk))
 

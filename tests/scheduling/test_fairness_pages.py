@@ -218,6 +218,16 @@ def test_request_that_a_process_left_behind_is_done_again() -> None:
     assert AuditRun.objects.get().state == "done"
 
 
+def test_request_that_ends_its_process_is_not_tried_for_ever() -> None:
+    make_fair(4)
+    start(client_as(AUDITOR, None), kind="everything")
+    AuditRun.objects.update(state="running", began_at=timezone.now(), result={"again": True})  # it was left before
+    assert audits_next(clock=timezone.now, seed=SEED) == 0
+    run = AuditRun.objects.get()
+    assert (run.state, run.result) == ("failed", {})
+    assert "broke off twice" in run.sentence
+
+
 def test_request_that_breaks_says_so_and_the_next_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
     make_fair(8)
     client = client_as(AUDITOR, None)

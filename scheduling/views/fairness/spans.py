@@ -9,6 +9,7 @@ from datetime import date, timedelta
 from scheduling.selectors.fairness import MOST_DAYS, period_of_days
 
 LENGTHS = (1, 7, 30, 90)
+LENGTHS_ASKED = frozenset(map(str, LENGTHS))
 USUAL = 30
 EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 
@@ -39,14 +40,14 @@ class Span:
 
 
 def span_asked(query: Mapping[str, str], *, today: date) -> Span:
-    """`from` and `to`, of at most as many days as are read at once; or `days`. What cannot be read was not asked."""
+    """`days`; or `from` and `to`, of at most as many days as are read at once. What cannot be read was not asked."""
+    asked = query.get("days", "")
     first, last = _date(query.get("from", "")), _date(query.get("to", ""))
-    if first or last:
+    if (first or last) and asked not in LENGTHS_ASKED:
         last = last or max(today, first or today)
         first = min(first or last, last)
         return Span(max(first, last - timedelta(days=MOST_DAYS - 1)), last, 0)
-    asked = query.get("days", "")
-    length = int(asked) if asked in {str(each) for each in LENGTHS} else USUAL
+    length = int(asked) if asked in LENGTHS_ASKED else USUAL
     return Span(*period_of_days(length, today=today), length)
 
 

@@ -1,0 +1,110 @@
+"""Pictures of fairness stay inside their frame, and lists and spans are read as their addresses say."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date
+
+import pytest
+from django.http import QueryDict
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scheduling.core.metrics.period import period_ratio, period_reward, spread
+from scheduling.selectors.fairness_values import TenantPeriod
+from scheduling.views.fairness.picture import MOST, dots_of, idle_of, rewards_of, trend_of
+from scheduling.views.fairness.spans import Span, span_asked
+from tenants.views.lists import listed
+from tenants.views.tables import Column, Table
+
+TODAY = date(2026, 3, 31)
+
+
+def tenant(number: int, gain: float, *, earned: float = 0.0, offered: float = 0.0, kept: float = 0.0) -> TenantPeriod:
+    by_day = {date(2026, 3, 30): gain * 0.9, TODAY: gain * 1.1}
+    return TenantPeriod(
+        tenant_id=number, name=f"Tenant {number}", slug=f"t{number}", own_value=gain, rented_value=0.0, paid=0.0,
+        received=0.0, gain=gain, alone=0.0, even=1.0, earned=earned, contributed=offered, forgone=0.0, rent_saved=0.0,
+        waiting=0, broken=0, offered={"worker": offered}, sold={"worker": offered / 2}, kept={"worker": kept},
+        by_day=by_day, revenue=10.0,
+    )  # fmt: skip
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)  # a busy machine draws slowly
+@given(st.lists(st.floats(-5, 40), min_size=1, max_size=40))
+def test_every_dot_and_mark_lies_inside_the_picture(gains: list[float]) -> None:
+    rows = [tenant(number, gain) for number, gain in enumerate(sorted(gains, reverse=True))]
+    found = dots_of(rows, worst=None)
+    assert found is not None
+    assert len(found.dots) == min(len(rows), MOST)
+    assert found.left_out == len(rows) - len(found.dots)
+    places = [x for dot in found.dots for x in (dot.x, dot.low, dot.high)] + [tick.x for tick in found.ticks]
+    assert all(0 <= x <= 100 for x in [*places, found.one, found.band_x, found.band_x + found.band_width])
+    assert 2 <= len(found.ticks) <= 9
+    by_place = sorted(found.dots, key=lambda dot: dot.x)
+    assert [dot.ratio for dot in by_place] == sorted(dot.ratio for dot in found.dots)
+
+
+@settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
+@given(st.lists(st.tuples(st.floats(0, 9), st.floats(0.1, 9), st.floats(0, 9)), min_size=1, max_size=30))
+def test_bars_fill_at_most_the_picture(amounts: list[tuple[float, float, float]]) -> None:
+    rows = [tenant(n, 1.0, earned=e, offered=o, kept=k) for n, (e, o, k) in enumerate(amounts)]
+    for found in (rewards_of(rows, worst=0), idle_of(rows)):
+        for bar in found.bars if found else ():
+            assert all(x >= 0 and x + width <= 100.000_001 for _, x, width in bar.parts)
+
+
+def test_others_have_no_name_on_a_tenants_own_picture() -> None:
+    rows = [tenant(number, 2.0 - number / 10) for number in range(20)]
+    found = dots_of(rows, worst=None, mine=9)
+    assert found is not None
+    assert [dot.name for dot in found.dots if dot.name] == ["Tenant 9"]
+    line = trend_of(rows, worst=None, mine=9)
+    assert line is not None
+    assert [each.name for each in line.lines] == ["Tenant 9"]
+
+
+@pytest.mark.parametrize(
+    ("query", "span"),
+    [
+        ("", Span(date(2026, 3, 2), TODAY, 30)),
+        ("days=7", Span(date(2026, 3, 25), TODAY, 7)),
+        ("days=8", Span(date(2026, 3, 2), TODAY, 30)),
+        ("from=2026-03-01&to=2026-03-02", Span(date(2026, 3, 1), date(2026, 3, 2), 0)),
+        ("from=2026-03-01&to=2026-03-02&days=1", Span(TODAY, TODAY, 1)),
+        ("from=2026-03-05&to=2026-03-02", Span(date(2026, 3, 2), date(2026, 3, 2), 0)),
+        ("from=2001-01-01", Span(date(2025, 12, 30), TODAY, 0)),
+        ("from=yesterday", Span(date(2026, 3, 2), TODAY, 30)),
+    ],
+)
+def test_days_are_those_that_were_asked_for(query: str, span: Span) -> None:
+    assert span_asked(QueryDict(query), today=TODAY) == span
+    assert span_asked(QueryDict(span.query), today=TODAY) == span
+
+
+@dataclass(frozen=True)
+class Line:
+    name: str
+    value: float | None
+
+
+LINES = [Line("b", 2.0), Line("a", None), Line("c", 3.0), Line("d", 1.0)]
+TABLE = Table((Column("name", "Name", order="name"), Column("value", "Value", order="value")), sort="-value", rows=3)
+
+
+def test_rows_without_a_value_come_last_whichever_way_a_list_is_sorted() -> None:
+    for sort, names in (("value", "dbca"), ("-value", "cbda"), ("name", "abcd"), ("nonsense", "cbda")):
+        pages = [listed(QueryDict(f"sort={sort}&after={after}"), LINES, TABLE) for after in ("", "3")]
+        assert "".join(row.name for page in pages for row in page.rows) == names
+        assert (pages[0].previous, bool(pages[0].next)) == ("", True)
+        assert (bool(pages[1].previous), pages[1].next) == (True, "")
+    assert [row.name for row in listed(QueryDict("after=99"), LINES, TABLE).rows] == ["c", "b", "d"]
+
+
+def test_a_period_compares_gains_with_what_the_quotas_say() -> None:
+    assert (period_ratio(3.0, 2.0), period_ratio(3.0, 0.0), period_ratio(3.0, -1.0)) == (1.5, None, None)
+    assert (period_reward(3.0, 2.0), period_reward(3.0, 0.0)) == (1.5, None)
+    found = spread({1: 1.0, 2: 3.0, 3: None}, {1: 2.0, 2: 2.0, 3: None})
+    assert (found.ratio_variance, found.lowest_ratio, found.jain_index, found.worst_off) == (1.0, 1.0, 1.0, None)
+    found = spread({}, {1: 3.0, 2: 1.0})
+    assert (found.ratio_variance, found.jain_index, found.reward_dispersion, found.worst_off) == (None, 0.8, 0.5, 2)
