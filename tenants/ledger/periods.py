@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from typing import Any
 
 from django.db import connection
 
@@ -38,7 +39,7 @@ def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int) ->
     """
     tenant_require(tenant_id)
     accounts = {"available": available(tenant_id).id, "held": held(tenant_id).id, "earned": earned(tenant_id).id}
-    asked = {**accounts, "start": start, "end": end, "paid": list(PAID), "most": most}
+    asked: dict[str, Any] = {**accounts, "start": start, "end": end, "paid": list(PAID), "most": most}
     with connection.cursor() as cursor:
         cursor.execute(_READ, asked)
         found = [json.loads(part) if isinstance(part, str) else part for part in cursor.fetchone()]
@@ -46,10 +47,10 @@ def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int) ->
     return PeriodRead(
         by_kind={kind: TenantBalances(*moved) for kind, _, *moved in kinds},
         payments_by_kind={kind: payments for kind, payments, *_ in kinds},
-        earned=[EarnedFrom(*row, datetime.fromisoformat(at)) for *row, at in awards],
+        earned=[EarnedFrom(*(*row, datetime.fromisoformat(at))) for *row, at in awards],
         earned_rows=earned_rows,
         earned_sum=earned_sum,
-        paid=[MovedBy(*row, datetime.fromisoformat(at)) for *row, at in paid],
+        paid=[MovedBy(*(*row, datetime.fromisoformat(at))) for *row, at in paid],
         paid_rows=paid_rows,
         subjects=dict(subjects),
     )
