@@ -24,6 +24,7 @@ from tenants.ledger.movements import (
     balances_below,
     movements,
     movements_all,
+    movements_by,
     period_sums,
 )
 from tenants.ledger.postings import TenantBalances
@@ -89,6 +90,8 @@ class LedgerView:
     shown: TenantBalances  # sums of the rows on this page
     newer: bool  # this is not the first page
     next: Position | None
+    flat: bool = False  # in another order than time: rows stand alone, and without a balance
+    cut: bool = False  # there is more than was asked for
 
     @property
     def opened(self) -> int:
@@ -125,9 +128,16 @@ def ledger_view(
     below: Position | None = None,
     each: bool = False,
     limit: int = PAGE,
+    order: tuple[str, bool] | None = None,
 ) -> LedgerView:
-    """One page. Needs the tenant's scope. `each`: every transaction a row of its own."""
-    found = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit)
+    """One page. Needs the tenant's scope. `each`: every transaction a row of its own. `order`: another one than time,
+    newest first: "at" or an account, and whether downwards; then only the first `limit` are there, and no page after
+    them."""
+    if order is None:
+        found, cut = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit), False
+    else:
+        rows = movements_by(tenant_id=tenant.pk, choice=choice, column=order[0], down=order[1], limit=limit + 1)
+        found, cut, below = rows[:limit], len(rows) > limit, None
     places = [below or Position(choice.end, 0), Position(choice.start, 0), Position(choice.end, 0), _after(at)]
     sums, (came,) = period_sums(tenant_id=tenant.pk, positions=places, periods=[(choice.start, choice.end)])
     top, opening, closing, now = sums
@@ -136,10 +146,12 @@ def ledger_view(
         opening=opening,
         closing=closing,
         outside=came,
-        groups=_groups(tenant, pools, found, choice, top, each=each),
+        groups=_flat(tenant, pools, found) if order else _groups(tenant, pools, found, choice, top, each=each),
         shown=TenantBalances(*(sum(getattr(row, name) for row in found) for name in ("available", "held", "earned"))),
         newer=below is not None,
-        next=found[-1].position if len(found) == limit else None,
+        next=found[-1].position if len(found) == limit and not order else None,
+        flat=order is not None,
+        cut=cut,
     )
 
 
@@ -192,6 +204,12 @@ def _groups(
             lines.append(line)
         groups.append(_group(where, inside[0].pool, lines))
     return tuple(groups)
+
+
+def _flat(tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement]) -> tuple[Group, ...]:
+    """Each by itself, in the order given."""
+    rows = tuple(_row([row], None) for row in _placed(tenant, pools, found))
+    return (Group(None, None, None, None, rows),) if rows else ()
 
 
 def _start(choice: Choice, top: TenantBalances) -> int | None:

@@ -24,6 +24,7 @@ from tenants.ledger.sums import moved_by_subject
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant
 from tenants.views.parts import part_or_page
+from tenants.views.tables import Column, Header, Table, header_of, kept_of, sort_asked
 
 KINDS = {
     "earned": ("Earned", ("settle",), "earned"),
@@ -36,6 +37,12 @@ KINDS = {
 }
 SHOWN_JOBS = 8
 LONGEST_SUMMARY = 32  # days, beyond which jobs without a charge are left to the statement
+COLUMNS = (
+    Column("time", "Time", order="at"),
+    Column("what", "What"),
+    *(Column(kind, kind.capitalize(), order=kind, numeric=True) for kind in TENANT_KINDS),
+)
+STANDS = Table(COLUMNS, sort="-time")  # newest first, by interval
 HEADINGS = ("time", "transaction", "kind", "what", "job", "interval_slot", "available", "held", "earned", "total")
 
 
@@ -50,11 +57,13 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
         return csv_stream(request, f"ledger-{tenant.slug}-{days.first}-{days.last}", HEADINGS, rows)
     pools, now = selectors.pool_list(), timezone.now()
     place, each = _position(request.GET), "each" in request.GET
-    view = ledger_view(tenant=tenant, pools=pools, choice=choice, at=now, below=place, each=each)
+    headers, order = _sorting(request.GET, days, choice)
+    view = ledger_view(tenant=tenant, pools=pools, choice=choice, at=now, below=place, each=each, order=order)
     part = request.GET.get("part")
     context = {
         "tenant": tenant,
         "ledger": view,
+        "table": {"headers": headers},
         "days": days,
         "choice": choice,
         "filters": _filters(request.GET, days),
@@ -66,6 +75,20 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
     }
     parts = {"head": "scheduling/ledger_head.html", "entries": "scheduling/ledger_entries.html"}
     return part_or_page(request, "scheduling/ledger.html", parts, context)
+
+
+def _sorting(query: QueryDict, days: Days, choice: Choice) -> tuple[list[Header], tuple[str, bool] | None]:
+    """The heads of the columns, and the order if it is not the ledger's own. Sorting reads the whole period, so a long
+    one stands only in the order of time."""
+    label = f"Balance, {choice.account}" if choice.account else "Balance"
+    balance = Header(Column("balance", label, numeric=True), "", "")
+    if _is_long(days):
+        return [*(Header(column, "", "") for column in COLUMNS), balance], None
+    sort, keep = sort_asked(query, STANDS), kept_of(query)
+    keep.pop("below", None)
+    column = next(column for column in COLUMNS if column.name == sort.removeprefix("-"))
+    order = None if sort == STANDS.sort else (column.order, sort.startswith("-"))
+    return [*(header_of(each, sort, keep) for each in COLUMNS), balance], order
 
 
 def _choice(query: QueryDict, days: Days) -> Choice:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from dataclasses import dataclass
+from datetime import UTC, date, datetime
 
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -19,10 +20,71 @@ from scheduling.views.periods import Days, days_asked, month_after, month_before
 from tenants.access import AccessRequest
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant
+from tenants.views.lists import listed
+from tenants.views.tables import Column, Table
 
 HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
+MOST_SORTED = 2_000  # of each list: a list that is cut short is sorted within what is shown
 MOST_PRINTED = 2_000  # rows of each list on the printed page
 Cells = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Month:
+    """Of the list of statements. Amounts in micro-credits."""
+
+    days: Days
+    first: date
+    opened: int
+    closed: int
+
+
+def _table(part: str, *columns: tuple[str, str, bool]) -> Table:
+    """Of (what it sorts by, heading, numeric). A page has several tables, so each column is called by its table too."""
+    made = [
+        Column(f"{part}.{order or label}", label, order=order, numeric=numeric) for order, label, numeric in columns
+    ]
+    return Table(made, sort="", rows=MOST_SORTED)
+
+
+MONTHS = _table(
+    "months", ("first", "Month", False), ("opened", "Opened", True), ("closed", "Closed", True), ("", "As a file", True)
+)
+TABLES = {
+    "earned": _table(
+        "earned",
+        ("interval", "Interval", False),
+        ("", "Borrower", False),
+        ("workers", "Size", False),
+        ("slots", "Slots", True),
+        ("quantity", "My worker-slots", True),
+        ("unit_price", "Unit price", True),
+        ("amount", "Amount", True),
+    ),
+    "spent": _table(
+        "spent",
+        ("name", "Job", False),
+        ("last_at", "Last payment", False),
+        ("payments", "Payments", True),
+        ("amount", "Amount", True),
+    ),
+    "back": _table(
+        "back",
+        ("name", "Job", False),
+        ("cause", "Cause", False),
+        ("at", "Time", False),
+        ("kept", "Kept by owners", True),
+        ("returned", "Came back", True),
+    ),
+    "jobs": _table(
+        "jobs",
+        ("name", "Job", False),
+        ("lane", "Lane", False),
+        ("submitted_at", "Submitted", False),
+        ("reason", "Why nothing", False),
+        ("charge", "Charge", True),
+    ),
+}
 
 
 @require_safe
@@ -32,11 +94,12 @@ def tenant_statements(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     tenant = open_tenant(request)
     today = datetime.now(UTC).date()
     months = [
-        (Days(first, month_before(month_after(first).first).last), head)
+        Month(Days(first, month_before(month_after(first).first).last), first, *head)
         for first, head in months_with_entries(tenant=tenant)
     ]
     default = Days(today.replace(day=1), today)
-    return render(request, "scheduling/statements.html", {"tenant": tenant, "months": months, "default": default})
+    context = {"tenant": tenant, "table": listed(request.GET, months, MONTHS), "default": default}
+    return render(request, "scheduling/statements.html", context)
 
 
 @require_safe
@@ -48,11 +111,13 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     if request.GET.get("format") == "csv":
         return csv_stream(request, f"statement-{tenant.slug}-{days.first}-{days.last}", HEADINGS, _rows(tenant, days))
     printed = "print" in request.GET
-    most = {"most": MOST_PRINTED} if printed else {}
+    most = {"most": MOST_PRINTED} if printed else {"most": MOST_SORTED} if "sort" in request.GET else {}
+    statement = statement_view(tenant=tenant, start=days.start, end=days.end, **most)
     context = {
         "tenant": tenant,
         "days": days,
-        "statement": statement_view(tenant=tenant, start=days.start, end=days.end, **most),
+        "statement": statement,
+        "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in TABLES.items()},
         "before": month_before(days.first),
         "after": month_after(days.first),
         "made_at": timezone.now(),

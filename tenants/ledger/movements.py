@@ -68,6 +68,24 @@ def movements(*, tenant_id: int, choice: Choice, below: Position | None = None, 
     names = [account(tenant_id) for account in (available, held, earned)]
     chosen = [name for name in names if choice.account in (None, name.kind)]
     sql, parameters = _chosen(choice, chosen, below or Position(choice.end, 0), limit)
+    return _moved(sql, parameters, names, "c.occurred_at DESC, t.id DESC", limit)
+
+
+def movements_by(*, tenant_id: int, choice: Choice, column: str, down: bool, limit: int = PAGE) -> list[Movement]:
+    """Those that come first in another order, by "at" or by what they moved on one account. Reads the whole choice."""
+    tenant_require(tenant_id)
+    names = [account(tenant_id) for account in (available, held, earned)]
+    chosen = [name for name in names if choice.account in (None, name.kind)]
+    sql, parameters = _chosen(choice, chosen, Position(choice.end, 0), None)
+    way = "DESC" if down else "ASC"
+    return _moved(sql, parameters, names, f"{_ORDERS[column]} {way}, t.id {way}", limit)
+
+
+_ORDERS = {"at": "c.occurred_at"} | {kind: str(place) for place, kind in enumerate(TENANT_KINDS, 7)}
+
+
+def _moved(sql: str, parameters: list[Any], names: Sequence[AccountName], order: str, limit: int) -> list[Movement]:
+    """`order`: what follows ORDER BY; made of constants."""
     ids = [name.id for name in names]
     rows = _rows(
         f"WITH chosen AS ({sql})"  # noqa: S608  made of constants; what is asked for are parameters
@@ -77,8 +95,8 @@ def movements(*, tenant_id: int, choice: Choice, below: Position | None = None, 
         "        coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint"
         "   FROM chosen c JOIN ledger_transaction t ON t.id = c.transaction_id"
         "   JOIN ledger_entry e ON e.transaction_id = c.transaction_id AND e.account_id = ANY(%s)"
-        "  GROUP BY c.occurred_at, t.id ORDER BY c.occurred_at DESC, t.id DESC",
-        [*parameters, *ids, ids],
+        f"  GROUP BY c.occurred_at, t.id ORDER BY {order} LIMIT %s",
+        [*parameters, *ids, ids, limit],
     )
     return [
         Movement(at, number, kind, subject, _facts(facts), corrects, *moved)
@@ -153,8 +171,8 @@ def period_sums(
     return balances, [Outside(*amounts) for amounts in zip(came or (), off_earned or (), strict=True)]
 
 
-def _chosen(choice: Choice, names: Sequence[AccountName], below: Position, limit: int) -> tuple[str, list[Any]]:
-    """SQL for (occurred_at, transaction_id), newest first, and its parameters."""
+def _chosen(choice: Choice, names: Sequence[AccountName], below: Position, limit: int | None) -> tuple[str, list[Any]]:
+    """SQL for (occurred_at, transaction_id), newest first, and its parameters. `limit` None: all of them."""
     within = [choice.start, choice.end, below.at, below.transaction_id]
     if choice.subject:
         source, values = _of_subject(choice, names, within, limit)
@@ -174,7 +192,9 @@ _WITHIN = (
 )
 
 
-def _of_accounts(choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int) -> tuple[str, list[Any]]:
+def _of_accounts(
+    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int | None
+) -> tuple[str, list[Any]]:
     """The newest of each account, each from its own index range."""
     kinds, values = "", []
     if choice.kinds:
@@ -190,7 +210,9 @@ def _of_accounts(choice: Choice, names: Sequence[AccountName], within: list[Any]
     return " UNION ALL ".join([branch] * len(names)), parameters
 
 
-def _of_subject(choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int) -> tuple[str, list[Any]]:
+def _of_subject(
+    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int | None
+) -> tuple[str, list[Any]]:
     """One job has few transactions, and an index of its own."""
     kinds, values = ("t.kind = ANY(%s) AND ", [list(choice.kinds)]) if choice.kinds else ("", [])
     sql = (
@@ -202,7 +224,7 @@ def _of_subject(choice: Choice, names: Sequence[AccountName], within: list[Any],
 
 
 def _of_rare_kinds(
-    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int
+    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
     """Kinds that are few among very many holds and settlements: found by the index that leaves those out."""
     sql = (
