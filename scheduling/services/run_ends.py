@@ -7,10 +7,11 @@ from datetime import UTC, datetime
 from django.db import transaction
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
-from scheduling.models import JobState, Run, RunState
+from scheduling.models import Award, JobState, Run, RunState
 from scheduling.models.runs import OPEN
 from scheduling.services.early_ends import job_end_early
 from scheduling.services.failures import award_fail
+from scheduling.services.settlement import ALIVE
 
 PROGRAM_FAILED = "program_failed"
 TOLD = ("epoch", "epochs")  # of its progress: how far it came
@@ -29,9 +30,11 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
 
     The platform's fault returns what was not delivered, and the job waits again. The program's own fault, and an end
     before the time, do not: what was reserved is paid. Where its time was over, the clock says what that means.
+    A gang that is lost after its award was taken back is no loss: its server may be gone.
     """
+    taken_back = status.end == LOST and not Award.objects.filter(pk=run.award_id, state__in=ALIVE).exists()
     moved = Run.objects.filter(pk=run.pk, state__in=OPEN).update(
-        state=STATES[status.end],
+        state=RunState.STOPPED if taken_back else STATES[status.end],
         started_at=_moment(status.started_at),
         ended_at=_moment(status.ended_at) or at,
         exit_code=status.exit_code,

@@ -19,7 +19,7 @@ from tests.marketplace.conftest import short_folder  # noqa: F401
 from tests.marketplace.test_up import ROOT, Up, free_port
 
 PRODUCTION = {"DEBUG": "false", "SECRET_KEY": secrets.token_urlsafe(50)}  # and no demonstration
-ALONE = 12.0  # seconds in which all must be gone, when nobody is left who could ask them
+ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could ask them
 
 
 @pytest.fixture
@@ -52,7 +52,7 @@ def trains(var: Path, run: int) -> int:
     def epoch() -> int:
         return max((row[0] or 0 for row in asked(var, question)), default=0)
 
-    until(lambda: epoch() > 0, patience=40.0)
+    until(lambda: epoch() > 0, patience=90.0)
     first = epoch()
     until(lambda: epoch() > first)
     return epoch()

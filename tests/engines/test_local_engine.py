@@ -6,12 +6,16 @@ import os
 import signal
 import time
 from dataclasses import replace
+from datetime import timedelta
 
+import psutil
 import pytest
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, EngineFault, Phase
-from scheduling.engines.local.engine import LocalEngine
+from scheduling.engines.local.engine import LEASE_SECONDS, LocalEngine
 from scheduling.engines.local.files import Records
+from scheduling.engines.local.supervisor import STOP_SECONDS
+from scheduling.services.run_watch import PATIENCE
 from tests.engines.local import (
     ALL,
     QUICK,
@@ -169,3 +173,19 @@ def test_nobody_is_left_where_the_engine_is_dead_and_all_is_to_end() -> None:
         assert engine.status(handle).end == PAUSED
         for key in (handle.key, deaf.key):
             nobody_is_left(key)
+
+
+def test_gangs_of_a_silent_engine_are_gone_before_their_slots_are_refunded() -> None:
+    assert timedelta(seconds=LEASE_SECONDS + STOP_SECONDS) < PATIENCE
+
+
+def test_supervisor_that_has_ended_is_let_go() -> None:
+    with engine_in() as engine:
+        handle = engine.start(gang("naughty", {"sin": "die"}))
+        ended(engine, handle)
+
+        def is_gone() -> bool:
+            engine.touch()
+            return not psutil.pid_exists(handle.pid)
+
+        until(is_gone, patience=5.0)

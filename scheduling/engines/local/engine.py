@@ -142,7 +142,9 @@ class LocalEngine:
             self._sweep(Handle(key, home, pid, 0))
 
     def touch(self) -> None:
-        """The lease of all gangs begins anew."""
+        """The lease of all gangs begins anew. Supervisors that have ended are let go."""
+        for pid in list(self._children):
+            self._let_go(pid)
         self.root.mkdir(parents=True, exist_ok=True)
         (self.root / "alive").touch()
 
@@ -193,9 +195,13 @@ class LocalEngine:
         return Handle(folder.key, folder.home, process.pid, processes.began(process.pid) or 0)
 
     def _alive(self, handle: Handle) -> bool:
-        if handle.pid in self._children and os.waitpid(handle.pid, os.WNOHANG)[0]:
-            self._children.discard(handle.pid)
+        self._let_go(handle.pid)
         return processes.alive(handle.pid, handle.began)
+
+    def _let_go(self, pid: int) -> None:
+        """What is left of a supervisor of ours that has ended."""
+        if pid in self._children and os.waitpid(pid, os.WNOHANG)[0]:
+            self._children.discard(pid)
 
     def _sweep(self, handle: Handle) -> None:
         """Its supervisor is gone without a word: so is whoever it started, and we make sure of those they started."""
