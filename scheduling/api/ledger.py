@@ -16,7 +16,8 @@ from rest_framework.request import Request
 
 from scheduling.models import Pool
 from scheduling.selectors.job_rows import job_by_id
-from scheduling.selectors.ledger import Row, ledger_rows, ledger_view
+from scheduling.selectors.ledger import ledger_rows, ledger_view
+from scheduling.selectors.ledger_lines import Row
 from tenants.api.answers import csv_response, json_response
 from tenants.api.csv_text import ROWS_AT_ONCE, csv_of_chunks
 from tenants.api.cursors import bad_cursor

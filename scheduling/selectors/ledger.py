@@ -13,13 +13,13 @@ from itertools import groupby
 
 from scheduling.models import Pool, TrainingJob
 from scheduling.selectors.anonymous import AwardSeen, awards_seen
+from scheduling.selectors.ledger_lines import Group, LedgerView, Row, total
 from scheduling.selectors.ledger_words import sentence_of
 from scheduling.selectors.windows import Span, spans_of
 from tenants.ledger.movements import (
     PAGE,
     Choice,
     Movement,
-    Outside,
     Position,
     balances_below,
     movements,
@@ -29,94 +29,6 @@ from tenants.ledger.movements import (
 )
 from tenants.ledger.postings import TenantBalances
 from tenants.models import Tenant
-
-
-@dataclass(frozen=True)
-class Row:
-    """One line of the page: one transaction, or several of one sort in one interval. `at` is the newest's time."""
-
-    at: datetime
-    slot: int | None
-    text: str  # with {job} where the job's name belongs
-    job_id: int | None
-    job_name: str
-    count: int
-    transaction_id: int
-    kind: str
-    available: int
-    held: int
-    earned: int
-    balance: int | None  # after it; None where the list leaves something out
-
-    @property
-    def total(self) -> int:
-        return self.available + self.held + self.earned
-
-    @property
-    def words(self) -> tuple[str, str]:
-        """Before and after the job's name."""
-        before, _, after = self.text.partition("{job}")
-        return before, after
-
-
-@dataclass(frozen=True)
-class Group:
-    """What is about one interval; number None: about none."""
-
-    number: int | None
-    pool: Pool | None
-    starts_at: datetime | None
-    ends_at: datetime | None
-    rows: tuple[Row, ...]
-
-    @property
-    def earned(self) -> int:
-        return sum(row.earned for row in self.rows)
-
-    @property
-    def spent(self) -> int:
-        """What left for good: rent, and what is kept of a cancelled one."""
-        moved = [row.available + row.held for row in self.rows if row.kind in ("settle", "cancel")]
-        return -sum(moved)
-
-
-@dataclass(frozen=True)
-class LedgerView:
-    now: TenantBalances
-    opening: TenantBalances
-    closing: TenantBalances
-    outside: Outside
-    groups: tuple[Group, ...]
-    shown: TenantBalances  # sums of the rows on this page
-    newer: bool  # this is not the first page
-    next: Position | None
-    flat: bool = False  # in another order than time: rows stand alone, and without a balance
-    cut: bool = False  # there is more than was asked for
-
-    @property
-    def opened(self) -> int:
-        return _total(self.opening)
-
-    @property
-    def closed(self) -> int:
-        return _total(self.closing)
-
-    @property
-    def together(self) -> int:
-        return _total(self.now)
-
-    @property
-    def earned(self) -> int:
-        return self.closing.earned - self.opening.earned + self.outside.off_earned
-
-    @property
-    def paid_in(self) -> int:
-        return self.outside.paid_in
-
-    @property
-    def spent(self) -> int:
-        """All that the total lost: every other movement leaves it as it is."""
-        return self.opened + self.paid_in + self.earned - self.closed
 
 
 def ledger_view(
@@ -216,7 +128,7 @@ def _start(choice: Choice, top: TenantBalances) -> int | None:
     """Of what the balances run: all three together, one of them, or nothing where kinds or jobs are left out."""
     if choice.kinds or choice.subject:
         return None
-    return getattr(top, choice.account) if choice.account else _total(top)
+    return getattr(top, choice.account) if choice.account else total(top)
 
 
 def _moved(row: Row, choice: Choice) -> int:
@@ -288,7 +200,3 @@ def _group(span: Span | None, pool: Pool | None, rows: Sequence[Row]) -> Group:
     if span is None or pool is None:
         return Group(None, pool, None, None, tuple(rows))
     return Group(span.number, pool, pool.slot_start(span.start), pool.slot_start(span.end), tuple(rows))
-
-
-def _total(balances: TenantBalances) -> int:
-    return balances.available + balances.held + balances.earned

@@ -11,7 +11,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling import selectors
-from scheduling.selectors.ledger import Row, ledger_rows, ledger_view
+from scheduling.selectors.ledger import ledger_rows, ledger_view
+from scheduling.selectors.ledger_lines import Row
 from scheduling.selectors.payments import payments_of_latest
 from scheduling.selectors.uncharged import Uncharged, uncharged
 from scheduling.views.csv_rows import credits_text, csv_stream
