@@ -17,11 +17,9 @@ import pytest
 from django.conf import settings
 from django.db import connections
 
+from tests.browser.chromium import CHROMIUM, QUIET
 from tests.web import web_server
 
-CHROMIUM = "/usr/bin/chromium"
-QUIET = ["--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking"]
-QUIET += ["--disable-component-update", "--disable-sync"]
 AXE = Path(__file__).parent / "vendor" / "axe.min.js"
 
 
@@ -40,6 +38,8 @@ class Visitor:
         self.page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
         self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
         self.page.on("requestfailed", self._failed)
+        self.page.on("request", lambda request: self._asked(request.url))
+        self.page.on("websocket", lambda socket: self._asked(socket.url.replace("ws:", "http:", 1)))
         self.page.on(
             "response", lambda answer: answer.status >= 400 and self.complaints.append(f"{answer.status} {answer.url}")
         )
@@ -48,10 +48,16 @@ class Visitor:
         if "ERR_ABORTED" not in str(request.failure):  # the reader left before the answer came
             self.complaints.append(f"failed: {request.url} {request.failure}")
 
+    def _asked(self, address: str) -> None:
+        """Nothing is fetched from anywhere else; what stands in the page itself is not fetched."""
+        if not address.startswith((self.address + "/", "data:", "blob:")):
+            self.complaints.append(f"left the host: {address}")
+
     def axe(self, *rules: str) -> list[str]:
         """What axe-core finds wrong, by these rules or by all, one line for each rule and place."""
-        self.page.evaluate(AXE.read_text(encoding="utf-8") + "\n;true")
-        options = {"resultTypes": ["violations"]} | ({"runOnly": rules} if rules else {})
+        if not self.page.evaluate("'axe' in window"):
+            self.page.evaluate(AXE.read_text(encoding="utf-8") + "\n;true")
+        options = {"resultTypes": ["violations"], "preload": False} | ({"runOnly": rules} if rules else {})
         found = self.page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
         return [
             f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}" for rule in found for node in rule["nodes"]

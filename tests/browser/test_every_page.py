@@ -1,0 +1,105 @@
+"""Every page, as everybody who may open it: nothing wrong for axe-core in either theme, and no page slides sideways.
+
+What a page may never do (an error in the console, a request that fails or leaves the host) is in `Visitor.complaints`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, STAFF_ROLES, VIEWER
+from tests.browser import visits
+from tests.browser.conftest import Visitor, until
+from tests.browser.world import traded_world
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+Act = Callable[..., Any]
+WIDTHS = (320, 390, 820, 1440)
+# What reaches beyond the right edge, outermost first.
+WIDE = """[...document.body.querySelectorAll("*")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1)
+    .slice(0, 4).map((el) => `${el.tagName}.${el.className.baseVal ?? el.className}#${el.id}`).join(" ")"""
+# The build of each region of the page, without its words, numbers and addresses, and without the place in the
+# navigation: what axe-core and the eye judge is the same where the build is.
+BUILDS = """() => {
+  const kept = ["class", "role", "type", "hidden", "open", "disabled", "aria-invalid", "data-state", "scope"];
+  const words = (el) => [...el.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
+  const build = (el) => `<${el.localName} ${el.getAttributeNames().filter((name) => name !== "aria-current").sort()
+    .map((name) => kept.includes(name) ? `${name}=${el.getAttribute(name)}` : name)}${words(el) ? " words" : ""}>`
+    + [...el.children].map(build).join("") + "/";
+  const places = ["header.rail", "nav.bottom-nav", "#tape", "main", "footer", "#toasts"];
+  const found = places.map((place) => document.querySelector(place)).filter(Boolean);
+  const rest = document.body.cloneNode(true);
+  for (const place of places) rest.querySelector(place)?.remove();
+  return [...found, rest].map(build);
+}"""
+
+
+def slides(one: Visitor, width: int) -> list[str]:
+    """Charts follow a change of the width a moment later."""
+    one.page.set_viewport_size({"width": width, "height": 900})
+    try:
+        until(lambda: one.sideways() <= 0, seconds=2.0)
+    except AssertionError:
+        return [f"slides sideways by {one.sideways()} at {width}: {one.page.evaluate(WIDE)}"]
+    return []
+
+
+def wrong_with(one: Visitor, known: set[str]) -> list[str]:
+    """On the page that is open: widths that slide, and what axe-core says; of the dark theme only its colours.
+
+    `known`: builds that were judged. A page of nothing else is a repetition.
+    """
+    builds = set(one.page.evaluate(BUILDS))
+    if builds <= known:
+        return []
+    known |= builds
+    found = [line for width in WIDTHS for line in slides(one, width)] + one.axe()
+    one.page.emulate_media(color_scheme="dark")
+    found += [f"dark: {line}" for line in one.axe("color-contrast")]
+    one.page.emulate_media(color_scheme="light")
+    return found
+
+
+def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
+    """What is wrong with the page, or None if this person may not open it."""
+    complaints = len(one.complaints)
+    status = one.open(path).status
+    if status == 403:
+        del one.complaints[complaints:]  # the browser calls a refusal an error
+        return None
+    if path in visits.NOT_OURS:
+        return [f"{path}: {line}" for width in WIDTHS for line in slides(one, width)]
+    return [f"{path}: {line}" for line in wrong_with(one, known)]
+
+
+def test_every_page_is_for_everybody(visit: Act, act: Act) -> None:
+    world = act(traded_world)
+    known: set[str] = set()
+    wrong: list[str] = []
+    for role in (OWNER, BILLING, VIEWER, AUDITOR, OPERATOR):
+        one = visit(world.people[role])
+        answers = {path: looked_at(one, path, known) for path in visits.addresses(world.places, role)}
+        wrong += [f"{role}: {line}" for found in answers.values() for line in found or []]
+        refused = [path for path, found in answers.items() if found is None]
+        wrong += [f"{role} may not open {path}" for path in refused if is_own(role, path)]
+        one.page.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def is_own(role: str, path: str) -> bool:
+    """Whether this role must be let in: an owner in its own tenant, and staff over all tenants."""
+    inside = path.startswith("/t/")
+    return inside if role == OWNER else role in STAFF_ROLES and not inside
+
+
+def test_pages_before_the_log_in_are_for_everybody(visit: Act, act: Act) -> None:
+    world = act(traded_world)
+    one, known = visit(None), set[str]()
+    found = [looked_at(one, path, known) for path in visits.before_the_log_in(world.places)]
+    assert None not in found
+    wrong = [line for lines in found for line in lines or []]
+    assert not wrong, "\n".join(wrong)

@@ -1,0 +1,144 @@
+"""A market with something to see on every page, and people of every role who look at it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import timedelta
+
+from django.utils import timezone
+
+from scheduling.engines.local.files import Folder
+from scheduling.models import Award, Pool, ResourceKind, Run, Server, TrainingJob
+from scheduling.selectors.runs import home_of, records
+from scheduling.services.audits import audits_next, verify_start
+from scheduling.services.clock import pool_advance
+from scheduling.services.fairness import fairness_catch_up
+from scheduling.services.webhooks.changes import webhook_create
+from tenants.access import Access
+from tenants.models import Tenant, User
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
+from tenants.scoping import scope, scope_disabled
+from tenants.selectors import access_of
+from tenants.services import invitation_create, token_create
+from tests.scheduling.builders import make_cells, make_server
+from tests.scheduling.markets import make_market, make_waiting
+from tests.tenants.builders import done, make_member, make_person, make_staff
+
+SLOT_SECONDS = 60  # none ends while somebody looks
+SETTLED = 8
+EPOCHS = 40  # done by the job that runs a program
+LONG = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 90.0}}
+SHORT = {"epochs": 6, "value": {"kind": "linear", "slope": -0.5, "base": 100.0}}
+URGENT = {"epochs": 6, "chunks": 8, "max_workers": 8, "value": {"kind": "linear", "slope": -3.0, "base": 400.0}}
+POOR = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 0.000_01}}
+NAMES = {"lumen": "Lumen Speech", "castor": "Castor Vision", "orrin": "Orrin Forecast"}
+
+
+@dataclass(frozen=True)
+class World:
+    """`places`: what stands for the variable parts of an address. `people`: by role; in a tenant, of Lumen."""
+
+    pool: Pool
+    lumen: Tenant
+    castor: Tenant
+    people: dict[str, User]
+    places: dict[str, str]
+
+
+def traded_world() -> World:
+    """Lumen runs jobs at home and rents for one; Castor has rented. The clock stands in the middle of a slot."""
+    now = timezone.now()
+    begin = now - (SETTLED + 0.5) * timedelta(seconds=SLOT_SECONDS)
+    pool, tenants = make_market(*NAMES, slot_seconds=SLOT_SECONDS, epoch_at=begin)
+    lumen, castor, orrin = tenants
+    ResourceKind.objects.filter(pool=pool, name="ps").update(label="parameter server")
+    make_server(pool, "s04", worker=8, ps=4)
+    make_cells(make_server(pool, "s05", worker=4, ps=2), lumen, {"worker": 4, "ps": 2})
+    for tenant in tenants:
+        Tenant.objects.filter(pk=tenant.pk).update(name=NAMES[tenant.slug])
+    ended = job(pool, lumen, "digits-cnn", 0.1, SHORT)
+    job(pool, lumen, "digits-cnn-again", 0.2, SHORT)
+    job(pool, castor, "frames-large", 0.3, LONG)
+    job(pool, orrin, "weather-ensemble", 0.4, SHORT)
+    running = job(pool, lumen, "speech-base", 2.2, LONG)
+    job(pool, castor, "frames-small", 2.5, URGENT)
+    job(pool, lumen, "speech-large", 2.6, LONG)
+    renting = job(pool, lumen, "speech-wide", 3.4, URGENT | {"epochs": 12})
+    poor = job(pool, lumen, "speech-cheap", 3.1, POOR)
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(SETTLED))
+    program_of(running)
+    waiting = job(pool, lumen, "speech-next", SETTLED + 0.2, LONG)
+    people = {role: make_member(lumen, role, named(role)).user for role in (OWNER, BILLING, VIEWER)}
+    people |= {role: make_staff(role, named(role)).user for role in (AUDITOR, OPERATOR)}
+    by = access_of(people[OWNER], lumen)
+    fairness_catch_up(most=100)
+    auditor = access_of(people[AUDITOR], None)
+    audit = done(verify_start(kind="charge", pool=None, number=ended.pk, by=auditor, at=now))
+    audits_next(clock=timezone.now, seed=b"of a test")
+    places = {
+        "ended": ended.pk,
+        "running": running.pk,
+        "renting": renting.pk,
+        "poor": poor.pk,
+        "waiting": waiting.pk,
+        "webhook": webhook_of(by),
+        "invitation": invitation_of(lumen, by),
+        "server": Server.objects.order_by("name")[0].pk,
+        "pool": pool.slug,
+        "audit": audit.pk,
+    }
+    done(token_create(name="nightly", scopes=["jobs:read"], by=by, at=timezone.now()))
+    return World(pool, lumen, castor, people, {name: str(place) for name, place in places.items()})
+
+
+def named(role: str) -> User:
+    return make_person(email=f"{role}@lumen.example", name=f"{role.title()} of the market")
+
+
+def job(pool: Pool, tenant: Tenant, name: str, arrival: float, spec: dict[str, object]) -> TrainingJob:
+    row = make_waiting(pool, tenant, arrival, **spec)
+    with scope_disabled("the test names a job"):
+        TrainingJob.objects.filter(pk=row.pk).update(name=name)
+    return row
+
+
+def program_of(job: TrainingJob) -> None:
+    """It runs a program, which has told of some epochs and written a few lines."""
+    now = timezone.now()
+    with scope_disabled("the test says what a program did"):
+        award = Award.objects.get(job=job)
+        TrainingJob.objects.filter(pk=job.pk).update(spec=job.spec | {"program": {"name": "trainer", "parameters": {}}})
+        run = Run.objects.create(
+            tenant_id=job.tenant_id, job=job, award=award, engine="local", key=f"{job.pk:032}", program="trainer",
+            state="running", ends_at=job.pool.slot_start(award.end), due_at=job.pool.slot_start(award.start),
+            seen_at=now, progress={"epoch": EPOCHS, "epochs": 400, "loss": 1 / EPOCHS, "minibatch_seconds": 0.7},
+        )  # fmt: skip
+    folder = Folder(records().root, home_of(run), run.key)
+    folder.make()
+    began = (now - timedelta(seconds=5 * EPOCHS)).timestamp()
+    rows = [
+        {"event": "epoch", "at": began + 5 * epoch, "epoch": epoch, "loss": 1 / epoch, "seconds": 5.0, "workers": 4}
+        for epoch in range(1, EPOCHS + 1)
+    ]
+    folder.progress.write_text("".join(json.dumps(row) + "\n" for row in rows))
+    folder.log.write_text("".join(f"{began + 5 * n:.3f} worker {n % 4} epoch {n} done\n" for n in range(1, EPOCHS)))
+
+
+def webhook_of(by: Access) -> int:
+    with scope(by.tenant):
+        made = done(
+            webhook_create(
+                url="https://hooks.lumen.example/bourse",
+                kinds=["job_finished"],
+                by=by,
+                at=timezone.now(),
+                resolve=lambda *_: ["93.184.216.34"],
+            )
+        )
+        return int(made.webhook.pk)
+
+
+def invitation_of(tenant: Tenant, by: Access) -> str:
+    made = done(invitation_create(tenant=tenant, email="new@lumen.example", role=VIEWER, by=by, at=timezone.now()))
+    return str(made.token)
