@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from django.db.models import Max, Sum
+from django.db.models import FloatField, Max, Sum
+from django.db.models.fields.json import KeyTextTransform
+from django.db.models.functions import Cast
 
 from scheduling.core.metrics.period import Spread, period_ratio, period_reward, spread
-from scheduling.models import Interval, IntervalFairness, Pool, PoolDay, TenantDay
+from scheduling.models import Interval, IntervalFairness, Pool, PoolDay, ResourceKind, TenantDay
 from scheduling.selectors.fairness_values import Health, Overview, TenantPeriod
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -22,13 +23,6 @@ SUMS = (
     "rent_saved", "waiting", "broken",
 )  # fmt: skip
 UNITS = ("offered", "sold", "kept")
-
-
-@dataclass
-class _Sums:
-    amounts: list[float] = field(default_factory=lambda: [0.0] * len(SUMS))
-    units: tuple[dict[str, float], ...] = field(default_factory=lambda: tuple({} for _ in UNITS))
-    by_day: dict[date, float | None] = field(default_factory=dict)
 
 
 def fairness_overview(pool: Pool, *, first: date, last: date) -> Overview:
@@ -73,28 +67,37 @@ def utc_day(moment: datetime) -> date:
 
 
 def _tenants(pool: Pool, first: date, last: date, revenue: float) -> list[TenantPeriod]:
-    columns = TenantDay.objects.filter(pool=pool, day__range=(first, last)).order_by("day")
-    sums: defaultdict[int, _Sums] = defaultdict(_Sums)
-    for row in columns.values_list("tenant_id", "day", *SUMS, *UNITS):
-        _add(sums[row[0]], row[1], row[2 : 2 + len(SUMS)], row[2 + len(SUMS) :])
-    names = Tenant.objects.in_bulk(list(sums))
-    return [_tenant(names[tenant_id], found, revenue) for tenant_id, found in sums.items()]
+    """Sums by the database; of the days only what a ratio is made of."""
+    rows = TenantDay.objects.filter(pool=pool, day__range=(first, last)).order_by()
+    kinds = list(ResourceKind.objects.filter(pool=pool).values_list("name", flat=True))
+    sums = {f"sum_{name}": Sum(name) for name in SUMS}
+    units = {f"{name}_{place}": _units(name, kind) for name in UNITS for place, kind in enumerate(kinds)}
+    found = list(rows.values("tenant_id").annotate(**sums, **units))
+    days: defaultdict[int, dict[date, float | None]] = defaultdict(dict)
+    for tenant_id, day, gain, even in rows.values_list("tenant_id", "day", "gain", "even"):
+        days[tenant_id][day] = period_ratio(gain, even)
+    tenants = Tenant.objects.in_bulk([row["tenant_id"] for row in found])
+    return [_tenant(tenants[row["tenant_id"]], row, kinds, days[row["tenant_id"]], revenue) for row in found]
 
 
-def _add(sums: _Sums, day: date, amounts: Sequence[float], units: Sequence[Mapping[str, float]]) -> None:
-    sums.amounts = [one + other for one, other in zip(sums.amounts, amounts, strict=True)]
-    for total, part in zip(sums.units, units, strict=True):
-        for resource, number in part.items():
-            total[resource] = total.get(resource, 0.0) + number
-    sums.by_day[day] = period_ratio(amounts[SUMS.index("gain")], amounts[SUMS.index("even")])
+def _units(name: str, kind: str) -> Any:
+    return Sum(Cast(KeyTextTransform(kind, name), FloatField()))
 
 
-def _tenant(tenant: Tenant, sums: _Sums, revenue: float) -> TenantPeriod:
-    amounts: dict[str, Any] = dict(zip(SUMS, sums.amounts, strict=True))
-    amounts |= {name: int(amounts[name]) for name in ("waiting", "broken")}
-    units: dict[str, Any] = dict(zip(UNITS, sums.units, strict=True))
+def _tenant(
+    tenant: Tenant, row: Mapping[str, Any], kinds: Sequence[str], by_day: Mapping[date, float | None], revenue: float
+) -> TenantPeriod:
+    units: dict[str, Any] = {
+        name: {kind: row[f"{name}_{place}"] or 0.0 for place, kind in enumerate(kinds)} for name in UNITS
+    }
     return TenantPeriod(
-        tenant_id=tenant.pk, name=tenant.name, slug=tenant.slug, by_day=sums.by_day, revenue=revenue, **amounts, **units
+        tenant_id=tenant.pk,
+        name=tenant.name,
+        slug=tenant.slug,
+        by_day=by_day,
+        revenue=revenue,
+        **{name: row[f"sum_{name}"] for name in SUMS},
+        **units,
     )
 
 

@@ -10,6 +10,7 @@ from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
@@ -18,6 +19,8 @@ from scheduling.selectors.charge_account import charge_account
 from scheduling.selectors.fairness import fairness_overview, utc_day
 from scheduling.selectors.fairness_interval import interval_account
 from scheduling.services.audits import audits_next
+from scheduling.services.bundle import public_key, seed_of
+from scheduling.tasks import audits_tick
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tests.scheduling.fair_world import Fair, make_fair
@@ -196,7 +199,7 @@ def test_bundle_is_made_taken_away_and_forgotten() -> None:
     days = {"from": (today - timedelta(days=2)).isoformat(), "to": today.isoformat()}
     there = start(client, kind="bundle", pool=fair.pool.slug, **days)
     assert client.get(f"{there}file/").status_code == 404
-    audits_next(clock=timezone.now, seed=SEED)
+    audits_tick()  # as the market's own clock does it
     run = AuditRun.objects.get()
     assert run.state == "done", run.sentence
     taken = client.get(f"{there}file/")
@@ -204,6 +207,7 @@ def test_bundle_is_made_taken_away_and_forgotten() -> None:
     assert len(content) == run.size == int(taken["Content-Length"])
     with zipfile.ZipFile(io.BytesIO(content)) as bundle:
         assert {"check.py", "manifest.json", "signature.json", "intervals.jsonl"} <= set(bundle.namelist())
+    assert run.result["public_key"] == public_key(seed_of(settings.SECRET_KEY)).hex()
     assert run.result["public_key"] in lead(client, there)
     audits_next(clock=lambda: timezone.now() + timedelta(days=8), seed=SEED)
     assert client.get(f"{there}file/").status_code == 404
