@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.db import transaction
 from django.utils import timezone
 
 from scheduling.engines.local.engine import LocalEngine
@@ -57,6 +58,7 @@ def award_on(
     return award
 
 
+@transaction.atomic  # a clock that ticks meanwhile sees all of it or nothing
 def sold(seconds: int, servers: int) -> tuple[Pool, Tenant, list[Award]]:
     """A market that has just decided: one job on each server of the owner for the slot that is running, and paid for.
 
