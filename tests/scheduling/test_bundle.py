@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
+import re
 import subprocess
 import sys
 import zipfile
@@ -27,10 +29,11 @@ pytestmark = pytest.mark.django_db
 Rows = list[dict[str, Any]]
 
 
-def make_bundle(path: Path) -> Path:
+def make_bundle(path: Path, *, middle: bool = False) -> Path:
+    """`middle`: of a period that begins after the first decisions and payments, and ends before the last."""
     pool, _ = make_history()
     commit_checks()
-    start, end = at(pool, 0) - timedelta(days=400), at(pool, 400)
+    start, end = (at(pool, 4), at(pool, 8)) if middle else (at(pool, 0) - timedelta(days=400), at(pool, 400))
     call_command("audit_bundle", pool=pool.slug, start=start, end=end, out=path / "b.zip", stdout=io.StringIO())
     return path / "b.zip"
 
@@ -43,13 +46,153 @@ def changed(bundle: Path, name: str, change: Callable[[Rows], None], *, listed: 
     change(rows)
     files[name] = b"".join(json.dumps(row, sort_keys=True, separators=(",", ":")).encode() + b"\n" for row in rows)
     if listed:
-        manifest = json.loads(files["manifest.json"]) | {name: hashlib.sha256(files[name]).hexdigest()}
-        files["manifest.json"] = json.dumps(manifest, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+        manifest = json.loads(files["manifest.json"])
+        manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
+        files["manifest.json"] = line(manifest)
+    return written(bundle, files)
+
+
+def line(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def files_of(bundle: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(bundle) as old:
+        return {entry: old.read(entry) for entry in old.namelist()}
+
+
+def written(bundle: Path, files: dict[str, bytes]) -> Path:
     other = bundle.with_name("changed.zip")
     with zipfile.ZipFile(other, "w") as new:
         for entry, content in files.items():
             new.writestr(entry, content)
     return other
+
+
+def forged(bundle: Path, files: dict[str, bytes]) -> Path:
+    """By somebody who changed a file, corrected the list, and signed it with a key of his own."""
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"] = {name: hashlib.sha256(files[name]).hexdigest() for name in manifest["files"]}
+    signed = line(manifest)
+    seed = bytes(32)
+    signature = {"public_key": public_key(seed).hex(), "signature": sign(seed, signed).hex()}
+    return written(bundle, {**files, "manifest.json": signed, "signature.json": line(signature)})
+
+
+def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed_list_states(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path, middle=True)
+    files = files_of(bundle)
+    stated = json.loads(files["manifest.json"])
+    first = json.loads(files["intervals.jsonl"].splitlines()[0])
+    assert stated["chain"]["first_interval"] == first["number"] > 1
+    assert stated["chain"]["previous_digest"] == first["previous"] != "0" * 64
+    assert any(amount for amount in stated["opening"].values())
+    assert len(files["transactions.jsonl"].splitlines()) > 1
+    assert check.check(bundle) == []
+    for change, told in (
+        (lambda m: m["opening"].update({next(iter(m["opening"])): 1}), "the opening balances do not add up to zero"),
+        (lambda m: m["chain"].update(previous_digest="0" * 64), "does not follow the interval before it"),
+        (lambda m: m["chain"].update(first_interval=1), "does not follow the interval before it"),
+        (lambda m: m["chain"].update(last_digest="0" * 64), "is not the one that the bundle ends with"),
+        (lambda m: m["period"].update(start=m["period"]["end"]), "was not decided in the period"),
+        (lambda m: m.update(format="bourse-audit/1"), "this program checks bundles of the form"),
+    ):
+        manifest = json.loads(files["manifest.json"])
+        change(manifest)
+        changed_list = {**files, "manifest.json": line(manifest)}
+        assert "the signature does not belong to the list of files" in check.check(written(bundle, changed_list))
+        found = check.check(forged(bundle, changed_list))
+        assert any(told in one for one in found), (told, found)
+
+
+def numbers_in(content: bytes, most: int) -> list[tuple[int, int]]:
+    """Where whole numbers stand, outside of digests; so many, spread evenly."""
+    found = [match.span() for match in re.finditer(rb'(?<![0-9a-zA-Z."])-?[0-9]+(?=[,\]}])', content)]
+    return found[:: max(len(found) // most, 1)][:most]
+
+
+def test_one_changed_number_anywhere_is_refused(tmp_path: Path, settings: Any) -> None:
+    """In every file; and where the list was signed by somebody else, the key that was noted is not his."""
+    bundle, key = make_bundle(tmp_path, middle=True), public_key(seed_of(settings.SECRET_KEY)).hex()
+    files = files_of(bundle)
+    tried = 0
+    for name, content in files.items():
+        for begin, end in numbers_in(content, 4):
+            number = str(int(content[begin:end]) + 1).encode()
+            other = {**files, name: content[:begin] + number + content[end:]}
+            assert check.check(written(bundle, other)), (name, content[begin - 20 : end + 5])
+            tried += 1
+        flipped = {**files, name: bytes([content[0] ^ 1]) + content[1:]}
+        assert check.check(written(bundle, flipped)), name
+    assert tried > 15
+    told = check.check(forged(bundle, files), key)
+    assert "the bundle is signed with another key than the one you gave" in told
+
+
+FIELDS = [
+    *(("intervals.jsonl", field) for field in ("pool", "number", "slot", "digest", "previous", "code_version")),
+    *(("intervals.jsonl", field) for field in ("policy", "view", "plan", "windows", "decided_at")),
+    *(("awards.jsonl", field) for field in ("start", "end", "paid", "tenant", "charges", "interval", "job")),
+    *(("transactions.jsonl", field) for field in ("key", "kind", "subject", "at", "facts", "entries", "digest")),
+    ("balances.json", "closing"),
+]
+
+
+def test_a_forger_who_signs_anew_is_still_found_by_what_the_files_say(tmp_path: Path, monkeypatch: Any) -> None:
+    """Without the key that was noted: what belongs together no longer agrees. His signature holds, and is not looked
+    at here again and again."""
+    path = make_bundle(tmp_path)
+    assert check.check(forged(path, files_of(path))) == []
+    monkeypatch.setattr(check, "signature_holds", lambda *_: True)
+    for name, field in FIELDS:
+        files = files_of(path)
+        rows = [json.loads(one) for one in files[name].splitlines()]
+        row = next(row for row in rows if row.get("paid", 1) and row.get("charges", 1))
+        row[field] = another(row[field])
+        files[name] = b"".join(map(line, rows))
+        manifest = json.loads(files["manifest.json"])
+        manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
+        found = check.check(written(path, {**files, "manifest.json": line(manifest)}))
+        assert found, (name, field)
+        assert f"{name} was changed" not in found
+
+
+def another(value: Any) -> Any:
+    if isinstance(value, int):
+        return value + 1
+    if value == "":
+        return "7"
+    if isinstance(value, str):
+        numbers = list(re.finditer(r"[0-8](?=\D*$)", value))
+        place = numbers[-1].start() if numbers else 0
+        return value[:place] + ("7" if value[place] != "7" else "6") + value[place + 1 :]
+    if isinstance(value, dict):
+        return {**value, next(iter(value)): 1}
+    changed_rows = json.loads(json.dumps(value))
+    part = next(part for part in changed_rows if part)
+    part[0] = [part[0][0], part[0][1] + 1] if isinstance(part[0], list) else part[0] + 8
+    return changed_rows
+
+
+def test_a_missing_and_an_added_file_are_refused(tmp_path: Path) -> None:
+    bundle = make_bundle(tmp_path)
+    files = files_of(bundle)
+    for name in files:
+        found = check.check(written(bundle, {entry: content for entry, content in files.items() if entry != name}))
+        assert found, name
+    assert "the files are not those of the list" in check.check(written(bundle, {**files, "more.txt": b"hello"}))
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"]["more.txt"] = ""
+    more = {**files, "manifest.json": line(manifest), "more.txt": b"hello"}
+    assert "the list of files is not the list of a bundle" in check.check(forged(bundle, more))
+
+
+def test_the_checker_needs_nothing_but_pythons_own_library() -> None:
+    tree = ast.parse(Path(check.__file__).read_text(encoding="utf-8"))
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert found == {"datetime", "fractions", "hashlib", "json", "math", "sys", "zipfile"}
+    assert found <= sys.stdlib_module_names
 
 
 def first_slot(rows: Rows) -> list[Any]:

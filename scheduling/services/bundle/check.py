@@ -18,13 +18,15 @@ import json
 import math
 import sys
 import zipfile
+from datetime import datetime, timedelta, timezone
 from fractions import Fraction
 
 PRIME = 2**255 - 19
 ORDER = 2**252 + 27742317777372353535851937790883648493
 D = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
 ROOT = pow(2, (PRIME - 1) // 4, PRIME)
-FILES = ("README.txt", "about.json", "intervals.jsonl", "awards.jsonl", "transactions.jsonl", "balances.json")
+FORMAT = "bourse-audit/2"
+FILES = ("README.txt", "intervals.jsonl", "awards.jsonl", "transactions.jsonl", "balances.json")
 
 
 # ---- the signature: Ed25519 (RFC 8032). A point is (X, Y, Z, T) with x = X/Z, y = Y/Z, xy = T/Z.
@@ -95,18 +97,22 @@ def check(path, known_key=""):
             contents = {name: bundle.read(name) for name in (*FILES, "check.py")}
             found = list(check_manifest(manifest, signed, contents, bundle.namelist(), known_key))
         rows = {name: [json.loads(line) for line in contents[name].splitlines()] for name in FILES if name[-1] == "l"}
-        about, balances = json.loads(contents["about.json"]), json.loads(contents["balances.json"])
+        stated, closing = json.loads(manifest), json.loads(contents["balances.json"])["closing"]
         plans, awards = {}, {row["id"]: row for row in rows["awards.jsonl"]}
-        found += check_intervals(about, rows["intervals.jsonl"], plans)
+        found += check_intervals(stated["chain"], rows["intervals.jsonl"], plans)
         found += check_awards(awards, plans)
-        found += check_transactions(rows["transactions.jsonl"], awards, about)
-        return found + list(check_balances(rows["transactions.jsonl"], balances))
+        found += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"])
+        found += check_period(rows, stated["period"])
+        return found + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
     except Exception as error:  # whatever is wrong with it, it is not a bundle that can be trusted
         return [f"the bundle cannot be read: {type(error).__name__}: {error}"]
 
 
 def check_manifest(manifest, signed, contents, names, known_key):
-    listed = json.loads(manifest)
+    stated = json.loads(manifest)
+    listed = stated.get("files", {})
+    if stated.get("format") != FORMAT:
+        yield f"this program checks bundles of the form {FORMAT}"
     public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
     if known_key and signed["public_key"] != known_key.lower():
         yield "the bundle is signed with another key than the one you gave"
@@ -121,10 +127,12 @@ def check_manifest(manifest, signed, contents, names, known_key):
             yield f"{name} was changed"
 
 
-def check_intervals(about, intervals, plans):
-    before = {"number": about["first_interval"] - 1, "digest": about["previous_digest"]}
+def check_intervals(chain, intervals, plans):
+    before = {"number": chain["first_interval"] - 1, "digest": chain["previous_digest"]}
     for row in intervals:
         name = f"interval {row['number']}"
+        if row["pool"] != chain["pool"]:
+            yield f"{name} is of another pool"
         if (row["number"], row["previous"]) != (before["number"] + 1, before["digest"]):
             yield f"{name} does not follow the interval before it"
         where = {key: row[key] for key in ("pool", "number", "slot", "decided_at", "code_version")}
@@ -136,9 +144,11 @@ def check_intervals(about, intervals, plans):
             yield f"{name} was changed: its digest is another"
         view, plan = json.loads(row["view"]), json.loads(row["plan"])
         owners = [int(tenant["name"]) for tenant in view["cluster"]["tenants"]] + [0]
-        plans[row["number"]] = (owners, {booking["job"]: booking for booking in plan["bookings"]})
+        tenants = {job["number"]: owners[job["tenant"]] for job in view["jobs"]}
+        bookings = {booking["job"]: {**booking, "tenant": tenants[booking["job"]]} for booking in plan["bookings"]}
+        plans[row["number"]] = (owners, bookings)
         before = row
-    if before["digest"] != about["last_digest"]:
+    if before["digest"] != chain["last_digest"]:
         yield "the last interval is not the one that the bundle ends with"
 
 
@@ -160,6 +170,8 @@ def check_awards(awards, plans):
             yield f"{name}: its interval gives the job nothing"
         elif (award["start"], award["end"]) != (booking["start"], booking["end"]):
             yield f"{name}: its slots are not those of its interval"
+        elif award["tenant"] != booking["tenant"]:
+            yield f"{name}: its tenant is not that of its interval"
         elif award["charges"] != charges_of(booking, owners):
             yield f"{name}: who earns what is not what its interval decided"
     for number, (_, bookings) in plans.items():
@@ -199,7 +211,7 @@ def split(amount, weights):
     return parts
 
 
-def check_transactions(transactions, awards, about):
+def check_transactions(transactions, awards, pool):
     for row in transactions:
         name = f"transaction {row['key']}"
         lines = ", ".join(f"[{account}, {amount}]" for account, amount in row["entries"])
@@ -212,7 +224,7 @@ def check_transactions(transactions, awards, about):
         if sum(amount for _, amount in row["entries"]):
             yield f"{name} does not add up to zero"
         award = awards.get(json.loads(row["facts"]).get("award"))
-        right = entries_of(row, award, about["pool"]) if award else None
+        right = entries_of(row, award, pool) if award else None
         if right is not None and right != dict(map(tuple, row["entries"])):
             yield f"{name} is not what award {award['id']} owes"
 
@@ -233,8 +245,24 @@ def entries_of(row, award, pool):
     return entries
 
 
-def check_balances(transactions, balances):
-    opening, closing = ({int(a): amount for a, amount in balances[name].items()} for name in ("opening", "closing"))
+def check_period(rows, period):
+    start, end = (datetime.fromisoformat(period[name]) for name in ("start", "end"))
+    if not start < end:
+        yield "the period ends before it begins"
+    for row in rows["intervals.jsonl"]:
+        if not start <= datetime.fromisoformat(row["decided_at"]) < end:
+            yield f"interval {row['number']} was not decided in the period"
+    for row in rows["transactions.jsonl"]:
+        if not start <= BEGIN + timedelta(microseconds=row["at"]) < end:
+            yield f"transaction {row['key']} is not about the period"
+
+
+BEGIN = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  not in Python 3.9
+
+
+def check_balances(transactions, opening, closing):
+    """From what the signed list of files states at the beginning of the period."""
+    opening, closing = ({int(a): amount for a, amount in named.items()} for named in (opening, closing))
     for name, amounts in (("opening", opening), ("closing", closing)):
         if sum(amounts.values()):
             yield f"the {name} balances do not add up to zero"

@@ -29,8 +29,9 @@ README = """An audit bundle of the pool {pool}, for what happened from {start} t
 intervals.jsonl     every decision of the period: its whole input, its answer, its digest and the one it follows
 awards.jsonl        what these decisions gave, and every award about which the book says something in the period
 transactions.jsonl  the whole book of the period (all pools): amounts are micro-credits, lines are [account, amount]
-balances.json       every account before and after the period
-manifest.json       SHA-256 of each file; signature.json signs it with Ed25519
+balances.json       every account after the period
+manifest.json       the period; every account before it; the digest that its first interval follows, and its last
+                    digest; SHA-256 of each file. signature.json signs all of this with Ed25519
 check.py            checks all of this: python3 check.py BUNDLE.zip --key PUBLIC_KEY
 
 Accounts: 1 is the operator, 2 the outside; a tenant's are 8 times its number, + 0 available, + 1 held, + 2 earned.
@@ -59,17 +60,16 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
     with zipfile.ZipFile(file, "w") as bundle:
         written = _Writer(bundle)
         intervals = Interval.objects.filter(pool=pool, decided_at__gte=start, decided_at__lt=end).order_by("number")
-        about = _about(pool, intervals)
         readme = README.format(pool=pool.slug, start=start.isoformat(), end=end.isoformat(), key=public)
         written.file("README.txt", [readme.encode()])
-        written.file("about.json", [_line(about)])
         count = written.rows("intervals.jsonl", (_interval(row) for row in intervals.iterator(chunk_size=20)))
         awards = written.rows("awards.jsonl", _awards(pool, start, end))
         told = written.rows("transactions.jsonl", transactions_between(start=start, end=end))
-        balances = {"opening": balances_at(moment=start), "closing": balances_at(moment=end)}
-        written.file("balances.json", [_line(balances)])
+        written.file("balances.json", [_line({"closing": balances_at(moment=end)})])
         written.file("check.py", [Path(check.__file__).read_bytes()])
-        manifest = _line(written.digests)
+        period = {"start": start.astimezone(UTC).isoformat(), "end": end.astimezone(UTC).isoformat()}
+        opening = {"period": period, "chain": _chain(pool, intervals), "opening": balances_at(moment=start)}
+        manifest = _line({"format": check.FORMAT, **opening, "files": dict(written.digests)})
         written.file("manifest.json", [manifest])
         signed = {"public_key": public, "signature": signature.sign(seed, manifest).hex()}
         written.file("signature.json", [_line(signed)])
@@ -99,11 +99,11 @@ class _Writer:
         return self.file(name, (_line(row) for row in rows))
 
 
-def _about(pool: Pool, intervals: Any) -> dict[str, Any]:
+def _chain(pool: Pool, intervals: Any) -> dict[str, Any]:
+    """Where the period's intervals stand in the pool's chain: what the first of them follows is taken from here."""
     first, last = intervals.first(), intervals.last()
     return {
         "pool": pool.pk,
-        "slot_seconds": float(pool.slot_seconds),
         "first_interval": first.number if first else 1,
         "previous_digest": first.previous if first else START,
         "last_digest": last.digest if last else START,

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from scheduling.models import Award, Interval
 from scheduling.services.moments import one_moment
+from scheduling.services.verification.course import course_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
 from scheduling.services.verification.replay import name_of, replay
@@ -98,6 +99,7 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
                 found += differences(name_of(interval), {"what its policy was told": (dict(replayed.view.memory), {})})
             found += left_behind(interval, replayed, rows)
         awards = rows.awards[interval.pk]
+        found += course_verify(awards, bounds.settled_slot)
         found += money_verify([award for award in awards if award.paid], bounds.settled_slot)
         found += _followed(interval, bounds)
     size = len(zlib.decompress(bytes(interval.plan))) if replayed is not None else 0

@@ -34,6 +34,7 @@ def award_money(award: Award, told: Mapping[str, TransactionView], settled_slot:
         if slot <= settled_slot or key in told:
             right = {**parts, held(award.tenant_id): -sum(parts.values())}
             found += differences(where, {f"the settlement of slot {slot}": (_entries(told.get(key)), right)})
+    found += differences(where, {"what came back": (award.returned, _came_back(award, told.values()))})
     settled = {key for key, transaction in told.items() if transaction.kind == "settle"}
     expected = {f"settle:{award.pool_id}:{slot}:{award.pk}" for slot in slots}
     found += [Finding(where, f"{key} was settled and is not owed") for key in sorted(settled - expected)]
@@ -47,8 +48,8 @@ def _slots(award: Award) -> dict[int, Entries]:
     unbegun = award.cut_at is not None and award.cut_at <= award.start
     if award.cut_at is not None and (award.state == AwardState.VOID or unbegun):
         end = min(end, award.cut_at)
-    slots = range(award.start, end) if award.charges else ()
-    found = {slot: parts_by_account(award.charges[slot - award.start]) for slot in slots}
+    listed = zip(range(award.start, end), award.charges, strict=False)  # a shorter list is found by its award's terms
+    found = {slot: parts_by_account(charges) for slot, charges in listed}
     return {slot: parts for slot, parts in found.items() if any(parts.values())}
 
 
@@ -58,6 +59,12 @@ def _hold(award: Award) -> Entries | None:
 
 def _entries(transaction: TransactionView | None) -> Entries | None:
     return None if transaction is None else dict(transaction.entries)
+
+
+def _came_back(award: Award, told: Iterable[TransactionView]) -> int:
+    """Refunded, or left over by a cancellation."""
+    lines = [line for row in told for line in row.entries if row.key != f"award:{award.pk}"]
+    return sum(amount for account, amount in lines if account == available(award.tenant_id))
 
 
 def _kept_within(award: Award, where: str, told: Iterable[TransactionView]) -> list[Finding]:

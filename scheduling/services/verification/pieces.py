@@ -11,6 +11,7 @@ from django.db import DatabaseError
 
 from scheduling.models import OPEN_WORK, Award, Lane, Phase, VerificationRun, WorkState
 from scheduling.services.moments import AUDIT_LOCK, alone, one_moment
+from scheduling.services.verification.course import course_verify
 from scheduling.services.verification.days import days_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
@@ -107,6 +108,7 @@ def _instant(run: VerificationRun, bounds: Bounds, clock: Clock) -> _Piece:
         rows = Award.objects.filter(pool=run.pool_id, lane=Lane.INSTANT, pk__gt=run.award_id).order_by("pk")
         awards = list(rows[:MOST_AWARDS])
         found = [finding for award in awards for finding in _sums(award)]
+        found += course_verify(awards, bounds.settled_slot)
         found += money_verify([award for award in awards if award.paid], bounds.settled_slot)
     last = awards[-1].pk if awards else run.award_id
     is_last = len(awards) < MOST_AWARDS

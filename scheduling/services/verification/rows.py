@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from itertools import chain
 from typing import Any
 
+from django.db.models import Max
+
 from scheduling.models import Award, Interval, IntervalFairness, JobFloor, TrainingJob
 from scheduling.services.verification.fairness import Tenants, tenants_of
 
@@ -21,6 +23,7 @@ class Rows:
     floors: Mapping[int, list[JobFloor]]
     fairness: Mapping[int, IntervalFairness]
     tenants: Tenants
+    fairness_until: int  # the number of the last interval whose fairness was worked out
 
     def tenants_in(self, interval: Interval) -> Mapping[int, Sequence[Any]]:
         """The fairness of each tenant in the interval."""
@@ -36,13 +39,16 @@ def rows_of(intervals: Sequence[Interval]) -> Rows:
     ids = [interval.pk for interval in intervals]
     awards = _by_interval(Award.objects.filter(interval__in=ids).order_by("pk"))
     jobs = {award.job_id for award in chain.from_iterable(awards.values())}
-    fairness = {row.interval_id: row for row in IntervalFairness.objects.filter(interval__in=ids)}
+    # Not in the model's order, which would join the pools, and leave out a row that was moved to none of them.
+    fairness = {row.interval_id: row for row in IntervalFairness.objects.filter(interval__in=ids).order_by("pk")}
+    pools = IntervalFairness.objects.filter(pool__in={interval.pool_id for interval in intervals})
     return Rows(
         awards,
         dict(TrainingJob.objects.filter(pk__in=jobs).values_list("pk", "attempt")),
         _by_interval(JobFloor.objects.filter(interval__in=ids)),
         fairness,
         tenants_of(row.pk for row in fairness.values()),
+        pools.aggregate(last=Max("number"))["last"] or 0,
     )
 
 

@@ -9,6 +9,7 @@ from typing import Any
 from scheduling.models import Award, Interval, Lane, LaneClock
 from scheduling.services.chain import START
 from scheduling.services.verification.awards import awards_verify, floors_verify
+from scheduling.services.verification.course import course_verify
 from scheduling.services.verification.fairness import fairness_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
@@ -62,6 +63,7 @@ def walk_on(walk: Walk, bounds: Bounds, *, most: int = CHUNK, told: Callable[[],
     for interval in intervals:
         _step(walk, interval, rows)
         told()
+    walk.findings += course_verify(rows.all_awards, bounds.settled_slot)
     walk.findings += money_verify([award for award in rows.all_awards if award.paid], bounds.settled_slot)
     return len(intervals) == most
 
@@ -102,4 +104,11 @@ def left_behind(interval: Interval, replayed: Replayed, rows: Rows) -> Sequence[
         *awards_verify(interval, replayed, rows.awards[interval.pk], rows.attempts),
         *floors_verify(interval, replayed, rows.floors[interval.pk]),
         *fairness_verify(interval, replayed, rows.fairness.get(interval.pk), rows.tenants_in(interval)),
+        *_missing(interval, rows),
     ]
+
+
+def _missing(interval: Interval, rows: Rows) -> list[Finding]:
+    """Fairness is worked out in order: one that later intervals have was removed here."""
+    there = interval.pk in rows.fairness or interval.number > rows.fairness_until
+    return [] if there else [Finding(f"fairness of {name_of(interval)}", "it is missing")]
