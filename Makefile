@@ -24,7 +24,7 @@ test: .venv/everything ## run the whole test suite (ARGS=... for a part of it)
 	@$(BIN)/pytest -n $(WORKERS) $(ARGS)
 
 fuzz: .venv/everything ## 20,000 calls and more made up from the schema, by every role (SEED=1 CASES=40)
-	@BOURSE_FUZZ_CASES=$(CASES) BOURSE_FUZZ_SEED=$(SEED) $(BIN)/pytest -n $(WORKERS) -rP tests/api/test_fuzz.py
+	@BOURSE_FUZZ_CASES=$(CASES) BOURSE_FUZZ_SEED=$(SEED) BOURSE_FUZZ_ONLY="$(ONLY)" $(BIN)/pytest -n $(WORKERS) -rP tests/api/test_fuzz.py
 
 check: .venv/everything ## style, types, import contracts, migrations, settings for production
 	$(BIN)/ruff check .

@@ -19,7 +19,7 @@ urlpatterns = [
     path("api/v1/ready/", api.Ready.as_view(), name="api_ready"),
     path("api/v1/", include("tenants.api.urls")),
     path("api/v1/", include("scheduling.api.urls")),
-    re_path(r"^api(/.*)?\Z", NoSuchAddress.as_view(), name="api_no_such_address"),
+    re_path(r"^api(/[\s\S]*)?\Z", NoSuchAddress.as_view(), name="api_no_such_address"),
     path("operator/health/", health.operator_health, name="operator_health"),
     path("operator/health/verify/<slug:what>/", health.operator_verify, name="operator_verify"),
     path("", include("tenants.urls")),

@@ -160,7 +160,11 @@ def test_wrong_method_is_a_405_that_names_the_right_ones(caller: Program) -> Non
     problem(reply, 405, "method_not_allowed")
 
 
-@pytest.mark.parametrize("address", ["/api/", "/api", "/api/v1/", "/api/v2/jobs/", "/api/v1/nothing/", "/api/v1/me/x"])
+NOWHERE = ["/api/", "/api", "/api/v1/", "/api/v2/jobs/", "/api/v1/nothing/", "/api/v1/me/x"]
+NOWHERE += ["/api/v1/pools/a%0Ab/cells/c/", "/api/v1/tenants/a%0D%0Ab/jobs/", "/api/v1/x%E2%80%A8y/", "/api/%00/"]
+
+
+@pytest.mark.parametrize("address", NOWHERE)
 @pytest.mark.django_db
 def test_unknown_address_is_a_problem_for_everybody(client: Client, address: str) -> None:
     problem(client.get(address), 404, "not_found")
