@@ -19,7 +19,7 @@ def main() -> None:
     parser.add_argument("--outlive-parent", action="store_true")
     options = parser.parse_args()
     sin = json.loads(options.parameters)["sin"]
-    if os.environ["ROLE"] != "worker":
+    if os.environ["ROLE"] != "worker" and sin != "deaf":
         signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
         time.sleep(120)
     SINS[sin]()
@@ -59,8 +59,9 @@ def flood() -> None:
 
 
 def deaf() -> None:
-    """SIGTERM means nothing."""
+    """SIGTERM means nothing, to nobody of the gang."""
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    print("deaf", flush=True)
 
 
 def outside() -> None:

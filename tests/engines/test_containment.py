@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from dataclasses import asdict, replace
 from pathlib import Path
 
@@ -165,10 +166,12 @@ def test_program_that_asks_for_too_much_at_once_does_not_get_it() -> None:
 def test_flood_is_cut_with_a_note_and_program_that_ignores_sigterm_is_killed_in_time() -> None:
     with engine_in() as engine:
         flood = engine.start(gang("naughty", {"sin": "flood"}, seconds=6))
-        deaf = gang("naughty", {"sin": "deaf"}, seconds=3)
-        status = ended(engine, handle := engine.start(deaf))
+        handle = engine.start(gang("naughty", {"sin": "deaf"}, seconds=60))
+        until(lambda: text_of(engine, handle).count("deaf") == 3, lambda: story(engine, handle), engine=engine)
+        engine.change(handle, end_at := time.time() + 2.5)
+        status = ended(engine, handle)
         assert status.ended_at is not None
-        assert status.ended_at <= deaf.end_at + 0.3
+        assert status.ended_at <= end_at + 0.3
         nobody_is_left(handle.key)
         ended(engine, flood)
         log = engine.root / "job-1" / flood.key / "log"
