@@ -17,7 +17,9 @@ from tenants.scoping import tenant_require
 Tenants = Mapping[int, Mapping[int, Sequence[Any]]]  # fairness row -> tenant -> its columns, in the order of COLUMNS
 
 COLUMNS = tuple(
-    field.column for field in TenantFairness._meta.concrete_fields if field.name not in ("id", "fairness", "tenant")
+    str(field.column)
+    for field in TenantFairness._meta.concrete_fields
+    if field.name not in ("id", "fairness", "tenant")
 )
 _ROWS = f"""
 SELECT fairness_id, json_object_agg(tenant_id, json_build_array({", ".join(COLUMNS)}))::text

@@ -104,7 +104,7 @@ def seen(row: WhatIf, *, is_whole: bool) -> WhatIfSeen:
 
 
 def _result(row: WhatIf, *, is_whole: bool) -> Result:
-    found = row.result
+    found: Mapping[str, Any] = row.result or {}
     names = dict(Tenant.objects.filter(pk__in={r["tenant"] for r in found["tenants"]}).values_list("pk", "name"))
     jobs = [r if is_whole or r["tenant"] == row.tenant_id else _unnamed(r) for r in found["jobs"]]
     tenants = [_tenant(r, row.tenant_id, names, is_whole=is_whole) for r in found["tenants"]]
