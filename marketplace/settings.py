@@ -161,7 +161,12 @@ ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
 ACCOUNT_SIGNUP_FIELDS = ["email*", "password1*", "password2*"]
 ACCOUNT_ADAPTER = "tenants.adapters.AccountAdapter"
-ACCOUNT_FORMS = {"signup": "tenants.forms.InvitedSignupForm"}
+ACCOUNT_FORMS = {
+    "signup": "tenants.forms.InvitedSignupForm",
+    "login": "tenants.forms.MemberLoginForm",
+    "add_email": "tenants.forms.MemberAddressForm",
+    "reset_password": "tenants.forms.ForgottenPasswordForm",
+}
 # An invitation's link does not prove the mailbox: the inviter has seen it too.
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Bourse] "

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from allauth.account.forms import SignupForm
+from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
 from allauth.core import context
 from django import forms
 from django.db.models import QuerySet
@@ -13,6 +13,7 @@ from tenants.adapters import invitation_of
 from tenants.models import AuditEntry
 from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES
 
+ADDRESS = "E-mail address"
 ROLE_CHOICES = [(role, role.capitalize()) for role in TENANT_ROLES]
 
 
@@ -24,12 +25,31 @@ class InvitedSignupForm(SignupForm):  # type: ignore[misc]
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
+        self.fields["email"].label = ADDRESS
         invitation = invitation_of(context.request)
         if invitation:
             # A disabled field takes its initial value and ignores what the browser sends.
             self.fields["email"].disabled = True
             self.initial["email"] = invitation.email
             self.fields["email"].help_text = "The address that was invited."
+
+
+class MemberLoginForm(LoginForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["login"].label = ADDRESS
+
+
+class MemberAddressForm(AddEmailForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = ADDRESS
+
+
+class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.fields["email"].label = ADDRESS
 
 
 class ReasonForm(forms.Form):
