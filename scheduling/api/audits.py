@@ -12,7 +12,8 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scheduling.api.fairness_fields import ALERT_EXAMPLE, AUDIT_EXAMPLE, AlertShown, AuditShown
+from scheduling.api.fairness_examples import ALERT_EXAMPLE, AUDIT_EXAMPLE
+from scheduling.api.fairness_fields import AlertShown, AuditShown
 from scheduling.api.views import NO_REASON, PoolView
 from scheduling.models import AuditKind, AuditRun
 from scheduling.selectors.alerts import alerts_of

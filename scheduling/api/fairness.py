@@ -10,12 +10,8 @@ from django.http.response import HttpResponseBase
 from django.utils import timezone
 from rest_framework.request import Request
 
+from scheduling.api.fairness_examples import ACCOUNT_EXAMPLE, EXAMPLE, HEALTH_EXAMPLE, INTERVAL_EXAMPLE, TENANT_EXAMPLE
 from scheduling.api.fairness_fields import (
-    ACCOUNT_EXAMPLE,
-    EXAMPLE,
-    HEALTH_EXAMPLE,
-    INTERVAL_EXAMPLE,
-    TENANT_EXAMPLE,
     FairIntervalShown,
     IntervalAccountShown,
     MarketHealthShown,

@@ -5,22 +5,16 @@ from __future__ import annotations
 import csv
 import io
 import json
-import zipfile
 from datetime import timedelta
-from typing import Any
 
 import pytest
-from django.conf import settings
 from django.test import Client
 from django.utils import timezone
 
-from scheduling.models import AuditRun, IntervalFairness, TrainingJob
+from scheduling.models import IntervalFairness, TrainingJob
 from scheduling.selectors.charge_account import charge_account
 from scheduling.selectors.fairness import fairness_overview, utc_day
 from scheduling.selectors.fairness_interval import interval_account
-from scheduling.services.audits import audits_next
-from scheduling.services.bundle import public_key, seed_of
-from scheduling.tasks import audits_tick
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tests.scheduling.fair_world import Fair, make_fair
@@ -28,7 +22,6 @@ from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
 
 pytestmark = pytest.mark.django_db
-SEED = b"of a test"
 
 
 def pages(fair: Fair, number: int) -> list[str]:
@@ -148,105 +141,6 @@ def test_charge_is_units_times_posted_prices_less_the_own_part() -> None:
         assert sum(slot.gross for slot in account.slots) == pytest.approx(account.cost)
         assert sum(amount for _, amount in account.by_owner) == account.award.paid
     assert all(account.slots == () for account in accounts if not account.award.paid)
-
-
-def start(client: Client, **fields: Any) -> str:
-    answer = client.post("/fairness/audits/start/", fields)
-    assert answer.status_code == 302, answer.content
-    return str(answer["Location"])
-
-
-def test_auditor_verifies_a_charge_an_interval_and_everything_and_reads_the_arithmetic() -> None:
-    fair = make_fair()
-    client = client_as(AUDITOR, None)
-    charge = start(client, kind="charge", number=f"J-{fair.jobs[0].pk}")
-    interval = start(client, kind="interval", pool=fair.pool.slug, number=renting_number())
-    everything = start(client, kind="everything")
-    assert 'hx-trigger="every 1s"' in client.get(charge).content.decode()
-    assert "1 before it" in lead(client, interval)
-    assert audits_next(clock=timezone.now, seed=SEED) == 3
-    assert audits_next(clock=timezone.now, seed=SEED) == 0
-    text = lead(client, charge)
-    assert "Verified. Job" in text
-    assert "1 worker × 0.0" in text
-    assert "difference to what was paid: 0.00 0000" in text
-    assert "hx-trigger" not in client.get(f"{charge}?part=state").content.decode()
-    assert "÷" in lead(client, interval)
-    run = AuditRun.objects.get(kind="everything")
-    assert (run.state, run.is_clean, run.result["count"]) == ("done", True, 0), run.sentence
-    assert run.sentence.startswith(f"{IntervalFairness.objects.count()} intervals decided again")
-    assert "Last digest of main" in lead(client, everything)
-
-
-def test_what_is_not_there_is_refused_in_a_sentence() -> None:
-    fair = make_fair(8)
-    client = client_as(AUDITOR, None)
-    for fields in ({"kind": "charge", "number": "99999"}, {"kind": "interval", "pool": fair.pool.slug, "number": "x"}):
-        assert client.post("/fairness/audits/start/", fields)["Location"] == "/fairness/audits/"
-    assert "There is no such" in lead(client, "/fairness/audits/")
-    assert client.post("/fairness/audits/start/", {"kind": "whatever"}).status_code == 404
-    assert client.post("/fairness/audits/start/", {"kind": "bundle"}).status_code == 404
-    for _ in range(5):
-        start(client, kind="everything")
-    assert client.post("/fairness/audits/start/", {"kind": "everything"})["Location"] == "/fairness/audits/"
-    assert AuditRun.objects.count() == 5
-
-
-def test_bundle_is_made_taken_away_and_forgotten() -> None:
-    fair = make_fair(8)
-    client = client_as(AUDITOR, None)
-    today = utc_day(timezone.now())
-    days = {"from": (today - timedelta(days=2)).isoformat(), "to": today.isoformat()}
-    there = start(client, kind="bundle", pool=fair.pool.slug, **days)
-    assert client.get(f"{there}file/").status_code == 404
-    audits_tick()  # as the market's own clock does it
-    run = AuditRun.objects.get()
-    assert run.state == "done", run.sentence
-    taken = client.get(f"{there}file/")
-    content = taken.getvalue()
-    assert len(content) == run.size == int(taken["Content-Length"])
-    with zipfile.ZipFile(io.BytesIO(content)) as bundle:
-        assert {"check.py", "manifest.json", "signature.json", "intervals.jsonl"} <= set(bundle.namelist())
-    assert run.result["public_key"] == public_key(seed_of(settings.SECRET_KEY)).hex()
-    assert run.result["public_key"] in lead(client, there)
-    audits_next(clock=lambda: timezone.now() + timedelta(days=8), seed=SEED)
-    assert client.get(f"{there}file/").status_code == 404
-    assert "is gone" in lead(client, there)
-
-
-def test_request_that_a_process_left_behind_is_done_again() -> None:
-    make_fair(8)
-    start(client_as(AUDITOR, None), kind="everything")
-    AuditRun.objects.update(state="running", began_at=timezone.now())  # and its process ended
-    assert audits_next(clock=timezone.now, seed=SEED) == 1
-    assert AuditRun.objects.get().state == "done"
-
-
-def test_request_that_ends_its_process_is_not_tried_for_ever() -> None:
-    make_fair(4)
-    start(client_as(AUDITOR, None), kind="everything")
-    AuditRun.objects.update(state="running", began_at=timezone.now(), result={"again": True})  # it was left before
-    assert audits_next(clock=timezone.now, seed=SEED) == 0
-    run = AuditRun.objects.get()
-    assert (run.state, run.result) == ("failed", {})
-    assert "broke off twice" in run.sentence
-
-
-def test_request_that_breaks_says_so_and_the_next_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_fair(8)
-    client = client_as(AUDITOR, None)
-    there = start(client, kind="everything")
-
-    def broken(*_: object) -> None:
-        raise ArithmeticError("two and two")
-
-    with monkeypatch.context() as patch:
-        patch.setattr("scheduling.services.audits.verified", broken)
-        assert audits_next(clock=timezone.now, seed=SEED) == 1
-    assert "It broke off: ArithmeticError: two and two." in lead(client, there)
-    start(client, kind="everything")
-    audits_next(clock=timezone.now, seed=SEED)
-    assert set(AuditRun.objects.values_list("state", flat=True)) == {"failed", "done"}
 
 
 def test_own_tenant_verifies_its_charge_on_the_jobs_page() -> None:
