@@ -36,6 +36,7 @@ from scheduling.core.types import (
 from scheduling.core.value import KINDS
 
 Document = dict[str, Any]
+_field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, asked once
 FEW = 16  # numbers of an array that are counted faster one by one
 PLAIN = frozenset({str, int, float, bool, type(None)})
 
@@ -140,12 +141,10 @@ def plan_from(stored: bytes) -> Plan:
 
 def _record(value: Any) -> Document:
     """The fields of a dataclass in plain JSON; nested records are the caller's business."""
-    return {name: _plain(getattr(value, name)) for name in _field_names(type(value))}
-
-
-@cache
-def _field_names(kind: type[Any]) -> tuple[str, ...]:
-    return tuple(field.name for field in fields(kind) if field.name != "tenants")
+    kind = type(value)
+    if kind not in _field_names:
+        _field_names[kind] = tuple(field.name for field in fields(value) if field.name != "tenants")
+    return {name: _plain(getattr(value, name)) for name in _field_names[kind]}
 
 
 def _plain(value: Any) -> Any:

@@ -126,7 +126,7 @@ def test_a_run_longer_than_the_real_work_ends_when_the_work_is_done() -> None:
 
 
 def test_a_job_that_says_it_comes_later_is_not_there_yet() -> None:
-    policy, view, plan = intervals("guarantee")[0]
+    policy, view, _ = intervals("guarantee")[0]
     job = next(job for job in view.waiting if job.arrival < view.slot)
     lie = replace(job, arrival=view.slot + 3.5)
     asked = supposed(view, lie)
