@@ -14,6 +14,7 @@ from scheduling.services import plans
 from scheduling.services.budgets import budget_events, reasons_by_budget
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
+from scheduling.services.collector import collector_resting
 from scheduling.services.feed import events_append
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.settlement import awards_start
@@ -56,7 +57,7 @@ def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
         return None
     for attempt in range(1, ATTEMPTS + 1):
         try:
-            with transaction.atomic():
+            with transaction.atomic(), collector_resting():
                 if attempt == ATTEMPTS:
                     _lock_funds(pool)
                 return _gather_decide_apply(pool, clock, slot, at)

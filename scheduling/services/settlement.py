@@ -17,6 +17,7 @@ from django.db.models.expressions import RawSQL
 
 from scheduling.models import Award, AwardState, Event, JobState, Lane, LaneClock, Pool, StartEstimate, TrainingJob
 from scheduling.services.balances import low_balance_events
+from scheduling.services.collector import collector_resting
 from scheduling.services.delivery import outage_over
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import Busy, lane_lock
@@ -75,7 +76,7 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
     # The instant lane sells and starts up to this very boundary: it waits while money moves, and we for it.
     lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
     pool = Pool.objects.get(pk=pool_id)
-    with scope_disabled("a slot is settled for all tenants of a pool at once"):
+    with scope_disabled("a slot is settled for all tenants of a pool at once"), collector_resting():
         charges = _charges(pool, slot)
         started, ended = awards_move(pool, slot + 1, at)
         LaneClock.objects.filter(pk=batch.pk).update(settled_slot=slot)

@@ -12,6 +12,7 @@ from scheduling.core import policies, records
 from scheduling.core.types import Allocation, Plan, View
 from scheduling.models import Interval
 from scheduling.services.chain import Contents, code_version, contents_of, link
+from scheduling.services.collector import collector_resting
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.snapshots.frame import OPERATOR_ID
 
@@ -51,7 +52,8 @@ def name_of(interval: Interval) -> str:
 
 def _decided(contents: Contents, view: View) -> Plan:
     policy = policies.build(json.loads(contents.policy), view.cluster, ())
-    return policy.decide(view)
+    with collector_resting():
+        return policy.decide(view)
 
 
 def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list[Finding]:
