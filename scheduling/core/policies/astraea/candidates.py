@@ -109,7 +109,10 @@ def _of_one_placement(
     workers, durations = counts[first], durations[first]
     beside = np.minimum(workers - 1, _most_beside_ps(cluster, pair.worker.demand))
     least_ps = np.ones_like(workers) if central else pair.needs[workers - beside]
-    return np.column_stack([np.full_like(workers, index), np.full_like(workers, central), workers, durations, least_ps])
+    rows = np.empty((len(workers), 5), dtype=np.int64)
+    rows[:, 0], rows[:, 1] = index, central
+    rows[:, 2], rows[:, 3], rows[:, 4] = workers, durations, least_ps
+    return rows
 
 
 def _ceiling(x: npt.NDArray[np.floating]) -> IntArray:

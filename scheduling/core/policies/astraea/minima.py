@@ -6,6 +6,8 @@ import numpy as np
 
 from scheduling.core.policies.astraea.candidates import IntArray
 
+MOST = np.iinfo(np.int32).max  # that the table can hold
+
 
 class WindowMinimum:
     """Minima of (slots,) values; `beyond` stands for every slot after the last.
@@ -23,7 +25,7 @@ class WindowMinimum:
 
     def update(self, values: IntArray, begin: int, end: int) -> None:
         """The values in [begin, end) have fallen; `most` stays what it was, an upper bound."""
-        self.table[0, begin:end] = np.minimum(values[begin:end], np.iinfo(np.int32).max)
+        self.table[0, begin:end] = np.minimum(values[begin:end], MOST)
         for level in range(1, len(self.table)):
             half, last = 1 << (level - 1), self.table[level - 1]
             first = max(begin - 2 * half + 1, 0)

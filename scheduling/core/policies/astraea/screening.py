@@ -63,9 +63,11 @@ class Empty:
 
     def _any(self, ways: Candidates, room: Room, cap: int | None) -> bool:
         short = np.arange(len(ways.duration)) if cap is None else np.flatnonzero(ways.duration <= cap)
-        kinds = 2 * ways.pair[short] + ways.central[short]
-        smallest = short[np.unique(kinds, return_index=True)[1]]  # candidates come by ascending workers
-        return any(placing.place(ways, int(candidate), room, 0, None) is not None for candidate in smallest)
+        kinds = zip(ways.pair[short].tolist(), ways.central[short].tolist(), strict=True)
+        smallest: dict[tuple[int, bool], int] = {}
+        for kind, candidate in zip(kinds, short.tolist(), strict=True):
+            smallest.setdefault(kind, candidate)  # candidates come by ascending workers
+        return any(placing.place(ways, candidate, room, 0, None) is not None for candidate in smallest.values())
 
     def _home(self, tenant: int) -> Room:
         if tenant not in self.homes:

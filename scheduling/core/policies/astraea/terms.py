@@ -6,7 +6,7 @@ import numpy as np
 
 from scheduling.core.occupancy import room
 from scheduling.core.policies.astraea.candidates import IntArray, Pair
-from scheduling.core.policies.astraea.minima import WindowMinimum
+from scheduling.core.policies.astraea.minima import MOST, WindowMinimum
 from scheduling.core.policies.astraea.room import Room
 from scheduling.core.types import FloatArray
 
@@ -50,4 +50,4 @@ class Terms:
 
 def _whole(units: FloatArray) -> IntArray:
     """Numbers of units as integers; a demand of nothing has no limit."""
-    return np.clip(units, 0, np.iinfo(np.int32).max).astype(np.int64)
+    return np.clip(units, 0, MOST).astype(np.int64)
