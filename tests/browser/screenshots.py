@@ -62,6 +62,8 @@ ALL = (
     Picture("ledger", f"{HERE}/ledger/", "#ledger-entries tbody tr"),
     Picture("statement", f"{HERE}/statements/", "main table tbody tr"),
     Picture("interval", f"{HERE}/intervals/", "main table", then="main tbody a"),
+    Picture("fairness", "/fairness/", "main table", person=AUDITOR, height=1100),
+    Picture("fairness-own", f"{HERE}/fairness/", "main table", height=1100),
     Picture("operator-servers", "/operator/servers/", "main table", person=OPERATOR),
     Picture("operator-pools", "/operator/pools/", "main", person=OPERATOR),
     Picture("operator-health", "/operator/health/", "main", person=OPERATOR),
