@@ -1,7 +1,7 @@
 """How the web process answers one request: all middleware and the view after one another, in one thread.
 
 Left to itself, Django's asynchronous handler carries a request into a thread and back for each piece of middleware that
-is not written twice. With a dozen of them the journeys cost more than most answers (decision 0147).
+is not written twice. With a dozen of them the journeys cost more than most answers (decision 0149).
 """
 
 from __future__ import annotations
