@@ -149,7 +149,8 @@ def where(allocation: Sequence[Sequence[int]], names: Mapping[int, str]) -> str:
     most: defaultdict[int, int] = defaultdict(int)
     for server, _, _, workers, _ in allocation:
         most[server] = max(most[server], workers)
-    at_once = max(sum(row[3] for row in allocation if row[1] <= start < row[2]) for start in {r[1] for r in allocation})
+    starts = {row[1] for row in allocation}
+    at_once = max((sum(row[3] for row in allocation if row[1] <= start < row[2]) for start in starts), default=0)
     if sum(most.values()) > at_once:
         return f"{at_once} in turn on " + _listed([names.get(server, "?") for server in most if most[server]])
     return _listed([f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers])

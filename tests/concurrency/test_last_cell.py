@@ -105,7 +105,6 @@ def test_without_the_lanes_lock_buyers_meet_in_the_calendar_and_fail_there(monke
         together.wait(DEADLINE)
         return answer
 
-    monkeypatch.setattr(instant, "lane_lock", lambda **_: None)
     monkeypatch.setattr(jobs, "lane_lock", lambda **_: None)
     monkeypatch.setattr(instant, "instant_answer", decide_together)
     found = Counter(submit_all(pool, tenants, range(10), lambda: None))

@@ -297,8 +297,9 @@ def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
         ([(1, 4, 6, 3, 1), (2, 6, 8, 3, 1), (3, 6, 8, 1, 0)], "4 in turn on s1, s2, s3"),
         ([(1, 4, 6, 3, 1), (1, 6, 8, 2, 1)], "3 on s1"),
         ([(1, 4, 8, 4, 0), (2, 4, 8, 0, 1)], "4 on s1"),
+        ([], ""),
     ],
-    ids=["side by side", "in turn", "fewer later", "parameter servers elsewhere"],
+    ids=["side by side", "in turn", "fewer later", "parameter servers elsewhere", "nothing"],
 )
 def test_workers_are_told_by_server_unless_they_move(rows: list[tuple[int, ...]], sentence: str) -> None:
     assert where(rows, {1: "s1", 2: "s2", 3: "s3"}) == sentence

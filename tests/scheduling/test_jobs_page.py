@@ -34,10 +34,10 @@ pytestmark = pytest.mark.django_db
 
 MANY = """
 INSERT INTO scheduling_trainingjob (tenant_id, pool_id, name, lane, state, reason_code, reason_numbers, spec,
-                                    submitted_at, arrival, request_digest, attempt)
+                                    submitted_at, arrival, request_digest, attempt, not_before)
 SELECT %s, %s, 'train-' || lpad(n::text, 7, '0'), CASE WHEN n %% 5 = 0 THEN 'instant' ELSE 'batch' END,
        CASE WHEN n %% 1000 = 0 THEN 'queued' WHEN n %% 10 = 1 THEN 'rejected' ELSE 'finished' END, 'outbid', '{}', '{}',
-       timestamptz '2026-01-01' + n * interval '1 minute', n, repeat('0', 64), 0
+       timestamptz '2026-01-01' + n * interval '1 minute', n, repeat('0', 64), 0, 0
   FROM generate_series(1, %s) AS n
 """
 
