@@ -26,7 +26,7 @@ UNITS = ("offered", "sold", "kept")
 
 
 def fairness_overview(pool: Pool, *, first: date, last: date) -> Overview:
-    """Both days included. Who asks may see every tenant, or shows of the others no more than how far apart they are."""
+    """Both days included. Who asks may see every tenant, or takes no more of it than the one tenant that may read."""
     with scope_disabled("fairness compares all tenants of a pool"):
         return _overview(pool, first, last)
 

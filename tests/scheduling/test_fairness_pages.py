@@ -90,7 +90,7 @@ def test_tables_of_the_overview_sort_and_export_by_themselves() -> None:
     assert sorted(line[0] for line in lines[1:]) == names
 
 
-def test_tenant_sees_its_own_numbers_and_of_others_no_name() -> None:
+def test_tenant_sees_its_own_numbers_and_of_others_neither_name_nor_figure() -> None:
     fair = make_fair()
     lumen, others = fair.tenants["lumen"], ("Orrin Speech", "Castor Vision", "Pelican Bio", "Tarn Climate")
     number = renting_number()
@@ -101,6 +101,9 @@ def test_tenant_sees_its_own_numbers_and_of_others_no_name() -> None:
             html = client.get(path).content.decode()
             assert not [name for name in others if name in html], (role, path)
             assert ("Your gain, added up" in html and "received for your cells" in html) <= (role in (OWNER, BILLING))
+        page = client.get(there[0]).content.decode()
+        assert page.count('class="dot mine"') == 1
+        assert 'class="dot"' not in page
     stranger = client_of(make_member(fair.tenants["orrin"], OWNER).user)
     assert stranger.get(there[0]).status_code == 404
 

@@ -54,12 +54,12 @@ def test_bars_fill_at_most_the_picture(amounts: list[tuple[float, float, float]]
             assert all(x >= 0 and x + width <= 100.000_001 for _, x, width in bar.parts)
 
 
-def test_others_have_no_name_on_a_tenants_own_picture() -> None:
-    rows = [tenant(number, 2.0 - number / 10) for number in range(20)]
-    found = dots_of(rows, worst=None, mine=9)
+def test_who_reads_about_itself_is_the_whole_picture() -> None:
+    found = dots_of([tenant(9, 1.1)], worst=None, mine=9)
     assert found is not None
-    assert [dot.name for dot in found.dots if dot.name] == ["Tenant 9"]
-    line = trend_of(rows, worst=None, mine=9)
+    assert [(dot.name, dot.kind) for dot in found.dots] == [("Tenant 9", "mine")]
+    assert found.summary == f"Yours is {found.dots[0].ratio:.3f}."
+    line = trend_of([tenant(9, 1.1)], worst=None, mine=9)
     assert line is not None
     assert [each.name for each in line.lines] == ["Tenant 9"]
 

@@ -100,7 +100,7 @@ def interval(request: AccessRequest, pool_slug: str, number: int) -> HttpRespons
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
-    """The tenant's own numbers; of the others only how far apart they are, without names."""
+    """The tenant's own numbers, and nothing from which those of another could be worked out."""
     tenant, pools = open_tenant(request), selectors.pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
@@ -110,14 +110,13 @@ def tenant_fairness(request: AccessRequest, tenant_slug: str) -> HttpResponseBas
     columns = tables.own(money=request.access.allows(Permission.LEDGER_VIEW))
     if asks_csv(request):
         return csv_response(request, rows, columns)
-    found = fairness_overview(pool, first=span.first, last=span.last)
-    own = found.tenant(tenant.pk)
+    own = fairness_overview(pool, first=span.first, last=span.last).tenant(tenant.pk)
+    seen = [own] if own else []
     context = _frame(pool, span, pools) | {
         "tenant": tenant,
-        "found": found,
         "own": own,
-        "dots": picture.dots_of(found.tenants, worst=None, mine=tenant.pk),
-        "trend": picture.trend_of(found.tenants, worst=None, mine=tenant.pk),
+        "dots": picture.dots_of(seen, worst=None, mine=tenant.pk),
+        "trend": picture.trend_of(seen, worst=None, mine=tenant.pk),
         "idle": picture.idle_of([own]) if own else None,
         "units": units_by_resource(own) if own else (),
         "table": table_of(request, rows, columns),

@@ -26,7 +26,7 @@ class Tick:
 
 @dataclass(frozen=True)
 class Dot:
-    """`kind`: "mine", "worst" or "". Without a name: one of the others, as a tenant sees them."""
+    """`kind`: "mine", "worst" or ""."""
 
     name: str
     y: float
@@ -105,9 +105,9 @@ class Trend:
 
 
 def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Dots | None:
-    """`mine`: the reader's own tenant, the only one that has a name then."""
+    """`tenants`: all that the reader may see. `mine`: a tenant that reads about itself."""
     rows = [one for one in tenants if one.ratio is not None]
-    shown = _ends(rows, mine)
+    shown = _ends(rows)
     if not shown:
         return None
     ratios = [one.ratio or 0.0 for one in shown]
@@ -118,14 +118,13 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
 
     dots = []
     for place, one in enumerate(shown):
-        kind = "mine" if one.tenant_id == mine else "worst" if one.tenant_id == worst and mine is None else ""
-        name = one.name if mine is None or one.tenant_id == mine else ""
+        kind = "mine" if one.tenant_id == mine else "worst" if one.tenant_id == worst else ""
         ratio = one.ratio or 0.0
         ends = (
             at(one.lowest if one.lowest is not None else ratio),
             at(one.highest if one.highest is not None else ratio),
         )
-        dots.append(Dot(name, HEAD + ROW * place + 28, at(ratio), *ends, ratio, kind))
+        dots.append(Dot(one.name, HEAD + ROW * place + 28, at(ratio), *ends, ratio, kind))
     bottom = HEAD + ROW * len(shown)
     count = round((high - low) / step)
     ticks = tuple(Tick(at(low + step * place), _tick(low + step * place)) for place in range(count + 1))
@@ -145,7 +144,7 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
 def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> Bars | None:
     """What each owner earned by what it contributed: for the whole cluster and a slot."""
     rows = sorted((one for one in tenants if one.reward is not None), key=lambda one: -(one.reward or 0.0))
-    shown = _ends(rows, None)
+    shown = _ends(rows)
     most = max((one.reward or 0.0 for one in rows), default=0.0)
     if not shown or most <= 0:
         return None
@@ -189,9 +188,7 @@ def idle_of(tenants: Sequence[TenantPeriod]) -> Bars | None:
 def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Trend | None:
     """None where there are not two days to draw a line between."""
     rows = [one for one in tenants if one.ratio is not None]
-    if mine is not None:
-        rows = [one for one in rows if one.tenant_id == mine]
-    shown = _ends(rows, None, most=MOST_LINES)
+    shown = _ends(rows, MOST_LINES)
     days = sorted({day for one in shown for day, ratio in one.by_day.items() if ratio is not None})
     if len(days) < 2:
         return None
@@ -209,12 +206,9 @@ def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | 
     return Trend(lines, listed, len(rows) - len(shown))
 
 
-def _ends(rows: Sequence[TenantPeriod], mine: int | None, most: int = MOST) -> list[TenantPeriod]:
-    """All of them, or the first and the last few, and the reader's own in any case."""
-    if len(rows) <= most:
-        return list(rows)
-    ends = {id(one) for one in [*rows[: most // 2], *rows[-(most - most // 2) :]]}
-    return [one for one in rows if id(one) in ends or one.tenant_id == mine]
+def _ends(rows: Sequence[TenantPeriod], most: int = MOST) -> list[TenantPeriod]:
+    """All of them, or the first and the last few."""
+    return list(rows) if len(rows) <= most else [*rows[: most // 2], *rows[-(most - most // 2) :]]
 
 
 def _scale(values: Sequence[float]) -> tuple[float, float, float]:
@@ -237,9 +231,9 @@ def _seconds(day: date) -> int:
 
 
 def _dots_summary(rows: Sequence[TenantPeriod], mine: int | None) -> str:
+    first, last = rows[0], rows[-1]
+    if mine is not None:
+        return f"Yours is {first.ratio:.3f}."
     inside = sum(1 for one in rows if abs((one.ratio or 0.0) - 1.0) <= BAND)
     within = f"{inside} of {len(rows)} tenants lie within 10 % of even"
-    if mine is not None:
-        own = next((one.ratio for one in rows if one.tenant_id == mine), None)
-        return f"{within}; yours is {own:.3f}." if own is not None else f"{within}."
-    return f"{within}; highest {rows[0].name} {rows[0].ratio:.3f}, lowest {rows[-1].name} {rows[-1].ratio:.3f}."
+    return f"{within}; highest {first.name} {first.ratio:.3f}, lowest {last.name} {last.ratio:.3f}."
