@@ -150,7 +150,7 @@ def test_what_one_says_changes_what_another_gets_and_an_auditor_sees_both() -> N
 
 def test_a_tenant_sees_itself_and_others_without_their_names_and_what_they_are_worth() -> None:
     _, (first, second), interval = make_rivals()
-    found = answered(interval, first, "rent", "never", member(first.tenant))
+    found = answered(interval, first, "rent", "never", member(first.tenant, OWNER))
     assert not found.is_whole
     [mine] = [row for row in found.jobs if row.is_asked]
     assert mine.job == first.pk
@@ -165,6 +165,24 @@ def test_a_tenant_sees_itself_and_others_without_their_names_and_what_they_are_w
     told = repr(found)
     assert second.tenant.name not in told
     assert f"job {second.pk}" not in told
+
+
+def test_what_a_tenant_gains_is_for_those_who_see_its_money() -> None:
+    _, (first, _), interval = make_rivals()
+    found = answered(interval, first, "rent", "never", member(first.tenant, SUBMITTER))
+    [mine] = [row for row in found.tenants if row.tenant == first.tenant_id]
+    assert (mine.before, mine.after) == (None, None)
+    assert mine.difference != 0
+
+
+def test_in_a_tenant_the_staff_find_its_own_questions_only() -> None:
+    _, (first, second), interval = make_rivals()
+    over_all = auditor()
+    inside, elsewhere = (replace(over_all, tenant=job.tenant) for job in (first, second))
+    assert code_of(ask(interval, first, "rent", "never", elsewhere)) == "unknown_job"
+    question = asked(interval, first, "rent", "never", inside)
+    assert code_of(what_if_read(what_if_id=question.id, by=elsewhere, at=NOON)) == "unknown_what_if"
+    assert [len(what_ifs_newest(by=by, at=NOON)) for by in (over_all, inside, elsewhere)] == [1, 1, 0]
 
 
 def test_it_changes_nothing_of_the_market() -> None:

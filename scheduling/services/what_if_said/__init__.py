@@ -5,6 +5,7 @@ from scheduling.services.what_if_said.asking import what_if_fields as what_if_fi
 from scheduling.services.what_if_said.asking import what_if_read as what_if_read
 from scheduling.services.what_if_said.asking import what_if_start as what_if_start
 from scheduling.services.what_if_said.asking import what_ifs_newest as what_ifs_newest
+from scheduling.services.what_if_said.otherwise import Misasked as Misasked
 from scheduling.services.what_if_said.seen import JobRow as JobRow
 from scheduling.services.what_if_said.seen import PriceRow as PriceRow
 from scheduling.services.what_if_said.seen import Result as Result

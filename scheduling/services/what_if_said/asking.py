@@ -10,8 +10,8 @@ from scheduling.core import records
 from scheduling.core.types import View
 from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
 from scheduling.services.chain import code_version
-from scheduling.services.what_if_said.otherwise import FIELDS, TERMS, job_as_reported, job_otherwise, said
-from scheduling.services.what_if_said.seen import WhatIfSeen, seen
+from scheduling.services.what_if_said.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, said
+from scheduling.services.what_if_said.seen import WhatIfSeen, seen, seen_all
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
@@ -23,13 +23,14 @@ MOST_OPEN = 3  # of one person
 MOST_A_DAY = 60  # of one person
 MOST_IN_ALL = 30  # open
 MOST_JOBS = 1_000  # waiting in an interval that is decided again twice
+HEAVY = tuple(f"interval__{name}" for name in ("view", "plan", "windows", "policy"))  # a megabyte, for nothing here
 
 UNKNOWN = Refused("unknown_what_if", "There is no such question.")
-UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
-UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
-UNKNOWN_FIELD = Refused("unknown_field", f"This cannot be said otherwise. What can: {', '.join(FIELDS)}.")
-NOT_THERE = Refused("did_not_wait", "The job was not among those that this interval decided about.")
-NO_CHANGE = Refused("no_change", "That is what the job said.")
+UNKNOWN_INTERVAL = Misasked("unknown_interval", "There is no such interval.", "interval")
+UNKNOWN_JOB = Misasked("unknown_job", "There is no such job.", "job")
+UNKNOWN_FIELD = Misasked("unknown_field", f"This cannot be said otherwise. What can: {', '.join(FIELDS)}.", "field")
+NOT_THERE = Misasked("did_not_wait", "The job was not among those that this interval decided about.", "job")
+NO_CHANGE = Misasked("no_change", "That is what the job said.", "value")
 TOO_LARGE = Refused("too_large", f"More than {MOST_JOBS} jobs waited in this interval: too many to decide it again.")
 OTHER_CODE = Refused(
     "other_code",
@@ -71,24 +72,23 @@ def what_if_start(
             asked_at=at,
             expires_at=at + KEPT,
         )
-        return seen(row, is_whole=_is_staff(by))
+        return seen(row, by)
 
 
 def what_if_read(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
     """Whoever asked, and the staff."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         row = _row(what_if_id, by, at)
-        return row if isinstance(row, Refused) else seen(row, is_whole=_is_staff(by))
+        return row if isinstance(row, Refused) else seen(row, by)
 
 
 def what_ifs_newest(*, by: Access, at: datetime, most: int = 20) -> tuple[WhatIfSeen, ...]:
-    """The reader's own, newest first."""
+    """The reader's own, newest first; in a tenant, those about its jobs."""
     with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
         rows = WhatIf.objects.filter(asked_by=by.user, expires_at__gt=at).order_by("-pk")
-        if not _is_staff(by):
+        if by.tenant is not None:
             rows = rows.filter(tenant=by.tenant)
-        rows = rows.select_related("interval").defer("interval__view", "interval__plan", "interval__windows")
-        return tuple(seen(row, is_whole=_is_staff(by)) for row in rows[:most]) if _may_at_all(by) else ()
+        return seen_all(rows.select_related("interval").defer(*HEAVY)[:most], by) if _may_at_all(by) else ()
 
 
 def what_if_cancel(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
@@ -100,12 +100,13 @@ def what_if_cancel(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen |
         still = WhatIf.objects.filter(pk=row.pk, state__in=OPEN_WORK)
         if not still.update(state=WorkState.CANCELLED, ended_at=at):
             return OVER
-        row.refresh_from_db()
-        return seen(row, is_whole=_is_staff(by))
+        row = _row(what_if_id, by, at)
+        return row if isinstance(row, Refused) else seen(row, by)
 
 
 def _row(what_if_id: int, by: Access, at: datetime) -> WhatIf | Refused:
-    row = WhatIf.objects.filter(pk=what_if_id, expires_at__gt=at).select_related("interval").first()
+    rows = WhatIf.objects.select_related("interval").defer(*HEAVY)
+    row = rows.filter(pk=what_if_id, expires_at__gt=at).first()
     if row is None or not _may(by, row.tenant_id):
         return UNKNOWN
     if not _is_staff(by) and row.asked_by != by.user:
@@ -148,9 +149,10 @@ def _floor_given(view: View, job: TrainingJob, field: str) -> Refused | None:
     owner = view.jobs[job.pk].tenant
     if not view.cluster.quota[:, owner].any() and not view.floors[job.pk].allocation:
         return None
-    given = JobFloor.objects.filter(job=job, interval__slot__lt=view.slot).order_by("-attempt").first()
-    where = f" in interval {given.interval.number}. Ask about that one" if given else " in an earlier interval"
-    return Refused("floor_given", f"The job's floor was given by what it said{where}.")
+    rows = JobFloor.objects.filter(job=job, interval__slot__lt=view.slot).order_by("-attempt")
+    number = rows.values_list("interval__number", flat=True).first()
+    where = f" in interval {number}. Ask about that one" if number else " in an earlier interval"
+    return Misasked("floor_given", f"The job's floor was given by what it said{where}.", "field", number)
 
 
 def _too_many(by: Access, at: datetime) -> Refused | None:
@@ -171,5 +173,7 @@ def _may_at_all(by: Access) -> bool:
 
 
 def _may(by: Access, tenant_id: int) -> bool:
-    """A tenant asks about its own jobs, the staff about everybody's."""
-    return _is_staff(by) or (by.tenant is not None and by.tenant.pk == tenant_id and by.allows(Permission.JOBS_VIEW))
+    """A tenant asks about its own jobs, the staff about everybody's; in a tenant there are only its own."""
+    if by.tenant is not None and by.tenant.pk != tenant_id:
+        return False
+    return _is_staff(by) or (by.tenant is not None and by.allows(Permission.JOBS_VIEW))

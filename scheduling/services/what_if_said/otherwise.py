@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.core import records
@@ -20,8 +20,17 @@ UNITS = ("worker_mbps", "ps_mbps", "worker_demand", "ps_demand", "min_workers", 
 TERMS = ("max_price", "rent")  # what no floor depends on
 FIELDS = ("value", *UNITS, *WORK, "priority", *TERMS, ARRIVAL)
 
-OTHER_SPECIFICATION = Refused(
-    "other_specification", "The job's specification is not the one that the interval was decided on."
+
+@dataclass(frozen=True)
+class Misasked(Refused):
+    """A refusal that is about one part of the question: `field`, one of interval, job, field and value."""
+
+    field: str
+    interval: int | None = None  # to ask about instead
+
+
+OTHER_SPECIFICATION = Misasked(
+    "other_specification", "The job's specification is not the one that the interval was decided on.", "job"
 )
 
 
@@ -37,7 +46,8 @@ def job_otherwise(view: View, row: TrainingJob, job: Job, field: str, value: Any
     """`value` None: as if the field had not been given."""
     spec, arrival = dict(row.spec), row.arrival
     if field == ARRIVAL:
-        wrong = Refused("invalid_value", f"arrival: must be a number of slots, {arrival:g} (when it came) or more.")
+        sentence = f"arrival: must be a number of slots, {arrival:g} (when it came) or more."
+        wrong = Misasked("invalid_value", sentence, "value")
         if isinstance(value, bool) or not isinstance(value, int | float) or not arrival <= value <= 1e9:
             return wrong
         arrival = float(value)
@@ -61,7 +71,8 @@ def _read(view: View, row: TrainingJob, spec: Mapping[str, Any], arrival: float,
     try:
         read = Jobs(cluster.resources, tenants, cluster.slot_seconds).read({**for_the_core(spec), **whose}, row.pk)
     except BadScenario as error:
-        return Refused("invalid_value", str(error).replace(f"jobs[{row.pk}].", ""))
+        place = error.place.removeprefix(f"jobs[{row.pk}]").removeprefix(".")
+        return Misasked("invalid_value", f"{place or 'The job'}: {error.message}.", "value")
     limits = [limit for limit in (read.max_price, _cap(row, job)) if limit is not None]
     return replace(read, max_price=min(limits, default=None))
 

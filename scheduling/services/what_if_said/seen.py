@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
 from scheduling.models import OPEN_WORK, WhatIf
 from scheduling.snapshots.frame import OPERATOR_ID
+from tenants.access import Access
 from tenants.models import Tenant
+from tenants.roles import Permission
 
 OTHERS_SEE = ("state", "phase", "start", "end", "workers", "ps", "paid")  # of a job, as on the chart of servers
 
@@ -29,7 +31,10 @@ class JobRow:
 
 @dataclass(frozen=True)
 class TenantRow:
-    """Gains of this interval. `promised`: by how much more the floors are worth of its jobs that go on waiting."""
+    """Gains of this interval; None where they are not the reader's, or no amount of a tenant is.
+
+    `promised`: by how much more the floors are worth of its jobs that go on waiting.
+    """
 
     tenant: int | None
     label: str
@@ -81,8 +86,30 @@ class WhatIfSeen:
         return self.state in OPEN_WORK
 
 
-def seen(row: WhatIf, *, is_whole: bool) -> WhatIfSeen:
+@dataclass(frozen=True)
+class _Eyes:
+    """What the reader may see."""
+
+    is_whole: bool
+    money: bool  # what the own tenant gains
+    names: Mapping[int, str]
+
+
+def seen(row: WhatIf, by: Access) -> WhatIfSeen:
     """Needs the scope of all tenants."""
+    return seen_all([row], by)[0]
+
+
+def seen_all(rows: Iterable[WhatIf], by: Access) -> tuple[WhatIfSeen, ...]:
+    """Needs the scope of all tenants; one query for all of their names."""
+    found = list(rows)
+    ids = {each["tenant"] for row in found for each in (row.result or {}).get("tenants", ())}
+    names = dict(Tenant.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
+    eyes = _Eyes(by.allows(Permission.FAIRNESS_VIEW), by.allows(Permission.LEDGER_VIEW), names)
+    return tuple(_seen(row, eyes) for row in found)
+
+
+def _seen(row: WhatIf, eyes: _Eyes) -> WhatIfSeen:
     return WhatIfSeen(
         id=row.pk,
         pool_id=row.interval.pool_id,
@@ -99,20 +126,18 @@ def seen(row: WhatIf, *, is_whole: bool) -> WhatIfSeen:
         sentence=row.sentence,
         asked_at=row.asked_at,
         expires_at=row.expires_at,
-        result=None if row.result is None else _result(row, is_whole=is_whole),
+        result=None if row.result is None else _result(row, eyes),
     )
 
 
-def _result(row: WhatIf, *, is_whole: bool) -> Result:
+def _result(row: WhatIf, eyes: _Eyes) -> Result:
     found: Mapping[str, Any] = row.result or {}
-    names = dict(Tenant.objects.filter(pk__in={r["tenant"] for r in found["tenants"]}).values_list("pk", "name"))
-    jobs = [r if is_whole or r["tenant"] == row.tenant_id else _unnamed(r) for r in found["jobs"]]
-    tenants = [_tenant(r, row.tenant_id, names, is_whole=is_whole) for r in found["tenants"]]
+    jobs = [r if eyes.is_whole or r["tenant"] == row.tenant_id else _unnamed(r) for r in found["jobs"]]
     return Result(
         interval=row.interval.number,
-        is_whole=is_whole,
+        is_whole=eyes.is_whole,
         jobs=tuple(_job(r, row.job_id, place) for place, r in enumerate(jobs, 1)),
-        tenants=tuple(tenants),
+        tenants=tuple(_tenant(r, row.tenant_id, eyes) for r in found["tenants"]),
         prices=tuple(PriceRow(*price) for price in found["prices"]),
     )
 
@@ -127,11 +152,13 @@ def _job(job: Mapping[str, Any], asked: int, place: int) -> JobRow:
     return JobRow(job["job"], job["tenant"], label, job["job"] == asked, job["before"], job["after"])
 
 
-def _tenant(found: Mapping[str, Any], own: int, names: Mapping[int, str], *, is_whole: bool) -> TenantRow:
+def _tenant(found: Mapping[str, Any], own: int, eyes: _Eyes) -> TenantRow:
     """What another tenant gains by how much tells what its jobs are worth to it: only the difference is shown."""
     before, after, tenant = found["before"], found["after"], found["tenant"]
     difference, promised = after - before, found["promised_after"] - found["promised_before"]
-    if is_whole or tenant in (own, OPERATOR_ID):
-        label = "the operator" if tenant == OPERATOR_ID else names.get(tenant, f"tenant {tenant}")
-        return TenantRow(tenant, label, before, after, difference, promised)
-    return TenantRow(None, "another tenant", None, None, difference, promised)
+    if not eyes.is_whole and tenant not in (own, OPERATOR_ID):
+        return TenantRow(None, "another tenant", None, None, difference, promised)
+    label = "the operator" if tenant == OPERATOR_ID else eyes.names.get(tenant, f"tenant {tenant}")
+    if not eyes.money and tenant == own:
+        return TenantRow(tenant, label, None, None, difference, promised)
+    return TenantRow(tenant, label, before, after, difference, promised)
