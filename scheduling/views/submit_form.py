@@ -136,14 +136,15 @@ class JobForm(forms.Form):
         for unit in ("worker", "ps"):
             taken = {kind.name: found.get(f"{unit}_takes_{kind.name}") for kind in self.kinds}
             spec[f"{unit}_demand"] = {name: amount for name, amount in taken.items() if amount}
-        return {**spec, **program_asked(found), "value": _value(found)}
+        return {**spec, **program_asked(found), "value": value_asked(found)}
 
     def takes(self) -> list[tuple[Any, Any]]:
         """For each resource, the field of a worker and that of a parameter server."""
         return [(self[f"worker_takes_{kind.name}"], self[f"ps_takes_{kind.name}"]) for kind in self.kinds]
 
 
-def _value(found: Mapping[str, Any]) -> dict[str, Any]:
+def value_asked(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the fields of a value mean, in the words of a specification."""
     kind = found["kind"]
     value = {"kind": kind} | {word: found[name] for name, word in VALUE_FIELDS[kind].items()}
     if kind == "linear":
