@@ -78,6 +78,8 @@ def view_bytes(view: View) -> bytes:
     }
     if view.frontier > view.slot:  # else it says nothing that the slot does not say
         document["frontier"] = view.frontier
+    if view.paid:
+        document["paid"] = [[number, view.paid[number]] for number in sorted(view.paid)]
     if view.resale:
         document["resale"] = [_record(resale) for resale in view.resale]
     return to_bytes(document)
@@ -104,6 +106,7 @@ def view_from(stored: bytes) -> View:
         memory=document["memory"],
         frontier=document.get("frontier", 0),
         resale=tuple(Resale(**row) for row in document.get("resale", ())),
+        paid=dict(document.get("paid", ())),
     )
 
 

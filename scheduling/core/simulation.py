@@ -64,6 +64,7 @@ class _Lane:
         self.remaining: dict[int, float] = {}
         self.memory: Mapping[str, object] = {}
         self.active: list[Booking] = []
+        self.paid: dict[int, float] = {}  # by job that waits for more
         self.spent = np.zeros(len(scenario.cluster.tenants))  # an instant purchase is no rent: each lane has its own
 
     def admit(self, slot: int) -> None:
@@ -76,6 +77,7 @@ class _Lane:
     def drop(self, number: int) -> None:
         """A job waits no longer."""
         del self.waiting[number], self.remaining[number]
+        self.paid.pop(number, None)
 
 
 class Simulation:
@@ -152,6 +154,7 @@ class Simulation:
             windows=stage.windows,
             tail=stage.tail,
             spent=lane.spent,
+            paid=lane.paid,
             memory=lane.memory,
         )
 
@@ -176,6 +179,8 @@ class Simulation:
         placed = self.calendar.place(lane.name, job, booking)
         lane.active.append(placed)
         lane.spent[job.tenant] += placed.paid
+        if placed.paid:
+            lane.paid[booking.job] = lane.paid.get(booking.job, 0.0) + placed.paid
         track = self.tracks[booking.job]
         track.bookings.append(_totals(placed))
         lane.remaining[booking.job] -= booking.work

@@ -305,6 +305,7 @@ class View:
     windows: tuple[Window, ...] = ()  # published windows that end after `slot`
     tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None: nothing
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
+    paid: Mapping[int, float] = field(default_factory=dict)  # by waiting job, credits for earlier slots: what it paid
     funds: FloatArray | None = None  # (tenants,) credits a tenant can pay now, whatever it allows; None: no limit
     resale: tuple[Resale, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
@@ -318,7 +319,7 @@ class View:
         for name in ("tail", "funds"):
             if (array := getattr(self, name)) is not None:
                 object.__setattr__(self, name, read_only(array))
-        for name in ("jobs", "floors", "memory"):  # not copied: a view is made at every slot of long runs
+        for name in ("jobs", "floors", "memory", "paid"):  # not copied: a view is made at every slot of long runs
             object.__setattr__(self, name, MappingProxyType(getattr(self, name)))
 
 

@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from scheduling import core
 from scheduling.core import records
+from scheduling.core.policies.elastic import Elastic
 from scheduling.core.types import Policy
 from scheduling.models import Interval
 
@@ -30,7 +31,13 @@ class Contents:
 
 def policy_bytes(policy: Policy) -> bytes:
     """Name and every field, as used."""
-    return records.to_bytes({"name": policy.name, **asdict(cast(Any, policy))})
+    return records.to_bytes(_settings(policy))
+
+
+def _settings(policy: Policy) -> dict[str, Any]:
+    """Of a policy that asks another one, that one's settings too: `asdict` alone would leave out its name."""
+    told = {"name": policy.name, **asdict(cast(Any, policy))}
+    return told | ({"policy": _settings(policy.policy)} if isinstance(policy, Elastic) else {})
 
 
 def link(interval: Interval, contents: Contents) -> str:

@@ -13,6 +13,7 @@ from scheduling.core.policies import (
     batchsche,
     dominant_resource_fairness,
     dorm,
+    elastic,
     fifo,
     gandiva_fair,
     hived,
@@ -23,15 +24,29 @@ from scheduling.core.policies import (
     srtf,
     tetris,
 )
+from scheduling.core.scenario.fields import BadScenario, Section, choice
 from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
+
+
+def _elastic(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:
+    """An elastic pool's policy, and the one that it asks: only here are both known."""
+    asked = Section(fields, "policy", ("policy", "prices")).object("policy", {"name": "optimus"})
+    choice(asked.get("name"), "policy.policy.name", sorted(elastic.SINGLE_SLOTS & POLICIES.keys()))
+    try:
+        inner = build(asked, cluster, jobs)
+    except BadScenario as error:
+        raise BadScenario(error.place.replace("policy", "policy.policy", 1), error.message) from None
+    return elastic.build(fields, cluster, inner)
+
 
 POLICIES: dict[str, Builder] = {
     "astraea": astraea.build,
     "batchsche": batchsche.build,
     "dominant_resource_fairness": dominant_resource_fairness.build,
     "dorm": dorm.build,
+    "elastic": _elastic,
     "fifo": fifo.build,
     "gandiva_fair": gandiva_fair.build,
     "hived": hived.build,
