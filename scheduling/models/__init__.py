@@ -7,7 +7,7 @@ from scheduling.models.delivery import Outage, Pulse
 from scheduling.models.fairness import IntervalFairness, TenantFairness
 from scheduling.models.feed import Event, PriceTick
 from scheduling.models.jobs import JobFloor, JobState, Lane, StartEstimate, TrainingJob
-from scheduling.models.market import Award, AwardState, FreedUnits, Interval, LaneClock
+from scheduling.models.market import Award, AwardState, FreedUnits, Interval, LaneClock, UsePrice
 from scheduling.models.money import Budget, Period
 from scheduling.models.runs import Run, RunState
 from scheduling.models.sharing import Lend, Rent, TenantPolicy
@@ -57,6 +57,7 @@ __all__ = [
     "TenantFairness",
     "TenantPolicy",
     "TrainingJob",
+    "UsePrice",
     "VerificationRun",
     "Webhook",
     "WebhookDelivery",

@@ -13,6 +13,8 @@ from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
 
+from scheduling.core.policies.elastic import SINGLE_SLOTS
+
 from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.
@@ -61,6 +63,11 @@ class Pool(models.Model):
 
     def __str__(self) -> str:
         return self.name
+
+    @property
+    def is_elastic(self) -> bool:
+        """Whether its jobs are sized anew in every slot and pay for what they use."""
+        return self.batch_policy.get("name") in SINGLE_SLOTS
 
     def slot_at(self, moment: datetime) -> int:
         """The slot that contains the moment; negative before the epoch."""

@@ -113,6 +113,10 @@ class Award(TenantOwned):
     paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
     # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. Sums to `paid`.
     charges = models.JSONField(default=list)
+    # Of an elastic pool, whose jobs have an award for each of their slots: mini-batches that the job has left after
+    # this one, as planned, and micro-credits that it paid for slots before. Null: an award is for the whole job.
+    work_left = models.FloatField(null=True, blank=True)
+    paid_before = models.BigIntegerField(default=0, db_default=0)
     # Slots from here on were not delivered or not wanted. A running award that its tenant gave up stays `running`,
     # and is settled, to its end.
     cut_at = models.BigIntegerField(null=True, blank=True)
@@ -131,8 +135,16 @@ class Award(TenantOwned):
             models.Index(fields=["tenant", "awarded_at"], condition=Q(paid__gt=0), name="award_paid_in_period"),
         ]
         constraints = [
-            models.UniqueConstraint(fields=["job", "attempt"], name="award_once_per_attempt"),
+            models.UniqueConstraint(
+                fields=["job", "attempt"], condition=Q(work_left=None), name="award_once_per_attempt"
+            ),
+            models.UniqueConstraint(fields=["job", "attempt", "start"], name="award_once_per_slot"),
             models.CheckConstraint(condition=Q(end__gt=F("start"), paid__gte=0), name="award_possible"),
+            models.CheckConstraint(
+                condition=Q(work_left=None, paid_before=0)
+                | Q(work_left__gte=0, paid_before__gte=0, end=F("start") + 1),
+                name="award_of_one_slot",
+            ),
             models.CheckConstraint(
                 condition=Q(returned__gte=0, returned__lte=F("paid")), name="award_returns_what_was_paid"
             ),
@@ -141,6 +153,24 @@ class Award(TenantOwned):
 
     def __str__(self) -> str:
         return f"award of job {self.job_id}: [{self.start}, {self.end})"
+
+
+class UsePrice(models.Model):
+    """What a unit costs in each slot of an elastic pool, from a slot on. Never changed: the newest row that holds by a
+    slot, by the slot from which it holds and then by its id, is the price of that slot."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    resource = models.ForeignKey(ResourceKind, on_delete=models.PROTECT, related_name="+", db_index=False)
+    from_slot = models.BigIntegerField()
+    amount = models.BigIntegerField()  # micro-credits for a unit and slot
+    set_at = models.DateTimeField()
+
+    class Meta:
+        indexes = [models.Index(fields=["pool", "resource", "-from_slot", "-id"], name="use_price_newest")]
+        constraints = [models.CheckConstraint(condition=Q(amount__gte=0), name="use_price_not_negative")]
+
+    def __str__(self) -> str:
+        return f"{self.amount} for {self.resource_id} from slot {self.from_slot}"
 
 
 class FreedUnits(TenantOwned):

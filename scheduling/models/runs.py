@@ -43,6 +43,8 @@ class Run(TenantOwned):
     exit_code = models.IntegerField(null=True, blank=True)
     detail = models.CharField(max_length=200, blank=True)
     restarts = models.PositiveSmallIntegerField(default=0)  # of workers that were lost
+    # Of an elastic pool, where one gang lives through many awards: [role, rank, server] of who runs now.
+    members = models.JSONField(default=list, blank=True)
     progress = models.JSONField(default=dict, blank=True)  # the newest epoch: epoch, epochs, loss, speeds
 
     class Meta(TenantOwned.Meta):
