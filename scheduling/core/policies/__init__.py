@@ -11,6 +11,7 @@ from typing import Any
 from scheduling.core.policies import (
     astraea,
     batchsche,
+    dl2,
     dominant_resource_fairness,
     dorm,
     elastic,
@@ -57,6 +58,8 @@ POLICIES: dict[str, Builder] = {
     "srtf": srtf.build,
     "tetris": tetris.build,
 }
+POLICIES["dl2"] = dl2.builder(dl2.Dl2, POLICIES)  # whoever else there is can teach them
+POLICIES["offline_rl"] = dl2.builder(dl2.OfflineRl, POLICIES)
 
 
 def build(settings: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:

@@ -1,0 +1,125 @@
+"""Giving out one batch: the network is asked again after every unit, until it has enough or nothing is left.
+
+The network's first layer is not worked out anew: a unit changes three numbers of the state, so three rows of
+its matrix.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+
+from scheduling.core.policies.dl2.networks import FORBIDDEN, Floats, Weights
+from scheduling.core.policies.dl2.shape import ACTIONS, PS_ONLY, WORKER_ONLY
+from scheduling.core.policies.dl2.slot import Batch
+from scheduling.core.types import BoolArray
+
+UNEVEN = 10  # times as many of one kind as of the other: a poor state
+
+
+class NotFinite(ValueError):
+    """A network that answers with no numbers. Its decisions are worth nothing."""
+
+
+class Choose(Protocol):
+    """Picks an action from the network's outputs, those forbidden already set aside."""
+
+    def __call__(self, logits: Floats, batch: Batch) -> tuple[int, float]: ...
+
+
+@dataclass(frozen=True, eq=False)
+class Choice:
+    """One inference as it was: for learning from it."""
+
+    state: Floats  # (inputs,)
+    allowed: BoolArray  # (actions,)
+    action: int
+    chance: float  # with which the network took it then
+
+
+def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Choice], None] | None = None) -> int:
+    """Serve a batch that is open; how often the network was asked. Raises `NotFinite`."""
+    w2, b2, w3, b3 = weights["w2"], weights["b2"], weights["w3"], weights["b3"]
+    w1, void = weights["w1"], batch.shape.void
+    before = batch.state.copy()
+    first = before @ w1 + weights["b1"]
+    asked = 0
+    for _ in range(batch.most):
+        if not batch.allowed[:void].any():
+            break
+        logits = np.maximum(np.maximum(first, 0) @ w2 + b2, 0) @ w3 + b3
+        asked += 1
+        action, chance = choose(np.where(batch.allowed, logits, logits.dtype.type(FORBIDDEN)), batch)
+        choice = None if note is None else Choice(batch.state.copy(), batch.allowed.copy(), action, chance)
+        if action != void:
+            row = batch.apply(action)
+            if row is None:
+                continue
+            begin = batch.numbers(row)
+            change = batch.state[begin : begin + 3] - before[begin : begin + 3]
+            before[begin : begin + 3] += change
+            first += change @ w1[begin : begin + 3]
+        if note is not None and choice is not None:
+            note(choice)
+        if action == void:
+            break
+    return asked
+
+
+def best(logits: Floats, batch: Batch) -> tuple[int, float]:
+    """The action with the largest output; ties the first."""
+    action = int(logits.argmax())  # a number that is none counts as the largest
+    if not abs(float(logits[action])) < -FORBIDDEN:
+        raise NotFinite
+    return action, 1.0
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """An action drawn with the network's probabilities; in poor states, with probability `explore`, the one that mends
+    them instead."""
+
+    dice: np.random.Generator
+    explore: float = 0.0
+
+    def __call__(self, logits: Floats, batch: Batch) -> tuple[int, float]:
+        """The action, and the network's own probability of it."""
+        chances = np.exp((logits - logits.max()).astype(np.float64))
+        sums = np.cumsum(chances)
+        if not np.isfinite(sums[-1]):
+            raise NotFinite
+        action = None
+        if self.explore:
+            action = mending(batch)
+            if action is not None and self.dice.random() >= self.explore:
+                action = None
+        if action is None:
+            action = int(np.searchsorted(sums, self.dice.random() * sums[-1], side="right"))
+            action = min(action, len(chances) - 1)
+        return action, float(chances[action] / sums[-1])
+
+
+def mending(batch: Batch) -> int | None:
+    """What mends the earliest job in the first kind of poor state that there is: several workers and no parameter
+    server, several parameter servers and no worker, far more of one than of the other."""
+    counts = [(len(share.workers), len(share.ps)) for share in batch.shares]
+    for what, poor in _POOR:
+        for row, (workers, ps) in enumerate(counts):
+            action = ACTIONS * row + what(workers, ps)
+            if poor(workers, ps) and batch.allowed[action]:
+                return action
+    return None
+
+
+def _scarcer(workers: int, ps: int) -> int:
+    return PS_ONLY if workers > ps else WORKER_ONLY
+
+
+_POOR: tuple[tuple[Callable[[int, int], int], Callable[[int, int], bool]], ...] = (
+    (lambda workers, ps: PS_ONLY, lambda workers, ps: workers >= 2 and ps == 0),
+    (lambda workers, ps: WORKER_ONLY, lambda workers, ps: ps >= 2 and workers == 0),
+    (_scarcer, lambda workers, ps: min(workers, ps) > 0 and max(workers, ps) > UNEVEN * min(workers, ps)),
+)

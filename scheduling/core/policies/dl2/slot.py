@@ -1,0 +1,196 @@
+"""One slot being given out: what each job holds of it, what the network sees of that, and what may come next.
+
+Up to J jobs are seen at once; more are served in batches in order of arrival, each from what the ones before it left.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduling.core.placement import Cursors, EmptyCluster, Gang, Placement, slot_booking
+from scheduling.core.policies.dl2.networks import Floats
+from scheduling.core.policies.dl2.room import PS, WORKER, Room
+from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape
+from scheduling.core.types import Booking, BoolArray, Job, UnitType, View
+
+Pair = tuple[int, int]  # worker type, parameter server type
+
+
+@dataclass(eq=False)
+class Share:
+    """A job in this slot: the servers of its units so far, in the order they were dealt in."""
+
+    job: Job
+    remaining: float  # mini-batches
+    ran: int  # slots
+    choices: Sequence[Pair]  # types that it could run on
+    types: Pair = (0, 0)
+    workers: list[int] = field(default_factory=list)
+    ps: list[int] = field(default_factory=list)
+    hopeless: bool = False  # its least gang found no room, and room only shrinks
+
+    @property
+    def units(self) -> tuple[UnitType, UnitType]:
+        """The types it runs on."""
+        return self.job.worker_types[self.types[0]], self.job.ps_types[self.types[1]]
+
+    @property
+    def runs(self) -> bool:
+        """Whether what it holds is a gang."""
+        return len(self.workers) >= self.job.min_workers and bool(self.ps)
+
+    def booking(self, view: View) -> Booking:
+        """The coming slot."""
+        gang = Gang(len(self.workers), len(self.ps), *self.types)
+        return slot_booking(self.job, self.remaining, Placement(gang, self.workers, self.ps, Cursors()), view)
+
+
+def shares_of(view: View, ran: Callable[[Job], int]) -> tuple[list[Share], list[Job]]:
+    """The waiting jobs that could run here, and those that never could."""
+    empty = EmptyCluster(view.cluster)
+    shares, never = [], []
+    for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
+        choices = [
+            (worker, ps)
+            for worker in range(len(job.worker_types))
+            for ps in range(len(job.ps_types))
+            if empty.holds(job, Gang(job.min_workers, 1, worker, ps))
+        ]
+        if choices:
+            shares.append(Share(job, remaining, ran(job), choices, choices[0]))
+        else:
+            never.append(job)
+    return shares, never
+
+
+class Slot:
+    """The whole slot. With first bundles every job gets its least gang, in order of arrival, while there is room."""
+
+    def __init__(self, view: View, shares: Sequence[Share], shape: Shape) -> None:
+        units: list[tuple[int, UnitType]] = []
+        for share in shares:
+            units += [(WORKER, unit) for unit in share.job.worker_types] + [(PS, unit) for unit in share.job.ps_types]
+        self.shape, self.shares = shape, shares
+        self.room = Room(view, units)
+        total = view.cluster.total
+        self.part = np.divide(self.room.demand, total, out=np.zeros_like(self.room.demand), where=total > 0)
+        if shape.first_bundle:
+            for share in shares:
+                self._first_bundle(share)
+
+    def batches(self) -> list[Batch]:
+        """At most J jobs each. A batch is to be opened when it is its turn."""
+        size = self.shape.jobs
+        return [Batch(self, self.shares[begin : begin + size]) for begin in range(0, len(self.shares), size)]
+
+    def _first_bundle(self, share: Share) -> None:
+        for types in share.choices:
+            share.types = types
+            worker, ps = (self.room.kind(role, unit) for role, unit in enumerate(share.units))
+            workers = self.room.deal(worker, share.job.min_workers)
+            if workers is None:
+                continue
+            servers = self.room.deal(ps)
+            if servers is not None:
+                share.workers, share.ps = workers, servers
+                return
+            self.room.give_back(worker, workers)
+        share.types, share.hopeless = share.choices[0], True
+
+
+class Batch:
+    """Up to J jobs as the network sees them.
+
+    `state` (inputs,) and `allowed` (actions,) follow every unit dealt, three numbers at a time: they are
+    never made anew.
+    """
+
+    def __init__(self, slot: Slot, shares: Sequence[Share]) -> None:
+        self.slot, self.shares, self.shape = slot, shares, slot.shape
+
+    def open(self) -> None:
+        """Look at the room that is left now."""
+        shape, room = self.shape, self.slot.room
+        self.kinds = [
+            (room.kind(WORKER, worker), room.kind(PS, ps)) for worker, ps in (share.units for share in self.shares)
+        ]
+        part = self.slot.part.tolist()
+        self.parts = [list(zip(part[worker], part[ps], strict=True)) for worker, ps in self.kinds]
+        self.apart: set[int] = set()  # rows where one of each does not fit, though either does
+        self.caps = [
+            (
+                min(share.job.max_workers, max(shape.max_workers, share.job.min_workers)),
+                shape.max_ps if share.job.max_ps is None else min(share.job.max_ps, shape.max_ps),
+            )
+            for share in self.shares
+        ]
+        self.state: Floats = np.zeros(shape.inputs, np.float32)
+        self.allowed: BoolArray = np.zeros(shape.actions, np.bool_)
+        self.allowed[-1] = True
+        for row, share in enumerate(self.shares):
+            begin = row * shape.row
+            self.state[begin + shape.column(share.job.samples.model)] = 1.0
+            self.state[begin + shape.columns] = shape.age(share.ran)
+            self.state[begin + shape.columns + 1] = share.remaining / share.job.work
+            self._note(row)
+        self.room_changed()
+
+    @property
+    def most(self) -> int:
+        """More actions than this cannot be: every one deals a unit, or is forbidden from then on."""
+        return sum(workers + ps for workers, ps in self.caps) + ACTIONS * len(self.shares) + 1
+
+    def numbers(self, row: int) -> int:
+        """Where r, w and u of a job begin in the state."""
+        return row * self.shape.row + self.shape.columns + 2
+
+    def apply(self, action: int) -> int | None:
+        """Deal what the action says and follow it; the row that changed. If it does not fit, it is forbidden from now
+        on and nothing else changed."""
+        row, what = divmod(action, ACTIONS)
+        share, (worker, ps) = self.shares[row], self.kinds[row]
+        room = self.slot.room
+        workers = room.deal(worker) if what != PS_ONLY else []
+        servers = room.deal(ps) if what != WORKER_ONLY and workers is not None else []
+        if workers is None or servers is None:
+            if workers:
+                room.give_back(worker, workers)
+            self.apart.add(row)
+            self.allowed[action] = False
+            return None
+        share.workers += workers
+        share.ps += servers
+        self._note(row)
+        if room.narrowed:
+            self.room_changed()
+        else:
+            self._allow(row)
+        return row
+
+    def room_changed(self) -> None:
+        """Look anew at what every job may still get."""
+        self.slot.room.narrowed = False
+        for row in range(len(self.shares)):
+            self._allow(row)
+
+    def _allow(self, row: int) -> None:
+        share, (worker, ps), (most_workers, most_ps) = self.shares[row], self.kinds[row], self.caps[row]
+        count = self.slot.room.count
+        more_workers = not share.hopeless and len(share.workers) < most_workers and bool(count[worker])
+        more_ps = not share.hopeless and len(share.ps) < most_ps and bool(count[ps])
+        begin = row * ACTIONS
+        self.allowed[begin + WORKER_ONLY] = more_workers
+        self.allowed[begin + PS_ONLY] = more_ps
+        self.allowed[begin + BOTH] = more_workers and more_ps and row not in self.apart
+
+    def _note(self, row: int) -> None:
+        """r, w and u of one job."""
+        share = self.shares[row]
+        workers, servers = len(share.workers), len(share.ps)
+        where = self.numbers(row)
+        self.state[where] = max([workers * worker + servers * ps for worker, ps in self.parts[row]], default=0.0)
+        self.state[where + 1] = workers / self.shape.max_workers
+        self.state[where + 2] = servers / self.shape.max_ps
