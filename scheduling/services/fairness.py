@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
+from itertools import compress
 from typing import Any
 
-from django.core.cache import cache
+from django.core.cache import cache as shared
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
@@ -38,20 +40,22 @@ class FairnessRows:
 
 @dataclass(frozen=True)
 class FairnessValues:
-    """The same with the tenants' columns by name: a verification compares a hundred of them for each interval."""
+    """The same with a list for each column of the tenants' rows: a verification compares a hundred rows for each
+    interval. In the order of the cluster's tenants, of those that took part."""
 
     interval: IntervalFairness
-    tenants: tuple[dict[str, Any], ...]
+    tenant_ids: Sequence[int]
+    columns: Mapping[str, Sequence[Any]]
 
 
 def fairness_in_turn() -> int:
     """Catch up, unless somebody is at it: a second process would do the same work for nothing."""
-    if not cache.add(LOCK, 1, timeout=PATIENCE):
+    if not shared.add(LOCK, 1, timeout=PATIENCE):
         return 0
     try:
         return fairness_catch_up()
     finally:
-        cache.delete(LOCK)
+        shared.delete(LOCK)
 
 
 def fairness_catch_up(*, most: int = MOST_INTERVALS) -> int:
@@ -78,7 +82,9 @@ def fairness_store(interval: Interval) -> bool:
 def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
     """The rows of an interval, not saved."""
     values = fairness_values(interval, view, plan)
-    return FairnessRows(values.interval, tuple(TenantFairness(**row) for row in values.tenants))
+    names, listed = values.columns.keys(), zip(values.tenant_ids, *values.columns.values(), strict=True)
+    rows = [TenantFairness(tenant_id=tenant, **dict(zip(names, row, strict=True))) for tenant, *row in listed]
+    return FairnessRows(values.interval, tuple(rows))
 
 
 def fairness_values(interval: Interval, view: View, plan: Plan) -> FairnessValues:
@@ -90,9 +96,14 @@ def fairness_values(interval: Interval, view: View, plan: Plan) -> FairnessValue
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
     whole = _interval_row(interval, found, ids, view.cluster.resources)
     whole.with_floors = with_floors
-    rows = zip(ids, found.tenants, strict=True)
-    tenants = [_of_tenant(whole, tenant, row, view.cluster.resources) for tenant, row in rows if _says_something(row)]
-    return FairnessValues(whole, tuple(tenants))
+    took_part = _took_part(found.columns)
+    columns = {name: list(compress(column, took_part)) for name, column in found.columns.items()}
+    named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants' are alike
+    for name in ("offered", "sold", "kept"):
+        columns[name] = list(map(named, columns[name]))
+    tenant_ids = list(compress(ids, took_part))
+    columns |= {"pool_id": [whole.pool_id] * len(tenant_ids), "number": [whole.number] * len(tenant_ids)}
+    return FairnessValues(whole, tenant_ids, columns)
 
 
 def _store(rows: FairnessRows) -> bool:
@@ -151,17 +162,9 @@ def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _of_tenant(
-    whole: IntervalFairness, tenant_id: int, row: figures.TenantFairness, resources: Sequence[str]
-) -> dict[str, Any]:
-    values = dict(vars(row))
-    for name in ("offered", "sold", "kept"):
-        values[name] = dict(zip(resources, values[name], strict=True))
-    return {"tenant_id": tenant_id, "pool_id": whole.pool_id, "number": whole.number, **values}
-
-
-def _says_something(row: figures.TenantFairness) -> bool:
-    """Whether the tenant took part: it had work, or cells that could be sold, or a part of the quotas while others
-    gained and it did not."""
-    amounts = (row.own_value, row.rented_value, row.paid, row.received, row.alone, row.contributed, row.waiting)
-    return any(amounts) or any(row.kept) or row.ratio is not None
+def _took_part(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
+    """Of each tenant: whether it had work, or cells that could be sold, or a part of the quotas while others gained and
+    it did not."""
+    names = ("own_value", "rented_value", "paid", "received", "alone", "contributed", "waiting")
+    rows = zip(*(columns[name] for name in names), columns["ratio"], columns["kept"], strict=True)
+    return [any(amounts) or any(kept) or ratio is not None for *amounts, ratio, kept in rows]

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from typing import Any
 
 # See tenants.ledger.models: account id = 8 * tenant id + place in this list; the house's own are below 8.
@@ -16,6 +17,7 @@ HOUSE_IDS = {"operator": 1, "outside": 2}
 
 MICRO = 1_000_000  # micro-credits in a credit
 MOST_ENTRIES = 32_767  # of one transaction
+NAMES = 10_000  # of accounts, kept: a payment may name a hundred of them, and the next one the same
 _LIMIT = 2**63
 _PLAIN = re.compile(r"[!#-\[\]-~]+")  # printable ASCII without blanks, quotes and backslashes
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -43,6 +45,7 @@ class AccountName:
         return self.tenant_id * IDS_PER_TENANT + TENANT_KINDS.index(self.kind)
 
     @classmethod
+    @lru_cache(maxsize=NAMES)
     def of(cls, account_id: int) -> AccountName:
         tenant_id, place = divmod(account_id, IDS_PER_TENANT)
         if tenant_id:
@@ -57,14 +60,17 @@ OPERATOR = AccountName("operator")
 OUTSIDE = AccountName("outside")
 
 
+@lru_cache(maxsize=NAMES)
 def available(tenant_id: int) -> AccountName:
     return AccountName("available", tenant_id)
 
 
+@lru_cache(maxsize=NAMES)
 def held(tenant_id: int) -> AccountName:
     return AccountName("held", tenant_id)
 
 
+@lru_cache(maxsize=NAMES)
 def earned(tenant_id: int) -> AccountName:
     return AccountName("earned", tenant_id)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -46,9 +47,10 @@ class TenantFairness:
 
 @dataclass(frozen=True)
 class Fairness:
-    """One interval. `waiting_for`: reason -> jobs that go on waiting; `unsold`: unit-slots by resource."""
+    """One interval. `columns`: each figure of `TenantFairness` as a list over all tenants, which is how a hundred of
+    them are quickly compared. `waiting_for`: reason -> jobs that go on waiting; `unsold`: unit-slots by resource."""
 
-    tenants: tuple[TenantFairness, ...]
+    columns: Mapping[str, Sequence[Any]]
     revenue: float  # value of all that was awarded
     ratio_variance: float | None
     jain_index: float | None  # of the rewards
@@ -60,6 +62,11 @@ class Fairness:
     top_prices: tuple[float, ...]
     unsold: tuple[float, ...]
     waiting_for: Mapping[str, int]
+
+    @cached_property
+    def tenants(self) -> tuple[TenantFairness, ...]:
+        rows = zip(*self.columns.values(), strict=True)
+        return tuple(TenantFairness(**dict(zip(self.columns, row, strict=True))) for row in rows)
 
 
 @dataclass(frozen=True, eq=False)
@@ -76,17 +83,17 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     """`alone`: what the policy decides for each tenant by itself, see `certificates.alone_plans`."""
     found, without = certificates(view, plan, alone, with_floors=with_floors)
     units = _units(view, plan)
-    rows = _tenants(view, plan, units, without)
-    rewards = np.array([row.reward for row in rows if row.reward is not None])
-    ratios = [row.ratio for row in rows if row.ratio is not None]
+    columns = _columns(view, plan, units, without)
+    rewards = np.array([reward for reward in columns["reward"] if reward is not None])
+    ratios = [ratio for ratio in columns["ratio"] if ratio is not None]
     prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     return Fairness(
-        tenants=rows,
+        columns=columns,
         revenue=float(sum(realised(view.jobs[b.job], b) for b in plan.bookings)),
         ratio_variance=float(np.var(ratios)) if ratios else None,
         jain_index=jain_index(rewards),
         reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() else None,
-        worst_off=_worst_off(rows),
+        worst_off=_worst_off(columns["reward"]),
         certificates=len(found),
         broken=tuple(certificate for certificate in found if certificate.broken),
         renters=len({view.jobs[b.job].tenant for b in plan.bookings if b.phase == SHARED}),
@@ -96,35 +103,30 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     )
 
 
-def _tenants(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> tuple[TenantFairness, ...]:
-    money = _money(view, plan)
+def _columns(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> dict[str, list[Any]]:
+    """Figure -> (tenants,), see `TenantFairness`."""
+    money, share = _money(view, plan), _shares(view.cluster.quota)
     revenue = float(money["own_value"].sum() + money["rented_value"].sum())
+    gain = money["own_value"] + money["rented_value"] - money["paid"] + money["received"]
     total = view.cluster.total
-    offered = units.offered[total > 0] / total[total > 0, None]
-    contributed = offered.mean(axis=0) if offered.size else np.zeros(units.offered.shape[1])
+    offered = units.offered[total > 0, :-1] / total[total > 0, None]
+    contributed = offered.mean(axis=0) if offered.size else np.zeros(len(gain))
     waiting = Counter(view.jobs[refusal.job].tenant for refusal in plan.refusals if refusal.state == WAITING)
-    columns: dict[str, list[Any]] = {name: amounts.tolist() for name, amounts in money.items()}
+    floats = {**money, "gain": gain, "share": share, "contributed": contributed, "forgone": units.forgone[:-1]}
+    columns: dict[str, list[Any]] = {name: amounts.tolist() for name, amounts in floats.items()}
     for name in ("offered", "sold", "kept"):  # one row for each owner: rows are quicker to take apart than columns
-        columns[name] = [tuple(amounts) for amounts in getattr(units, name).T.tolist()]
-    columns |= {"share": _shares(view.cluster.quota).tolist(), "forgone": units.forgone.tolist()}
-    columns |= {"contributed": contributed.tolist(), "alone": list(alone)}
-    tenants = range(len(view.cluster.tenants))
-    return tuple(
-        _tenant({name: column[tenant] for name, column in columns.items()}, revenue, waiting[tenant])
-        for tenant in tenants
-    )
+        columns[name] = [tuple(amounts) for amounts in getattr(units, name)[:, :-1].T.tolist()]
+    columns["ratio"] = _ratios(gain / revenue if revenue > 0 else np.zeros(0), share)
+    earned = zip(columns["earned"], columns["contributed"], strict=True)
+    columns["reward"] = [amount / given if given > 0 else None for amount, given in earned]
+    return columns | {"alone": list(alone), "waiting": [waiting[tenant] for tenant in range(len(gain))]}
 
 
-def _tenant(mine: Mapping[str, Any], revenue: float, waiting: int) -> TenantFairness:
-    gain = mine["own_value"] + mine["rented_value"] - mine["paid"] + mine["received"]
-    share, given = mine["share"], mine["contributed"]
-    return TenantFairness(
-        **mine,
-        gain=gain,
-        ratio=gain / revenue / share if revenue > 0 and share > 0 else None,
-        reward=mine["earned"] / given if given > 0 else None,
-        waiting=waiting,
-    )
+def _ratios(gained: FloatArray, share: FloatArray) -> list[float | None]:
+    """R25 of each tenant. `gained`: (tenants,) parts of the revenue; empty where there was none."""
+    if not gained.size:
+        return [None] * len(share)
+    return [part / due if due > 0 else None for part, due in zip(gained.tolist(), share.tolist(), strict=True)]
 
 
 def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
@@ -186,8 +188,8 @@ def _kept(view: View, plan: Plan, window: Window) -> FloatArray:
     return idle * keeps[:, None]
 
 
-def _worst_off(rows: Sequence[TenantFairness]) -> int | None:
-    rewards = {index: row.reward for index, row in enumerate(rows) if row.reward is not None}
+def _worst_off(by_tenant: Sequence[float | None]) -> int | None:
+    rewards = {index: reward for index, reward in enumerate(by_tenant) if reward is not None}
     if len(set(rewards.values())) < 2:
         return None
     return min(rewards, key=lambda index: (rewards[index], index))

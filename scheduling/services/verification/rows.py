@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Max
 
 from scheduling.models import Award, Interval, IntervalFairness, JobFloor, TrainingJob
-from scheduling.services.verification.fairness import Tenants, tenants_of
+from scheduling.services.verification.fairness import Columns, Tenants, tenants_of
 
 
 @dataclass(frozen=True)
@@ -25,10 +25,10 @@ class Rows:
     tenants: Tenants
     fairness_until: int  # the number of the last interval whose fairness was worked out
 
-    def tenants_in(self, interval: Interval) -> Mapping[int, Sequence[Any]]:
+    def tenants_in(self, interval: Interval) -> Columns:
         """The fairness of each tenant in the interval."""
         whole = self.fairness.get(interval.pk)
-        return {} if whole is None else self.tenants.get(whole.pk, {})
+        return () if whole is None else self.tenants.get(whole.pk, ())
 
     @property
     def all_awards(self) -> list[Award]:

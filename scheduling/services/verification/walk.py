@@ -8,6 +8,7 @@ from typing import Any
 
 from scheduling.models import Award, Interval, Lane, LaneClock
 from scheduling.services.chain import START
+from scheduling.services.collector import collector_resting
 from scheduling.services.verification.awards import awards_verify, floors_verify
 from scheduling.services.verification.course import course_verify
 from scheduling.services.verification.fairness import fairness_verify
@@ -60,9 +61,10 @@ def walk_on(walk: Walk, bounds: Bounds, *, most: int = CHUNK, told: Callable[[],
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     intervals = list(rest.order_by("number")[:most])
     rows = rows_of(intervals)
-    for interval in intervals:
-        _step(walk, interval, rows)
-        told()
+    with collector_resting():
+        for interval in intervals:
+            _step(walk, interval, rows)
+            told()
     walk.findings += course_verify(rows.all_awards, bounds.settled_slot)
     walk.findings += money_verify([award for award in rows.all_awards if award.paid], bounds.settled_slot)
     return len(intervals) == most

@@ -11,6 +11,12 @@ from scheduling.core.types import Cluster, FloatArray
 RESERVE_TOLERANCE = 1e-12
 
 
+def reserve_prices(cluster: Cluster) -> FloatArray:
+    """(resources, tenants), in one array: a hundred small ones are slowly looked at one by one."""
+    listed = [tenant.reserve_price for tenant in cluster.tenants]
+    return np.array(listed, dtype=np.float64).reshape(-1, len(cluster.resources)).T
+
+
 class Pool:
     """Idle units by owner, frozen as renting begins: (resources, owners, slots). Prices move, and with them who sells.
 
@@ -25,8 +31,7 @@ class Pool:
         self._floor = settings.by_resource(settings.price_floor, cluster)[:, None]
         self._reserve = np.zeros(idle.shape[:2])
         if settings.floor:
-            for index, tenant in enumerate(cluster.tenants):
-                self._reserve[:, index] = tenant.reserve_price
+            self._reserve[:, : len(cluster.tenants)] = reserve_prices(cluster)
         self.prices: FloatArray = np.zeros_like(self.total)
         self.takes_part = np.ones(idle.shape, dtype=bool)
         self.contribution = self._contribution()

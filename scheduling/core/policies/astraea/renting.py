@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.awards import rented_booking
-from scheduling.core.policies.astraea.pool import Pool
+from scheduling.core.policies.astraea.pool import Pool, reserve_prices
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
 from scheduling.core.policies.astraea.schedule import (
@@ -188,10 +188,11 @@ class HeldBack:
 
     def __init__(self, round_: Round) -> None:
         self.round, cluster = round_, round_.cluster
+        asks: BoolArray = reserve_prices(cluster).any(axis=0)
         self.idle = {  # (resources, slots, servers) of each tenant that may hold back
             index: np.repeat(cells_of(cluster, index)[:, None, :], round_.slots, axis=1)
             for index, tenant in enumerate(cluster.tenants)
-            if tenant.lend != "lend" or tenant.reserve_price.any()
+            if tenant.lend != "lend" or asks[index]
         }
         for booking in round_.at_home:
             job = round_.view.jobs[booking.job]
