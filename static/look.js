@@ -40,8 +40,8 @@
   for (const button of document.querySelectorAll("[data-copy]")) {
     button.addEventListener("click", async () => {
       const field = document.getElementById(button.dataset.copy);
-      field.select();
-      try { await navigator.clipboard.writeText(field.value); button.textContent = "Copied"; } catch { /* it is selected: the keyboard copies it */ }
+      if (field.select) field.select(); else getSelection().selectAllChildren(field);
+      try { await navigator.clipboard.writeText(field.value ?? field.textContent); button.textContent = "Copied"; } catch { /* it is selected: the keyboard copies it */ }
     });
   }
 

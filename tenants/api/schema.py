@@ -1,4 +1,4 @@
-"""The published schema (OpenAPI 3.1), the page that shows it, and the answer to addresses that are none."""
+"""The published schema (OpenAPI 3.1), and the answer to addresses that are none."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from typing import Any
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
-from django.shortcuts import render
 from django.urls import Resolver404, resolve
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt
@@ -43,7 +42,7 @@ class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
 
 
 def only_the_interface(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:
-    """Pages have no place in the schema, nor have the schema itself and its page."""
+    """Pages have no place in the schema, nor have the schema itself and its pages."""
     return [
         endpoint
         for endpoint in endpoints
@@ -87,15 +86,6 @@ class SchemaView(View):
         response.headers["Cache-Control"] = "no-cache"
         response.headers["Vary"] = "Accept"
         return fresh_or_unchanged(request, response)
-
-
-class SchemaPage(View):
-    """The schema to click through, from the product's own files."""
-
-    http_method_names = ["get", "head"]
-
-    def get(self, request: HttpRequest) -> HttpResponseBase:
-        return render(request, "api/docs.html")
 
 
 @OPEN

@@ -24,6 +24,7 @@ ICONS = {
     "check": "M3.500 8.500l3 3 6-7",
     "chevron": "M4.500 6.500 8 10l3.500-3.500",
     "clock": "M8 2a6 6 0 1 0 0 12A6 6 0 0 0 8 2zM8 4.500V8l2.300 1.500",
+    "code": "M5.500 4 1.800 8l3.700 4M10.500 4l3.700 4-3.700 4",
     "fairness": "M8 2.500v11M5 13.500h6M2.500 5h11M4 5 2.200 9.500h3.600zM12 5l-1.800 4.500h3.600z",
     "history": "M2.500 8a5.500 5.500 0 1 0 1.800-4.100M2.500 2.500v3h3M8 5v3.200l2.200 1.300",
     "home": "M2.500 7.500 8 3l5.500 4.500M4 6.500v7h8v-7",
@@ -44,9 +45,8 @@ ICONS = {
     "share": "M2.500 2.500h4.500v4.500H2.500zM9 2.500h4.500v4.500H9zM2.500 9h4.500v4.500H2.500zM9 9h4.500v4.500H9z",
     "shield": "M8 1.800 13 4v4c0 3-2 5.200-5 6.200C5 13.200 3 11 3 8V4z",
     "sun": (
-        "M8 5.200a2.800 2.800 0 1 0 0 5.600 2.800 2.800 0 0 0 0-5.600zM8 1.500v1.700M8 12.800v1.700"
-        "M1.500 8h1.700M12.800 8h1.700"
-        "M3.400 3.400l1.200 1.200M11.400 11.400l1.200 1.200M12.600 3.400l-1.200 1.200M4.600 11.400l-1.200 1.200"
+        "M8 5.200a2.800 2.800 0 1 0 0 5.600 2.800 2.800 0 0 0 0-5.600zM8 1.500v1.700M8 12.800v1.700M1.500 8h1.700"
+        "M12.800 8h1.700M3.400 3.400l1.200 1.200m6.800 6.800 1.200 1.200m0-9.200-1.200 1.200m-6.800 6.800-1.200 1.200"
     ),
     "tenants": "M2.500 13.500v-8L6 3.500v10M6 6.500h7.500v7M2 13.500h12M8.500 9h2.500M8.500 11h2.500",
     "warning": "M8 2.500 14 13H2zM8 6.500v3M8 11.300h.01",
@@ -146,6 +146,12 @@ def worth(credits_of_core: float | None) -> str:
 def exactly(credits_of_core: float | None) -> SafeString | str:
     """Credits of the core, a float, to the micro-credit: for every table that sums."""
     return "\N{EN DASH}" if credits_of_core is None else amount(round(credits_of_core * 1_000_000))
+
+
+@register.filter
+def moved(credits_of_core: float | None) -> SafeString | str:
+    """A difference in credits of the core, a float, with its sign."""
+    return "\N{EN DASH}" if credits_of_core is None else signed(round(credits_of_core * 1_000_000))
 
 
 @register.filter

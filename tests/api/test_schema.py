@@ -1,4 +1,4 @@
-"""The published schema: checked in, complete, and shown on a page that keeps to the strict content policy."""
+"""The published schema: checked in, complete, and open to everybody."""
 
 from __future__ import annotations
 
@@ -12,9 +12,7 @@ from django.test import Client
 from drf_spectacular.validation import validate_schema
 
 from tenants.api.schema import as_yaml, document
-from tenants.roles import OWNER
 from tests.api.table import operations
-from tests.tenants.builders import client_of, make_member, make_tenant
 
 ROOT = Path(__file__).resolve().parents[2]
 METHODS = ("get", "post", "put", "patch", "delete")
@@ -111,14 +109,3 @@ def test_schema_is_open_and_comes_in_both_forms(client: Client) -> None:
     assert yaml.safe_load(as_text.content) == as_json.json()
     again = client.get("/api/v1/schema/", headers={"If-None-Match": as_text["ETag"]})
     assert (again.status_code, again.content) == (304, b"")
-
-
-@pytest.mark.django_db
-def test_page_has_no_script_or_style_of_its_own_in_it() -> None:
-    reply = client_of(make_member(make_tenant(), OWNER).user).get("/api/v1/docs/")
-    html = reply.content.decode()
-    assert "swagger-ui-bundle.js" in html
-    assert "<style" not in html
-    assert "https://" not in html
-    assert all(script.startswith(' src="/static/') for script in html.split("<script")[1:])
-    assert "unsafe-inline" not in reply["Content-Security-Policy"]

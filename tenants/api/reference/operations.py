@@ -1,0 +1,205 @@
+"""The published schema as frozen values, one for each operation. Read once in a process."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import yaml
+from django.conf import settings
+
+from tenants.api.reference.fields import FieldRow, Schema, kind_of, limits_of, rows_of, words_of
+from tenants.api.reference.tags import TAGS
+
+NEEDS = re.compile(r"\n*A token needs the scope `([^`]+)`\.$")
+CODES = re.compile(r"\s*Codes: (.*)\.$", re.DOTALL)
+JSON = "application/json"
+ENDLESS_OR_FILE = ("text/event-stream", "application/zip")
+
+
+@dataclass(frozen=True)
+class Parameter:
+    name: str
+    place: str  # path, query or header
+    kind: str
+    words: str
+    limits: str
+    required: bool
+    choices: tuple[str, ...]
+    several: bool  # may be given again and again
+
+
+@dataclass(frozen=True)
+class Body:
+    """What is sent or answered. `example`: as JSON, or a stream's lines; empty where there is none."""
+
+    media: str
+    words: str
+    fields: tuple[FieldRow, ...]
+    example: str
+
+
+@dataclass(frozen=True)
+class Fault:
+    status: int
+    words: str
+    codes: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class OperationShown:
+    name: str
+    tag: str
+    method: str
+    path: str
+    summary: str
+    words: str
+    scope: str  # of a token; empty where it needs none
+    open: bool  # to everybody, without a log-in
+    parameters: tuple[Parameter, ...]
+    request: Body | None
+    sent: Any  # the example of a request, as it is
+    status: int  # of the answer that is no error
+    answers: tuple[Body, ...]
+    faults: tuple[Fault, ...]
+    is_list: bool
+
+    @property
+    def changes(self) -> bool:
+        return self.method != "GET"
+
+    @property
+    def can_be_tried(self) -> bool:
+        """From a page: it only reads, and its answer has an end that a browser shows."""
+        return not self.changes and self.answers[0].media not in ENDLESS_OR_FILE
+
+    @property
+    def kind(self) -> str:
+        return self.answers[0].media if self.answers else JSON
+
+    def says(self, words: list[str]) -> bool:
+        told = f"{self.name} {self.method} {self.path} {self.tag} {self.scope} {self.summary} {self.words}".casefold()
+        return all(word.casefold() in told for word in words)
+
+
+@dataclass(frozen=True)
+class Group:
+    tag: str
+    words: str
+    operations: tuple[OperationShown, ...]
+
+
+@cache
+def schema() -> Mapping[str, Any]:
+    """As it is checked in; a test fails when it drifts from the code, which takes four times as long to ask."""
+    found: Mapping[str, Any] = yaml.load((settings.BASE_DIR / "docs" / "openapi.yaml").read_bytes(), yaml.CSafeLoader)
+    return found
+
+
+@cache
+def groups() -> tuple[Group, ...]:
+    """In the order of the tags; one that nobody has described comes last."""
+    found: dict[str, list[OperationShown]] = {tag: [] for tag in TAGS}
+    whole = schema()
+    for path, methods in whole["paths"].items():
+        for method, told in methods.items():
+            shown = _operation(path, method, told, whole["components"]["schemas"])
+            found.setdefault(shown.tag, []).append(shown)
+    return tuple(Group(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in found.items() if each)
+
+
+@cache
+def operations() -> Mapping[str, OperationShown]:
+    return {each.name: each for group in groups() for each in group.operations}
+
+
+@cache
+def preface() -> tuple[str, ...]:
+    """The paragraphs about the interface as a whole."""
+    return tuple(schema()["info"]["description"].split("\n\n"))
+
+
+@cache
+def problem() -> Body:
+    """An error, the same for every operation."""
+    schemas = schema()["components"]["schemas"]
+    example = {
+        "type": "about:blank",
+        "title": "Conflict",
+        "status": 409,
+        "code": "over_max_price",
+        "detail": "Costs 12.50, more than your limit 10.00.",
+        "numbers": {"price": "12.500000", "limit": "10.000000"},
+        "errors": [],
+    }
+    return Body("application/problem+json", "", rows_of(schemas["ProblemDocument"], schemas), _written(example))
+
+
+def _operation(path: str, method: str, told: Schema, schemas: Mapping[str, Schema]) -> OperationShown:
+    words = told.get("description", "")
+    scope = NEEDS.search(words)
+    request = told.get("requestBody", {}).get("content", {}).get(JSON)
+    status, done = next((int(code), each) for code, each in told["responses"].items() if code < "3")
+    answers = tuple(_body(media, each, schemas, done) for media, each in done.get("content", {}).items())
+    sent = _first_example(request) if request else None
+    return OperationShown(
+        name=told["operationId"],
+        tag=told["tags"][0],
+        method=method.upper(),
+        path=path,
+        summary=told["summary"],
+        words=NEEDS.sub("", words),
+        scope=scope[1] if scope else "",
+        open={} in told.get("security", [{}]),
+        parameters=tuple(sorted((_parameter(each, schemas) for each in told.get("parameters", [])), key=_place)),
+        request=_body(JSON, request, schemas, {}) if request else None,
+        sent=sent,
+        status=status,
+        answers=answers,
+        faults=tuple(_fault(int(code), each) for code, each in told["responses"].items() if code >= "4"),
+        is_list=any(each["name"] == "cursor" for each in told.get("parameters", [])),
+    )
+
+
+def _parameter(told: Schema, schemas: Mapping[str, Schema]) -> Parameter:
+    form = told["schema"]
+    inner = form.get("items", form)
+    return Parameter(
+        name=told["name"],
+        place=told["in"],
+        kind=kind_of(form, schemas),
+        words=words_of(told),
+        limits=limits_of(form),
+        required=told.get("required", False),
+        choices=tuple(str(each) for each in inner.get("enum", ())),
+        several=form.get("type") == "array",
+    )
+
+
+def _place(found: Parameter) -> int:
+    return ("path", "query", "header").index(found.place)
+
+
+def _body(media: str, told: Schema, schemas: Mapping[str, Schema], answer: Schema) -> Body:
+    example = _first_example(told)
+    written = example if isinstance(example, str) else "" if example is None else _written(example)
+    fields = rows_of(told["schema"], schemas) if media == JSON else ()
+    return Body(media, answer.get("description", ""), fields, written)
+
+
+def _first_example(told: Schema) -> Any:
+    return next((each["value"] for each in told.get("examples", {}).values()), None)
+
+
+def _fault(status: int, told: Schema) -> Fault:
+    said = told["description"]
+    codes = CODES.search(said)
+    return Fault(status, CODES.sub("", said), tuple(re.findall(r"`([^`]+)`", codes[1])) if codes else ())
+
+
+def _written(value: Any) -> str:
+    return json.dumps(value, indent=2, ensure_ascii=False)

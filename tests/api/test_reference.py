@@ -1,0 +1,194 @@
+"""The pages about the interface: every operation is there, each line that they offer works, nothing is from outside."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import shlex
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from bourse_client.command.parser import parser_made
+from tenants.api.reference.calls import COMMANDS, curl, example_path
+from tenants.api.reference.fields import rows_of
+from tenants.api.reference.operations import groups, operations
+from tenants.api.reference.tags import TAGS
+from tenants.api.schema import document
+from tenants.roles import OWNER
+from tests.api.table import operations as all_operations
+from tests.tenants.builders import client_of, make_member, make_tenant
+
+DOCS = "/api/v1/docs/"
+MOST_BYTES = 200_000  # of one page with all that it loads, as it travels
+
+
+@pytest.fixture
+def reader(db: None) -> Client:
+    return client_of(make_member(make_tenant(), OWNER).user)
+
+
+def html_of(client: Client, path: str, status: int = 200) -> str:
+    answer = client.get(path)
+    assert answer.status_code == status
+    return answer.content.decode()
+
+
+def article(html: str, name: str) -> str:
+    found = re.search(rf'<section class="panel operation" id="{name}".*?</section>', html, re.DOTALL)
+    assert found, name
+    return found[0]
+
+
+def test_index_has_every_operation_with_a_link_to_its_place(reader: Client) -> None:
+    html = html_of(reader, DOCS)
+    for name, shown in operations().items():
+        assert f'<tr id="{name}">' in html
+        assert f'href="{DOCS}{shown.tag}/#{name}"' in html
+    assert sorted(operations()) == sorted(found.name for found in all_operations())
+
+
+def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(reader: Client) -> None:
+    assert [group.tag for group in groups()] == list(TAGS)
+    for group in groups():
+        html = html_of(reader, f"{DOCS}{group.tag}/")
+        for shown in group.operations:
+            told = article(html, shown.name)
+            assert all(f'<code class="breaks">{each.name}</code>' in told for each in shown.parameters)
+            assert all(f'<th scope="row">{fault.status}</th>' in told for fault in shown.faults)
+            assert ('class="try"' in told) == (shown.method == "GET" and shown.can_be_tried)
+
+
+def test_no_such_tag_is_not_found(reader: Client) -> None:
+    html_of(reader, f"{DOCS}nothing/", 404)
+
+
+def test_words_and_method_keep_what_says_all_of_them(reader: Client) -> None:
+    html = html_of(reader, f"{DOCS}?q=CANCEL+job")
+    assert re.findall(r'<tr id="(\w+)">', html) == ["job_cancel", "jobs_cancel"]
+    kept = re.findall(r'<tr id="(\w+)">', html_of(reader, f"{DOCS}?method=PUT"))
+    assert kept == [name for name, shown in operations().items() if shown.method == "PUT"]
+    assert "No operation says that" in html_of(reader, f"{DOCS}?q=<b>nothing")
+
+
+@pytest.mark.parametrize("path", [DOCS, f"{DOCS}jobs/", f"{DOCS}fairness/"])
+def test_page_is_light_and_has_no_script_or_style_in_it(reader: Client, path: str) -> None:
+    reply = reader.get(path)
+    html = reply.content.decode()
+    assert "<style" not in html
+    assert " style=" not in html
+    assert all(re.match(r' src="/static/[^"]*"( defer)?></script>', each) for each in html.split("<script")[1:])
+    assert "unsafe-inline" not in reply["Content-Security-Policy"]
+    loaded = [reader.get(each).content for each in re.findall(r'(?:href|src)="(/static/[^"]*)"', html)]
+    assert sum(len(gzip.compress(each)) for each in [reply.content, *loaded]) < MOST_BYTES
+
+
+def test_whoever_is_not_logged_in_is_asked_to(client: Client, db: None) -> None:
+    assert client.get(DOCS).status_code == 302
+
+
+@pytest.mark.parametrize("name", operations())
+def test_lines_for_a_terminal_are_the_call(name: str) -> None:
+    shown = operations()[name]
+    address = f"https://bourse.example{example_path(shown.path)}"
+    words = shlex.split(curl(shown.method, address, needs_token=not shown.open, body=shown.sent, kind=shown.kind))
+    assert (words[0], words[-1]) == ("curl", address)
+    assert "{" not in address
+    assert ("-X" in words) == shown.changes
+    assert (json.loads(words[words.index("-d") + 1]) if "-d" in words else None) == shown.sent
+    assert any(each.startswith("Authorization: Bearer $") for each in words) != shown.open
+
+
+@pytest.mark.parametrize(("name", "line"), COMMANDS.items())
+def test_command_is_one_that_the_client_knows(name: str, line: str) -> None:
+    assert name in operations()
+    command, *words = shlex.split(line)
+    assert command == "bourse"
+    parser_made().parse_args(words)
+
+
+@pytest.mark.parametrize(
+    ("name", "asked", "leads_to"),
+    [
+        ("me_read", {}, "/api/v1/me/"),
+        ("jobs_list", {"tenant_slug": "lumen", "state": "running", "lane": ""}, "tenants/lumen/jobs/?state=running"),
+        ("jobs_read", {"tenant_slug": "lumen", "job_id": "7"}, "tenants/lumen/jobs/7/"),
+    ],
+)
+def test_trying_leads_to_the_operation(reader: Client, name: str, asked: dict[str, str], leads_to: str) -> None:
+    answer = reader.get(f"{DOCS}try/{name}/", asked)
+    assert answer.status_code == 302
+    assert answer["Location"].endswith(leads_to)
+
+
+@pytest.mark.parametrize("typed", ["..", "../..", "lumen/jobs", "//elsewhere.example", "", "lumen?x="])
+def test_trying_leads_nowhere_else(reader: Client, typed: str) -> None:
+    html = html_of(reader, f"{DOCS}try/jobs_list/?tenant_slug={typed}", 422)
+    assert "There is no such address" in article(html, "jobs_list")
+    assert html.count("There is no such address") == 1
+
+
+def test_what_changes_something_cannot_be_tried(reader: Client) -> None:
+    for name in ("jobs_create", "events_stream", "audits_file", "no_such"):
+        html_of(reader, f"{DOCS}try/{name}/", 404)
+
+
+def test_fields_stand_with_their_place_kind_and_limits() -> None:
+    schemas: dict[str, Any] = {
+        "Inner": {"type": "object", "properties": {"at": {"type": ["string", "null"], "format": "date-time"}}},
+        "Outer": {
+            "type": "object",
+            "required": ["rows"],
+            "properties": {
+                "rows": {"type": "array", "items": {"$ref": "#/components/schemas/Inner"}, "maxItems": 9},
+                "one": {"oneOf": [{"$ref": "#/components/schemas/Inner"}, {"type": "null"}]},
+                "named": {"type": "object", "additionalProperties": {"type": "integer"}},
+                "lane": {"type": "string", "enum": ["batch", "instant"], "description": "Which.\n\n* `batch` - Batch"},
+                "share": {"type": "number", "minimum": 0, "maximum": 1.5},
+                "again": {"$ref": "#/components/schemas/Outer"},
+            },
+        },
+    }
+    rows = rows_of({"$ref": "#/components/schemas/Outer"}, schemas)
+    assert [(row.path, row.kind, row.limits, row.words) for row in rows] == [
+        ("rows", "list of object", "at most 9 of them", ""),
+        ("rows[].at", "time or null", "", ""),
+        ("one", "object or null", "", ""),
+        ("one.at", "time or null", "", ""),
+        ("named", "whole number by name", "", ""),
+        ("lane", "text", "one of `batch`, `instant`", "Which."),
+        ("share", "number", "0 to 1.5", ""),
+        ("again", "object", "", ""),
+    ]
+    assert [row.required for row in rows] == [True, *[False] * 7]
+
+
+def properties_of(schema: Any, opened: tuple[str, ...] = ()) -> Iterator[str]:
+    """Names of all fields, by a walk of its own."""
+    if isinstance(schema, list):
+        for each in schema:
+            yield from properties_of(each, opened)
+    if not isinstance(schema, dict):
+        return
+    if (name := schema.get("$ref")) and name not in opened:
+        yield from properties_of(document()["components"]["schemas"][name.rsplit("/", 1)[-1]], (*opened, name))
+    for key, value in schema.items():
+        if key == "properties":
+            for field, inner in value.items():
+                yield field
+                yield from properties_of(inner, opened)
+        elif key in ("items", "oneOf", "anyOf", "allOf", "additionalProperties"):
+            yield from properties_of(value, opened)
+
+
+def test_no_field_of_the_schema_is_left_out() -> None:
+    told = {each["operationId"]: each for path in document()["paths"].values() for each in path.values()}
+    for name, shown in operations().items():
+        answers = next(each for code, each in told[name]["responses"].items() if code < "3").get("content", {})
+        for answer in shown.answers:
+            found = sorted(row.path.rpartition(".")[2] for row in answer.fields if row.path)
+            expected = properties_of(answers[answer.media]["schema"]) if answer.fields else []
+            assert found == sorted(expected), name
