@@ -21,6 +21,7 @@ from scheduling.views.fairness import alerts as fairness_alerts
 from scheduling.views.fairness import audits as fairness_audits
 from scheduling.views.fairness import charge as fairness_charge
 from scheduling.views.fairness import pages as fairness_pages
+from scheduling.views.fairness import what_if
 from scheduling.views.operator import cells as operator_cells
 from scheduling.views.operator import credits as operator_credits
 from scheduling.views.operator import pools as operator_pools
@@ -47,6 +48,10 @@ fairness_patterns = [
     path("audits/start/", fairness_audits.audit_start, name="audit_start"),
     path("audits/<int:pk>/", fairness_audits.audit, name="audit"),
     path("audits/<int:pk>/file/", fairness_audits.audit_file, name="audit_file"),
+    path("what-if/", what_if.what_ifs, name="what_ifs"),
+    path("what-if/<int:pk>/", what_if.what_if, name="what_if"),
+    path("what-if/<int:pk>/cancel/", what_if.what_if_cancelled, name="what_if_cancel"),
+    path("pools/<slug:pool_slug>/intervals/<int:number>/what-if/", what_if.what_if_ask, name="what_if_ask"),
     path("pools/<slug:pool_slug>/alerts/", fairness_alerts.alerts, name="fairness_alerts"),
     path("pools/<slug:pool_slug>/intervals/", fairness_pages.intervals, name="fairness_intervals"),
     path("pools/<slug:pool_slug>/intervals/<int:number>/", fairness_pages.interval, name="fairness_interval"),
@@ -60,6 +65,14 @@ urlpatterns = [
         "t/<slug:tenant_slug>/fairness/<slug:pool_slug>/intervals/<int:number>/",
         fairness_pages.tenant_interval,
         name="tenant_fairness_interval",
+    ),
+    path("t/<slug:tenant_slug>/what-if/", what_if.tenant_what_ifs, name="tenant_what_ifs"),
+    path("t/<slug:tenant_slug>/what-if/<int:pk>/", what_if.tenant_what_if, name="tenant_what_if"),
+    path("t/<slug:tenant_slug>/what-if/<int:pk>/cancel/", what_if.tenant_what_if_cancel, name="tenant_what_if_cancel"),
+    path(
+        "t/<slug:tenant_slug>/intervals/<slug:pool_slug>/<int:number>/what-if/",
+        what_if.tenant_what_if_ask,
+        name="tenant_what_if_ask",
     ),
     path("t/<slug:tenant_slug>/jobs/<int:pk>/charge/", fairness_charge.job_charge, name="job_charge"),
     path("t/<slug:tenant_slug>/frame/", frame.tenant_frame, name="tenant_frame"),

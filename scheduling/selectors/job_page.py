@@ -77,6 +77,7 @@ class JobPage:
     estimate: EstimateView | None
     attempts: tuple[AttemptView, ...]
     postings: tuple[TransactionView, ...]
+    asked_interval: int | None  # the number of the one that gave it its place, or else its floor
 
     @property
     def rented(self) -> bool:
@@ -101,7 +102,8 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     pool = job.pool
     awards = list(Award.objects.filter(job=job).select_related("interval").defer(*HEAVY).order_by("attempt"))
     award = next((each for each in awards if each.attempt == job.attempt), None)
-    floor = JobFloor.objects.filter(job=job).order_by("-attempt").first()
+    floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
+    floor = floors.order_by("-attempt").first()
     told = happenings(pool, job.tenant_id, job.pk)
     names = _server_names([*(awards[-1:] and awards[-1].allocation), *(floor.allocation if floor else [])])
     slots = slot_table(pool, award, at) if award and award.paid else None
@@ -120,7 +122,13 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         estimate=_estimate(pool, job),
         attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt]),
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
+        asked_interval=_asked_interval(award, floor),
     )
+
+
+def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:
+    given = award.interval if award else floor.interval if floor else None
+    return None if given is None else given.number
 
 
 def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> World | None:
