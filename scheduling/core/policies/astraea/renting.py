@@ -188,11 +188,11 @@ class HeldBack:
 
     def __init__(self, round_: Round) -> None:
         self.round, cluster = round_, round_.cluster
-        asks: BoolArray = reserve_prices(cluster).any(axis=0)
+        asking = set(np.nonzero(reserve_prices(cluster))[1].tolist())
         self.idle = {  # (resources, slots, servers) of each tenant that may hold back
             index: np.repeat(cells_of(cluster, index)[:, None, :], round_.slots, axis=1)
             for index, tenant in enumerate(cluster.tenants)
-            if tenant.lend != "lend" or asks[index]
+            if tenant.lend != "lend" or index in asking
         }
         for booking in round_.at_home:
             job = round_.view.jobs[booking.job]
