@@ -4,18 +4,20 @@ Parameter servers follow the workers under a cursor of their own, so that on a c
 workers and machines for parameter servers each kind goes round its own machines.
 
 Units are dealt one by one over plain lists: the next server nearly always has room, so looking at one or two of
-them costs less than one array operation over all.
+them costs less than one array operation over all. Servers found without room for a unit are marked, so that nobody
+looks at them for the like of it again until something is given back there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.speed import TOLERANCE, elastic_rate, minibatches_per_slot, parameter_servers
+from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import (
     CENTRALIZED,
     DISTRIBUTED,
@@ -27,21 +29,6 @@ from scheduling.core.types import (
     UnitType,
     View,
 )
-
-
-@dataclass(frozen=True, slots=True)
-class Gang:
-    """The units a job asks for together: all of them, or none."""
-
-    workers: int
-    ps: int
-    worker_type: int = 0
-    ps_type: int = 0
-
-    def rate(self, job: Job, slot_seconds: float, *, centralized: bool = False) -> float:
-        """Mini-batches the gang trains in a slot; when not on one server, gradients cross the network."""
-        each = minibatches_per_slot(job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized)
-        return each * self.workers
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +72,18 @@ class Placement:
         return tuple(Allocation(server, start, end, *counts[server]) for server in sorted(counts))
 
 
+Demand = Sequence[tuple[int, float]]  # of the resources that are taken, how much
+
+
+@dataclass(slots=True)
+class _Marks:
+    """By server, 1 where one kind of unit is not hosted or had no room; and how many returns are counted in."""
+
+    full: bytearray
+    hosted: bytes  # as it was before anything was dealt
+    returns: int = 0
+
+
 class Vacancies:
     """What is free on each server in every one of the next `slots` slots; it shrinks as units are dealt."""
 
@@ -94,6 +93,8 @@ class Vacancies:
         self.hosts_workers: list[bool] = cluster.hosts_workers.tolist()
         self.hosts_ps: list[bool] = cluster.hosts_ps.tolist()
         self._named: dict[int, list[tuple[int, float]]] = {}
+        self._marks: dict[tuple[object, ...], _Marks] = {}
+        self._returned: list[int] = []  # servers on which something was given back, in order
 
     def place(self, job: Job, gang: Gang, cursors: Cursors) -> Placement | None:
         """Deal a whole gang out. If it does not fit nothing changes, and there is no placement."""
@@ -111,25 +112,71 @@ class Vacancies:
     def deal(self, unit: UnitType, count: int, cursor: int, hosts: Sequence[bool]) -> list[int] | None:
         """The servers of so many units: from the cursor on each goes to the next server that has room for it."""
         demand = self._demand(unit)
+        full = self._marked(demand, hosts)
         dealt: list[int] = []
-        passed = 0  # servers without room since the last unit
         while len(dealt) < count:
-            free = self.free[cursor]
-            if hosts[cursor] and all(free[resource] >= amount for resource, amount in demand):
-                for resource, amount in demand:
-                    free[resource] -= amount
-                dealt.append(cursor)
-                passed = 0
-            else:
-                passed += 1
-                if passed == len(self.free):
-                    self.give_back(unit, dealt)
-                    return None
-            cursor = (cursor + 1) % len(self.free)
+            server = self._next(demand, full, cursor)
+            if server is None:
+                self.give_back(unit, dealt)
+                return None
+            free = self.free[server]
+            for resource, amount in demand:
+                free[resource] -= amount
+            dealt.append(server)
+            cursor = (server + 1) % len(self.free)
         return dealt
+
+    def pack(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
+        """The servers of so many units: each goes to the first server that has room for it."""
+        demand = self._demand(unit)
+        full = self._marked(demand, hosts)
+        dealt: list[int] = []
+        while len(dealt) < count:
+            server = self._next(demand, full, 0)
+            if server is None:
+                self.give_back(unit, dealt)
+                return None
+            free = self.free[server]
+            for resource, amount in demand:
+                free[resource] -= amount
+            dealt.append(server)
+        return dealt
+
+    def first_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
+        """The first server that may host a unit and has room for it."""
+        return self._next(demand, self._marked(demand, hosts), 0)
+
+    def _next(self, demand: Demand, full: bytearray, cursor: int) -> int | None:
+        """The first server with room from the cursor on, all round; those without are marked."""
+        while True:
+            server = full.find(0, cursor)
+            if server < 0 and (server := full.find(0, 0, cursor)) < 0:
+                return None
+            free = self.free[server]
+            for resource, amount in demand:
+                if free[resource] < amount:
+                    full[server] = 1
+                    break
+            else:
+                return server
+            cursor = server
+
+    def _marked(self, demand: Demand, hosts: Sequence[bool]) -> bytearray:
+        """The marks for such a unit; where something has been given back since, a server is looked at again."""
+        key = (id(hosts), *demand)
+        marks = self._marks.get(key)
+        if marks is None:
+            hosted = bytes(not host for host in hosts)
+            marks = self._marks[key] = _Marks(bytearray(hosted), hosted, len(self._returned))
+        elif marks.returns < len(self._returned):
+            for server in self._returned[marks.returns :]:
+                marks.full[server] = marks.hosted[server]
+            marks.returns = len(self._returned)
+        return marks.full
 
     def give_back(self, unit: UnitType, servers: Sequence[int]) -> None:
         """Free one unit on each of the servers named."""
+        self._returned.extend(servers)
         for server in servers:
             for resource, amount in self._demand(unit):
                 self.free[server][resource] += amount
@@ -147,32 +194,6 @@ class Vacancies:
             demand = [(resource, amount) for resource, amount in enumerate(unit.demand.tolist()) if amount > 0]
             self._named[id(unit)] = demand
         return demand
-
-
-def gangs(job: Job, workers: int) -> Iterator[Gang]:
-    """The gang of so many workers, then of half as many, and so on, for every pair of unit types in their order.
-
-    Each has the parameter servers that its workers need. None has fewer workers or more parameter servers than
-    the job allows.
-    """
-    while workers >= job.min_workers:
-        for worker_type, worker in enumerate(job.worker_types):
-            for ps_type, server in enumerate(job.ps_types):
-                ps = parameter_servers(workers, worker.mbps, server.mbps)
-                if job.max_ps is None or ps <= job.max_ps:
-                    yield Gang(workers, ps, worker_type, ps_type)
-        workers //= 2
-
-
-def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
-    """The workers a job asks for: a number, or its own draw from a range, within what the job can use.
-
-    A draw depends on the seed and the job alone, not on when it is made.
-    """
-    if not isinstance(workers, int):
-        least, most = workers
-        workers = int(np.random.default_rng((seed, job.number)).integers(least, most + 1))
-    return max(job.min_workers, min(workers, job.max_workers))
 
 
 def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
@@ -204,27 +225,21 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -
     )
 
 
-def even_gangs(job: Job, workers: int) -> Iterator[Gang]:
-    """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer."""
-    while workers >= job.min_workers:
-        ps = workers if job.max_ps is None else min(workers, job.max_ps)
-        for worker_type in range(len(job.worker_types)):
-            for ps_type in range(len(job.ps_types)):
-                yield Gang(workers, ps, worker_type, ps_type)
-        workers //= 2
-
-
 class EmptyCluster:
     """Asked which gangs it holds, and remembers by demand: most jobs ask for the same."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
+        self.room = Vacancies(cluster, np.zeros((len(cluster.resources), 0, len(cluster.servers))))
         self.known: dict[tuple[object, ...], bool] = {}
 
     def holds(self, job: Job, gang: Gang) -> bool:
         """Whether the gang could ever run."""
-        worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
-        key = (gang.workers, gang.ps, worker.tobytes(), ps.tobytes())
+        worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
+        key = (gang.workers, gang.ps, worker.demand.tobytes(), ps.demand.tobytes())
         if key not in self.known:
-            self.known[key] = fits_empty(job, gang, self.cluster)
+            placement = self.room.place(job, gang, Cursors())
+            self.known[key] = placement is not None
+            if placement is not None:
+                self.room.give_back(worker, placement.workers)
+                self.room.give_back(ps, placement.ps)
         return self.known[key]

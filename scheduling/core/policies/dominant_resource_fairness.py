@@ -12,7 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
-from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, fits_empty, gangs
+from scheduling.core.gangs import Gang, gangs
+from scheduling.core.placement import Cursors, Placement, Vacancies, fits_empty
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import (

@@ -17,7 +17,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.placement import Cursors, Gang, Placement, Vacancies, fits_empty, gangs, workers_asked
+from scheduling.core.gangs import Gang, gangs, workers_asked
+from scheduling.core.placement import Cursors, Placement, Vacancies, fits_empty
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import TOLERANCE, ceiling
 from scheduling.core.types import (

@@ -16,8 +16,9 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.estimates.remaining import check_speeds, seconds_left
+from scheduling.core.gangs import Gang, even_gangs
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.placement import Cursors, EmptyCluster, Gang, Placement, even_gangs, slot_booking
+from scheduling.core.placement import Cursors, EmptyCluster, Placement, slot_booking
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, BoolArray, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
@@ -84,47 +85,122 @@ class _Option:
         return worker.demand, ps.demand
 
 
+class _Scores:
+    """How well units fit the servers: a row for each different demand and set of hosts, -inf where there is no room."""
+
+    def __init__(self, free: FloatArray, part: FloatArray) -> None:
+        self.free, self.part = free, part  # (resources, servers), (resources,)
+        self.rows: dict[tuple[object, ...], int] = {}
+        self.demand: list[FloatArray] = []
+        self.hosts: list[BoolArray] = []
+
+    def row(self, demand: FloatArray, hosts: BoolArray) -> int:
+        """The number of the row for such units."""
+        key = (demand.tobytes(), id(hosts))
+        if key not in self.rows:
+            self.rows[key] = len(self.demand)
+            self.demand.append(demand)
+            self.hosts.append(hosts)
+        return self.rows[key]
+
+    def fill(self, together: Sequence[int]) -> None:
+        """Work all rows out. The fit counts in parts of its mean over the rows `together` and all servers."""
+        self.demands, self.hosted = np.array(self.demand), np.array(self.hosts)  # (rows, resources), (rows, servers)
+        self.tasks = self.demands * self.part
+        self.needs: list[list[float]] = self.demands.tolist()
+        fits = self.tasks @ (self.free * self.part[:, None])
+        self.mean = float(fits[list(together)].mean()) or 1.0
+        room = self.hosted & (self.free[None] >= self.demands[:, :, None]).all(axis=1)
+        self.scores = np.where(room, fits / self.mean, -np.inf)
+        self.at = self.scores.argmax(axis=1)  # (rows,) the best server, and how well it fits
+        self.best = self.scores.max(axis=1)
+        self.stale: set[int] = set()
+
+    def changed(self, server: int) -> None:
+        """What is free there has changed; looked at again when somebody asks."""
+        self.stale.add(server)
+
+    def renew(self) -> None:
+        """All scores and best fits as they are now."""
+        for server in self.stale:
+            free = self.free[:, server]
+            room = self.hosted[:, server] & (free >= self.demands).all(axis=1)
+            scores = np.where(room, self.tasks @ (free * self.part) / self.mean, -np.inf)
+            self.scores[:, server] = scores
+            better, lost = scores > self.best, (self.at == server) & (scores < self.best)
+            self.at[better], self.best[better] = server, scores[better]
+            for row in np.flatnonzero(lost).tolist():
+                self.at[row] = self.scores[row].argmax()
+                self.best[row] = self.scores[row, self.at[row]]
+        self.stale.clear()
+
+    def spot(self, row: int) -> int | None:
+        """The server that fits best; ties the first; None without room anywhere."""
+        self.renew()
+        if self.best[row] == -np.inf:
+            return None
+        server = int(np.round(self.scores[row], DIGITS).argmax())
+        return server
+
+    def fits(self, row: int, server: int) -> bool:
+        """Whether there is room on this server."""
+        if not self.hosts[row][server]:
+            return False
+        return all(have >= need for have, need in zip(self.free[:, server].tolist(), self.needs[row], strict=True))
+
+
 class _Packing:
     """One slot while it is packed."""
 
     def __init__(self, view: View, options: Sequence[_Option], weight: float) -> None:
         self.options, cluster = options, view.cluster
         self.free = cluster.capacity - view.occupied[:, :1].sum(axis=1) + ROUNDING  # (resources, servers)
-        self.hosts = (cluster.hosts_workers, cluster.hosts_ps)
-        self.part = np.divide(1.0, cluster.total, out=np.zeros(len(cluster.total)), where=cluster.total > 0)
+        part = np.divide(1.0, cluster.total, out=np.zeros(len(cluster.total)), where=cluster.total > 0)
+        self.scores = _Scores(self.free, part)
         self.units = [option.demands() for option in options]
-        self.tasks = np.array([worker + ps for worker, ps in self.units]) * self.part  # (options, resources)
-        fits = self.tasks @ (self.free * self.part[:, None])
-        self.mean = float(fits.mean()) or 1.0
+        both = cluster.hosts_workers & cluster.hosts_ps
+        self.together = np.array([self.scores.row(worker + ps, both) for worker, ps in self.units])
+        self.apart = [
+            (self.scores.row(worker, cluster.hosts_workers), self.scores.row(ps, cluster.hosts_ps))
+            for worker, ps in self.units
+        ]
+        self.scores.fill(self.together.tolist())
         hurry = 1.0 / np.array([option.seconds() for option in options])
         self.hurry = weight * hurry / hurry.mean()
-        self.scores = np.full(fits.shape, -np.inf)  # (options, servers) of a task there, -inf where it does not fit
         self.open: BoolArray = np.ones(len(options), dtype=np.bool_)
-        self._rescore(np.arange(fits.shape[1]))
+        self.ways: dict[int, list[int]] = {}
+        for index, option in enumerate(options):
+            self.ways.setdefault(option.job.number, []).append(index)
 
     def run(self) -> dict[int, Placement]:
         """By job, where its units are."""
         placed: dict[int, Placement] = {}
         while self.open.any():
-            best = int(self.scores.argmax()) // self.scores.shape[1]
-            if self.scores[best].max() == -np.inf:
-                # Nowhere a worker and its parameter server on one server: apart, the most urgent first.
-                best = int(np.where(self.open, self.hurry, -np.inf).argmax())
+            best = self._next()
             option = self.options[best]
             self._fill(best)
-            self._close([best])
+            self.open[best] = False
             if len(option.workers) >= option.least.workers:
                 gang = Gang(len(option.workers), len(option.ps), option.least.worker_type, option.least.ps_type)
                 placed[option.job.number] = Placement(gang, option.workers, option.ps, Cursors())
-                self._close([other for other, way in enumerate(self.options) if way.job is option.job])
+                self.open[self.ways[option.job.number]] = False
             else:
                 self._give_back(best)
         return placed
 
+    def _next(self) -> int:
+        """The option whose task fits best somewhere, with its head start; ties the first."""
+        self.scores.renew()
+        scores = np.round(self.scores.best[self.together] + self.hurry, DIGITS)
+        best = int(np.where(self.open, scores, -np.inf).argmax())
+        if self.open[best] and scores[best] > -np.inf:
+            return best
+        # Nowhere a worker and its parameter server on one server: apart, the most urgent first.
+        return int(np.where(self.open, self.hurry, -np.inf).argmax())
+
     def _fill(self, index: int) -> None:
         """Tasks for one job until its cap or until nothing fits: on a server as many as it holds, then the next."""
         option, server = self.options[index], -1
-        changed: set[int] = set()
         while len(option.workers) < option.most:
             alone = len(option.ps) >= option.most_ps
             spot = self._spot(index, server, alone=alone)
@@ -134,58 +210,39 @@ class _Packing:
                 if chosen is not None:
                     self.free[:, chosen] -= self.units[index][kind]
                     (option.workers, option.ps)[kind].append(chosen)
-                    changed.add(chosen)
+                    self.scores.changed(chosen)
             server = spot[0]
-        self._rescore(np.array(sorted(changed), dtype=np.intp))
 
     def _spot(self, index: int, server: int, *, alone: bool) -> tuple[int, int | None] | None:
         """Servers of the next worker and parameter server: this one if both fit, else the best for both, else apart."""
-        worker, ps = self.units[index]
+        worker, ps = self.apart[index]
         if alone:
-            spot = self._best(worker, self.hosts[0], server)
+            spot = self._best(worker, server)
             return None if spot is None else (spot, None)
-        together = self._best(worker + ps, self.hosts[0] & self.hosts[1], server)
+        together = self._best(int(self.together[index]), server)
         if together is not None:
             return together, together
-        first = self._best(worker, self.hosts[0], server)
+        first = self._best(worker, server)
         if first is None:
             return None
         before = self.free[:, first].copy()
-        self.free[:, first] -= worker
-        second = self._best(ps, self.hosts[1], -1)
+        self.free[:, first] -= self.units[index][0]
+        self.scores.changed(first)
+        second = self.scores.spot(ps)
         self.free[:, first] = before
+        self.scores.changed(first)
         return None if second is None else (first, second)
 
-    def _best(self, demand: FloatArray, hosts: BoolArray, server: int) -> int | None:
-        """The server itself while it has room; else the one with the largest dot product; ties the first."""
-        if server >= 0 and hosts[server] and (self.free[:, server] >= demand).all():
-            return server
-        room = hosts & (self.free >= demand[:, None]).all(axis=0)
-        if not room.any():
-            return None
-        fits = (demand * self.part) @ (self.free * self.part[:, None]) / self.mean
-        return int(np.where(room, np.round(fits, DIGITS), -np.inf).argmax())
-
-    def _close(self, options: Sequence[int]) -> None:
-        """These are not looked at again."""
-        self.open[options] = False
-        self.scores[options] = -np.inf
+    def _best(self, row: int, server: int) -> int | None:
+        """The server itself while it has room; else the one that fits best."""
+        return server if server >= 0 and self.scores.fits(row, server) else self.scores.spot(row)
 
     def _give_back(self, index: int) -> None:
         option = self.options[index]
         for kind, servers in enumerate((option.workers, option.ps)):
             for server in servers:
                 self.free[:, server] += self.units[index][kind]
-        self._rescore(np.unique(np.array([*option.workers, *option.ps], dtype=np.intp)))
-
-    def _rescore(self, servers: np.ndarray[Any, np.dtype[np.intp]]) -> None:
-        """Scores on servers whose room has changed."""
-        free = self.free[:, servers]
-        demand = np.array([worker + ps for worker, ps in self.units])
-        hosts = (self.hosts[0] & self.hosts[1])[servers]
-        room = self.open[:, None] & hosts & (free[None] >= demand[:, :, None]).all(axis=1)
-        fits = self.tasks @ (free * self.part[:, None]) / self.mean
-        self.scores[:, servers] = np.where(room, np.round(fits + self.hurry[:, None], DIGITS), -np.inf)
+                self.scores.changed(server)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Tetris:

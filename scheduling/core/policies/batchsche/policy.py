@@ -24,6 +24,7 @@ from scheduling.core.types import (
     REJECTED,
     Allocation,
     Booking,
+    BoolArray,
     Cluster,
     FloatArray,
     Job,
@@ -76,6 +77,7 @@ class _Homes:
         self.view, self.cluster, self.theta = view, view.cluster, theta[:, None]
         cells = self.cluster.cells
         self.cells = deal_cells(self.cluster.capacity, self.cluster.quota) if cells is None else cells
+        self.servers = [np.flatnonzero(self.cells[:, tenant].any(axis=0)) for tenant in range(self.cells.shape[1])]
         self.ways: dict[int, list[Way]] = {}
 
     def open(self, start: int, slots: int) -> None:
@@ -88,15 +90,16 @@ class _Homes:
             self.taken += self.view.tail[:, None, :]
         known = self.view.occupied[:, start - self.view.slot : start - self.view.slot + slots]
         self.taken[:, : known.shape[1]] = known
-        self.own: dict[int, FloatArray] = {}  # by tenant (resources, slots, servers): used by its own jobs
+        self.own: dict[int, FloatArray] = {}  # by tenant (resources, slots, own servers): used by its own jobs
 
     def refusal(self, job: Job) -> Refusal:
         """Why a job that was offered the window took nothing of it. What its owner's machines cannot hold is final."""
         found = self._ways(job)
         if not found:
             return Refusal(job.number, Reason("shared_resource"), REJECTED)
-        home = self.cells[:, job.tenant][:, None, :]
-        if not any(Fit(job, way, home, self.cluster, slots=1).fits[0] for way in found):
+        home = self.cells[:, job.tenant, self.servers[job.tenant]][:, None, :]
+        hosts = self._hosts(job.tenant)
+        if not home.size or not any(Fit(job, way, home, hosts, slots=1).fits[0] for way in found):
             return Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED)
         shortest = min(way.slots for way in found)
         if shortest > self.slots:
@@ -112,17 +115,22 @@ class _Homes:
 
     def book(self, job: Job) -> Booking | None:
         """The run in the window with the largest value less price, if that is positive; ties: the earliest start."""
-        own = self.own.setdefault(job.tenant, np.zeros_like(self.taken))
-        total = self.cells[:, job.tenant].sum(axis=1)[:, None]
-        prices = scarcity(self.theta, own.sum(axis=2), total)  # (resources, slots)
-        free = np.minimum(self.cells[:, job.tenant][:, None, :] - own, self.cluster.capacity[:, None, :] - self.taken)
+        servers = self.servers[job.tenant]
+        if len(servers) == 0:
+            return None
+        own = self.own.setdefault(job.tenant, np.zeros_like(self.taken[:, :, servers]))
+        home = self.cells[:, job.tenant, servers]  # (resources, own servers)
+        prices = scarcity(self.theta, own.sum(axis=2), home.sum(axis=1)[:, None])  # (resources, slots)
+        left = self.cluster.capacity[:, None, servers] - self.taken[:, :, servers]
+        free = np.minimum(home[:, None, :] - own, left)
+        hosts = self._hosts(job.tenant)
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
         found: list[tuple[float, int, Way, Fit]] = []
         best = 0.0
         for way in sorted(self._ways(job), key=lambda way: way.slots):
             if way.slots > self.slots or worth[way.slots - 1] < best - TIE * max(1.0, best):
                 break
-            fit = Fit(job, way, free, self.cluster)
+            fit = Fit(job, way, free, hosts)
             costs = fit.costs(job, prices)
             gains = worth[way.slots - 1 :] - costs
             if fit.fits.any():
@@ -138,6 +146,11 @@ class _Homes:
         _, start, way, fit = min(tied, key=lambda row: (row[1], row[2].order))
         return self._booked(job, start, way, fit, prices)
 
+    def _hosts(self, tenant: int) -> tuple[BoolArray, BoolArray]:
+        """(own servers,) whether they host workers, and parameter servers."""
+        servers = self.servers[tenant]
+        return self.cluster.hosts_workers[servers], self.cluster.hosts_ps[servers]
+
     def _ways(self, job: Job) -> list[Way]:
         if job.number not in self.ways:
             self.ways[job.number] = list(ways(job, self.cluster))
@@ -148,11 +161,13 @@ class _Homes:
         worker, ps = job.worker_types[way.types[0]].demand, job.ps_types[way.types[1]].demand
         begin, end = self.start + start, self.start + start + way.slots
         slots = slice(start, start + way.slots)
-        rows = tuple(Allocation(server, begin, end, *units) for server, units in sorted(fit.units(start).items()))
-        for row in rows:
-            amounts = (row.workers * worker + row.ps * ps)[:, None]
-            self.taken[:, slots, row.server] += amounts
-            self.own[job.tenant][:, slots, row.server] += amounts
+        servers: list[int] = self.servers[job.tenant].tolist()
+        units = sorted(fit.units(start).items())
+        rows = tuple(Allocation(servers[place], begin, end, *numbers) for place, numbers in units)
+        for place, (workers, count) in units:
+            amounts = (workers * worker + count * ps)[:, None]
+            self.taken[:, slots, servers[place]] += amounts
+            self.own[job.tenant][:, slots, place] += amounts
         ps_count = sum(row.ps for row in rows)
         value = float(job.value(end - self.start))
         return Booking(

@@ -56,15 +56,17 @@ class Fit:
 
     On one server: all workers and one parameter server. On several: all parameter servers on the server that needs
     the fewest for the workers elsewhere, and those where the fewest fit. `free` is (resources, slots, servers), with
-    room for the run; `slots` replaces the run's own duration.
+    room for the run, `hosts` (servers,) for workers and for parameter servers; `slots` replaces the run's own duration.
     """
 
-    def __init__(self, job: Job, way: Way, free: FloatArray, cluster: Cluster, slots: int | None = None) -> None:
+    def __init__(
+        self, job: Job, way: Way, free: FloatArray, hosts: tuple[BoolArray, BoolArray], slots: int | None = None
+    ) -> None:
         worker, server = job.worker_types[way.types[0]], job.ps_types[way.types[1]]
         self.way = way
         slots = way.slots if slots is None else slots
-        self.workers = _least(_whole(free, worker.demand, cluster.hosts_workers), slots)  # (starts, servers)
-        ps = _least(_whole(free, server.demand, cluster.hosts_ps), slots)
+        self.workers = _least(_whole(free, worker.demand, hosts[0]), slots)  # (starts, servers)
+        ps = _least(_whole(free, server.demand, hosts[1]), slots)
         if way.central:
             self.beside = np.full_like(self.workers, way.workers)
             needs = np.where((self.workers >= way.workers) & (ps >= 1), 1, FAR)

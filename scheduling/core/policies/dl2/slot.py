@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scheduling.core.placement import Cursors, EmptyCluster, Gang, Placement, slot_booking
+from scheduling.core.gangs import Gang
+from scheduling.core.placement import Cursors, EmptyCluster, Placement, slot_booking
 from scheduling.core.policies.dl2.networks import Floats
 from scheduling.core.policies.dl2.room import PS, WORKER, Room
 from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduling.core.placement import Cursors, Gang, Vacancies
+from scheduling.core.gangs import Gang
+from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.policies.dorm.problem import Held, Problem, Wish
 from scheduling.core.policies.dorm.program import solved
 from scheduling.core.speed import parameter_servers

@@ -11,7 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
-from scheduling.core.placement import Cursors, Gang, Placement, fits_empty, gangs
+from scheduling.core.gangs import Gang, gangs
+from scheduling.core.placement import Cursors, Placement, fits_empty
 from scheduling.core.policies.dorm.answer import allocation
 from scheduling.core.policies.dorm.problem import Held, Problem, Wish
 from scheduling.core.scenario import Section

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.placement import Gang, Placement
+from scheduling.core.gangs import Gang
+from scheduling.core.placement import Placement
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import Cluster, FloatArray, Job, View
 

@@ -6,13 +6,15 @@ numbered: on a server of 8 workers two cells of 2 leave one of 4.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 
 import numpy as np
 
 from scheduling.core.cells import deal_cells
-from scheduling.core.occupancy import room
-from scheduling.core.placement import Cursors, Gang, Placement
+from scheduling.core.gangs import Gang
+from scheduling.core.occupancy import ROUNDING, room
+from scheduling.core.placement import Cursors, Placement
 from scheduling.core.types import OWN, BoolArray, Cluster, FloatArray, Job, View
 
 MOST = 2**40
@@ -90,14 +92,16 @@ def place(job: Job, gang: Gang, own: FloatArray, cluster: Cluster) -> Placement 
 def _beside(left: FloatArray, ps: FloatArray, count: int, workers: Sequence[int], hosts: BoolArray) -> list[int] | None:
     """Servers of the parameter servers: those of the workers first, then the others in order."""
     near = sorted(set(workers))
-    far = [server for server in range(left.shape[1]) if server not in set(near)]
     counts = np.where(hosts, _whole(left, ps), 0)
     found: list[int] = []
-    for server in [*near, *far]:
+    for server in near:
+        found += [server] * int(min(count - len(found), counts[server]))
+    counts[near] = 0
+    for server in np.flatnonzero(counts).tolist() if len(found) < count else ():
         found += [server] * int(min(count - len(found), counts[server]))
         if len(found) == count:
-            return found
-    return None
+            break
+    return found if len(found) == count else None
 
 
 def _whole(free: FloatArray, demand: FloatArray) -> FloatArray:
@@ -106,4 +110,6 @@ def _whole(free: FloatArray, demand: FloatArray) -> FloatArray:
 
 
 def _units(free: FloatArray, demand: FloatArray) -> int:
-    return int(_whole(free[:, None], demand)[0])
+    """Whole units that fit in one place; arrays are slow for so few numbers."""
+    needed = [(have, need) for have, need in zip(free.tolist(), demand.tolist(), strict=True) if need > 0]
+    return min((max(0, math.floor(have / need + ROUNDING)) for have, need in needed), default=MOST)

@@ -11,15 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from scheduling.core.gangs import Gang, gangs, workers_asked
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.placement import (
-    Cursors,
-    Gang,
-    Placement,
-    gangs,
-    slot_booking,
-    workers_asked,
-)
+from scheduling.core.placement import Cursors, Placement, slot_booking
 from scheduling.core.policies.hived.cells import VirtualClusters, homes, place
 from scheduling.core.scenario.fields import BadScenario, Section, quoted, whole_or_range
 from scheduling.core.speed import TOLERANCE, ceiling

@@ -127,6 +127,7 @@ class Optimus:
         servers = Servers(Vacancies(view.cluster, view.occupied), self._key(view.cluster))
         rows: dict[int, list[Row]] = {}
         moving = []
+        total = view.cluster.total.tolist()
         for index, (each, (ps, workers)) in enumerate(zip(jobs, numbers, strict=True)):
             if not ps:
                 continue
@@ -134,7 +135,7 @@ class Optimus:
             if each.numbers == (ps, workers) and servers.again(order, each.held or ()):
                 rows[index] = each.held or []
             else:
-                moving.append((gang_share(order, view.cluster), index, order))
+                moving.append((gang_share(order, total), index, order))
         for _, index, order in sorted(moving, key=lambda row: row[:2]):  # jobs come in order of arrival
             if (found := self._place(servers, order, jobs[index])) is not None:
                 rows[index] = found

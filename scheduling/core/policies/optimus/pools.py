@@ -48,7 +48,8 @@ def choose_types(
         each.choose(chosen)
 
 
-def gang_share(order: Order, cluster: Cluster) -> float:
-    """The largest share of the cluster that a gang takes of any resource."""
-    taken, total = order.ps * order.server.demand + order.workers * order.worker.demand, cluster.total
-    return float(np.divide(taken, total, out=np.zeros_like(taken), where=taken > 0).max(initial=0.0))
+def gang_share(order: Order, total: Sequence[float]) -> float:
+    """The largest share of the cluster's totals (resources,) that a gang takes of any resource."""
+    kinds = zip(order.server.demand.tolist(), order.worker.demand.tolist(), total, strict=True)
+    taken = [(order.ps * ps + order.workers * worker, most) for ps, worker, most in kinds]
+    return max((amount / most for amount, most in taken if amount > 0), default=0.0)

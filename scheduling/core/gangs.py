@@ -1,0 +1,69 @@
+"""Gangs: the workers and parameter servers that a job asks for together, and how large a gang it asks for."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+import numpy as np
+
+from scheduling.core.speed import minibatches_per_slot, parameter_servers
+from scheduling.core.types import Job
+
+
+@dataclass(frozen=True, slots=True)
+class Gang:
+    """The units a job asks for together: all of them, or none."""
+
+    workers: int
+    ps: int
+    worker_type: int = 0
+    ps_type: int = 0
+
+    def rate(self, job: Job, slot_seconds: float, *, centralized: bool = False) -> float:
+        """Mini-batches the gang trains in a slot; when not on one server, gradients cross the network."""
+        each = minibatches_per_slot(job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized)
+        return each * self.workers
+
+
+def gangs(job: Job, workers: int) -> Iterator[Gang]:
+    """The gang of so many workers, then of half as many, and so on, for every pair of unit types in their order.
+
+    Each has the parameter servers that its workers need. None has fewer workers or more parameter servers than
+    the job allows.
+    """
+    while workers >= job.min_workers:
+        for worker_type, worker in enumerate(job.worker_types):
+            for ps_type, server in enumerate(job.ps_types):
+                ps = parameter_servers(workers, worker.mbps, server.mbps)
+                if job.max_ps is None or ps <= job.max_ps:
+                    yield Gang(workers, ps, worker_type, ps_type)
+        workers //= 2
+
+
+def even_gangs(job: Job, workers: int) -> Iterator[Gang]:
+    """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer."""
+    while workers >= job.min_workers:
+        ps = workers if job.max_ps is None else min(workers, job.max_ps)
+        for worker_type in range(len(job.worker_types)):
+            for ps_type in range(len(job.ps_types)):
+                yield Gang(workers, ps, worker_type, ps_type)
+        workers //= 2
+
+
+def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
+    """The workers a job asks for: a number, or its own draw from a range, within what the job can use.
+
+    A draw depends on the seed and the job alone, not on when it is made.
+    """
+    if not isinstance(workers, int):
+        least, most = workers
+        workers = _drawn(seed, job.number, least, most)
+    return max(job.min_workers, min(workers, job.max_workers))
+
+
+@lru_cache(maxsize=2**16)
+def _drawn(seed: int, number: int, least: int, most: int) -> int:
+    """A job's own draw from a range; asked for again in every slot in which it waits."""
+    return int(np.random.default_rng((seed, number)).integers(least, most + 1))
