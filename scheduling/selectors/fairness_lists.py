@@ -67,6 +67,7 @@ def reason_words(code: str) -> str:
 
 _WHY: Mapping[str, str] = MappingProxyType(
     {
+        "larger_than_window": "longer than an interval deals out",
         "low_balance": "not enough credits",
         "no_room": "no room for what was asked",
         "not_worth_it": "worth nothing when done",

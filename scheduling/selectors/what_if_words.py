@@ -109,13 +109,16 @@ def outcome_sentence(name: str, before: Outcome, after: Outcome) -> str:
     got, gets = before["state"] == AWARDED, after["state"] == AWARDED
     if got and gets:
         if before == after:
-            return f"Nothing would have been different for {name}: {outcome_words(before)}, {_terms(before)}."
+            words = _listed([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
+            return f"Nothing would have been different for {name}: {words}."
         moves = [_run(before, after), _changed("paid", before["paid"], after["paid"])]
         return f"{name} would have {_listed([*moves, _changed('been worth', before['value'], after['value'])])}."
     if gets:
-        return f"{name} would have got {outcome_words(after)}, {_terms(after)}, in place of {_idle(before)[1]}."
+        words = _listed([f"run in {_place(after)}", *_terms(after, "paid", "been worth")])
+        return f"{name} would have {words}, in place of {_idle(before)[1]}."
     if got:
-        return f"{name} would have {_idle(after)[0]} in place of getting {outcome_words(before)}, {_terms(before)}."
+        words = _listed([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
+        return f"{name} would have {_idle(after)[0]} in place of {words}."
     if _idle(before) == _idle(after):
         return f"{name} would have {_idle(after)[0]}, as it did{_kept(before, after)}."
     return f"{name} would have {_idle(after)[0]} in place of {_idle(before)[1]}{_kept(before, after)}."
@@ -152,10 +155,13 @@ def _more(difference: float) -> str:
     return f"{credits_words(abs(difference))} {'more' if difference > 0 else 'less'}"
 
 
-def _terms(outcome: Outcome) -> str:
-    """Of another tenant's job the value is not told."""
-    worth = f", worth {credits_words(outcome['value'])}" if outcome.get("value") is not None else ""
-    return f"for {credits_words(outcome['paid'])}{worth}"
+def _terms(outcome: Outcome, paid: str, worth: str) -> tuple[str, str]:
+    return f"{paid} {credits_words(outcome['paid'])}", f"{worth} {credits_words(outcome['value'])}"
+
+
+def _place(outcome: Outcome) -> str:
+    where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
+    return f"slots {outcome['start']} to {outcome['end']} ({_gang(outcome)}{where})"
 
 
 def _idle(outcome: Outcome) -> tuple[str, str]:

@@ -145,11 +145,12 @@ def _question(request: AccessRequest, pk: int, tenant_slug: str = "") -> HttpRes
     named = [found.job_id, *(row.job for row in (found.result.jobs if found.result else ()) if row.job)]
     names = jobs_named(named, tenant=tenant)
     question = _rows([found], tenant, names)[0]
+    labels = dict(ResourceKind.objects.filter(pool=found.pool_id).values_list("name", "label"))
     context = _frame(request) | {
         "question": question,
         "seen": found,
         "pool": question.pool,
-        "answer": answer_of(question, names),
+        "answer": answer_of(question, names, labels),
     }
     return part_or_page(request, "fairness/what_if.html", {"state": "fairness/what_if_state.html"}, context)
 

@@ -83,6 +83,11 @@ class OtherwiseForm(JobForm):
     def is_worth(self) -> bool:
         return "kind" in self.fields
 
+    @property
+    def has_several(self) -> bool:
+        """Then no input says what the field means."""
+        return len(self.fields) > 1 or TEXT in self.fields
+
     def inputs(self) -> Iterator[tuple[forms.BoundField, str]]:
         """Each field with its unit."""
         return ((self[name], "" if name == TEXT else self.chosen.words.unit) for name in self.fields)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from django.urls import reverse
 
 from scheduling.models import Pool
 from scheduling.selectors.what_if_words import (
     FIELD_WORDS,
+    MICRO,
     gains_sentence,
     outcome_sentence,
     outcome_words,
@@ -19,6 +21,7 @@ from scheduling.services.what_if_said import JobRow, Result, WhatIfSeen
 from scheduling.snapshots.frame import OPERATOR_ID
 from tenants.models import Tenant
 
+Names = Mapping[int, tuple[str, str]]  # of a job: its name, and its tenant's short one
 STEPS = ("", "The interval is read.", "It is decided as it was.", "It is decided otherwise.", "Done.")
 
 
@@ -57,7 +60,9 @@ class Answer:
     gains: str
     lines: tuple[Line, ...]
     others: tuple[OtherJob, ...]
+    prices: tuple[Line, ...]
     all_together: float
+    promises: bool  # whether what waiting jobs are promised would be another
     result: Result
 
 
@@ -86,7 +91,7 @@ class Question:
 
     @property
     def step(self) -> str:
-        return STEPS[min(self.seen.done, len(STEPS) - 1)] or "It begins."
+        return STEPS[min(self.seen.done, len(STEPS) - 1)] or "It waits for its turn."
 
     @property
     def sentence(self) -> str:
@@ -140,8 +145,8 @@ class Places:
         return reverse("fairness_interval", args=[pool.slug, number])
 
 
-def answer_of(question: Question, names: dict[int, tuple[str, str]]) -> Answer | None:
-    """None until it is worked out. `names`: of the jobs that the reader may see."""
+def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> Answer | None:
+    """None until it is worked out. `names`: of the jobs that the reader may see; `labels`: of the resources."""
     seen = question.seen
     result, asked = seen.result, _asked(seen.result)
     if result is None or asked is None:
@@ -154,7 +159,11 @@ def answer_of(question: Question, names: dict[int, tuple[str, str]]) -> Answer |
         gains=gains_sentence(own, total - own - operator, operator),
         lines=tuple(_lines(asked)),
         others=tuple(_other(row, names) for row in result.jobs if not row.is_asked),
+        prices=tuple(
+            Line(labels.get(row.resource, row.resource), row.before, row.after, True) for row in result.prices
+        ),
         all_together=total,
+        promises=any(round(row.promised * MICRO) for row in result.tenants),
         result=result,
     )
 
@@ -166,17 +175,19 @@ def _asked(result: Result | None) -> JobRow | None:
 def _lines(asked: JobRow) -> Iterable[Line]:
     before, after = asked.before, asked.after
     yield Line("What it gets", outcome_words(before), outcome_words(after))
-    for title, name in (("Pays", "paid"), ("Worth", "value"), ("Promised at home, while it waits", "floor")):
-        yield Line(title, float(before.get(name) or 0), float(after.get(name) or 0), is_money=True)
-    yield Line("Worth less what it pays", _left(before), _left(after), is_money=True)
+    yield Line("Worth", *(float(outcome["value"]) for outcome in (before, after)), is_money=True)
+    yield Line("Pays", *(float(outcome["paid"]) for outcome in (before, after)), is_money=True)
+    yield Line("Worth less what it pays", *(_left(outcome) for outcome in (before, after)), is_money=True)
+    floors = [float(outcome["floor"]) for outcome in (before, after)]
+    if any(floors):
+        yield Line("Promised at home while it waits", *floors, is_money=True)
 
 
-def _left(outcome: object) -> float:
-    assert isinstance(outcome, dict)  # noqa: S101  as it was stored
-    return float(outcome.get("value") or 0) - float(outcome.get("paid") or 0)
+def _left(outcome: Mapping[str, Any]) -> float:
+    return float(outcome["value"]) - float(outcome["paid"])
 
 
-def _other(row: JobRow, names: dict[int, tuple[str, str]]) -> OtherJob:
+def _other(row: JobRow, names: Names) -> OtherJob:
     name, slug = names.get(row.job or 0, ("", ""))
     label = f"J-{row.job} {name}".rstrip() + (f", {slug}" if slug else "") if row.job else row.label
     words = outcome_words(row.before), outcome_words(row.after)
