@@ -43,14 +43,17 @@ class Asked:
 @require_http_methods(["GET", "HEAD", "POST"])
 @requires(Permission.JOBS_SUBMIT)
 def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """`?from=ID`: begin with an earlier job. POST: `apply` and `quote` only show the page again."""
+    """`?from=ID`: begin with an earlier job. POST: `apply` and `quote` only show the page again.
+
+    It opens without a quote, which asks more than a page may: the browser fetches it, or the reader presses a button.
+    """
     pool = pool_chosen(selectors.pool_list(), request.POST.get("pool") or request.GET.get("pool"))
     if pool is None:
         return render(request, "scheduling/servers_none.html")
     at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
     if request.method != "POST":
         form = JobForm(opening(pool, kinds, source=request.GET.get("from")), kinds=kinds)
-        return _page(request, pool, form, _card(request, pool, _asked(form), at))
+        return _page(request, pool, form, None)
     return _posted(request, pool, kinds, at)
 
 
@@ -191,7 +194,8 @@ def _faults(form: JobForm) -> list[dict[str, str]]:
     ]
 
 
-def _page(request: AccessRequest, pool: Pool, form: JobForm, card: QuoteCard, status: int = 200) -> HttpResponse:
+def _page(request: AccessRequest, pool: Pool, form: JobForm, card: QuoteCard | None, status: int = 200) -> HttpResponse:
+    """`card`: None where no quote was asked for yet."""
     tenant, faults = open_tenant(request), _faults(form)
     if faults:
         form.fields[faults[0]["field"]].widget.attrs["autofocus"] = True

@@ -92,12 +92,19 @@ def test_is_not_there_for_members_of_another_tenant() -> None:
     assert jobs() == []
 
 
-def test_first_view_has_a_form_that_could_be_sent_and_its_quote() -> None:
+def test_first_view_has_a_form_that_could_be_sent_and_asks_for_its_quote() -> None:
     _, lumen = market()
-    html = client_as(SUBMITTER, lumen).get("/t/lumen/submit/", secure=True).content.decode()
+    client = client_as(SUBMITTER, lumen)
+    html = client.get("/t/lumen/submit/", secure=True).content.decode()
     assert "no more workers than chunks help" in html
-    assert "Would be admitted" in answer(html)
     assert all(each.label in html for each in MODEL_TYPES)
+    assert 'hx-trigger="load, input' in html
+    assert "Would be admitted" not in html
+    assert "Get the quote" in answer(html)  # for who has no scripts
+    assert "Would be admitted" in answer(send(client, lumen, "quote/").content.decode())
+    again = send(client, lumen, quote="1").content.decode()
+    assert "Would be admitted" in answer(again)
+    assert 'hx-trigger="input' in again
 
 
 def test_form_sent_is_the_job_that_was_written() -> None:
