@@ -14,7 +14,6 @@ from django.db import models
 from django.db.models import F, Q
 
 from scheduling.core.policies.elastic import SINGLE_SLOTS
-
 from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.

@@ -49,7 +49,7 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
     for boundary in _boundaries(pool, last):
         if done == most:
             return Advanced(done, behind=last - boundary + 1)
-        changed = slot_advance(pool=pool, slot=boundary)
+        changed = slot_advance(pool=pool, slot=boundary, over=pool.is_elastic and boundary < last)
         if isinstance(changed, Busy):
             return Advanced(done, behind=last - boundary + 1, busy=True)
         done += 1
@@ -59,9 +59,10 @@ def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> 
     return Advanced(done)
 
 
-def slot_advance(*, pool: Pool, slot: int) -> bool | Busy:
+def slot_advance(*, pool: Pool, slot: int, over: bool = False) -> bool | Busy:
     """The boundary before `slot`: pay for the slot that ends, let awards begin and end, decide.
 
+    `over`: the slot has passed meanwhile, and an elastic pool sells nothing that has passed.
     True: an interval closed, or an outage is over. Settling comes first, so that a decision finds jobs and awards as
     they are at its time.
     """
@@ -71,7 +72,7 @@ def slot_advance(*, pool: Pool, slot: int) -> bool | Busy:
     if outage := outage_over(pool.pk, slot):
         passed = outage_pass(pool=pool, outage=outage, slot=slot)
         return passed if isinstance(passed, Busy) else passed is not None
-    closed = interval_run(pool_id=pool.pk, slot=slot, at=at)
+    closed = interval_run(pool_id=pool.pk, slot=slot, at=at, over=over)
     return closed if isinstance(closed, Busy) else closed is not None
 
 

@@ -32,7 +32,7 @@ def job_end_early(
     lane_lock(pool_id=award.pool_id, lane=Lane.INSTANT)
     job = TrainingJob.objects.select_for_update(of=("self",)).select_related("pool").get(pk=award.job_id)
     award = Award.objects.select_for_update(of=("self",)).select_related("pool").get(pk=award_id)
-    if job.attempt != award.attempt or not _may_end(job, state):
+    if job.attempt != award.attempt or not _may_end(job, award, state):
         return None
     job.state, job.ended_at, job.reason_code, job.reason_numbers = state, at, code, dict(numbers)
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
@@ -46,7 +46,10 @@ def job_end_early(
     return job
 
 
-def _may_end(job: TrainingJob, state: JobState) -> bool:
-    """A program that finished at the very end may be told of after the clock has passed it."""
+def _may_end(job: TrainingJob, award: Award, state: JobState) -> bool:
+    """A program that finished at the very end may be told of after the clock has passed it: then its job was stopped,
+    or in an elastic pool paused."""
+    if award.work_left is not None and (job.state, state) == (JobState.QUEUED, JobState.FINISHED):
+        return True
     late = job.state == JobState.STOPPED and job.reason_code == RESERVATION_ENDED and state == JobState.FINISHED
     return late or job.state in (JobState.AWARDED, JobState.RUNNING)

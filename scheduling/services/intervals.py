@@ -8,19 +8,21 @@ from django.db import transaction
 
 from scheduling.core import policies, records
 from scheduling.core.policies.astraea import Astraea
-from scheduling.core.types import WAITING, Plan, Policy, View
+from scheduling.core.types import WAITING, Plan, Policy, Reason, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.services import plans
 from scheduling.services.budgets import budget_events, reasons_by_budget
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
 from scheduling.services.collector import collector_resting
+from scheduling.services.elastic import elastic_events, jobs_pause, use_post
 from scheduling.services.feed import events_append
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.settlement import awards_start
 from scheduling.snapshots.batch import BatchSnapshot, batch_view, glance
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.policy import batch_settings
+from scheduling.snapshots.use_prices import in_credits, use_prices
 from scheduling.snapshots.windows import windows_bytes
 from tenants.ledger.postings import InsufficientFunds
 from tenants.ledger.services import balances_lock, post_many
@@ -33,11 +35,12 @@ class FundsMoved(RuntimeError):
     """Balances changed between the snapshot and the posting. The step is undone, and taken again."""
 
 
-def interval_run(*, pool_id: int, slot: int, at: datetime) -> Interval | Busy | None:
+def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -> Interval | Busy | None:
     """Decide at the boundary before `slot`. None: nothing new was decided, or it is not this slot's turn.
 
     The lane's clock says whose turn it is: a step for slot s is taken only by whoever finds s - 1 decided. While
-    the lane is held nothing is decided, and its clock goes on.
+    the lane is held nothing is decided, and its clock goes on. `over`: the slot has passed already, and
+    nobody is to pay for it.
     """
     with scope_disabled("an interval is decided for all tenants at once"), transaction.atomic():
         clock = lane_lock(pool_id=pool_id, lane=Lane.BATCH, wait=False)
@@ -45,15 +48,22 @@ def interval_run(*, pool_id: int, slot: int, at: datetime) -> Interval | Busy | 
             return Busy()
         if clock.decided_slot != slot - 1:
             return None
-        interval = None if clock.held else _decided(clock, slot, at)
+        interval = _undecided(clock, over, at) if clock.held or over else _decided(clock, slot, at)
         clock.decided_slot = slot
         clock.save(update_fields=["decided_slot", "frontier", "memory", "head"])
         return interval
 
 
+def _undecided(clock: LaneClock, over: bool, at: datetime) -> None:
+    """An elastic pool's jobs run no further than they were decided about. In a slot that passed none is told: the next
+    boundary comes at once."""
+    if clock.pool.is_elastic and not over:
+        jobs_pause(clock.pool, Reason("market_held"), at)
+
+
 def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
     pool = Pool.objects.get(pk=clock.pool_id)
-    if _nothing_due(pool, clock, slot, at):
+    if not pool.is_elastic and _nothing_due(pool, clock, slot, at):
         return None
     for attempt in range(1, ATTEMPTS + 1):
         try:
@@ -73,7 +83,7 @@ def _nothing_due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> bool:
     Then the queue is not read: who is new is told when the interval closes, and the frontier moves.
     """
     snapshot = glance(pool, slot, clock)
-    policy = batch_policy(snapshot.frame)
+    policy = batch_policy(snapshot.frame, slot)
     plan = policy.between_boundaries(snapshot.view) if isinstance(policy, Astraea) else None
     if plan is None or says_something(plan, snapshot.view):
         return False
@@ -92,14 +102,16 @@ def _lock_funds(pool: Pool) -> None:
 def _gather_decide_apply(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> Interval | None:
     plans.floors_missed_void(pool.pk, slot, at)
     snapshot = batch_view(pool, slot, clock, at)
-    policy = batch_policy(snapshot.frame)
+    policy = batch_policy(snapshot.frame, slot)
     plan = policy.decide(snapshot.view)
     return _apply(snapshot, policy, plan, clock, at)
 
 
-def batch_policy(frame: PoolFrame) -> Policy:
-    """The policy of the pool's batch lane. No jobs are named: no setting may depend on those of the day."""
-    settings = batch_settings(frame.pool, frame.cluster.resources)
+def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
+    """The policy of the pool's batch lane at a boundary; only prices of use depend on which. No jobs are named: no
+    setting may depend on those of the day."""
+    prices = in_credits(use_prices(frame.pool, slot)) if frame.pool.is_elastic else None
+    settings = batch_settings(frame.pool, frame.cluster.resources, prices)
     return policies.build(settings, frame.batch_cluster, ())
 
 
@@ -129,13 +141,16 @@ def _promise(clock: LaneClock, plan: Plan, slot: int) -> None:
 
 def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:
     plans.floors_store(snapshot, interval, plan.floors)
+    elastic = snapshot.frame.pool.is_elastic
     awards = plans.awards_store(snapshot, interval, plan.bookings)
     plans.jobs_award(awards)
     batch_reserve(snapshot.frame, snapshot.view.jobs, plan.bookings)
+    if elastic:
+        use_post(snapshot, plan.bookings)
     prices_post(snapshot.frame, plan.windows)
     at_once = [award for award in awards if award.start <= interval.slot]
     awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
-    news = plans.award_events(awards, interval)
+    news = elastic_events(snapshot, awards) if elastic else plans.award_events(awards, interval)
     passed = budget_events(awards, pool=snapshot.frame.pool, at=interval.decided_at)
     events_append([*news, *passed, plans.interval_event(snapshot.frame, interval, plan)])
     if isinstance(post_many(postings=plans.holds_of(awards, interval)), InsufficientFunds):

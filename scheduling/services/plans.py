@@ -11,7 +11,8 @@ import numpy as np
 from django.db import connection
 
 from scheduling.core import settlement
-from scheduling.core.types import WAITING, Booking, Floor, Plan, Refusal
+from scheduling.core.speed import TOLERANCE
+from scheduling.core.types import WAITING, Booking, Floor, Job, Plan, Refusal
 from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, TrainingJob
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.terms import allocation_rows, award_new
@@ -71,6 +72,8 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, bookings: Sequence
     """In the order of the plan."""
     amounts = settlement.charges_of_all(bookings)
     awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
+    if snapshot.frame.pool.is_elastic:
+        _slots_say(snapshot, bookings, awards)
     for award in awards:
         award.interval, award.awarded_at = interval, interval.decided_at
     return Award.objects.bulk_create(awards, batch_size=2_000)
@@ -79,9 +82,26 @@ def awards_store(snapshot: BatchSnapshot, interval: Interval, bookings: Sequence
 def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amounts) -> Award:
     """The terms of a booking in rows and whole micro-credits; `amounts` (slots, owners) of them."""
     frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
-    if job is None or booking.work < snapshot.view.jobs[booking.job].work:
+    whole = not frame.pool.is_elastic
+    if job is None or (whole and booking.work < snapshot.view.jobs[booking.job].work):
         raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
     return award_new(job, frame, booking, amounts, lane=Lane.BATCH)
+
+
+def _slots_say(snapshot: BatchSnapshot, bookings: Sequence[Booking], awards: Sequence[Award]) -> None:
+    """What each award of a single slot leaves, and what was paid before it."""
+    view = snapshot.view
+    remaining = dict(zip((job.number for job in view.waiting), view.remaining.tolist(), strict=True))
+    for booking, award in zip(bookings, awards, strict=True):
+        award.work_left = work_left(view.jobs[booking.job], remaining[booking.job], booking)
+        before = snapshot.slots.get(booking.job)
+        award.paid_before = before.paid if before else 0
+
+
+def work_left(job: Job, remaining: float, booking: Booking) -> float:
+    """Mini-batches after a booking of one slot; what is only an error of rounding is nothing, as in a simulation."""
+    left = remaining - booking.work
+    return left if left > TOLERANCE * job.work else 0.0
 
 
 def paid_by(bookings: Iterable[Booking]) -> int:
@@ -106,8 +126,9 @@ def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
 
 
 def jobs_award(awards: Sequence[Award]) -> None:
-    """Jobs with an award no longer wait."""
-    queued = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state=JobState.QUEUED)
+    """Jobs with an award no longer wait. In an elastic pool they may have been running."""
+    states = [JobState.QUEUED, JobState.RUNNING]
+    queued = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state__in=states)
     changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
     if changed != len(awards):
         raise PlanRejected(f"{len(awards) - changed} jobs stopped waiting while they were given a schedule")
@@ -118,12 +139,12 @@ UPDATE scheduling_trainingjob AS job
    SET state = told.state, reason_code = told.code, reason_numbers = told.numbers::jsonb,
        ended_at = CASE WHEN told.state = 'queued' THEN job.ended_at ELSE %s END
   FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS told (id, state, code, numbers)
- WHERE job.id = told.id AND job.state = 'queued'
+ WHERE job.id = told.id AND job.state IN ('queued', 'running')
 """
 
 
 def jobs_refuse(refusals: Sequence[Refusal], at: datetime) -> None:
-    """State and reason of jobs that got nothing."""
+    """State and reason of jobs that got nothing: those that wait, and in an elastic pool those that ran until now."""
     if not refusals:
         return
     columns = (

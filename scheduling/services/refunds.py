@@ -34,9 +34,9 @@ UPDATE scheduling_award AS award SET state = %s, cut_at = cut.cut_at, returned =
 """
 _MOVE = """
 UPDATE scheduling_trainingjob AS job
-   SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = %s, attempt = job.attempt + 1,
+   SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = %s, attempt = job.attempt + cut.again,
        reason_code = %s, reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
-  FROM unnest(%s::bigint[], %s::bigint[]) AS cut (job_id, refunded)
+  FROM unnest(%s::bigint[], %s::bigint[], %s::int[]) AS cut (job_id, refunded, again)
  WHERE job.id = cut.job_id
 """
 
@@ -131,15 +131,17 @@ def _store(awards: Sequence[Award]) -> None:
 
 
 def _move_jobs(awards: Sequence[Award], cause: Cause, following: Next, at: datetime) -> None:
-    """They wait with the first arrival, in the batch lane: nobody asks the instant lane a second time."""
+    """They wait with the first arrival, in the batch lane: nobody asks the instant lane a second time. Where slots are
+    awarded one by one, the next one is no other attempt."""
     facts = json.dumps(dict(cause.facts))
     ids, refunds = [award.job_id for award in awards], [award.returned for award in awards]
+    attempts = [int(award.work_left is None) for award in awards]
     if following.given_up:
         place = [JobState.FAILED, None, at, 0, GIVEN_UP]
     else:
         place = [JobState.QUEUED, Lane.BATCH, None, following.not_before, cause.code]
     with connection.cursor() as cursor:
-        cursor.execute(_MOVE, [*place, facts, ids, refunds])
+        cursor.execute(_MOVE, [*place, facts, ids, refunds, attempts])
 
 
 def _refund(award: Award, cause: Cause, at: datetime) -> Posting:

@@ -22,6 +22,7 @@ from scheduling.services.delivery import outage_over
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.run_states import RESERVATION_ENDED, unfinished
+from scheduling.snapshots.specs import PROGRAM
 from tenants.ledger.postings import OPERATOR, AccountName, InsufficientFunds, Posting, earned, settlement
 from tenants.ledger.services import post_many
 from tenants.scoping import scope_disabled
@@ -136,6 +137,8 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     over = [row for row in rows if row[3] is None]
     Award.objects.filter(pk__in=[row[0] for row in over]).update(state=AwardState.DONE)
     Award.objects.filter(pk__in=[row[0] for row in rows if row[3] is not None]).update(state=AwardState.ENDED)
+    if pool.is_elastic:
+        over = _last_of_their_jobs(over)
     short = unfinished([row[0] for row in over])
     done = [row for row in over if row[1] not in short]
     finished = _jobs_move(done, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, ended_at=at)
@@ -152,6 +155,13 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
         ]
     )
     return len(due), len(rows)
+
+
+def _last_of_their_jobs(rows: Sequence[AwardRow]) -> list[AwardRow]:
+    """Of awards of single slots those that leave nothing to do. A program says itself when it has finished."""
+    last = Award.objects.filter(pk__in=[row[0] for row in rows], work_left=0).exclude(job__spec__has_key=PROGRAM)
+    done = set(last.values_list("pk", flat=True))
+    return [row for row in rows if row[0] in done]
 
 
 AwardRow = tuple[int, int, int, int | None, int]  # award, job, tenant, cut, and the slot that is the news

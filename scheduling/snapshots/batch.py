@@ -19,6 +19,7 @@ from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, LaneC
 from scheduling.snapshots.budgets import limits, member_caps, tenant_lefts
 from scheduling.snapshots.frame import PoolFrame, pool_frame
 from scheduling.snapshots.jobs import JobReader
+from scheduling.snapshots.slots import SlotsSoFar, slots_so_far
 from scheduling.snapshots.spending import rent_spent
 from scheduling.snapshots.windows import published_windows
 from tenants.ledger.postings import MICRO, available
@@ -33,6 +34,7 @@ class BatchSnapshot:
     view: View
     waiting: Mapping[int, TrainingJob]  # rows of the view's waiting jobs, by number
     by_budget: frozenset[int]  # tenants whose budget lets them pay less than they have
+    slots: Mapping[int, SlotsSoFar]  # of an elastic pool: waiting jobs that have run before
     caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
 
 
@@ -47,20 +49,21 @@ def batch_view(
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
     if supposed is not None:
         waiting[supposed.pk] = supposed
+    before = slots_so_far(waiting.values()) if pool.is_elastic else {}
     awards = list(Award.objects.filter(pool=pool, lane=Lane.BATCH, state__in=ALIVE, end__gt=slot).order_by("pk"))
     frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
     floors = _floors(frame, slot, waiting)
     jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
-    jobs |= _capped(jobs, caps)
+    jobs |= _capped(jobs, caps, before)
     spendable = _available(frame)
     view = View(
         slot=slot,
         horizon=ENDLESS,
         cluster=frame.batch_cluster,
         waiting=tuple(jobs[number] for number in waiting),
-        remaining=np.array([float(jobs[number].work) for number in waiting]),
+        remaining=np.array([_remaining(jobs[number], before.get(number)) for number in waiting]),
         occupied=_occupied(frame, slot),
         active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards if _until(award) > slot),
         jobs=jobs,
@@ -68,11 +71,12 @@ def batch_view(
         windows=published_windows(frame, slot),
         spent=_spent(frame, at),
         funds=_funds(frame, waiting.values(), spendable, lefts),
+        paid={number: found.paid / MICRO for number, found in before.items() if found.paid},
         memory=clock.memory,
         frontier=clock.frontier,
     )
     by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
-    return BatchSnapshot(frame, view, waiting, by_budget, caps)
+    return BatchSnapshot(frame, view, waiting, by_budget, before, caps)
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
@@ -96,12 +100,14 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         memory=clock.memory,
         frontier=clock.frontier,
     )
-    return BatchSnapshot(frame, view, waiting, frozenset(), {})
+    return BatchSnapshot(frame, view, waiting, frozenset(), {}, {})
 
 
 def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
-    """All that may be looked at; not those that the platform failed again and again, and that rest."""
-    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
+    """All that may be looked at; not those that the platform failed again and again, and that rest. In an elastic pool
+    whoever runs is looked at again."""
+    states = [JobState.QUEUED, JobState.RUNNING] if pool.is_elastic else [JobState.QUEUED]
+    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states)
     return queued.filter(arrival__lte=slot, not_before__lte=slot)
 
 
@@ -200,10 +206,20 @@ def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
     return np.array([spent.get(tenant_id, 0) / MICRO for tenant_id in frame.tenant_ids])
 
 
-def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int]) -> dict[int, Job]:
-    """Jobs that their submitters' budgets let cost no more than so many micro-credits."""
+def _remaining(job: Job, before: SlotsSoFar | None) -> float:
+    """Mini-batches. A program's own report counts; as long as it has not finished it has an epoch to do."""
+    if before is None:
+        return float(job.work)
+    if before.epochs_left is None:
+        return before.work_left
+    return job.work * max(before.epochs_left, 1.0 / job.epochs)
+
+
+def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], before: Mapping[int, SlotsSoFar]) -> dict[int, Job]:
+    """Jobs that their submitters' budgets let cost no more than so many micro-credits, beside what they have paid."""
     capped = {}
-    for number, cap in caps.items():
+    for number, more in caps.items():
+        cap = more + (before[number].paid if number in before else 0)
         limits_of = [limit for limit in (jobs[number].max_price, cap / MICRO) if limit is not None]
         capped[number] = replace(jobs[number], max_price=min(limits_of))
     return capped

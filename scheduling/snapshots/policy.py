@@ -9,6 +9,7 @@ import numpy as np
 
 from scheduling.core import policies
 from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
+from scheduling.core.policies.elastic import SINGLE_SLOTS
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster
 from scheduling.models import Pool
@@ -23,8 +24,11 @@ INSTANT = ("oasis", "pdors")
 Settings = dict[str, Any]
 
 
-def batch_settings(pool: Pool, resources: Sequence[str]) -> Settings:
-    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in."""
+def batch_settings(pool: Pool, resources: Sequence[str], prices: Mapping[str, float] | None = None) -> Settings:
+    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. `prices`: of use,
+    in credits, where the pool is elastic."""
+    if pool.is_elastic:
+        return {"name": "elastic", "policy": dict(pool.batch_policy), "prices": dict(prices or {})}
     fill = _CONSTANTS.get(pool.batch_policy["name"])
     return dict(pool.batch_policy) if fill is None else fill(pool, resources)
 
@@ -34,6 +38,8 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
 
     Where the guarantee is run and no theta is written, theta follows the jobs of late, from the constant on (L7).
     """
+    if pool.is_elastic:
+        return dict(pool.batch_policy)  # its prices change, and have rows of their own
     settings = batch_settings(pool, resources)
     kept = {name: value for name, value in settings.items() if name in pool.batch_policy or name != "clock"}
     written = pool.batch_policy.keys() & {"theta", "trailing"}
@@ -45,12 +51,13 @@ def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
     name = pool.batch_policy["name"]
-    if name not in _CONSTANTS:  # an award is for a job's whole life, which the policies for single slots never give
-        return f"policy.name: the batch lane can be run by {', '.join(_CONSTANTS)}, not by {name}"
+    usable = [*_CONSTANTS, *sorted(SINGLE_SLOTS & policies.POLICIES.keys())]
+    if name not in usable:  # whole lives at a price, or single slots in an elastic pool
+        return f"policy.name: the batch lane can be run by {', '.join(usable)}, not by {name}"
     try:
         policies.build(batch_settings(pool, resources), _empty(resources), ())
     except BadScenario as error:
-        return str(error)
+        return str(error).replace("policy.policy", "policy", 1)
     return None
 
 
@@ -60,6 +67,8 @@ def unusable_instant(pool: Pool, resources: Sequence[str]) -> str | None:
     if pool.instant_policy is None:
         return None
     name = pool.instant_policy["name"]
+    if pool.is_elastic:  # what is sold ahead could not be dealt out anew in every slot
+        return "policy: an elastic pool has no instant lane"
     if name not in INSTANT:  # an answer at once is a price and a schedule, which only these give
         return f"policy.name: the instant lane can be run by {', '.join(INSTANT)}, not by {name}"
     try:

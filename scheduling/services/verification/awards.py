@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from typing import Any
 
+from scheduling.core.settlement import micro
 from scheduling.core.types import Booking
 from scheduling.models import Award, AwardState, Interval, JobFloor, Lane
+from scheduling.services.plans import work_left
 from scheduling.services.terms import charges_of
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.replay import Replayed, name_of
@@ -48,8 +51,20 @@ def terms_verify(award: Award, booking: Booking, replayed: Replayed) -> list[Fin
         "charges": charges,
         "on_operator": [],  # the batch lane tells home cells and the operator's units apart by servers alone
     }
+    if replayed.elastic:
+        right |= _so_far(booking, replayed)
+    else:
+        right |= {"work_left": None, "paid_before": 0}
     where = f"award {award.pk} of job {award.job_id}"
     return differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
+
+
+def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
+    """What the job has left after a single slot, and what it paid before."""
+    view = replayed.view
+    place = next(index for index, job in enumerate(view.waiting) if job.number == booking.job)
+    left = work_left(view.jobs[booking.job], float(view.remaining[place]), booking)
+    return {"work_left": left, "paid_before": micro(view.paid.get(booking.job, 0.0))}
 
 
 def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:

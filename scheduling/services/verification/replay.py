@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduling.core import policies, records
+from scheduling.core.policies.elastic import Elastic
 from scheduling.core.types import Allocation, Plan, View
 from scheduling.models import Interval
 from scheduling.services.chain import Contents, code_version, contents_of, link
@@ -25,6 +26,7 @@ class Replayed:
     plan: Plan
     owner_ids: tuple[int, ...]  # behind the owners axis
     server_ids: tuple[int, ...]
+    elastic: bool = False  # it dealt out single slots
 
     def rows(self, allocation: Sequence[Allocation]) -> list[list[int]]:
         """An allocation as it is stored."""
@@ -42,12 +44,16 @@ def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         return None, [Finding(where, f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
     owner_ids = (*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID)
-    replayed = Replayed(view, plan, owner_ids, tuple(int(name) for name in view.cluster.servers))
+    replayed = Replayed(view, plan, owner_ids, tuple(int(name) for name in view.cluster.servers), _is_elastic(contents))
     return replayed, found + _differs(interval, contents, replayed)
 
 
 def name_of(interval: Interval) -> str:
     return f"interval {interval.number} of pool {interval.pool_id}"
+
+
+def _is_elastic(contents: Contents) -> bool:
+    return bool(json.loads(contents.policy)["name"] == Elastic.name)
 
 
 def _decided(contents: Contents, view: View) -> Plan:

@@ -1,0 +1,88 @@
+"""What an elastic pool's slots leave behind beside their awards: posted prices, what is told, and who is paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.types import Booking, Reason
+from scheduling.models import Award, Event, JobState, Lane, Pool, TrainingJob
+from scheduling.services.calendar import ticks_write
+from scheduling.services.feed import event, events_append, job_subject
+from scheduling.snapshots.batch import BatchSnapshot
+from scheduling.snapshots.slots import SlotsSoFar
+from scheduling.snapshots.use_prices import in_credits, use_prices
+
+
+def use_post(snapshot: BatchSnapshot, bookings: Sequence[Booking]) -> None:
+    """The slot's prices, what there is of each resource on servers that host, and what of it is in use."""
+    frame, view = snapshot.frame, snapshot.view
+    prices = in_credits(use_prices(frame.pool, view.slot))
+    used = np.zeros(len(frame.resource_ids))
+    for booking in bookings:
+        job = view.jobs[booking.job]
+        used += booking.workers * job.worker_types[booking.worker_type].demand
+        used += booking.ps * job.ps_types[booking.ps_type].demand
+    there = view.cluster.capacity.copy()
+    there[:, view.cluster.closed] = 0.0
+    offered = there.sum(axis=1)
+    ticks = {
+        (resource_id, view.slot): (prices[name], float(offered[index]), float(used[index]))
+        for index, (resource_id, name) in enumerate(zip(frame.resource_ids, view.cluster.resources, strict=True))
+    }
+    ticks_write(frame.pool, Lane.BATCH, ticks)
+
+
+def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award]) -> list[Event]:
+    """To each tenant: who begins, who goes on after a pause, who has other numbers. A slot like the last is no news."""
+    found = []
+    for award in awards:
+        before = snapshot.slots.get(award.job_id)
+        if (kind := _kind(award, before)) is None:
+            continue
+        data = {"job": award.job_id, "award": award.pk, "start": award.start, "end": award.end}
+        data |= {"workers": award.workers, "ps": award.ps, "paid": award.paid, "phase": award.phase}
+        if before is not None:
+            data |= {"workers_before": before.workers, "ps_before": before.ps}
+        found.append(_told(kind, award, data))
+    return found
+
+
+def _kind(award: Award, before: SlotsSoFar | None) -> str | None:
+    if before is None or before.end != award.start:
+        return "job_started"
+    return None if (before.workers, before.ps) == (award.workers, award.ps) else "job_resized"
+
+
+def jobs_pause(pool: Pool, reason: Reason, at: datetime) -> None:
+    """Whoever ran waits, for everybody the same reason. Needs every tenant's scope and the lane's lock."""
+    running = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.RUNNING).order_by("pk")
+    jobs = list(running.values_list("pk", "tenant_id"))
+    TrainingJob.objects.filter(pk__in=[pk for pk, _ in jobs]).update(
+        state=JobState.QUEUED, reason_code=reason.code, reason_numbers=dict(reason.numbers)
+    )
+    events_append(
+        event(
+            "job_waiting",
+            pool_id=pool.pk,
+            tenant_id=tenant_id,
+            subject=job_subject(pk),
+            at=at,
+            data={"job": pk, "reason": reason.code, "numbers": dict(reason.numbers)},
+        )
+        for pk, tenant_id in jobs
+    )
+
+
+def _told(kind: str, award: Award, data: dict[str, Any]) -> Event:
+    return event(
+        kind,
+        pool_id=award.pool_id,
+        tenant_id=award.tenant_id,
+        subject=job_subject(award.job_id),
+        at=award.awarded_at,
+        data=data,
+    )

@@ -1,0 +1,308 @@
+"""An elastic pool, live: every slot decided anew, paid as used, once, whoever ticks and whatever breaks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from unittest.mock import patch
+
+import numpy as np
+import pytest
+from django.db import connection, transaction
+
+from scheduling.core.scenario import Scenario
+from scheduling.core.settlement import micro
+from scheduling.core.simulation import simulate
+from scheduling.models import Award, Budget, Interval, LaneClock, Pool, PriceTick, Server, TrainingJob
+from scheduling.services import plans
+from scheduling.services.cancellation import job_cancel
+from scheduling.services.clock import pool_advance
+from scheduling.services.failures import server_lose
+from scheduling.services.fairness import fairness_catch_up
+from scheduling.services.holds import pool_hold
+from scheduling.services.intervals import batch_policy
+from scheduling.services.terms import allocation_rows
+from scheduling.services.verification import charge_verify, intervals_verify
+from scheduling.snapshots.frame import pool_frame
+from scheduling.snapshots.jobs import JobReader
+from tenants.access import access_of_system
+from tenants.ledger.audit import verify
+from tenants.scoping import scope, scope_disabled
+from tests.ledger.builders import commit_checks, grant, tamper
+from tests.scheduling.clocks import advance, everything, moment
+from tests.scheduling.elastic_world import make_elastic, make_elastic_job, set_prices, slots_of
+from tests.scheduling.live import book_is_sound, events, member, money, operator_money
+from tests.scheduling.markets import MICRO, again
+
+pytestmark = pytest.mark.django_db
+
+
+OPERATOR = access_of_system("the tests")
+
+
+def run(pool: Pool, first: int, last: int) -> None:
+    """The clock ticks at the beginning of each of these slots."""
+    for slot in range(first, last + 1):
+        advance(pool, slot)
+
+
+def all_is_sound(pool: Pool) -> None:
+    with scope_disabled("the test works out the fairness"):
+        fairness_catch_up(most=1_000)
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert book_is_sound()
+
+
+def test_a_job_runs_slot_by_slot_and_pays_each_slot_to_the_owners_of_its_units() -> None:
+    pool, owner, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 3)
+    slots = slots_of(job)
+    assert [(award.start, award.end, award.workers, award.ps, award.state) for award in slots] == [
+        (slot, slot + 1, 4, 4, "done") for slot in range(3)
+    ]
+    assert [award.work_left for award in slots] == [16.0, 8.0, 0.0]
+    assert [award.paid_before for award in slots] == [0, 3 * MICRO, 6 * MICRO]
+    assert again(job).state == "finished"
+    # Each server has two workers of it, at 0.5; half of the first server's workers are the owner's.
+    assert (money(renter)[:2], money(owner)[2], operator_money()) == ((991 * MICRO, 0), 1_500_000, 7_500_000)
+    assert [event.kind for event in events("job_started") + events("job_resized") + events("job_finished")] == [
+        "job_started",
+        "job_finished",
+    ]
+    all_is_sound(pool)
+
+
+def test_optimus_changes_the_numbers_of_a_running_job_when_others_come() -> None:
+    pool, _, renter = make_elastic({"name": "optimus", "restart": 0})
+    first = make_elastic_job(pool, renter, slots=6, chunks=8, max_workers=8)
+    others = [make_elastic_job(pool, renter, 1.5, slots=2) for _ in range(3)]
+    run(pool, 0, 12)
+    sizes = [(award.workers, award.ps) for award in slots_of(first)]
+    assert len(set(sizes)) > 1
+    assert len(events("job_resized")) >= 1
+    assert all(again(job).state == "finished" for job in (first, *others))
+    all_is_sound(pool)
+
+
+@pytest.mark.parametrize("policy", [{"name": "optimus"}, {"name": "srtf"}])
+def test_live_slots_are_those_of_the_simulation(policy: dict[str, str]) -> None:
+    pool, owner, renter = make_elastic(policy)
+    draw = np.random.default_rng(3)
+    for arrival in np.sort(draw.uniform(0, 8, size=9)):
+        gang = int(draw.integers(1, 5))
+        make_elastic_job(
+            pool,
+            (owner, renter)[int(draw.integers(2))],
+            round(float(arrival), 3),
+            slots=int(draw.integers(1, 5)),
+            chunks=gang,
+            max_workers=gang,
+            gradient_mb=float(draw.choice([0.0, 20.0])),
+            worker_mbps=1_000.0,
+            ps_mbps=4_000.0,
+            **({"max_price": 2.5} if draw.random() < 0.4 else {}),
+        )
+    frame = pool_frame(pool)
+    reader = JobReader(frame)
+    with scope_disabled("the test looks at every job"):
+        jobs = tuple(reader.read(row) for row in TrainingJob.objects.order_by("pk"))
+    scenario = Scenario(frame.cluster, jobs, 24, {"name": "elastic"})
+    outcome = simulate(scenario, {"batch": batch_policy(frame, 0)})
+    run(pool, 0, 24)
+    booked = [
+        (b.job, b.start, b.workers, b.ps, allocation_rows(frame, b.allocation), micro(b.paid))
+        for track in outcome.tracks
+        for b in track.bookings
+    ]
+    with scope_disabled("the test looks at everybody's slots"):
+        awards = Award.objects.order_by("job", "start")
+        live = [(a.job_id, a.start, a.workers, a.ps, a.allocation, a.paid) for a in awards]
+        waiting = {job.pk: job.reason_code for job in TrainingJob.objects.filter(state="queued")}
+    assert live == booked
+    assert len(live) > 12
+    told = {track.job.number: track.reason.code for track in outcome.tracks if track.reason}
+    assert waiting == told
+    all_is_sound(pool)
+
+
+def test_a_job_that_cannot_pay_its_next_slot_is_paused_and_goes_on_once_it_can() -> None:
+    pool, _, renter = make_elastic(credits=7)
+    job = make_elastic_job(pool, renter, slots=4)
+    run(pool, 0, 3)
+    paused = again(job)
+    assert (paused.state, paused.reason_code) == ("queued", "low_balance")
+    assert paused.reason_numbers == {"price": 3.0, "left": 0.999999}
+    assert [award.start for award in slots_of(job)] == [0, 1]
+    give_more(renter, 10)
+    run(pool, 4, 6)
+    assert [award.start for award in slots_of(job)] == [0, 1, 4, 5]
+    assert again(job).state == "finished"
+    assert [event.data["start"] for event in events("job_started")] == [0, 4]
+    assert [event.data["reason"] for event in events("job_waiting")] == ["low_balance"]
+    all_is_sound(pool)
+
+
+def give_more(tenant, credits: int) -> None:
+    with scope_disabled("credits come from outside"):
+        grant(tenant.pk, credits * MICRO, key=f"more:{tenant.slug}")
+
+
+def test_a_budget_and_a_limit_pause_with_their_numbers() -> None:
+    pool, owner, renter = make_elastic()
+    with scope(renter):
+        Budget.objects.create(period="day", hard_limit=4 * MICRO, tenant=renter)
+    budgeted = make_elastic_job(pool, renter)
+    limited = make_elastic_job(pool, owner, max_price=5.0, slots=9)
+    run(pool, 0, 2)
+    assert (again(budgeted).reason_code, again(budgeted).reason_numbers["left"]) == ("over_budget", 0.999999)
+    assert again(limited).reason_code == "over_max_price"
+    numbers = again(limited).reason_numbers
+    assert numbers["max_price"] == 5.0
+    assert numbers["paid"] + numbers["price"] > 5.0
+    all_is_sound(pool)
+
+
+def test_a_new_price_holds_from_its_slot_on_and_old_slots_are_verified_at_theirs() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    set_prices(pool, {"worker": 1.0, "ps": 0.0}, slot=2)
+    run(pool, 0, 3)
+    assert [award.paid for award in slots_of(job)] == [3 * MICRO, 3 * MICRO, 4 * MICRO]
+    ticks = PriceTick.objects.filter(pool=pool, resource__name="worker").order_by("slot")
+    assert list(ticks.values_list("slot", "price", "offered", "sold")) == [
+        (0, 0.5, 8.0, 4.0),
+        (1, 0.5, 8.0, 4.0),
+        (2, 1.0, 8.0, 4.0),
+    ]
+    all_is_sound(pool)
+    with scope_disabled("the test looks at a charge"):
+        verified = charge_verify(job_id=job.pk)
+    assert verified.findings == ()
+    assert len(verified.awards) == 3
+
+
+def test_a_lost_server_refunds_the_slot_and_the_job_goes_on_with_what_it_has_done() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 1)
+    server_lose(server=Server.objects.get(name="s01"), by=OPERATOR, reason="smoke", at=moment(pool, 1.5))
+    assert (again(job).state, again(job).reason_code, again(job).attempt) == ("queued", "server_lost", 0)
+    assert money(renter)[:2] == (997 * MICRO, 0)
+    run(pool, 2, 4)
+    assert [(award.start, award.state, award.work_left) for award in slots_of(job)] == [
+        (0, "done", 16.0),
+        (1, "void", 8.0),
+        (2, "done", 8.0),
+        (3, "done", 0.0),
+    ]
+    assert again(job).state == "finished"
+    assert money(renter)[:2] == (991 * MICRO, 0)
+    all_is_sound(pool)
+
+
+def test_a_cancelled_job_pays_the_running_slot_and_no_more() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 0)
+    assert not hasattr(job_cancel(job_id=job.pk, by=member(renter), at=moment(pool, 0.5)), "sentence")
+    run(pool, 1, 2)
+    assert [award.state for award in slots_of(job)] == ["done"]
+    assert (again(job).state, money(renter)[:2]) == ("cancelled", (997 * MICRO, 0))
+    all_is_sound(pool)
+
+
+def test_a_hold_pauses_whoever_ran() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 0)
+    pool_hold(pool=pool, by=OPERATOR, reason="power", at=moment(pool, 0.5))
+    run(pool, 1, 2)
+    assert (again(job).state, again(job).reason_code) == ("queued", "market_held")
+    assert len(slots_of(job)) == 1
+    all_is_sound(pool)
+
+
+def test_a_slot_that_has_passed_is_not_sold() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 0)
+    advance(pool, 3.2)  # slots 1 and 2 passed before their boundaries were done
+    assert [award.start for award in slots_of(job)] == [0, 3]
+    assert again(job).state == "running"
+    all_is_sound(pool)
+
+
+def test_a_second_tick_changes_nothing() -> None:
+    pool, _, renter = make_elastic()
+    make_elastic_job(pool, renter)
+    run(pool, 0, 1)
+    before = everything()
+    run(pool, 0, 1)
+    assert everything() == before
+
+
+def test_a_crash_between_decision_and_its_end_leaves_nothing_and_the_next_tick_does_it_once() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+
+    class Died(BaseException):
+        pass
+
+    for broken in ("jobs_award", "holds_of"):
+        with patch.object(plans, broken, side_effect=Died), pytest.raises(Died):
+            advance(pool, 0)
+        assert slots_of(job) == []
+        assert (again(job).state, money(renter)[:2]) == ("queued", (1_000 * MICRO, 0))
+        assert not Interval.objects.exists()
+    run(pool, 0, 3)
+    assert [award.start for award in slots_of(job)] == [0, 1, 2]
+    assert money(renter)[:2] == (991 * MICRO, 0)
+    all_is_sound(pool)
+
+
+@pytest.mark.django_db(transaction=True)
+def test_two_workers_that_tick_at_once_decide_and_charge_once() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter, slots=4)
+
+    def tick(slot: int) -> Callable[[], None]:
+        def body() -> None:
+            try:
+                pool_advance(pool_id=pool.pk, at=moment(pool, slot))
+            finally:
+                connection.close()
+
+        return body
+
+    for slot in range(5):
+        threads = [threading.Thread(target=tick(slot)) for _ in range(2)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(timeout=30)
+            assert not thread.is_alive()
+        advance(pool, slot)  # whoever was busy is followed by another tick
+    assert [award.start for award in slots_of(job)] == [0, 1, 2, 3]
+    assert money(renter)[:2] == (988 * MICRO, 0)
+    assert LaneClock.objects.get(pool=pool, lane="batch").settled_slot == 3
+    assert verify_book()
+
+
+def verify_book() -> bool:
+    with scope_disabled("the audit reads everybody's entries"):
+        return verify().is_clean
+
+
+def test_a_slot_whose_row_was_changed_is_found() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 3)
+    commit_checks()
+    second = slots_of(job)[1].pk
+    for change in ("work_left = 15", "paid_before = 1", "paid = 1", "workers = 3"):
+        with transaction.atomic():
+            tamper(f"UPDATE scheduling_award SET {change} WHERE id = %s", [second])  # noqa: S608
+            found = intervals_verify(pool_ids=[pool.pk]).findings
+            transaction.set_rollback(True)
+        assert change.split()[0] in " ".join(map(str, found))
