@@ -39,6 +39,11 @@ RANGES = {
         "sample_seconds": (0.036, 0.36),
         "ps_ratio": (1, 10),
     },
+    "dl2": {
+        "epochs": (30, 150),
+        "gradient_mb": (6, 553),
+        "minibatch_seconds": (0.05, 0.6),
+    },
 }
 VALUES = {
     "linear": {"slope": (-2.0, -0.1), "base": (100, 1000)},

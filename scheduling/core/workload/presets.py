@@ -13,6 +13,7 @@ import numpy as np
 
 from scheduling.core.types import FloatArray
 from scheduling.core.workload.document import MACHINE, Document, amounts, decimals, short
+from scheduling.core.workload.model_jobs import RESOURCES, model_job, model_machines
 
 GBPS = 1024  # Mbit/s in a Gbit/s, as in Astraea's [100, 5 * 1024]
 VALUES = ("linear", "convex", "sigmoid")
@@ -196,5 +197,15 @@ PRESETS = {
         job=pdors_job,
         shortest=internal_slots,
         bursts=True,
+    ),
+    "dl2": Preset(
+        resources=RESOURCES,
+        value="linear",
+        slots=400,
+        span=30,
+        longest=None,
+        machines=model_machines,
+        job=model_job,
+        shortest=distributed_slots,
     ),
 }

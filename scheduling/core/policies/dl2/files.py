@@ -46,10 +46,11 @@ class WeightFile:
     content: bytes
 
 
-def pack(arrays: Mapping[str, Any]) -> bytes:
+def pack(arrays: Mapping[str, Any], *, compressed: bool = True) -> bytes:
     """Arrays under their names, in the order of the names."""
     stream = io.BytesIO()
-    np.savez_compressed(stream, **{name: arrays[name] for name in sorted(arrays)})
+    save = np.savez_compressed if compressed else np.savez
+    save(stream, **{name: arrays[name] for name in sorted(arrays)})
     return stream.getvalue()
 
 

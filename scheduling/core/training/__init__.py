@@ -1,0 +1,1 @@
+"""Training DL2's networks: lessons from a teacher's decisions, then learning from rewards, round by round."""

@@ -1,0 +1,46 @@
+"""The analytical simulator of OfflineRL: jobs run as fast as Optimus' fitted speed function says, not as they would."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from scheduling.core.estimates import speeds
+from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.speed import TOLERANCE, elastic_rate
+from scheduling.core.types import Booking, FloatArray, Job, Plan, View
+
+
+class Analytical:
+    """Fits each job once, to probes of its own; an owner's coefficients are not needed."""
+
+    def __init__(self, slot_seconds: float, shape: Shape) -> None:
+        self.slot_seconds, self.shape = slot_seconds, shape
+        self.fitted: dict[tuple[int, int, int], FloatArray] = {}
+
+    def corrected(self, plan: Plan, view: View) -> Plan:
+        """The plan with each booking's work as the fitted speed has it."""
+        remaining = dict(zip((job.number for job in view.waiting), view.remaining.tolist(), strict=True))
+        jobs = {job.number: job for job in view.waiting}
+        bookings = [self._booking(b, jobs[b.job], remaining[b.job]) for b in plan.bookings]
+        return replace(plan, bookings=tuple(bookings))
+
+    def _booking(self, booking: Booking, job: Job, remaining: float) -> Booking:
+        rate = self.rate(job, booking.workers, booking.ps, (booking.worker_type, booking.ps_type))
+        completes = rate >= remaining - TOLERANCE * job.work
+        return replace(booking, work=remaining if completes else rate)
+
+    def rate(self, job: Job, workers: int, ps: int, types: tuple[int, int]) -> float:
+        """Mini-batches in a slot."""
+        key = (job.number, *types)
+        if key not in self.fitted:
+            self.fitted[key] = self._fit(job, types)
+        each = speeds.steps_per_second(self.fitted[key], ps, workers, speeds.ASYNC)
+        return float(each) * self.slot_seconds
+
+    def _fit(self, job: Job, types: tuple[int, int]) -> FloatArray:
+        pairs = np.array(speeds.probes(self.shape.max_ps, self.shape.max_workers), np.float64)
+        measured = [elastic_rate(job, int(w), int(p), types, 1.0, centralized=False) for p, w in pairs]
+        coefficients: FloatArray = speeds.fit(pairs[None, :, 0], pairs[None, :, 1], np.array([measured]), speeds.ASYNC)
+        return coefficients[0]

@@ -1,0 +1,178 @@
+"""A whole training: a warm-up on a teacher's decisions, then rounds of learning, on one cluster or on several.
+
+Everything drawn depends on the seed, the round and the cluster, so that a training that was interrupted goes on as if
+it had not been.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.policies.dl2.files import Network, pack, unpack
+from scheduling.core.policies.dl2.networks import Moments, Weights, average, start, still
+from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.scenario import Scenario
+from scheduling.core.training.learner import Brain, Rules, play
+from scheduling.core.training.lessons import Lessons, study
+from scheduling.core.training.replay import Replay
+
+START, PASS, ROUND = 0, 1, 2  # what dice are for
+
+
+@dataclass(frozen=True)
+class Course:
+    """What makes a training: the same course on the same scenarios gives the same weights."""
+
+    shape: Shape
+    seed: int = 1
+    clusters: int = 1
+    passes: int = 200  # over the lessons
+    lesson_rate: float = 0.005
+    shuffle: bool = True
+    offline: bool = False  # speeds are fitted functions instead of what jobs would really do
+    rules: Rules = field(default_factory=Rules)
+
+    def document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        return asdict(self) | {"shape": self.shape.document()}
+
+
+@dataclass(frozen=True, eq=False)
+class State:
+    """How far a training is. `curve` has a row for every time it was judged; `best` are the weights judged best."""
+
+    brain: Brain
+    replays: Sequence[Replay]
+    passes: int = 0
+    rounds: int = 0
+    slots: int = 0
+    best: Weights | None = None
+    curve: tuple[Mapping[str, float], ...] = ()
+
+
+def begin(course: Course) -> State:
+    """Before the first lesson."""
+    shape, dice = course.shape, np.random.default_rng((course.seed, START))
+    policy = start(dice, shape.inputs, shape.actions, shape.hidden, np.float32)
+    value = start(dice, shape.inputs, 1, shape.hidden, np.float32)
+    replays = [Replay(shape, course.rules.replay) for _ in range(course.clusters)]
+    return State(Brain(policy, value, still(policy), still(value)), replays)
+
+
+def take_lessons(course: Course, state: State, lessons: Lessons) -> State:
+    """One pass over the lessons. After the last one Adam forgets: what comes next is another loss."""
+    dice = np.random.default_rng((course.seed, PASS, state.passes))
+    brain, rules = state.brain, course.rules
+    policy, moments, _ = study(
+        brain.policy,
+        brain.policy_moments,
+        lessons,
+        course.shape,
+        dice,
+        rate=course.lesson_rate,
+        batch=rules.batch,
+        shuffle=course.shuffle,
+    )
+    if state.passes + 1 == course.passes:
+        moments = still(policy)
+    return replace(state, brain=replace(brain, policy=policy, policy_moments=moments), passes=state.passes + 1)
+
+
+def learn(course: Course, state: State, scenarios: Sequence[Scenario]) -> State:
+    """One round: every cluster plays its scenario from the same networks, which then become the mean of all."""
+    brains, slots = [], 0
+    for cluster, (scenario, replay) in enumerate(zip(scenarios, state.replays, strict=True)):
+        key = (course.seed, ROUND, state.rounds, cluster)
+        resting = state.rounds < course.rules.resting
+        brain, facts = play(
+            scenario, state.brain, replay, course.shape, course.rules, key, resting=resting, analytical=course.offline
+        )
+        brains.append(brain)
+        slots += int(facts["slots"])
+    return replace(state, brain=_mean(brains), rounds=state.rounds + 1, slots=state.slots + slots)
+
+
+def judged(state: State, completion: float, reward: float) -> State:
+    """With one more row of the curve; the weights are kept if no earlier ones had a shorter completion."""
+    before = min((row["completion"] for row in state.curve), default=float("inf"))
+    row = {"round": state.rounds, "slots": state.slots, "completion": completion, "reward": reward}
+    best = state.brain.policy if completion < before else state.best
+    return replace(state, curve=(*state.curve, row), best=best)
+
+
+def network(course: Course, state: State, facts: Mapping[str, Any]) -> Network:
+    """What is to be served: the weights that were judged best."""
+    return Network(course.shape, state.brain.policy if state.best is None else state.best, facts)
+
+
+def _mean(brains: Sequence[Brain]) -> Brain:
+    if len(brains) == 1:
+        return brains[0]
+    return Brain(
+        average([brain.policy for brain in brains]),
+        average([brain.value for brain in brains]),
+        _mean_moments([brain.policy_moments for brain in brains]),
+        _mean_moments([brain.value_moments for brain in brains]),
+    )
+
+
+def _mean_moments(many: Sequence[Moments]) -> Moments:
+    step = max(each.step for each in many)
+    return Moments(step, average([each.first for each in many]), average([each.second for each in many]))
+
+
+def freeze(course: Course, state: State) -> bytes:
+    """Everything that the rest of the training depends on."""
+    arrays: dict[str, Any] = {}
+    for name, weights in _weights(state).items():
+        arrays |= {f"{name}.{key}": array for key, array in weights.items()}
+    for number, replay in enumerate(state.replays):
+        arrays |= {f"replay{number}.{key}": array for key, array in replay.arrays().items()}
+    document = {
+        "course": course.document(),
+        "passes": state.passes,
+        "rounds": state.rounds,
+        "slots": state.slots,
+        "curve": [dict(row) for row in state.curve],
+        "steps": [state.brain.policy_moments.step, state.brain.value_moments.step],
+    }
+    text = json.dumps(document, sort_keys=True).encode()
+    return pack(arrays | {"document": np.frombuffer(text, np.uint8)}, compressed=False)
+
+
+def thaw(course: Course, content: bytes) -> State | None:
+    """The state that was frozen; None if it is that of another course. Raises `BadWeights`."""
+    arrays = unpack(content)
+    document = json.loads(arrays.pop("document").tobytes())
+    if document["course"] != json.loads(json.dumps(course.document())):
+        return None
+    groups: dict[str, dict[str, Any]] = {}
+    for name, array in arrays.items():
+        group, key = name.rsplit(".", 1)
+        groups.setdefault(group, {})[key] = array
+    fresh = begin(course)
+    for number, replay in enumerate(fresh.replays):
+        replay.restore(groups[f"replay{number}"])
+    steps = document["steps"]
+    brain = Brain(
+        groups["policy"],
+        groups["value"],
+        Moments(steps[0], groups["policy.first"], groups["policy.second"]),
+        Moments(steps[1], groups["value.first"], groups["value.second"]),
+    )
+    counts = {name: document[name] for name in ("passes", "rounds", "slots")}
+    return State(brain, fresh.replays, best=groups.get("best"), curve=tuple(document["curve"]), **counts)
+
+
+def _weights(state: State) -> dict[str, Weights]:
+    """All dictionaries of weights, by name."""
+    brain = state.brain
+    found = {"policy": brain.policy, "value": brain.value}
+    for name, moments in (("policy", brain.policy_moments), ("value", brain.value_moments)):
+        found |= {f"{name}.first": moments.first, f"{name}.second": moments.second}
+    return found if state.best is None else found | {"best": state.best}

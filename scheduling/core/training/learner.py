@@ -1,0 +1,170 @@
+"""Learning from rewards: one cluster is simulated under the network, and after every slot both networks make a step.
+
+y = r + gamma V(first state of the next slot)      r alone after the last slot
+policy  -mean(log pi(a | s) (y - V(s))) - beta H    value  mean((V(s) - y)^2)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from scheduling.core.policies.dl2.choosing import Choice, Drawn, give_out
+from scheduling.core.policies.dl2.guard import Memory, reward
+from scheduling.core.policies.dl2.networks import (
+    Floats,
+    Moments,
+    Weights,
+    adam,
+    forward,
+    policy_gradient,
+    value_gradient,
+)
+from scheduling.core.policies.dl2.policy import slot_plan
+from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.slot import Slot, shares_of
+from scheduling.core.scenario import Scenario
+from scheduling.core.simulation import simulate
+from scheduling.core.training.analytical import Analytical
+from scheduling.core.training.replay import Replay
+from scheduling.core.types import Plan, View
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How it is learnt. `entropy` is divided by the number of actions; `resting` rounds teach the value network alone;
+    `bounded` weighs a sample by min(1, pi now / pi then)."""
+
+    rate: float = 0.0001
+    value_rate: float = 0.0001
+    gamma: float = 0.9
+    entropy: float = 0.1
+    explore: float = 0.4
+    batch: int = 256
+    replay: int = 8192
+    updates: int = 1  # after a slot
+    resting: int = 0
+    bounded: bool = False
+
+
+@dataclass(frozen=True, eq=False)
+class Brain:
+    """Both networks, and what Adam remembers of each."""
+
+    policy: Weights
+    value: Weights
+    policy_moments: Moments
+    value_moments: Moments
+
+
+def update(brain: Brain, replay: Replay, rules: Rules, dice: np.random.Generator, *, resting: bool = False) -> Brain:
+    """One step of both networks on samples drawn from the past."""
+    drawn = replay.draw(rules.batch, dice)
+    targets = drawn.rewards.copy()
+    if len(drawn.next_states):
+        after = forward(brain.value, drawn.next_states).outputs[:, 0]
+        targets += np.where(drawn.followed >= 0, np.float32(rules.gamma) * after[drawn.followed], np.float32(0))
+    passed = forward(brain.value, drawn.states)
+    _, gradients = value_gradient(brain.value, passed, targets)
+    value, value_moments = adam(brain.value, gradients, brain.value_moments, rules.value_rate)
+    if resting:
+        return replace(brain, value=value, value_moments=value_moments)
+    advantages = targets - passed.outputs[:, 0]
+    if rules.bounded:
+        advantages *= _weights(brain.policy, drawn.states, drawn.allowed, drawn.actions, drawn.chances)
+    beta = rules.entropy / drawn.allowed.shape[1]
+    _, gradients = policy_gradient(brain.policy, drawn.states, drawn.allowed, drawn.actions, advantages, beta)
+    policy, policy_moments = adam(brain.policy, gradients, brain.policy_moments, rules.rate)
+    return Brain(policy, value, policy_moments, value_moments)
+
+
+def _weights(policy: Weights, states: Floats, allowed: Any, actions: Any, chances: Floats) -> Floats:
+    """min(1, pi now / pi then) of each sample."""
+    from scheduling.core.policies.dl2.networks import log_probabilities
+
+    now = np.exp(log_probabilities(forward(policy, states).outputs, allowed)[np.arange(len(actions)), actions])
+    found: Floats = np.minimum(1.0, now / np.maximum(chances, 1e-6)).astype(states.dtype)
+    return found
+
+
+class Learning:
+    """A policy that learns while it decides: one round of one cluster. It is no policy to be served: it changes."""
+
+    name: ClassVar[str] = "learning"
+
+    def __init__(
+        self,
+        brain: Brain,
+        replay: Replay,
+        shape: Shape,
+        rules: Rules,
+        key: tuple[int, ...],
+        *,
+        resting: bool,
+        analytical: Analytical | None,
+    ) -> None:
+        self.brain, self.replay, self.shape, self.rules, self.resting = brain, replay, shape, rules, resting
+        self.key, self.analytical = key, analytical
+        self.open: tuple[list[Choice], float] | None = None  # the last slot's samples and reward
+        self.total = 0.0
+        self.slots = 0
+
+    def decide(self, view: View) -> Plan:
+        """Give a slot out, once what the last one led to is known and learnt from."""
+        memory = Memory.read(view.memory)
+        shares, never = shares_of(view, lambda job: memory.ran.get(str(job.number), 0))
+        slot = Slot(view, shares, self.shape)
+        batches = slot.batches()
+        for batch in batches[:1]:
+            batch.open()
+        self.close(batches[0].state.copy() if batches else None, view.slot)
+        choices: list[Choice] = []
+        drawn = Drawn(np.random.default_rng((*self.key, view.slot, 0)), self.rules.explore)
+        for index, batch in enumerate(batches):
+            if index:
+                batch.open()
+            give_out(self.brain.policy, batch, drawn, choices.append)
+        plan = slot_plan(slot, never, view)
+        if self.analytical is not None:
+            plan = self.analytical.corrected(plan, view)
+        self.open = (choices, reward(plan, view))
+        self.total += self.open[1]
+        self.slots += 1
+        return replace(plan, memory=memory.after(plan, view).document())
+
+    def close(self, following: Floats | None, slot: int) -> None:
+        """The last slot is over: keep its samples, and make a step."""
+        if self.open is None:
+            return
+        self.replay.put(*self.open, following)
+        self.open = None
+        if len(self.replay) < self.rules.batch:
+            return
+        dice = np.random.default_rng((*self.key, slot, 1))
+        for _ in range(self.rules.updates):
+            self.brain = update(self.brain, self.replay, self.rules, dice, resting=self.resting)
+
+
+def play(
+    scenario: Scenario,
+    brain: Brain,
+    replay: Replay,
+    shape: Shape,
+    rules: Rules,
+    key: tuple[int, ...],
+    *,
+    resting: bool = False,
+    analytical: bool = False,
+) -> tuple[Brain, Mapping[str, float]]:
+    """One round: the scenario from beginning to end. What the networks are then, and the mean reward of its slots.
+
+    All that is drawn depends on `key` and the slot.
+    """
+    speeds = Analytical(scenario.cluster.slot_seconds, shape) if analytical else None
+    learning = Learning(brain, replay, shape, rules, key, resting=resting, analytical=speeds)
+    simulate(scenario, {"batch": learning})
+    learning.close(None, scenario.slots)
+    return learning.brain, {"reward": learning.total / max(learning.slots, 1), "slots": learning.slots}

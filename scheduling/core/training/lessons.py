@@ -1,0 +1,175 @@
+"""A teacher's decisions as lessons: what it gave out in each slot, unit by unit, as the network would have had to.
+
+Any policy can teach, also one that books whole lives: what counts is who ran with how many units in which slot. Units
+are given round robin in order of arrival, first one of each kind while a job wants both, then the rest, then void.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduling.core.policies.dl2.choosing import Choice
+from scheduling.core.policies.dl2.networks import Floats, Moments, Weights, adam, policy_gradient
+from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape
+from scheduling.core.policies.dl2.slot import Batch, Slot, shares_of
+from scheduling.core.scenario import Scenario
+from scheduling.core.simulation import Outcome, Track
+from scheduling.core.speed import TOLERANCE
+from scheduling.core.types import REJECTED, BoolArray, FloatArray, View
+
+
+@dataclass(frozen=True, eq=False)
+class Lessons:
+    """States, what was allowed in them, and what the teacher said: (samples, ...)."""
+
+    states: Floats
+    allowed: BoolArray
+    actions: np.ndarray[tuple[int], np.dtype[np.intp]]
+
+    def __len__(self) -> int:
+        return len(self.actions)
+
+
+def lessons(runs: Sequence[tuple[Scenario, Outcome]], shape: Shape) -> Lessons:
+    """Everything that can be learnt from a teacher's runs."""
+    found = [choice for scenario, outcome in runs for choice in _run(scenario, outcome, shape)]
+    return Lessons(
+        np.array([choice.state for choice in found], np.float32).reshape(-1, shape.inputs),
+        np.array([choice.allowed for choice in found], np.bool_).reshape(-1, shape.actions),
+        np.array([choice.action for choice in found], np.intp),
+    )
+
+
+@dataclass
+class _Running:
+    """One job of a teacher's run, followed slot by slot."""
+
+    track: Track
+    remaining: float
+    ran: int = 0
+
+
+def _run(scenario: Scenario, outcome: Outcome, shape: Shape) -> Iterator[Choice]:
+    """Slot by slot: the waiting jobs as they were then, and what each was given."""
+    ordered = sorted(outcome.tracks, key=lambda track: (track.job.arrival, track.job.number))
+    jobs = [_Running(track, float(track.job.work)) for track in ordered if track.state != REJECTED]
+    last = max((booking.end for track in outcome.tracks for booking in track.bookings), default=0)
+    taken = _preload(scenario, last)
+    for slot in range(last):
+        open_jobs = [
+            each
+            for each in jobs
+            if each.track.job.first_slot <= slot and each.remaining > TOLERANCE * each.track.job.work
+        ]
+        waiting = tuple(each.track.job for each in open_jobs)
+        remaining = np.array([each.remaining for each in open_jobs])
+        view = View(slot, scenario.slots, scenario.cluster, waiting, remaining, taken[:, slot : slot + 1])
+        given: dict[int, tuple[int, int]] = {}
+        for each in open_jobs:
+            if units := _units(each, slot):
+                given[each.track.job.number] = units
+        ages = {each.track.job.number: each.ran for each in open_jobs}
+        yield from _slot(view, given, ages, shape)
+        for each in open_jobs:
+            _advance(each, slot)
+
+
+def _preload(scenario: Scenario, slots: int) -> FloatArray:
+    taken = np.zeros((len(scenario.cluster.resources), slots, len(scenario.cluster.servers)))
+    for part in scenario.preload:
+        if part.slot < slots:
+            taken[part.resource, part.slot, part.server] += part.amount
+    return taken
+
+
+def _units(each: _Running, slot: int) -> tuple[int, int] | None:
+    """Workers and parameter servers in a slot."""
+    rows = [row for b in each.track.bookings for row in b.allocation if row.start <= slot < row.end]
+    return (sum(row.workers for row in rows), sum(row.ps for row in rows)) if rows else None
+
+
+def _advance(each: _Running, slot: int) -> None:
+    done = sum(b.work / (b.end - b.start) for b in each.track.bookings if b.start <= slot < b.end)
+    each.remaining -= done
+    each.ran += done > 0
+
+
+def _slot(view: View, given: dict[int, tuple[int, int]], ages: dict[int, int], shape: Shape) -> Iterator[Choice]:
+    shares, _ = shares_of(view, lambda job: ages[job.number])
+    for batch in Slot(view, shares, shape).batches():
+        batch.open()
+        for action in _actions(batch, given):
+            if not batch.allowed[:-1].any():
+                break
+            if batch.allowed[action]:
+                choice = Choice(batch.state.copy(), batch.allowed.copy(), action, 1.0)
+                if action == shape.void or batch.apply(action) is not None:
+                    yield choice
+
+
+def _actions(batch: Batch, given: dict[int, tuple[int, int]]) -> Iterator[int]:
+    """What is still to be given out, in order; void at the end."""
+    wanted = []
+    for share in batch.shares:
+        workers, ps = given.get(share.job.number, (0, 0))
+        wanted.append([max(0, workers - len(share.workers)), max(0, ps - len(share.ps))])
+    for what, (takes_worker, takes_ps) in ((BOTH, (1, 1)), (WORKER_ONLY, (1, 0)), (PS_ONLY, (0, 1))):
+        again = True
+        while again:
+            again = False
+            for row, want in enumerate(wanted):
+                if want[0] >= takes_worker and want[1] >= takes_ps:
+                    want[0] -= takes_worker
+                    want[1] -= takes_ps
+                    again = True
+                    yield ACTIONS * row + what
+    yield batch.shape.void
+
+
+def study(
+    weights: Weights,
+    moments: Moments,
+    given: Lessons,
+    shape: Shape,
+    dice: np.random.Generator,
+    *,
+    rate: float,
+    batch: int,
+    shuffle: bool,
+) -> tuple[Weights, Moments, float]:
+    """One pass over all lessons in a random order; the mean cross-entropy. With `shuffle` jobs stand in random rows."""
+    order = dice.permutation(len(given))
+    losses = []
+    for begin in range(0, len(order), batch):
+        chosen = order[begin : begin + batch]
+        states, allowed, actions = given.states[chosen], given.allowed[chosen], given.actions[chosen]
+        if shuffle:
+            states, allowed, actions = in_other_rows(states, allowed, actions, shape, dice.permutation(shape.jobs))
+        ones = np.ones(len(chosen), states.dtype)
+        loss, gradients = policy_gradient(weights, states, allowed, actions, ones, 0.0)
+        weights, moments = adam(weights, gradients, moments, rate)
+        losses.append(loss)
+    return weights, moments, float(np.mean(losses))
+
+
+def in_other_rows(
+    states: Floats,
+    allowed: BoolArray,
+    actions: np.ndarray[tuple[int], np.dtype[np.intp]],
+    shape: Shape,
+    rows: np.ndarray[tuple[int], np.dtype[np.intp]],
+) -> tuple[Floats, BoolArray, np.ndarray[tuple[int], np.dtype[np.intp]]]:
+    """The same samples with row k of each where row rows[k] was."""
+    count = len(states)
+    moved = states.reshape(count, shape.jobs, shape.row)[:, rows].reshape(count, -1)
+    per_job = allowed[:, :-1].reshape(count, shape.jobs, ACTIONS)[:, rows].reshape(count, -1)
+    places = np.empty(shape.jobs, np.intp)
+    places[rows] = np.arange(shape.jobs)
+    now = np.where(actions == shape.void, shape.void, 0)
+    job, what = np.divmod(actions, ACTIONS)
+    named = actions != shape.void
+    now[named] = places[job[named]] * ACTIONS + what[named]
+    return moved, np.concatenate([per_job, allowed[:, -1:]], axis=1), now

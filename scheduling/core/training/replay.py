@@ -1,0 +1,86 @@
+"""The last samples that were seen, and what followed each slot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.policies.dl2.choosing import Choice
+from scheduling.core.policies.dl2.networks import Floats
+from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.types import BoolArray
+
+NAMES = ("states", "allowed", "actions", "chances", "rewards", "followed", "next")
+
+
+@dataclass(frozen=True, eq=False)
+class Drawn:
+    """A few samples: (samples, ...); `next_states` (slots, inputs) and which of them followed each sample."""
+
+    states: Floats
+    allowed: BoolArray
+    actions: np.ndarray[tuple[int], np.dtype[np.intp]]
+    chances: Floats
+    rewards: Floats
+    next_states: Floats
+    followed: np.ndarray[tuple[int], np.dtype[np.intp]]  # index into next_states, -1 after the last slot
+
+
+class Replay:
+    """A ring of samples. A sample knows its slot's reward and the first state of the slot after it."""
+
+    def __init__(self, shape: Shape, size: int) -> None:
+        self.size, self.filled, self.slots = size, 0, 0  # samples, and slots with a state after them, ever put in
+        self.states = np.zeros((size, shape.inputs), np.float32)
+        self.allowed = np.zeros((size, shape.actions), np.bool_)
+        self.actions = np.zeros(size, np.int64)
+        self.chances = np.zeros(size, np.float32)
+        self.rewards = np.zeros(size, np.float32)
+        self.followed = np.full(size, -1, np.int64)
+        self.next = np.zeros((size, shape.inputs), np.float32)
+
+    def __len__(self) -> int:
+        return min(self.filled, self.size)
+
+    def put(self, choices: list[Choice], reward: float, following: Floats | None) -> None:
+        """A slot's samples, all with its reward; `following` is the next slot's first state, None after the last."""
+        if not choices:
+            return
+        slot = -1
+        if following is not None:
+            slot = self.slots % self.size
+            self.next[slot] = following
+            self.slots += 1
+        for choice in choices:
+            at = self.filled % self.size
+            self.states[at], self.allowed[at] = choice.state, choice.allowed
+            self.actions[at], self.chances[at] = choice.action, choice.chance
+            self.rewards[at], self.followed[at] = reward, slot
+            self.filled += 1
+
+    def draw(self, count: int, dice: np.random.Generator) -> Drawn:
+        """So many samples, each as likely as any other."""
+        chosen = dice.integers(len(self), size=count)
+        slots, where = np.unique(self.followed[chosen], return_inverse=True)
+        first = int(slots[0] == -1)
+        return Drawn(
+            self.states[chosen],
+            self.allowed[chosen],
+            self.actions[chosen],
+            self.chances[chosen],
+            self.rewards[chosen],
+            self.next[slots[first:]],
+            where - first,
+        )
+
+    def arrays(self) -> dict[str, Any]:
+        """All of it, for keeping."""
+        return {name: getattr(self, name) for name in NAMES} | {"counts": np.array([self.filled, self.slots])}
+
+    def restore(self, arrays: dict[str, Any]) -> None:
+        """As it was kept."""
+        for name in NAMES:
+            getattr(self, name)[...] = arrays[name]
+        self.filled, self.slots = (int(count) for count in arrays["counts"])

@@ -1,0 +1,46 @@
+"""The learning curve as a picture: mean completion on the validation draws round by round, and the teacher's."""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+LINE, TEACHER, INK, QUIET = "#2A55D4", "#15171C", "#15171C", "#5F6570"
+
+
+def pictures(curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> dict[str, bytes]:
+    """{"png": ..., "svg": ...}. The same curve gives the same bytes."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    with mpl.rc_context({"svg.hashsalt": "bourse", "svg.fonttype": "none", "font.size": 9}):
+        picture = Figure(figsize=(9, 4), layout="constrained")
+        FigureCanvasAgg(picture)
+        _draw(picture.subplots(), curve, teachers, teacher)
+        return {
+            "png": _saved(picture, "png", dpi=150, metadata={"Software": None}),
+            "svg": _saved(picture, "svg", metadata={"Date": None}),
+        }
+
+
+def _draw(panel: Any, curve: Sequence[Mapping[str, float]], teachers: float, teacher: str) -> None:
+    rounds = [row["round"] for row in curve]
+    completions = [row["completion"] for row in curve]
+    panel.plot(rounds, completions, color=LINE, linewidth=1.8, marker="o", markersize=3)
+    panel.axhline(teachers, color=TEACHER, linewidth=1.2, linestyle="--")
+    end = max([*rounds, 1])
+    for text, height, colour in ((teacher, teachers, INK), ("network", completions[-1], LINE)):
+        panel.annotate(text, (end, height), xytext=(6, 0), textcoords="offset points", va="center", color=colour)
+    panel.set_xlim(0, end * 1.25)
+    panel.set_title("mean completion on the validation draws, slots", loc="left", fontsize=10, color=INK)
+    panel.set_xlabel("rounds after the warm-up", color=QUIET)
+    panel.tick_params(colors=QUIET, labelsize=8)
+    panel.spines[["top", "right"]].set_visible(False)
+
+
+def _saved(picture: Any, form: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    picture.savefig(stream, format=form, facecolor="white", **options)
+    return stream.getvalue()
