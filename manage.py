@@ -10,7 +10,8 @@ from marketplace.env import BadEnvironment
 
 VAR = Path(os.environ.get("BOURSE_VAR") or Path(__file__).resolve().parent / "var")
 
-FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["train_dl2"])  # they need neither the servers nor their settings
+# They need neither the servers nor their settings.
+FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["train_dl2"])
 WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
 
 
