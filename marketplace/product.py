@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NoReturn
 
-from marketplace import children
+from marketplace import children, env
 from marketplace.children import Child, ChildFailed
 from marketplace.embedded import Servers, State
 
@@ -88,16 +88,21 @@ def _ignore_further_signals() -> None:
 
 
 def _commands(port: int) -> list[tuple[str, list[str]]]:
-    """In the order of starting; the last one is the web server."""
+    """In the order of starting; the last ones are the web processes."""
     celery = ["celery", "--app", "marketplace.celery", "--quiet"]
     worker = ["worker", "--concurrency", "2", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"]
     # The schedule is in the code and starts afresh: a file of last runs could only be stale or torn.
     beat = ["beat", "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING", "--pidfile="]
-    web = ["uvicorn", "marketplace.asgi:application", "--host", HOST, "--port", str(port)]
-    web += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "3"]
+    web = ["marketplace.web", HOST, str(port)]
     engine = ["django", "engine", "--settings", "marketplace.settings"]
     # The engine first: gangs of a run before are its own again before the clock asks for them.
-    return [("engine", engine), ("worker", [*celery, *worker]), ("beat", [*celery, *beat]), ("web", web)]
+    webs = [("web" if number == 1 else f"web-{number}", web) for number in range(1, web_processes() + 1)]
+    return [("engine", engine), ("worker", [*celery, *worker]), ("beat", [*celery, *beat]), *webs]
+
+
+def web_processes() -> int:
+    """Python computes on one core in each: a second one where there is a second core."""
+    return env.integer("WEB_PROCESSES", min(2, os.cpu_count() or 1), least=1, most=64)
 
 
 def _start(name: str, command: list[str], places: Places, stack: contextlib.ExitStack) -> Child:

@@ -47,8 +47,26 @@ class News:
     told: bool = False
 
     def add(self, event: Event) -> None:
-        self.topics |= set(topics_of(event))
-        self.told = self.told or event.kind in TOLD_AT_ONCE
+        self.join(News(set(topics_of(event)), event.kind in TOLD_AT_ONCE))
+
+    def join(self, other: News) -> None:
+        self.topics |= other.topics
+        self.told = self.told or other.told
+
+
+@dataclass
+class Telling:
+    """What one transaction has to tell, once it is committed: one journey to the broker, however often it was said."""
+
+    savepoints: frozenset[str | None]  # those that were open when this began; with one of them all of this is undone
+    news: dict[str, News]
+
+    def send(self) -> None:
+        _send(self.news)
+
+    def join(self, news: Mapping[str, News]) -> None:
+        for group, one in news.items():
+            self.news.setdefault(group, News()).join(one)
 
 
 def tenant_group(tenant_id: int) -> str:
@@ -74,19 +92,29 @@ def events_tell(events: Iterable[Event]) -> None:
     """After the commit of the open transaction. A broker that does not answer undoes nothing."""
     news = _by_group(events)
     if news:
-        transaction.on_commit(lambda: _send(news), robust=True)
+        _tell(news)
 
 
 def slot_tell(pool_id: int) -> None:
     """A slot began: prices, countdown and charts move even where nothing else happened."""
-    news = {pool_group(pool_id): News({SLOT})}
-    transaction.on_commit(lambda: _send(news), robust=True)
+    _tell({pool_group(pool_id): News({SLOT})})
 
 
 def tenant_tell(tenant_id: int, *topics: str) -> None:
     """Something of one tenant moved that the feed does not tell of."""
-    news = {tenant_group(tenant_id): News(set(topics))}
-    transaction.on_commit(lambda: _send(news), robust=True)
+    _tell({tenant_group(tenant_id): News(set(topics))})
+
+
+def _tell(news: dict[str, News]) -> None:
+    """Joins what waits for this commit already, if whatever undoes that undoes this too."""
+    connection = transaction.get_connection()
+    open_now = frozenset(connection.savepoint_ids)
+    for _, call, *_ in connection.run_on_commit:
+        waiting = getattr(call, "__self__", None)
+        if isinstance(waiting, Telling) and waiting.savepoints <= open_now:
+            waiting.join(news)
+            return
+    transaction.on_commit(Telling(open_now, news).send, robust=True)
 
 
 def _by_group(events: Iterable[Event]) -> dict[str, News]:

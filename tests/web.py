@@ -22,8 +22,7 @@ def web_server() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = ["-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1", "--port", str(port)]
-    command += ["--no-access-log", "--log-level", "warning", "--timeout-graceful-shutdown", "1"]
+    command = ["-m", "marketplace.web", "127.0.0.1", str(port)]
     log = FOLDER / f"web-{port}.log"
     child = children.start("web", [sys.executable, *command], log=log, environment=environment())
     address = f"http://127.0.0.1:{port}"
@@ -47,6 +46,7 @@ def environment() -> dict[str, str]:
         "DJANGO_SETTINGS_MODULE": "marketplace.settings",
         "DATABASE_POOL": "false",  # no connection outlives its request, so that the database can be emptied
         "OPENBLAS_NUM_THREADS": "1",
+        "WEB_PATIENCE_SECONDS": "1",
     }
 
 

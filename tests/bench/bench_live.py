@@ -18,6 +18,7 @@ from typing import Any
 from django.db import connections
 from django.utils import timezone
 
+from marketplace.product import web_processes
 from scheduling.models import Pool
 from scheduling.services.clock import pool_advance
 from scheduling.services.jobs import job_submit
@@ -62,7 +63,11 @@ def measure() -> Iterator[dict[str, Any]]:
     )
     rents, owns = make_member(renter, OWNER).user, make_member(owner, OWNER).user
     # The browser's event loop lives in this thread; what the market does is done in another.
-    with web_server() as web, sync_playwright() as playwright, ThreadPoolExecutor(max_workers=1) as beside:
+    with (
+        web_server(web_processes()) as web,
+        sync_playwright() as playwright,
+        ThreadPoolExecutor(max_workers=1) as beside,
+    ):
         browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
         market = _page(browser, web.address, "/t/renter/market/", rents)
         ledger = _page(browser, web.address, "/t/owner/ledger/", owns)

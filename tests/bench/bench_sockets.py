@@ -30,9 +30,9 @@ SOCKETS, TENANTS, TICKS, SERVERS = 500, 20, 20, 12
 
 def measure() -> Iterator[dict[str, Any]]:
     pool, users = _market()
-    with web_server() as web:
+    with web_server(1) as web:
         sessions = {slug: session_of(user) for slug, user in users.items()}
-        yield from _sockets(pool, web.port, sessions, web.process)
+        yield from _sockets(pool, web.port, sessions, web.processes[0])
         yield from _page(web.port, *next(iter(sessions.items())))
 
 

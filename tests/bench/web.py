@@ -9,8 +9,9 @@ import tempfile
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -24,7 +25,7 @@ from tenants.models import User
 @dataclass(frozen=True)
 class Web:
     port: int
-    process: psutil.Process
+    processes: tuple[psutil.Process, ...]
 
     @property
     def address(self) -> str:
@@ -32,16 +33,19 @@ class Web:
 
 
 @contextmanager
-def web_server() -> Iterator[Web]:
+def web_server(processes: int) -> Iterator[Web]:
     """It ends with the block."""
-    with tempfile.TemporaryDirectory(prefix="bourse-bench-web-") as folder:
+    with tempfile.TemporaryDirectory(prefix="bourse-bench-web-") as folder, ExitStack() as stack:
         port = _free_port()
-        child = children.start("web", _command(port), log=Path(folder) / "web.log", environment=_environment())
-        try:
-            children.wait_until(lambda: _answers(port), child, patience=60.0)
-            yield Web(port, psutil.Process(child.pid))
-        finally:
-            children.stop(child)
+        started = []
+        for number in range(processes):
+            log = Path(folder) / f"web-{number}.log"
+            child = children.start(f"web-{number}", _command(port), log=log, environment=_environment())
+            stack.callback(children.stop, child)
+            started.append(psutil.Process(child.pid))
+            children.wait_until(partial(_listens, started[-1]), child, patience=60.0)
+        children.wait_until(lambda: _answers(port), child, patience=60.0)
+        yield Web(port, tuple(started))
 
 
 def session_of(user: User) -> str:
@@ -51,8 +55,7 @@ def session_of(user: User) -> str:
 
 
 def _command(port: int) -> list[str]:
-    command = [sys.executable, "-m", "uvicorn", "marketplace.asgi:application", "--host", "127.0.0.1"]
-    return [*command, "--port", str(port), "--no-access-log", "--log-level", "warning"]
+    return [sys.executable, "-m", "marketplace.web", "127.0.0.1", str(port)]
 
 
 def _environment() -> dict[str, str]:
@@ -63,6 +66,10 @@ def _free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def _listens(process: psutil.Process) -> bool:
+    return any(each.status == psutil.CONN_LISTEN for each in process.net_connections(kind="inet"))
 
 
 def _answers(port: int) -> bool:

@@ -14,6 +14,7 @@ import pytest
 
 from marketplace.embedded import State
 
+WEBS = 2
 ROOT = Path(__file__).parent.parent.parent
 
 
@@ -37,7 +38,7 @@ class Up:
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--port", str(port)],
             cwd=ROOT,
-            env={**bare(), "BOURSE_VAR": str(var), "PYTHONUNBUFFERED": "1", **settings},
+            env={**bare(), "BOURSE_VAR": str(var), "WEB_PROCESSES": str(WEBS), "PYTHONUNBUFFERED": "1", **settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -100,8 +101,10 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
         assert joined.returncode == 0, joined.stderr
         family = up.family()
         words = [word for process in family for word in look(process)[0]]
-        assert all(any(name in word for word in words) for name in ("postgres", "valkey", "uvicorn", "worker", "beat"))
-        assert [address for process in family for address in look(process)[1]] == ["127.0.0.1"]
+        assert all(
+            any(name in word for word in words) for name in ("postgres", "valkey", "marketplace.web", "worker", "beat")
+        )
+        assert [address for process in family for address in look(process)[1]] == ["127.0.0.1"] * WEBS
         with psycopg.connect(State(var).database_url) as connection:
             connection.execute("CREATE TABLE kept (word text)")
         up.process.send_signal(signal.SIGINT)

@@ -1,6 +1,6 @@
 """Asks a real web process over loopback, on connections that are kept: how long each answer took, and what it cost.
 
-One process, started as `manage.py up` starts it.
+As many processes as `manage.py up` starts.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ import psycopg
 from django.utils import timezone
 
 from marketplace.embedded import State
+from marketplace.product import web_processes
 from scheduling.models import Interval, Pool, TrainingJob
 from scheduling.services.clock import pool_advance
 from scheduling.services.jobs import job_submit
@@ -49,13 +50,13 @@ def measure(state: State) -> Iterator[dict[str, Any]]:
     _catch_up(pool, tenant, owner, state)
     own, staff = program(owner, tenant).secret, program(operator, None).secret
     opened = pages.addresses(tenant, _month())
-    with web_server() as web:
+    with web_server(web_processes()) as web:
         asked = chain(
             _reads(web.port, tenant, own, staff),
             pages.times(web.port, owner, opened),
             _submissions(web.port, tenant, own),
         )
-        yield from Work(web.process, state.data).added_to(asked)
+        yield from Work(web.processes, state.data).added_to(asked)
     yield from pages.queries(owner, opened)
 
 

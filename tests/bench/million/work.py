@@ -5,7 +5,7 @@ A time on the clock does. On a machine that others use too, the reader judges by
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -14,9 +14,9 @@ import psutil
 
 
 class Work:
-    """Of one web process, and of the database server of `data` with all its processes."""
+    """Of the web processes, and of the database server of `data` with all its processes."""
 
-    def __init__(self, web: psutil.Process, data: Path) -> None:
+    def __init__(self, web: Sequence[psutil.Process], data: Path) -> None:
         self._web = web
         first_line = (data / "postmaster.pid").read_text(encoding="ascii").split("\n", 1)[0]
         self._database = psutil.Process(int(first_line))
@@ -34,7 +34,9 @@ class Work:
             yield figure
 
     def _seconds(self) -> tuple[float, float]:
-        return _of(self._web), sum(_of(each) for each in (self._database, *self._database.children(recursive=True)))
+        return sum(map(_of, self._web)), sum(
+            _of(each) for each in (self._database, *self._database.children(recursive=True))
+        )
 
 
 def _of(process: psutil.Process) -> float:

@@ -1,0 +1,47 @@
+"""`python -m marketplace.web HOST PORT`: one web process. Several may be started at one address.
+
+Each has a socket of its own, and the kernel shares new connections out among them: nobody has to stand in front, and
+one that ends takes only its own connections with it (decision 0166).
+"""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+
+import uvicorn
+
+# Python lets a thread go on for 5 ms before it looks whether another wants to; whoever comes back from the database
+# waits that long, once for each query, while somebody else computes.
+SWITCH_SECONDS = 0.0005
+PATIENCE_SECONDS = int(os.environ.get("WEB_PATIENCE_SECONDS", "3"))  # for answers under way, when it is to end
+
+
+def main(host: str, port: str) -> None:
+    sys.setswitchinterval(SWITCH_SECONDS)
+    config = uvicorn.Config(
+        "marketplace.asgi:application",
+        access_log=False,
+        log_level="warning",
+        timeout_graceful_shutdown=PATIENCE_SECONDS,
+    )
+    uvicorn.Server(config).run(sockets=[shared_socket(host, int(port))])
+
+
+def shared_socket(host: str, port: int) -> socket.socket:
+    """Bound, also where another process of this user has done the same.
+
+    It must be named a socket of TCP: only of those the event loop sends small answers at once, and does not wait 40 ms
+    for the other side's receipt.
+    """
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    ours = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    ours.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+    ours.bind((host, port))
+    return ours
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

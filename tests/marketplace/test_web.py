@@ -1,0 +1,55 @@
+"""Several web processes at one address."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from marketplace.product import PortTaken, require_free, web_processes
+from marketplace.web import shared_socket
+
+
+def test_two_processes_of_ours_listen_at_one_port_and_both_are_reached() -> None:
+    with shared_socket("127.0.0.1", 0) as first, shared_socket("127.0.0.1", first.getsockname()[1]) as second:
+        for one in (first, second):
+            one.listen()
+            one.setblocking(False)
+        seen = set()
+        for _ in range(64):  # the kernel chooses by the caller's port; all at one of the two: 2 in 10^19
+            with socket.create_connection(first.getsockname()) as _caller:
+                seen.add(_taker(first, second))
+        assert seen == {first, second}
+
+
+def test_small_answers_are_sent_at_once() -> None:
+    """asyncio turns the waiting off only for sockets that say they are of TCP."""
+    with shared_socket("127.0.0.1", 0) as ours:
+        ours.listen()
+        with socket.create_connection(ours.getsockname()), ours.accept()[0] as taken:
+            assert taken.proto == socket.IPPROTO_TCP
+
+
+def test_a_port_that_a_running_product_shares_is_taken_for_another() -> None:
+    with shared_socket("127.0.0.1", 0) as ours:
+        ours.listen()
+        with pytest.raises(PortTaken):
+            require_free(ours.getsockname()[1])
+
+
+def test_number_of_web_processes_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEB_PROCESSES", "5")
+    assert web_processes() == 5
+    monkeypatch.delenv("WEB_PROCESSES")
+    monkeypatch.setattr("os.cpu_count", lambda: 1)
+    assert web_processes() == 1
+
+
+def _taker(*listening: socket.socket) -> socket.socket:
+    for one in listening:
+        try:
+            one.accept()[0].close()
+        except BlockingIOError:
+            continue
+        return one
+    raise AssertionError("nobody was called")
