@@ -1,5 +1,7 @@
 """Processes that we start: each in a session of its own, with a log file, stopped by its own id."""
 
+from __future__ import annotations
+
 import contextlib
 import os
 import signal
@@ -9,10 +11,12 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from marketplace import launch
-from marketplace.embedded.programs import Account
+
+if TYPE_CHECKING:
+    from marketplace.embedded.programs import Account
 
 LONGEST_LOG = 5_000_000  # bytes; looked at when a child starts
 
@@ -24,7 +28,7 @@ class ChildFailed(Exception):
 @dataclass(frozen=True)
 class Child:
     name: str
-    process: "subprocess.Popen[bytes]"
+    process: subprocess.Popen[bytes]
     log: Path
     log_start: int  # where this child's lines begin; the file also holds those of earlier runs
     stop_signal: signal.Signals
