@@ -29,6 +29,7 @@ OWN_KINDS = frozenset(
         "job_queued",
         "job_refused",
         "job_requeued",
+        "job_resized",
         "job_started",
         "job_stopped",
         "job_submitted",

@@ -46,7 +46,8 @@ def job_explain(job: TrainingJob) -> JobView:
 def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob]) -> list[JobView]:
     """All of one pool, with `tenant` at hand; one query for their awards."""
     awards: dict[int, Award] = {}
-    for award in Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("attempt"):
+    newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
+    for award in newest.distinct("job_id"):
         awards[award.job_id] = award
     return [job_view(pool, job, awards.get(job.pk)) for job in jobs]
 
@@ -55,18 +56,19 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None) -> JobView:
     """With `tenant` at hand, and the job's last award; asks the database nothing."""
     if award is not None and award.attempt != job.attempt:
         award = None  # of an earlier attempt: the job waits anew
+    waits = job.state == JobState.QUEUED and award is not None and award.work_left is not None  # between its slots
     return JobView(
         id=job.pk,
         name=job.name,
         lane=job.lane,
         state=job.state,
-        phase=award.phase if award else "",
+        phase=award.phase if award and not waits else "",
         payer=job.tenant.name,
-        price=award.paid - award.returned if award else _price_of_nothing(job),
+        price=award.paid_before + award.paid - award.returned if award else _price_of_nothing(job),
         reason=_reason(pool, job, award),
-        starts_at=pool.slot_start(award.start) if award else None,
-        ends_at=pool.slot_start(award.end) if award else None,
-        workers=award.workers if award else 0,
+        starts_at=pool.slot_start(award.start) if award and not waits else None,
+        ends_at=pool.slot_start(award.end) if award and not waits else None,
+        workers=award.workers if award and not waits else 0,
     )
 
 
@@ -79,6 +81,8 @@ def _reason(pool: Pool, job: TrainingJob, award: Award | None) -> Reason:
         return Reason(job.reason_code, job.reason_numbers, reason_sentence(pool, job.reason_code, job.reason_numbers))
     if award is None:
         return Reason(job.state, {}, f"{job.get_state_display()}.")
+    if award.work_left is not None:
+        return _sized(pool, job, award)
     numbers = {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
     where = {"own": "on your own cells", "shared": "on rented units"}.get(award.phase, "as booked")
     verb, when = {
@@ -86,6 +90,19 @@ def _reason(pool: Pool, job: TrainingJob, award: Award | None) -> Reason:
         JobState.RUNNING: ("Runs", f"until {_clock(pool, award.end)}"),
     }.get(JobState(job.state), ("Ran", f"until {_clock(pool, award.end)}"))
     return Reason(job.state, numbers, f"{verb} {where} {when}, on {award.workers} workers at most.")
+
+
+def _sized(pool: Pool, job: TrainingJob, award: Award) -> Reason:
+    """Of a job that is sized anew in every slot, by its newest one."""
+    paid = award.paid_before + award.paid - award.returned
+    numbers = {"slot": award.start, "workers": award.workers, "ps": award.ps, "paid": paid}
+    units = f"{award.workers} worker{'s' if award.workers != 1 else ''} and {award.ps} parameter server"
+    units += "s" if award.ps != 1 else ""
+    if job.state == JobState.RUNNING:
+        sentence = f"Runs on {units}; it is sized anew at {_clock(pool, award.end)}."
+    else:
+        sentence = f"Ran until {_clock(pool, award.end)}, at last on {units}."
+    return Reason(job.state, numbers, sentence)
 
 
 def reason_sentence(pool: Pool, code: str, numbers: Numbers) -> str:
@@ -133,12 +150,18 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
     ),
     "larger_than_window": _too_long,
     "over_budget": lambda pool, n: f"Costs {_credits(n['price'])}, and {_credits(n['left'])} of the budget are left.",
-    "over_max_price": lambda pool, n: f"Costs {_credits(n['price'])}, more than your limit {_credits(n['max_price'])}.",
+    "over_max_price": lambda pool, n: (
+        f"Its next slot costs {_credits(n['price'])}; of your limit {_credits(n['max_price'])} it has paid "
+        f"{_credits(n['spent'])}."
+        if "spent" in n
+        else f"Costs {_credits(n['price'])}, more than your limit {_credits(n['max_price'])}."
+    ),
     "low_balance": lambda pool, n: (
         f"Costs {_credits(n['price'])}, and {_credits(n.get('available', n.get('left', 0.0)))} are available."
     ),
     "not_worth_it": lambda pool, n: f"Worth nothing when it would be done (at best {_credits(n['best_value'])}).",
     "rent_never": lambda pool, n: "May not rent, and your own cells are taken.",
+    "not_its_turn": lambda pool, n: "The pool's policy gives it nothing in this slot.",
     "horizon_too_short": lambda pool, n: f"Needs {n['needs_slots']} slots, and only {n['slots']} are open for sale.",
     "market_stopped": lambda pool, n: "The market stood still; what was not delivered is refunded, and it waits again.",
     "engine_error": lambda pool, n: (

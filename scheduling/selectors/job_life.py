@@ -46,6 +46,7 @@ _TITLES = {
     "job_waiting": "Waits",
     "job_awarded": "Awarded",
     "job_started": "Started",
+    "job_resized": "Sized anew",
     "job_finished": "Finished",
     "job_stopped": "Stopped",
     "job_failed": "Failed",
@@ -63,6 +64,9 @@ def _sentence(pool: Pool, row: Event) -> str:
         return reason_sentence(pool, data["reason"], data.get("numbers", {}))
     if row.kind == "job_submitted":
         return f"To the {data.get('lane', 'batch')} lane."
+    if row.kind == "job_resized":
+        before = f"{data['workers_before']} workers and {data['ps_before']} parameter servers"
+        return f"From {before} to {data['workers']} and {data['ps']}, from slot {data['start']} on."
     if row.kind in ("job_awarded", "job_started") and "end" in data:
         where = "at home" if data.get("phase") == "own" else "on rented units"
         span = f"slots {data['start']} to {data['end'] - 1}"
@@ -117,6 +121,6 @@ def _ended(job: TrainingJob, award: Award | None) -> Step:
     if job.ended_at is not None and job.state not in (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING):
         done = job.state == JobState.FINISHED
         return Step(DONE if done else NOW, job.get_state_display(), job.ended_at, None, "")
-    if award is None:
+    if award is None or job.pool.is_elastic:
         return Step(AHEAD, "Ends", None, None, "not known yet")
     return Step(AHEAD, "Ends", job.pool.slot_start(award.end), award.end, f"slot {award.end - 1} is its last")

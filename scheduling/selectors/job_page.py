@@ -10,6 +10,7 @@ from datetime import datetime
 from scheduling.models import Award, JobFloor, JobState, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.selectors.explain import JobView, job_view
+from scheduling.selectors.job_by_use import MOST_SLOTS, SoFar, joined, so_far
 from scheduling.selectors.job_life import Happening, Step, happenings, life
 from scheduling.selectors.job_slots import SlotTable, slot_table
 from scheduling.selectors.payees import Payee, payees
@@ -78,6 +79,7 @@ class JobPage:
     attempts: tuple[AttemptView, ...]
     postings: tuple[TransactionView, ...]
     asked_interval: int | None  # the number of the one that gave it its place, or else its floor
+    by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
 
     @property
     def rented(self) -> bool:
@@ -100,7 +102,9 @@ class JobPage:
 def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     """Needs the tenant's scope, and the job with its pool, tenant and submitter. `money`: with the book's lines."""
     pool = job.pool
-    awards = list(Award.objects.filter(job=job).select_related("interval").defer(*HEAVY).order_by("attempt"))
+    awards, by_use = _awards(job), None
+    if pool.is_elastic and awards:
+        by_use, awards = so_far(pool, awards), [joined(awards)]
     award = next((each for each in awards if each.attempt == job.attempt), None)
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt").first()
@@ -109,7 +113,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     slots = slot_table(pool, award, at) if award and award.paid else None
     return JobPage(
         job=job,
-        view=job_view(pool, job, award),
+        view=job_view(pool, job, by_use.newest if by_use else award),
         award=award,
         alive=job.state in LIVE_STATES,
         steps=life(job, award, floor, told),
@@ -123,7 +127,14 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt]),
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
         asked_interval=_asked_interval(award, floor),
+        by_use=by_use,
     )
+
+
+def _awards(job: TrainingJob) -> list[Award]:
+    """Oldest first; of a job with an award for each slot, the newest ones."""
+    found = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
+    return list(found.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
 
 
 def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:

@@ -44,7 +44,8 @@ def job_by_id(job_id: int) -> TrainingJob | None:
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     """In their order, of whichever pools: two queries, the second one only where an award is alive."""
-    found = Award.objects.filter(job__in=[job.pk for job in jobs]).only(*_TOLD)
+    newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
+    found = newest.distinct("job_id").only(*_TOLD)
     awards = {(award.job_id, award.attempt): award for award in found}
     settled = _settled({award.pool_id for award in awards.values() if award.state in _ALIVE})
     return [_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs]
@@ -57,6 +58,7 @@ def job_row(job: TrainingJob, award: Award | None) -> JobRow:
 
 _ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
 _TOLD = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid", "returned", "charges")
+_TOLD += ("work_left", "paid_before")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:

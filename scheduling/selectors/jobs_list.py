@@ -21,7 +21,7 @@ GROUPS: Mapping[str, tuple[JobState, ...]] = {
     OVER: tuple(state for state in JobState if state not in LIVE_STATES),
 }
 # What a row tells of its award: enough to explain the job, fetched with the row itself.
-TOLD = ("phase", "start", "end", "workers", "paid", "returned", "attempt")
+TOLD = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "paid_before")
 
 
 @dataclass(frozen=True)
@@ -65,7 +65,7 @@ def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJ
 def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
     """Each row with what its award says, as `given`; None where it has none."""
     award = Award.objects.filter(job=OuterRef("pk"), attempt=OuterRef("attempt"))
-    told = award.values(told=JSONObject(**{name: F(name) for name in TOLD}))
+    told = award.order_by("-start").values(told=JSONObject(**{name: F(name) for name in TOLD}))
     return rows.annotate(given=Subquery(told[:1]))
 
 

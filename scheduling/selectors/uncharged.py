@@ -44,7 +44,7 @@ def jobs_of_period(*, tenant: Tenant, start: datetime, end: datetime, subjects: 
 def reconciled(*, job_ids: Sequence[int], charges: Mapping[int, int]) -> list[Reconciled]:
     """In the order of the ids: two queries. Needs the tenant's scope."""
     jobs = {job.pk: job for job in TrainingJob.objects.filter(pk__in=job_ids).select_related("pool").defer("spec")}
-    rows = Award.objects.filter(job__in=job_ids).order_by("attempt")
+    rows = Award.objects.filter(job__in=job_ids).order_by("job_id", "-attempt", "-start").distinct("job_id")
     awards = {award.job_id: award for award in rows.defer("charges", "allocation", "on_operator")}
     return [_row(jobs[n], awards.get(n), charges.get(n, 0)) for n in job_ids if n in jobs]
 
@@ -64,7 +64,7 @@ def uncharged(*, tenant: Tenant, start: datetime, end: datetime, moved: Sequence
     charged = {numbers[row.subject] for row in moved if row.spent} - {None}
     touched = {number for number in numbers.values() if number is not None} - charged
     inside = Q(submitted_at__gte=start, submitted_at__lt=end) | Q(pk__in=touched)
-    award = Award.objects.filter(job=OuterRef("pk")).order_by("-attempt")
+    award = Award.objects.filter(job=OuterRef("pk")).order_by("-attempt", "-start")
     terms = JSONObject(paid="paid", state="state", returned="returned")
     rows = (
         TrainingJob.objects.filter(inside, tenant=tenant)

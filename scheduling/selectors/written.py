@@ -11,7 +11,7 @@ from tenants.api.fields import credits_text, time_text
 from tenants.ledger.postings import MICRO
 
 # The numbers of reasons that are credits in the core, and those that are micro-credits.
-CREDITS = frozenset({"price", "price_at_least", "value", "best_value", "left", "available", "max_price"})
+CREDITS = frozenset({"price", "price_at_least", "value", "best_value", "left", "available", "max_price", "spent"})
 MICRO_CREDITS = frozenset({"paid"})
 # What of an event's data is micro-credits.
 EVENT_MONEY = frozenset(

@@ -37,7 +37,8 @@ def _by_budget(snapshot: BatchSnapshot, refusal: Refusal) -> Reason:
     price, cap = reason.numbers.get("price"), snapshot.caps.get(refusal.job)
     if reason.code == "low_balance" and row.tenant_id in snapshot.by_budget:
         return Reason("over_budget", reason.numbers)
-    if reason.code == "over_max_price" and cap is not None and reason.numbers["max_price"] == cap / MICRO:
+    before = snapshot.slots[row.pk].paid if row.pk in snapshot.slots else 0  # the limit counts what is paid already
+    if reason.code == "over_max_price" and cap is not None and reason.numbers["max_price"] == (cap + before) / MICRO:
         return Reason("over_budget", {"price": price, "left": cap / MICRO})
     return reason
 

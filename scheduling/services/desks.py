@@ -86,7 +86,7 @@ class InstantDesk:
             other.arrival = arrival
             answer = answer_again(self.answer, other, self.purse)
         given = answer.given
-        return Terms(False, given) if isinstance(given, Reason) else _terms(answer.snapshot.frame, given)
+        return Terms(False, given) if isinstance(given, Reason) else terms_of(answer.snapshot.frame, given)
 
 
 @dataclass(frozen=True)
@@ -164,7 +164,7 @@ class BatchDesk:
 
     def _terms(self, plan: Plan) -> Terms:
         if plan.bookings:
-            return _terms(self.frame, plan.bookings[0], _floor(plan))
+            return terms_of(self.frame, plan.bookings[0], _floor(plan))
         refusal = plan.refusals[0] if plan.refusals else None
         if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
             return _at_home(plan, refusal.reason if refusal else None)
@@ -218,7 +218,7 @@ def _at_home(plan: Plan, reason: Reason | None) -> Terms:
     return Terms(True, reason, "own", floor.start, floor.end, workers, 0, {}, floor.value, floor)
 
 
-def _terms(frame: PoolFrame, booking: Booking, home: Floor | None = None) -> Terms:
+def terms_of(frame: PoolFrame, booking: Booking, home: Floor | None = None) -> Terms:
     payees: defaultdict[int, int] = defaultdict(int)
     for slot in charges_of(frame.owner_ids, booking):
         for owner, amount in slot:

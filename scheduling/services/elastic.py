@@ -10,11 +10,11 @@ import numpy as np
 
 from scheduling.core.types import Booking, Reason
 from scheduling.models import Award, Event, JobState, Lane, Pool, TrainingJob
+from scheduling.selectors.use_prices import in_credits, use_prices
 from scheduling.services.calendar import ticks_write
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.snapshots.batch import BatchSnapshot
 from scheduling.snapshots.slots import SlotsSoFar
-from scheduling.snapshots.use_prices import in_credits, use_prices
 
 
 def use_post(snapshot: BatchSnapshot, bookings: Sequence[Booking]) -> None:

@@ -10,6 +10,7 @@ from scheduling.core import policies, records
 from scheduling.core.policies.astraea import Astraea
 from scheduling.core.types import WAITING, Plan, Policy, Reason, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.selectors.use_prices import in_credits, use_prices
 from scheduling.services import plans
 from scheduling.services.budgets import budget_events, reasons_by_budget
 from scheduling.services.calendar import batch_reserve, prices_post
@@ -22,7 +23,6 @@ from scheduling.services.settlement import awards_start
 from scheduling.snapshots.batch import BatchSnapshot, batch_view, glance
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.policy import batch_settings
-from scheduling.snapshots.use_prices import in_credits, use_prices
 from scheduling.snapshots.windows import windows_bytes
 from tenants.ledger.postings import InsufficientFunds
 from tenants.ledger.services import balances_lock, post_many

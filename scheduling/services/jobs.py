@@ -12,6 +12,7 @@ from typing import Any
 
 from django.db import IntegrityError, transaction
 
+from scheduling.core.estimates.remaining import check_speeds
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import text
 from scheduling.models import Award, JobState, Lane, LaneClock, Pool, TrainingJob
@@ -145,6 +146,8 @@ def job_checked(
             raise BadScenario(taken[0], "is not part of a job's specification")
         read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
         program_of(spec)
+        if pool.is_elastic:
+            check_speeds([read.job])  # the pool's policy believes them
     except BadScenario as error:
         field = error.place.removeprefix("jobs[0]").removeprefix(".")
         return InvalidJob("invalid_job", f"{field or 'The job'}: {error.message}.", field)
@@ -215,7 +218,7 @@ def _take(checked: Checked, at: datetime, instead_of: str) -> Submitted | Refuse
             )
         ]
     )
-    if job.lane == Lane.BATCH:
+    if job.lane == Lane.BATCH and not job.pool.is_elastic:  # there nobody can say when, and what a slot costs is posted
         estimate_keep(job=job, read=checked.read, frontier=checked.frontier, at=at)
     award = instant_admit(job=job, at=at) if job.lane == Lane.INSTANT else None
     return Submitted(job, award, repeated=False)
@@ -232,7 +235,7 @@ def _earlier(client_key: str | None, digest: str) -> Submitted | Refused | None:
         return None
     if job.request_digest != digest:
         return Refused("key_reused", "This key was used for another submission.")
-    return Submitted(job, Award.objects.filter(job=job).order_by("-attempt").first(), repeated=True)
+    return Submitted(job, Award.objects.filter(job=job).order_by("-attempt", "-start").first(), repeated=True)
 
 
 def _digest(pool: Pool, name: str, spec: Mapping[str, Any], lane: str, otherwise: str | None) -> str:

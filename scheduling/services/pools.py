@@ -12,6 +12,7 @@ from django.db import transaction
 from django.db.models import Model
 
 from scheduling.models import Lane, Pool, ResourceKind
+from scheduling.services.use_price_rows import NOT_ELASTIC, prices_refusal, prices_write
 from scheduling.snapshots.policy import fixed_settings, unusable, unusable_instant
 from tenants import history
 from tenants.access import Access, Refused
@@ -40,11 +41,13 @@ def pool_create(
     outage_grace_seconds: int | None = 60,
     instant_share_percent: int = 100,
     instant_cooling_slots: int = 0,
+    use_prices: Mapping[str, int] | None = None,
     by: Access,
     reason: str,
     at: datetime,
 ) -> Pool | Refused:
-    """`resources` in their order: name -> what a sentence calls one. Slot 0 begins at `epoch_at`."""
+    """`resources` in their order: name -> what a sentence calls one. Slot 0 begins at `epoch_at`. `use_prices`: of an
+    elastic pool, in micro-credits; what is not named is free until a price is set."""
     if refusal := may_change_cluster(by, reason):
         return refusal
     values: dict[str, Any] = {
@@ -64,12 +67,15 @@ def pool_create(
     pool = Pool(**values)
     if refusal := _pool_refusal(pool) or _resources_refusal(resources) or _policy_refusal(pool, list(resources)):
         return refusal
+    if refusal := _prices_refusal(pool, use_prices, list(resources)):
+        return refusal
     values["batch_policy"] = pool.batch_policy = fixed_settings(pool, list(resources))
     pool.save()
     ResourceKind.objects.bulk_create(
         ResourceKind(pool=pool, name=name, label=label) for name, label in resources.items()
     )
-    after = values | {"resources": list(resources)}
+    prices_write(pool, use_prices or {}, 0, at)
+    after = values | {"resources": list(resources)} | ({"use_prices": dict(use_prices)} if use_prices else {})
     history.append(at=at, by=by, action="pool_create", subject=f"pool {slug}", reason=reason, after=after)
     return pool
 
@@ -109,6 +115,12 @@ def _policy_refusal(pool: Pool, resources: list[str]) -> Refused | None:
         if flaw is not None:
             return InvalidPolicy("invalid_pool", f"{flaw}.", lane)
     return None
+
+
+def _prices_refusal(pool: Pool, prices: Mapping[str, int] | None, resources: list[str]) -> Refused | None:
+    if prices and not pool.is_elastic:
+        return NOT_ELASTIC
+    return prices_refusal(prices or {}, resources)
 
 
 def _resources_refusal(resources: Mapping[str, str]) -> Refused | None:

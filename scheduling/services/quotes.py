@@ -15,6 +15,7 @@ from typing import Any
 from scheduling.core.types import Reason
 from scheduling.models import Lane, Pool, TrainingJob
 from scheduling.services.desks import BatchDesk, Desk, InstantDesk, Terms
+from scheduling.services.elastic_quotes import ByUse, ElasticDesk
 from scheduling.services.estimates import Estimate, start_estimate
 from scheduling.services.jobs import job_checked
 from tenants.access import Access, Refused
@@ -48,6 +49,7 @@ class Quote:
     terms: Terms
     estimate: Estimate | None  # batch lane: the terms are an estimate, and this is the range
     change: Change | None  # the cheapest one found, where the job would not be admitted
+    by_use: ByUse | None = None  # elastic pool: what a slot costs; the terms are of the next slot alone
 
 
 def job_quote(*, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: datetime) -> Quote | Refused:
@@ -60,12 +62,19 @@ def job_quote(*, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: d
         return checked
     job = checked.job
     with scope_disabled("what is for sale, and who waits, is everybody's"):
+        if pool.is_elastic:
+            return _by_use(ElasticDesk(job, at), job)
         desk: Desk = InstantDesk(job, at) if lane == Lane.INSTANT else BatchDesk(job, at)
         terms = desk.ask({})
         estimate = (
             None if lane == Lane.INSTANT else start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
         )
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
+
+
+def _by_use(desk: ElasticDesk, job: TrainingJob) -> Quote:
+    terms = desk.ask({})
+    return Quote(job.lane, terms, None, None if terms.admitted else _cheapest(job, terms, desk), desk.by_use())
 
 
 def _cheapest(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:

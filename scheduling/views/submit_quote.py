@@ -13,6 +13,7 @@ from scheduling.selectors.estimates import Record, estimates_record
 from scheduling.selectors.explain import reason_sentence
 from scheduling.selectors.measured import offer
 from scheduling.selectors.payees import Payee, payees
+from scheduling.services.elastic_quotes import ByUse
 from scheduling.services.jobs import InvalidJob, closes
 from scheduling.services.quotes import Change, Quote, Terms, job_quote
 from scheduling.services.submission import Wanted
@@ -58,6 +59,7 @@ class LaneCard:
     home_ends_at: datetime | None = None
     payees: tuple[Payee, ...] = ()
     change: ChangeCard | None = None
+    by_use: ByUse | None = None  # of an elastic pool
 
     @property
     def left(self) -> int:
@@ -98,6 +100,7 @@ class QuoteCard:
         parts = [
             f"{lane.lane.capitalize()}: would be {'admitted' if lane.admitted else 'refused'}"
             + (f", about {lane.price / MICRO:,.2f} credits" if lane.admitted else f". {lane.reason}")
+            + (f". A slot costs {lane.by_use.per_slot / MICRO:,.2f} credits at its largest size" if lane.by_use else "")
             for lane in self.lanes
         ]
         return ". ".join(parts)
@@ -113,7 +116,8 @@ def quote_card(*, pool: Pool, name: str, spec: Spec, wanted: str, by: Access, ow
             continue
         cards.append(_lane(pool, quote, spec, wanted, own_id))
         if quote.terms.admitted and quote.terms.end is not None:
-            ends[lane] = quote.terms.end - arrival_of(pool, at)
+            more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are of the first slot alone
+            ends[lane] = quote.terms.end + more - arrival_of(pool, at)
     if isinstance(refused, InvalidJob) or not cards:
         return QuoteCard(at, closes_at, refused=refused)
     picture = value_picture(spec["value"], ends)
@@ -157,6 +161,7 @@ def _lane(pool: Pool, quote: Quote, spec: Spec, wanted: str, own_id: int) -> Lan
         home_ends_at=_time(pool, home.end if home else None),
         payees=payees(own_id, terms.payees or {}),
         change=_change(pool, quote.change, spec) if quote.change else None,
+        by_use=quote.by_use,
     )
 
 

@@ -64,7 +64,7 @@ def test_the_payers_own_part_is_not_charged() -> None:
     ("fields", "job", "code", "numbers"),
     [
         ({"funds": np.array([9, 9, 1.4])}, {}, "low_balance", {"price": 1.5, "left": 1.4}),
-        ({"paid": {0: 3.0}}, {"max_price": 4.0}, "over_max_price", {"price": 1.5, "max_price": 4.0, "paid": 3.0}),
+        ({"paid": {0: 3.0}}, {"max_price": 4.0}, "over_max_price", {"price": 1.5, "max_price": 4.0, "spent": 3.0}),
         ({}, {"rent": "never"}, "rent_never", {"price": 1.5}),
         (
             {"u2": {"rent": "budget", "budget": 5.0}, "spent": np.array([0, 0, 4.0])},
@@ -148,4 +148,4 @@ def test_a_run_pays_slot_by_slot_and_stops_at_the_jobs_limit() -> None:
     (track,) = outcome.tracks
     assert [booking.paid for booking in track.bookings] == [1.5, 1.5]
     assert track.reason is not None
-    assert json.loads(json.dumps(track.reason.numbers)) == {"price": 1.5, "max_price": 4.0, "paid": 3.0}
+    assert json.loads(json.dumps(track.reason.numbers)) == {"price": 1.5, "max_price": 4.0, "spent": 3.0}

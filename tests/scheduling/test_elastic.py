@@ -159,7 +159,7 @@ def test_a_budget_and_a_limit_pause_with_their_numbers() -> None:
     assert again(limited).reason_code == "over_max_price"
     numbers = again(limited).reason_numbers
     assert numbers["max_price"] == 5.0
-    assert numbers["paid"] + numbers["price"] > 5.0
+    assert numbers["spent"] + numbers["price"] > 5.0
     all_is_sound(pool)
 
 

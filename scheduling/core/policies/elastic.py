@@ -127,7 +127,7 @@ def _reason(view: View, job: Job, price: float, funds: float, spent: float) -> R
         return Reason("rent_never", {"price": price})
     before = view.paid.get(job.number, 0.0)
     if job.max_price is not None and before + price > job.max_price:
-        return Reason("over_max_price", {"price": price, "max_price": job.max_price, "paid": before})
+        return Reason("over_max_price", {"price": price, "max_price": job.max_price, "spent": before})
     if rent == "budget" and tenant.budget is not None and spent + price > tenant.budget:
         return Reason("over_budget", {"price": price, "left": max(0.0, tenant.budget - spent)})
     if price > funds:

@@ -1,0 +1,90 @@
+"""A job of an elastic pool: its awards of single slots, put together as if they were one."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.models import Award, AwardState, Pool
+
+MOST_SLOTS = 2_000  # of the newest, on a page
+MOST_SIZES = 40  # spans of the same size that a page lists
+
+
+@dataclass(frozen=True)
+class Sized:
+    """The slots [start, end), all with the same numbers. Micro-credits."""
+
+    starts_at: datetime
+    ends_at: datetime
+    start: int
+    end: int
+    workers: int
+    ps: int
+    paid: int
+
+    @property
+    def slots(self) -> int:
+        return self.end - self.start
+
+
+@dataclass(frozen=True)
+class SoFar:
+    """`paid`: for all slots, also those that are not listed any more; the running one too. `lost`: slots that the
+    platform did not deliver, whose price came back."""
+
+    newest: Award
+    paid: int
+    slots: int
+    lost: int
+    sizes: tuple[Sized, ...]
+
+
+def so_far(pool: Pool, awards: Sequence[Award]) -> SoFar:
+    """At least one, oldest first, as read from the database."""
+    newest, delivered = awards[-1], _delivered(awards)
+    paid = newest.paid_before + newest.paid - newest.returned
+    return SoFar(newest, paid, len(delivered), len(awards) - len(delivered), _sizes(pool, delivered)[-MOST_SIZES:])
+
+
+def joined(awards: Sequence[Award]) -> Award:
+    """One award, not saved, with the slots of all of them that were not lost; nothing in those in which it waited."""
+    last, delivered = awards[-1], _delivered(awards)
+    begin, end = awards[0].start, last.end
+    charges = {award.start: award.charges[0] for award in delivered if award.charges}
+    return Award(
+        tenant_id=last.tenant_id,
+        job_id=last.job_id,
+        attempt=last.attempt,
+        pool_id=last.pool_id,
+        lane=last.lane,
+        interval=last.interval,
+        awarded_at=awards[0].awarded_at,
+        state=AwardState.DONE if last.state == AwardState.VOID else last.state,
+        phase=last.phase,
+        start=begin,
+        end=end,
+        workers=last.workers,
+        ps=last.ps,
+        allocation=[row for award in delivered for row in award.allocation],
+        value=last.value,
+        cost=sum(award.cost for award in delivered),
+        paid=sum(award.paid for award in delivered),
+        charges=[charges.get(slot, []) for slot in range(begin, end)],
+    )
+
+
+def _delivered(awards: Sequence[Award]) -> list[Award]:
+    return [award for award in awards if award.state != AwardState.VOID]
+
+
+def _sizes(pool: Pool, awards: Sequence[Award]) -> tuple[Sized, ...]:
+    found: list[list[int]] = []  # start, end, workers, parameter servers, paid
+    for award in awards:
+        if found and found[-1][1:4] == [award.start, award.workers, award.ps]:
+            found[-1][1] = award.end
+            found[-1][4] += award.paid
+        else:
+            found.append([award.start, award.end, award.workers, award.ps, award.paid])
+    return tuple(Sized(pool.slot_start(row[0]), pool.slot_start(row[1]), *row) for row in found)
