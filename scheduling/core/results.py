@@ -41,6 +41,8 @@ def document(
     result: Document = {"format": FORMAT, "policy": settings(batch)}
     if INSTANT in policies:
         result["instant"] = settings(policies[INSTANT])
+    if guard := outcome.memory.get(BATCH, {}).get("guard"):
+        result["guard"] = guard  # from which slot on, and why, a teacher decided in place of a network
     result["jobs"] = [job_row(scenario.cluster, track) for track in outcome.tracks]
     result["tenants"] = metrics.tenant_rows(scenario, outcome, alone)
     result["metrics"] = dict(metrics.summary(scenario, outcome))

@@ -46,11 +46,13 @@ class Track:
 
 @dataclass(frozen=True)
 class Outcome:
-    """A whole run: every job's track in order of submission, the windows published, and how often was decided."""
+    """A whole run: every job's track in order of submission, the windows published, how often was decided, and what
+    each lane's policy remembered at the end."""
 
     tracks: tuple[Track, ...]
     windows: tuple[Window, ...]
     decisions: int
+    memory: Mapping[str, Mapping[str, object]] = field(default_factory=dict)
 
 
 class _Lane:
@@ -115,7 +117,8 @@ class Simulation:
                 open_jobs = sum(len(lane.waiting) + len(lane.coming) for lane in self.lanes)
                 on_slot(len(self.tracks) - open_jobs, len(self.tracks))
             slot += 1
-        return Outcome(tuple(self.tracks.values()), tuple(self.windows), self.decisions)
+        memory = {lane.name: lane.memory for lane in self.lanes}
+        return Outcome(tuple(self.tracks.values()), tuple(self.windows), self.decisions, memory)
 
     def _next_slot(self, slot: int) -> int | None:
         """The slot itself while a job waits, else that of the next arrival; None when there is nothing left to do."""

@@ -13,12 +13,23 @@ from scheduling.management.tables import Cell, figure, table
 FEW_JOBS = 40
 FEW_TENANTS = 20
 
+# Why a network lost its post.
+GUARD = {
+    "weights_untrained": "there are no trained weights",
+    "weights_outdated": "its weights were made for another version of the program",
+    "weights_not_finite": "its weights are not all numbers",
+    "output_not_finite": "its output was no number",
+    "reward_poor": "for three slots its reward was below half of the teacher's",
+}
+
 Document = Mapping[str, Any]
 
 
 def report(name: str, scenario: Scenario, result: Document) -> str:
     """The whole summary of one run."""
     parts = [_title(name, scenario, result)]
+    if "guard" in result:
+        parts.append(_guard(result["policy"]["teacher"], result["guard"]))
     if 0 < len(result["jobs"]) <= FEW_JOBS:
         parts.append(_jobs(scenario, result))
     elif unserved := _reasons(result["jobs"]):
@@ -43,6 +54,12 @@ def _title(name: str, scenario: Scenario, result: Document) -> str:
     cluster = scenario.cluster
     size = f"{len(cluster.servers):,} servers, {len(cluster.tenants):,} tenants, {len(scenario.jobs):,} jobs"
     return f"{name}: {policy['name']}{mode}, {size}, {scenario.slots:,} slots"
+
+
+def _guard(teacher: str, guard: Mapping[str, Any]) -> str:
+    """Who decided in place of the network, and why."""
+    why = GUARD.get(guard["code"], guard["code"])
+    return f"{teacher} decided in place of the network from slot {guard['slot']} on: {why}."
 
 
 def _jobs(scenario: Scenario, result: Document) -> str:

@@ -13,6 +13,7 @@ from scheduling.core.scenario import BadScenario, Scenario
 from scheduling.core.scenario.fields import quoted, suggestion
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import BATCH, INSTANT, Plan, Policy, View
+from scheduling.management.weights import with_weights
 
 Progress = Callable[[int, int], None]
 
@@ -71,7 +72,7 @@ def policies_build(scenario: Scenario) -> dict[str, Policy]:
 def _build(scenario: Scenario, settings: Mapping[str, Any], section: str) -> Policy:
     check_name(settings["name"], f"{section}.name")
     try:
-        return build(settings, scenario.cluster, scenario.jobs)
+        return build(with_weights(settings), scenario.cluster, scenario.jobs)
     except BadScenario as error:  # builders know their section as "policy"
         place = section + error.place.removeprefix("policy") if error.place.startswith("policy") else error.place
         raise BadScenario(place, error.message) from None

