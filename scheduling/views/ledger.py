@@ -25,7 +25,7 @@ from tenants.ledger.sums import moved_by_subject
 from tenants.models import Tenant
 from tenants.views.gate import open_tenant
 from tenants.views.parts import part_or_page
-from tenants.views.tables import Column, Header, Table, header_of, kept_of, sort_asked
+from tenants.views.tables import Column, Header, Sorting, Table, header_of, kept_of, sort_asked, sorting_of
 
 KINDS = {
     "earned": ("Earned", ("settle",), "earned"),
@@ -64,7 +64,7 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
     context = {
         "tenant": tenant,
         "ledger": view,
-        "table": {"headers": headers},
+        "table": {"headers": headers, "sorting": _sort_form(request.GET, days)},
         "days": days,
         "choice": choice,
         "filters": _filters(request.GET, days),
@@ -90,6 +90,12 @@ def _sorting(query: QueryDict, days: Days, choice: Choice) -> tuple[list[Header]
     column = next(column for column in COLUMNS if column.name == sort.removeprefix("-"))
     order = None if sort == STANDS.sort else (column.order, sort.startswith("-"))
     return [*(header_of(each, sort, keep) for each in COLUMNS), balance], order
+
+
+def _sort_form(query: QueryDict, days: Days) -> Sorting | None:
+    keep = kept_of(query)
+    keep.pop("below", None)
+    return None if _is_long(days) else sorting_of(STANDS, sort_asked(query, STANDS), keep)
 
 
 def _choice(query: QueryDict, days: Days) -> Choice:

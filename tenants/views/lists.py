@@ -21,6 +21,7 @@ from tenants.views.tables import (
     link_to,
     row_line,
     sort_asked,
+    sorting_of,
 )
 
 
@@ -32,6 +33,7 @@ def listed(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
     return TablePage(
         rows=found[start:following],
         headers=tuple(header_of(column, sort, keep) for column in table.columns),
+        sorting=sorting_of(table, sort, keep),
         sort=sort,
         previous=link_to(keep, sort=sort, after=str(before)) if start else "",
         next=link_to(keep, sort=sort, after=str(following)) if following < len(found) else "",

@@ -71,9 +71,19 @@ class Header:
 
 
 @dataclass(frozen=True)
+class Sorting:
+    """The heads once more, as a form: a narrow screen has no heads to click. `kept`: what else the address says."""
+
+    choices: tuple[tuple[str, str], ...]  # (what the address says, words)
+    chosen: str
+    kept: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True)
 class TablePage:
     rows: list[Any]
     headers: tuple[Header, ...]
+    sorting: Sorting
     sort: str
     previous: str  # links; "" where there is none
     next: str
@@ -91,6 +101,7 @@ def table_of(request: HttpRequest, rows: Rows, table: Table) -> TablePage:
     return TablePage(
         rows=found,
         headers=tuple(header_of(column, sort, keep) for column in table.columns),
+        sorting=sorting_of(table, sort, keep),
         sort=sort,
         previous=link_to(keep, sort=sort, before=ends[0]) if before else "",
         next=link_to(keep, sort=sort, after=ends[1]) if after else "",
@@ -203,6 +214,20 @@ def header_of(column: Column, sort: str, keep: Any) -> Header:
     up = stands and not sort.startswith("-")
     aria = ("ascending" if up else "descending") if stands else "none"
     return Header(column, aria, link_to(keep, sort=f"-{column.name}" if up else column.name))
+
+
+def sorting_of(table: Table, sort: str, keep: Any) -> Sorting:
+    """Both ways of each column that sorts; and as the table stands at first, where that is no column's order."""
+    choices = [
+        (f"{minus}{column.name}", f"{column.label}, {way}")
+        for column in table.columns
+        if column.order
+        for minus, way in (("", "rising"), ("-", "falling"))
+    ]
+    if choices and table.sort not in dict(choices):
+        choices.insert(0, ("", "as they stand"))
+    kept = tuple((name, value) for name, values in keep.lists() for value in values)
+    return Sorting(tuple(choices), sort if sort in dict(choices) else "", kept)
 
 
 def kept_of(query: QueryDict) -> Any:

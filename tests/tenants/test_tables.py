@@ -134,3 +134,36 @@ def test_a_place_survives_its_address(value: object) -> None:
 @given(st.text(max_size=60))
 def test_any_text_is_a_place_or_none(text: str) -> None:
     assert place_read(text) is None or isinstance(place_read(text), Place)
+
+
+@pytest.mark.django_db
+def test_form_for_narrow_screens_offers_each_order_and_keeps_the_filter() -> None:
+    found = page("?sort=-slug&q=a&q=b&after=xx&format=html", rows=Tenant.objects.none()).sorting
+    assert found.choices == (
+        ("slug", "Slug, rising"),
+        ("-slug", "Slug, falling"),
+        ("name", "Name, rising"),
+        ("-name", "Name, falling"),
+    )
+    assert found.chosen == "-slug"
+    assert found.kept == (("q", "a"), ("q", "b"))
+
+
+@pytest.mark.django_db
+def test_form_offers_the_order_at_first_where_no_column_has_it() -> None:
+    table = Table(COLUMNS, rows=3)
+    first = page("", rows=Tenant.objects.none(), table=table).sorting
+    assert (first.choices[0], first.chosen) == (("", "as they stand"), "")
+    assert page("?sort=name", rows=Tenant.objects.none(), table=table).sorting.chosen == "name"
+    assert page("", rows=Tenant.objects.none(), table=Table((Column("plain", "Plain"),))).sorting.choices == ()
+
+
+@pytest.mark.usefixtures("tenants")
+@pytest.mark.parametrize("number", range(4))
+def test_every_order_that_the_form_offers_sorts(number: int) -> None:
+    asked, _ = page("").sorting.choices[number]
+    rows = page(f"?sort={asked}").rows
+    name = asked.removeprefix("-")
+    assert [getattr(row, name) for row in rows] == sorted(
+        (getattr(row, name) for row in Tenant.objects.all()), reverse=asked.startswith("-")
+    )[:3]
