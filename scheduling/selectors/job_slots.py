@@ -22,7 +22,7 @@ class SlotRow:
     ps: int
     paid: int
     state: str
-    prices: tuple[float | None, ...]
+    prices: tuple[tuple[str, float | None], ...]  # with what they are of
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ def slot_table(pool: Pool, award: Award, at: datetime) -> SlotTable:
             ps=units[slot][1],
             paid=sum(part for _, part in _charge(award, slot)),
             state=_state(award, slot, settled, pool.slot_at(at)),
-            prices=tuple(posted.get((slot, pk)) for pk, _ in kinds),
+            prices=tuple((label, posted.get((slot, pk))) for pk, label in kinds),
         )
         for slot in range(award.start, award.end)
     )

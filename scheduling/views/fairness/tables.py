@@ -56,7 +56,7 @@ REWARDS = Table(
 )
 INTERVALS = Table(
     (
-        Column("number", "Interval", order="number", numeric=True),
+        Column("number", "Interval", order="number"),
         Column("decided_at", "Decided", order="decided_at"),
         Column("revenue", "Value", order="revenue", numeric=True),
         Column("certificates", "Certificates", order="certificates", numeric=True),
@@ -91,7 +91,7 @@ IN_INTERVAL = Table(
     file="fairness-interval",
 )
 OWN = (
-    Column("number", "Interval", order="number", numeric=True),
+    Column("number", "Interval", order="number"),
     _column("ratio", "Ratio"),
     _column("waiting", "Jobs waiting on", 0),
 )
