@@ -255,6 +255,7 @@ SPECTACULAR_SETTINGS = {
         "PeriodEnum": "scheduling.models.Period",
         "PoolStateEnum": "scheduling.api.pool_fields.STATES",
         "ServerStateEnum": "scheduling.models.ServerState",
+        "WorkStateEnum": "scheduling.models.WorkState",
     },
 }
 

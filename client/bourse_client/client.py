@@ -27,6 +27,7 @@ from bourse_client.shapes import (
     Price,
     Quote,
     Statement,
+    WhatIf,
 )
 from bourse_client.stream import followed
 from bourse_client.transport import ROOT, Pace, Transport
@@ -124,6 +125,29 @@ class Client:
         """What would become of this job; nothing is written."""
         body = {"pool": pool, "name": name, "lane": lane, "spec": dict(spec)}
         return cast(Quote, self.post(self.of_tenant("quotes/"), body, None))
+
+    # What if a job had said something else
+
+    def what_if(
+        self, job_id: int, field: str, value: Any, *, interval: int, pool: str, key: str | None = None
+    ) -> WhatIf:
+        """The question; `value` in the words of a specification, None: as if it were not given."""
+        body = {"pool": pool, "interval": interval, "job": job_id, "field": field, "value": value}
+        return cast(WhatIf, self.post(self.of_tenant("what-ifs/"), body, key))
+
+    def what_if_read(self, what_if_id: int) -> WhatIf:
+        return cast(WhatIf, self.get(self.of_tenant(f"what-ifs/{what_if_id}/")))
+
+    def what_if_cancel(self, what_if_id: int, *, key: str | None = None) -> WhatIf:
+        return cast(WhatIf, self.post(self.of_tenant(f"what-ifs/{what_if_id}/cancel/"), None, key))
+
+    def what_ifs(self, *, most: int | None = None) -> Iterator[dict[str, Any]]:
+        """One's own questions, the newest first, without their answers."""
+        return cast(Iterator[dict[str, Any]], self.listed(self.of_tenant("what-ifs/"), {}, most))
+
+    def what_if_fields(self) -> Iterator[dict[str, Any]]:
+        """What can be said otherwise, and what it means."""
+        return cast(Iterator[dict[str, Any]], self.listed(self.of_tenant("what-ifs/fields/"), {}))
 
     # What a job's programs wrote
 

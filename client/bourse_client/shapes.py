@@ -107,6 +107,67 @@ class Quote(TypedDict):
     change: Change | None
 
 
+class WhatIfOutcome(TypedDict):
+    state: str
+    reason: str | None
+    phase: str
+    start_slot: int | None
+    end_slot: int | None
+    workers: int
+    parameter_servers: int
+    price: str
+    worth: str | None
+    floor: str | None
+
+
+class WhatIfJob(TypedDict):
+    job: int | None
+    tenant: str | None
+    asked: bool
+    before: WhatIfOutcome
+    after: WhatIfOutcome
+
+
+class WhatIfTenant(TypedDict):
+    tenant: str | None
+    before: str | None
+    after: str | None
+    difference: str
+    promised: str
+
+
+class WhatIfPrice(TypedDict):
+    resource: str
+    before: str
+    after: str
+
+
+class WhatIfResult(TypedDict):
+    in_words: str
+    whole: bool
+    jobs: list[WhatIfJob]
+    tenants: list[WhatIfTenant]
+    prices: list[WhatIfPrice]
+
+
+class WhatIf(TypedDict):
+    id: int
+    pool: str
+    interval: int
+    job: int
+    field: str
+    said: Any
+    instead: Any
+    state: str
+    done: int
+    total: int
+    code: str
+    detail: str
+    asked_at: str
+    expires_at: str
+    result: WhatIfResult | None
+
+
 class LogLine(TypedDict):
     at: str
     who: str

@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from scheduling.api import budgets, events, jobs, ledger, quotes, runs, statements, webhooks
+from scheduling.api import budgets, events, jobs, ledger, quotes, runs, statements, webhooks, what_ifs
 
 urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/", jobs.Jobs.as_view(), name="api_jobs"),
@@ -26,6 +26,14 @@ urlpatterns = [
         "tenants/<slug:tenant_slug>/statements/period/lines/",
         statements.StatementLines.as_view(),
         name="api_statement_lines",
+    ),
+    path("tenants/<slug:tenant_slug>/what-ifs/", what_ifs.WhatIfs.as_view(), name="api_what_ifs"),
+    path("tenants/<slug:tenant_slug>/what-ifs/fields/", what_ifs.WhatIfFields.as_view(), name="api_what_if_fields"),
+    path("tenants/<slug:tenant_slug>/what-ifs/<int:what_if_id>/", what_ifs.WhatIf.as_view(), name="api_what_if"),
+    path(
+        "tenants/<slug:tenant_slug>/what-ifs/<int:what_if_id>/cancel/",
+        what_ifs.WhatIfCancel.as_view(),
+        name="api_what_if_cancel",
     ),
     path("tenants/<slug:tenant_slug>/webhooks/", webhooks.Webhooks.as_view(), name="api_webhooks"),
     path("tenants/<slug:tenant_slug>/webhooks/<int:webhook_id>/", webhooks.OneWebhook.as_view(), name="api_webhook"),

@@ -338,6 +338,31 @@ def test_quote_that_says_no_is_a_no_with_the_cheapest_change(bourse: Bourse, job
     assert ended.err == "bourse: The price is 12.50, and the job is worth 9.00. (outbid)\n"
 
 
+def test_question_about_the_past_is_waited_for_and_shown(bourse: Bourse) -> None:
+    got = {"state": "awarded", "reason": "", "phase": "shared", "start_slot": 10, "end_slot": 14, "workers": 4}
+    got |= {"parameter_servers": 1, "price": "3.200000", "worth": "90.000000", "floor": "0.000000"}
+    other = got | {"start_slot": 8, "end_slot": 12, "price": "6.400000", "worth": None}
+    gain = {"tenant": None, "before": None, "after": None, "difference": "-1.200000", "promised": "0.000000"}
+    result = {"in_words": "J-7 would have run earlier.", "whole": False, "tenants": [gain], "prices": []}
+    result |= {"jobs": [{"job": 7, "tenant": "lumen", "asked": True, "before": got, "after": other}]}
+    waits = {"id": 12, "state": "waiting", "detail": "", "result": None}
+    said = ("what-if", "7", "rent", "never", "--interval", "3", "--pool", "main", "--every", "0.01")
+    answers = (good(waits), good(waits | {"state": "running"}), good(waits | {"state": "done", "result": result}))
+    with stub_server(*answers) as stub:
+        ended = bourse(*said, url=stub.address, token="t", tenant="lumen")
+    assert [asked.path for asked in stub.asked[1:]] == ["/api/v1/tenants/lumen/what-ifs/12/"] * 2
+    body = {"pool": "main", "interval": 3, "job": 7, "field": "rent", "value": "never"}
+    assert json.loads(stub.asked[0].body) == body
+    assert (ended.status, ended.err) == (0, "")
+    assert ended.out.startswith("J-7 would have run earlier.\n")
+    assert "slots 8 to 12, 4 workers, for 6.40\n" in ended.out
+    assert "another          -          -       -1.20\n" in ended.out
+    failed = waits | {"state": "failed", "detail": "Somebody changed it."}
+    with stub_server(good(failed)) as stub:
+        ended = bourse(*said, url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.err) == (1, "bourse: the question is failed. Somebody changed it.\n")
+
+
 def test_events_that_are_followed_come_one_a_line_until_the_rights_end(bourse: Bourse) -> None:
     event = {"id": 12, "kind": "job_awarded", "at": QUIET, "pool": "main", "public": False, "subject": "job:4711"}
     piece = f"id: 12\nevent: job_awarded\ndata: {json.dumps(event | {'data': {'paid': '0.150000'}})}\n\n"

@@ -428,6 +428,7 @@ MAY_SEE_ALL = {
     "scheduling/selectors/operator.py": 2,
     "scheduling/selectors/payments.py": 1,
     "scheduling/selectors/share_units.py": 1,
+    "scheduling/selectors/what_if_jobs.py": 1,
     "scheduling/services/audit_verdicts.py": 1,
     "scheduling/services/audits.py": 1,
     "scheduling/services/bundle/writing.py": 1,

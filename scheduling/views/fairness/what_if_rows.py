@@ -175,12 +175,11 @@ def _asked(result: Result | None) -> JobRow | None:
 def _lines(asked: JobRow) -> Iterable[Line]:
     before, after = asked.before, asked.after
     yield Line("What it gets", outcome_words(before), outcome_words(after))
-    yield Line("Worth", *(float(outcome["value"]) for outcome in (before, after)), is_money=True)
-    yield Line("Pays", *(float(outcome["paid"]) for outcome in (before, after)), is_money=True)
-    yield Line("Worth less what it pays", *(_left(outcome) for outcome in (before, after)), is_money=True)
-    floors = [float(outcome["floor"]) for outcome in (before, after)]
-    if any(floors):
-        yield Line("Promised at home while it waits", *floors, is_money=True)
+    yield Line("Worth", float(before["value"]), float(after["value"]), is_money=True)
+    yield Line("Pays", float(before["paid"]), float(after["paid"]), is_money=True)
+    yield Line("Worth less what it pays", _left(before), _left(after), is_money=True)
+    if before["floor"] or after["floor"]:
+        yield Line("Promised at home while it waits", float(before["floor"]), float(after["floor"]), is_money=True)
 
 
 def _left(outcome: Mapping[str, Any]) -> float:

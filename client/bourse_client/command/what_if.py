@@ -1,0 +1,66 @@
+"""`bourse what-if`."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bourse_client.command import exits
+from bourse_client.command.screen import credits
+from bourse_client.command.session import Session
+from bourse_client.shapes import WhatIfOutcome, WhatIfResult
+
+OPEN = ("waiting", "running")
+FIGURES = ("as it was", "otherwise", "difference")
+
+
+def what_if(session: Session) -> int:
+    """Asked, waited for and shown. Interrupted, the question goes on and is kept for seven days."""
+    words, screen, client = session.words, session.screen, session.client
+    pool = words.pool or client.only_pool()
+    said = {"interval": words.interval, "pool": pool, "key": words.key}
+    found = client.what_if(words.job, words.field, _value(words.value), **said)
+    while found["state"] in OPEN:
+        session.pace.sleep(words.every)
+        found = client.what_if_read(found["id"])
+    if screen.as_json:
+        screen.document(found)
+    elif found["result"]:
+        _show(session, found["result"])
+    if found["state"] == "done":
+        return exits.DONE
+    screen.note(f"bourse: the question is {found['state']}. {found['detail']}".rstrip())
+    return exits.REFUSED
+
+
+def _value(text: str) -> Any:
+    """What is no JSON is a word, such as never."""
+    try:
+        return json.loads(text)
+    except ValueError:
+        return text
+
+
+def _show(session: Session, result: WhatIfResult) -> None:
+    screen = session.screen
+    screen.line(result["in_words"])
+    screen.line()
+    jobs = [(f"{row['job'] or 'of another tenant'}", _got(row["before"]), _got(row["after"])) for row in result["jobs"]]
+    screen.table(("job", *FIGURES[:2]), jobs)
+    screen.line()
+    gains = [
+        (row["tenant"] or "another", credits(row["before"]), credits(row["after"]), credits(row["difference"]))
+        for row in result["tenants"]
+    ]
+    screen.table(("gain of", *FIGURES), gains, right=FIGURES)
+    screen.line()
+    prices = [(row["resource"], credits(row["before"]), credits(row["after"])) for row in result["prices"]]
+    screen.table(("highest price", *FIGURES[:2]), prices, right=FIGURES)
+
+
+def _got(outcome: WhatIfOutcome) -> str:
+    if outcome["state"] != "awarded":
+        return outcome["state"]
+    worth = f", worth {credits(outcome['worth'])}" if outcome["worth"] is not None else ""
+    slots = f"slots {outcome['start_slot']} to {outcome['end_slot']}"
+    return f"{slots}, {outcome['workers']} workers, for {credits(outcome['price'])}{worth}"
