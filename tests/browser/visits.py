@@ -32,8 +32,15 @@ TENANT = {
     "tenant_history": ["history/"],
     "tenant_fairness": ["fairness/", "fairness/?from=2001-01-01&to=2001-01-02"],
     "tenant_fairness_interval": ["fairness/{pool}/intervals/2/"],
+    "tenant_what_ifs": ["what-if/", "what-if/?interval=99999"],
+    "tenant_what_if_ask": [
+        "intervals/{pool}/{rented}/what-if/",
+        "intervals/{pool}/{rented}/what-if/?job={renting}&field=worker_demand",
+        "intervals/{pool}/1/what-if/",
+    ],
     "job_charge": ["jobs/{ended}/charge/"],
 }
+OF_OWNER = {"tenant_what_if": ["what-if/{what_if}/", "what-if/{what_if_waits}/"]}  # asked by the owner: not others'
 ACCOUNT = {
     "home": ["/"],
     "account_change_password": ["/accounts/password/change/"],
@@ -61,6 +68,9 @@ STAFF = {
     "fairness_intervals": ["/fairness/pools/{pool}/intervals/", "/fairness/pools/{pool}/intervals/?what=broken"],
     "fairness_interval": ["/fairness/pools/{pool}/intervals/2/"],
     "fairness_alerts": ["/fairness/pools/{pool}/alerts/"],
+    "what_ifs": ["/fairness/what-if/"],
+    "what_if": ["/fairness/what-if/{what_if}/"],
+    "what_if_ask": ["/fairness/pools/{pool}/intervals/{rented}/what-if/"],
     "audits": ["/fairness/audits/"],
     "audit": ["/fairness/audits/{audit}/"],
 }
@@ -84,7 +94,7 @@ NO_PAGE = {
     "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
     "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
-    "audit_start", "audit_file",
+    "audit_start", "audit_file", "tenant_what_if_cancel", "what_if_cancel",
     "operator_server_add", "budget_change", "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue",
     "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
@@ -100,12 +110,13 @@ HALFWAY = {
 
 
 def visited() -> set[str]:
-    return {name for table in (TENANT, ACCOUNT, STAFF, NOBODY) for name in table}
+    return {name for table in (TENANT, OF_OWNER, ACCOUNT, STAFF, NOBODY) for name in table}
 
 
 def addresses(places: dict[str, str], role: str) -> list[str]:
     """What this role looks at, in its own tenant Lumen or over all. Pages of the account do not know of roles."""
-    inside = [f"/t/lumen/{path}" for paths in TENANT.values() for path in paths]
+    own = OF_OWNER if role == OWNER or role in STAFF_ROLES else {}
+    inside = [f"/t/lumen/{path}" for paths in (TENANT | own).values() for path in paths]
     around = [ACCOUNT] * (role in (OWNER, OPERATOR)) + [STAFF] * (role in STAFF_ROLES)
     paths = inside + [path for table in around for each in table.values() for path in each]
     return [path.format(**places) for path in paths]

@@ -15,6 +15,7 @@ from scheduling.services.audits import audits_next, verify_start
 from scheduling.services.clock import pool_advance
 from scheduling.services.fairness import fairness_catch_up
 from scheduling.services.webhooks.changes import webhook_create
+from scheduling.services.what_if_said import WhatIfSeen, what_if_start, what_ifs_round
 from tenants.access import Access
 from tenants.models import Tenant, User
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
@@ -76,6 +77,9 @@ def traded_world() -> World:
     auditor = access_of(people[AUDITOR], None)
     audit = done(verify_start(kind="charge", pool=None, number=ended.pk, by=auditor, at=now))
     audits_next(clock=timezone.now, seed=b"of a test")
+    answered = asked(renting, "rent", "never", by)
+    what_ifs_round(clock=timezone.now)
+    waits = asked(renting, "max_price", 0.5, by)
     places = {
         "ended": ended.pk,
         "running": running.pk,
@@ -87,9 +91,20 @@ def traded_world() -> World:
         "server": Server.objects.order_by("name")[0].pk,
         "pool": pool.slug,
         "audit": audit.pk,
+        "rented": answered.number,
+        "what_if": answered.id,
+        "what_if_waits": waits.id,
     }
     done(token_create(name="nightly", scopes=["jobs:read"], by=by, at=timezone.now()))
     return World(pool, lumen, castor, people, {name: str(place) for name, place in places.items()})
+
+
+def asked(job: TrainingJob, field: str, value: object, by: Access) -> WhatIfSeen:
+    """What if it had said this, in the interval that gave it its place."""
+    with scope_disabled("the test looks for an interval"):
+        number = Award.objects.values_list("interval__number", flat=True).get(job=job)
+    question = {"number": number, "job_id": job.pk, "field": field, "value": value}
+    return done(what_if_start(pool_id=job.pool_id, by=by, at=timezone.now(), **question))
 
 
 def named(role: str) -> User:
