@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import csv
+import io
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
 from scheduling.core import metrics, workload
+from scheduling.core.results import plain
 from scheduling.core.scenario import BadScenario, Scenario, read, write
 from scheduling.core.simulation import Track
 from scheduling.core.types import AWARDED, BATCH
@@ -180,3 +183,12 @@ def _own_part(track: Track, payouts: Any) -> float:
 def title(measure: str) -> str:
     """What a measure is called; `utilisation worker` is that of a resource."""
     return MEASURES.get(measure, measure.replace("utilisation ", "utilisation of "))
+
+
+def csv_text(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """The rows under their header, numbers as in result files."""
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(header)
+    writer.writerows(plain(row) for row in rows)
+    return stream.getvalue()

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import io
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from scheduling.management.comparison import Column, title
@@ -17,24 +17,36 @@ PANELS_ACROSS = 3
 BAR, SPREAD, INK, QUIET = "#2A55D4", "#15171C", "#15171C", "#5F6570"
 
 
-def pictures(heading: str, columns: Sequence[Column], measures: Sequence[str]) -> dict[str, bytes]:
+def pictures(
+    heading: str, columns: Sequence[Column], measures: Sequence[str], named: Callable[[str], str] = title
+) -> dict[str, bytes]:
     """{"png": ..., "svg": ...} of the measures that are known of any policy."""
+    shown = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
+    down = math.ceil(len(shown) / PANELS_ACROSS)
+
+    def draw(picture: Any) -> None:
+        panels = picture.subplots(down, PANELS_ACROSS, squeeze=False).flat
+        for number, panel in enumerate(panels):
+            if number < len(shown):
+                _panel(panel, columns, shown[number], labelled=number % PANELS_ACROSS == 0)
+                panel.set_title(named(shown[number]), loc="left", fontsize=10, color=INK)
+            else:
+                panel.axis("off")
+        picture.suptitle(heading, x=0.01, ha="left", fontsize=12, color=INK)
+
+    return drawn(draw, 13, 0.9 + down * (0.75 + 0.30 * len(columns)))
+
+
+def drawn(draw: Callable[[Any], None], width: float, height: float) -> dict[str, bytes]:
+    """{"png": ..., "svg": ...} of what `draw` draws on an empty picture of so many inches."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure
 
-    shown = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
-    down = math.ceil(len(shown) / PANELS_ACROSS)
     with mpl.rc_context({"svg.hashsalt": "bourse", "svg.fonttype": "none", "font.size": 9}):
-        picture = Figure(figsize=(13, 0.9 + down * (0.75 + 0.30 * len(columns))), layout="constrained")
+        picture = Figure(figsize=(width, height), layout="constrained")
         FigureCanvasAgg(picture)
-        panels = picture.subplots(down, PANELS_ACROSS, squeeze=False).flat
-        for number, panel in enumerate(panels):
-            if number < len(shown):
-                _panel(panel, columns, shown[number], named=number % PANELS_ACROSS == 0)
-            else:
-                panel.axis("off")
-        picture.suptitle(heading, x=0.01, ha="left", fontsize=12, color=INK)
+        draw(picture)
         return {
             "png": _saved(picture, "png", dpi=150, metadata={"Software": None}),
             "svg": _saved(picture, "svg", metadata={"Date": None}),
@@ -47,7 +59,7 @@ def _saved(picture: Any, form: str, **options: Any) -> bytes:
     return stream.getvalue()
 
 
-def _panel(panel: Any, columns: Sequence[Column], measure: str, *, named: bool) -> None:
+def _panel(panel: Any, columns: Sequence[Column], measure: str, *, labelled: bool) -> None:
     """One measure; the first policy stands at the top."""
     places = range(len(columns), 0, -1)
     means = [column.mean(measure) or 0.0 for column in columns]
@@ -66,10 +78,9 @@ def _panel(panel: Any, columns: Sequence[Column], measure: str, *, named: bool) 
     _scale(panel, means, spreads)
     for place, column, mean, spread in zip(places, columns, means, spreads, strict=True):
         _number(panel, place, column, measure, max(mean + spread, 0.0))
-    panel.set_yticks(places, [column.label for column in columns] if named else [""] * len(columns))
+    panel.set_yticks(places, [column.label for column in columns] if labelled else [""] * len(columns))
     panel.tick_params(axis="y", length=0)
     panel.tick_params(axis="x", colors=QUIET, labelsize=8)
-    panel.set_title(title(measure), loc="left", fontsize=10, color=INK)
     panel.spines[["top", "right", "left"]].set_visible(False)
     panel.axvline(0, color=INK, linewidth=0.8)
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import groupby
@@ -13,10 +11,9 @@ from typing import Any
 
 from django.core.management.base import CommandParser
 
-from scheduling.core.results import plain
 from scheduling.core.scenario import BadScenario
 from scheduling.management.base import FileCommand, add_set_option, cores
-from scheduling.management.comparison import Column, Figures, Trial, plan, title, trial_run
+from scheduling.management.comparison import Column, Figures, Trial, csv_text, plan, title, trial_run
 from scheduling.management.files import folder_make, save
 from scheduling.management.parallel import each
 from scheduling.management.plots import pictures
@@ -124,7 +121,7 @@ def _compare_csv(columns: Sequence[Column], measures: Sequence[str]) -> str:
         [column.label, len(column.runs), *(n for m in measures for n in (column.mean(m), column.spread(m)))]
         for column in columns
     ]
-    return _csv(header, rows)
+    return csv_text(header, rows)
 
 
 def _runs_csv(trials: Sequence[Trial], found: Sequence[Figures], measures: Sequence[str]) -> str:
@@ -132,15 +129,7 @@ def _runs_csv(trials: Sequence[Trial], found: Sequence[Figures], measures: Seque
         [trial.variant.label, trial.step, *(figures.get(measure) for measure in measures)]
         for trial, figures in zip(trials, found, strict=True)
     ]
-    return _csv(["policy", "seed_step", *map(_key, measures)], rows)
-
-
-def _csv(header: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
-    stream = io.StringIO()
-    writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(header)
-    writer.writerows(plain(row) for row in rows)
-    return stream.getvalue()
+    return csv_text(["policy", "seed_step", *map(_key, measures)], rows)
 
 
 def _key(measure: str) -> str:

@@ -1,0 +1,54 @@
+"""An integer program that is built up column by column and row by row, and solved by HiGHS."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Generic, TypeVar
+
+import numpy as np
+from scipy.optimize import Bounds, LinearConstraint, milp
+from scipy.sparse import coo_matrix
+
+GAP = 0.01  # relative, between the best found and what nothing can exceed
+MOST_NODES = 1_000  # of the search: the same on every machine, which a limit of time is not
+
+Key = TypeVar("Key", bound=Hashable)
+
+
+class Program(Generic[Key]):
+    """Columns by key, all integer and not below 0, and rows low <= row * x <= high; the reward is to be largest."""
+
+    def __init__(self) -> None:
+        self.columns: dict[Key, int] = {}
+        self.rewards: list[float] = []
+        self.upper: list[float] = []
+        self.entries: list[tuple[int, int, float]] = []
+        self.low: list[float] = []
+        self.high: list[float] = []
+
+    def column(self, key: Key, reward: float = 0.0, upper: float = np.inf) -> None:
+        """One more unknown."""
+        self.columns[key] = len(self.rewards)
+        self.rewards.append(reward)
+        self.upper.append(upper)
+
+    def row(self, terms: Sequence[tuple[Key, float]], low: float, high: float) -> None:
+        """One more constraint."""
+        self.entries.extend((len(self.low), self.columns[key], weight) for key, weight in terms)
+        self.low.append(low)
+        self.high.append(high)
+
+    def bound(self, gap: float = GAP, nodes: int = MOST_NODES) -> float:
+        """What no answer can exceed: at most `gap` above the largest reward, more where the search ends before."""
+        if not self.rewards:
+            return 0.0
+        row, column, weight = zip(*self.entries, strict=True)
+        matrix = coo_matrix((weight, (row, column)), shape=(len(self.low), len(self.rewards)))
+        result = milp(
+            -np.array(self.rewards),
+            constraints=LinearConstraint(matrix.tocsr(), self.low, self.high),
+            bounds=Bounds(np.zeros(len(self.rewards)), np.array(self.upper)),
+            integrality=np.ones(len(self.rewards)),
+            options={"mip_rel_gap": gap, "node_limit": nodes},
+        )
+        return -float(result.mip_dual_bound)

@@ -1,0 +1,77 @@
+"""`manage.py reproduce`: repeat published comparisons, and say in numbers what came out and what did not."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scheduling.core.scenario import BadScenario
+from scheduling.management.base import FileCommand, cores
+from scheduling.management.files import folder_make, save
+from scheduling.management.progress import Progress
+from scheduling.management.reproduction.catalogue import FIGURES, OMITTED, chosen
+from scheduling.management.reproduction.describing import SCALES, Figure
+from scheduling.management.reproduction.engine import repeat
+from scheduling.management.reproduction.pictures import pictures_of
+from scheduling.management.reproduction.writing import means_csv, report, runs_csv, summary, verdicts_csv
+from scheduling.management.tables import table
+
+
+class Command(FileCommand):
+    help = (
+        "Repeat comparisons that the papers published: `reproduce astraea-4a`, `reproduce oasis` for all of a paper, "
+        "`reproduce all`. Says for every claim, in numbers, whether direction and size came out."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("names", nargs="*", metavar="NAME", help="a figure, a paper, or all")
+        parser.add_argument(
+            "--list", action="store_true", help="the figures there are, and those that are not repeated"
+        )
+        parser.add_argument(
+            "--scale", choices=SCALES, default="full", help="full takes minutes a figure, small seconds (default full)"
+        )
+        parser.add_argument("--output", type=Path, metavar="DIR", help="write CSV files and plots (PNG, SVG) there")
+        parser.add_argument("--processes", type=int, metavar="N", help="runs at a time (default: all processors)")
+
+    def handle(self, **options: Any) -> None:
+        if options["list"]:
+            self.stdout.write(_list())
+            return
+        if not options["names"]:
+            raise BadScenario("NAME", "name a figure, a paper, or all; `reproduce --list` has them")
+        processes = cores() if options["processes"] is None else options["processes"]
+        if processes < 1:
+            raise BadScenario("--processes", f"must be 1 or more, not {processes}")
+        figures = chosen(options["names"])
+        if options["output"] is not None:
+            folder_make(options["output"])
+        lines = [self._one(figure, options["scale"], processes, options["output"]) for figure in figures]
+        if len(lines) > 1:
+            self.stdout.write("\n".join(lines))
+
+    def _one(self, figure: Figure, scale: str, processes: int, folder: Path | None) -> str:
+        """Repeat one figure, report it and write its files; one line on the whole."""
+        with Progress(figure.name, "runs") as progress:
+            repeated = repeat(figure, scale, processes, progress)
+        verdicts = repeated.verdicts()
+        if folder is not None:
+            files: dict[str, str | bytes] = {
+                "runs.csv": runs_csv(repeated),
+                "means.csv": means_csv(repeated),
+                "verdicts.csv": verdicts_csv(repeated, verdicts),
+                **pictures_of(repeated),
+            }
+            for name, content in files.items():
+                separator = "-" if "." in name else "."
+                save(folder / f"{figure.name}{separator}{name}", content)
+        self.stdout.write(f"{report(repeated, verdicts)}\n")
+        return summary(repeated, verdicts)
+
+
+def _list() -> str:
+    there = table(["name", "paper", "what"], [[f.name, f.paper, f.title] for f in FIGURES.values()])
+    rest = table(["not repeated", "paper", "why"], [[o.name, o.paper, o.reason] for o in OMITTED])
+    return f"{there}\n\n{rest}"

@@ -1,0 +1,105 @@
+"""One engine for every figure: a run for each line, swept value and seed, their means and spreads, and the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduling.core.scenario import Scenario, read
+from scheduling.core.workload import synthetic
+from scheduling.management.comparison import Column, Figures
+from scheduling.management.parallel import each
+from scheduling.management.progress import Progress
+from scheduling.management.reproduction.adjusting import ADJUSTMENTS
+from scheduling.management.reproduction.describing import Figure, Line, Scale
+from scheduling.management.reproduction.judging import Verdict, judge
+from scheduling.management.reproduction.measuring import MEASURES
+from scheduling.management.reproduction.tabling import TABLES
+from scheduling.management.running import run
+
+FIRST_SEED = 1
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a figure: the place of its line and of its swept value, and the seed of its world."""
+
+    figure: Figure
+    scale: str
+    line: int
+    value: int
+    seed: int
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A figure's runs. `points` stand by line, then by swept value, then by seed; `found` beside them."""
+
+    figure: Figure
+    scale: Scale
+    points: Sequence[Point]
+    found: Sequence[Figures]
+
+    def column(self, line: int, value: int) -> Column:
+        """The figures of all seeds of one point of a curve."""
+        seeds = self.scale.seeds
+        first = (line * len(self.scale.values) + value) * seeds
+        return Column(self.figure.lines[line].label, self.found[first : first + seeds])
+
+    def curve(self, line: int, measure: str) -> list[float | None]:
+        """The mean over all seeds at each swept value."""
+        return [self.column(line, value).mean(measure) for value in range(len(self.scale.values))]
+
+    def spread(self, line: int, measure: str) -> list[float]:
+        """The standard deviation over the seeds at each swept value."""
+        return [self.column(line, value).spread(measure) or 0.0 for value in range(len(self.scale.values))]
+
+    def verdicts(self) -> list[Verdict]:
+        """On every claim of the figure."""
+        found = []
+        for claim in self.figure.claims:
+            measure = claim.measure or self.figure.measures[0]
+            curves = {line.label: self.curve(place, measure) for place, line in enumerate(self.figure.lines)}
+            found.append(judge(claim, curves, self.scale.values))
+        return found
+
+
+def repeat(figure: Figure, scale: str, processes: int, progress: Progress) -> Repeated:
+    """Run a figure at a scale."""
+    chosen = figure.scale(scale)
+    points = [
+        Point(figure, scale, line, value, FIRST_SEED + seed)
+        for line in range(len(figure.lines))
+        for value in range(len(chosen.values))
+        for seed in range(chosen.seeds)
+    ]
+    return Repeated(figure, chosen, points, each(point_run, points, processes, progress))
+
+
+def point_run(point: Point) -> Figures:
+    """The measures of one run."""
+    figure = point.figure
+    if figure.table:
+        return TABLES[figure.table](
+            figure.lines[point.line].label, figure.scale(point.scale).values[point.value], point.seed
+        )
+    done = run(scenario_of(point))
+    return {name: MEASURES[name].of(done) for name in figure.measures}
+
+
+def scenario_of(point: Point) -> Scenario:
+    """The world of one run, and the policy that runs in it."""
+    figure, scale = point.figure, point.figure.scale(point.scale)
+    line, value = figure.lines[point.line], scale.values[point.value]
+    arguments: dict[str, Any] = {**figure.world, **scale.world}
+    if figure.swept not in ADJUSTMENTS:
+        arguments[figure.swept] = int(value) if value == int(value) else value
+    return _adjusted(read(synthetic(seed=point.seed, **arguments)), figure, line, value)
+
+
+def _adjusted(scenario: Scenario, figure: Figure, line: Line, value: float) -> Scenario:
+    settings = line.policy
+    for name, number in (*figure.adjust, *line.adjust):
+        scenario, settings = ADJUSTMENTS[name](scenario, settings, value if number is None else number)
+    return replace(scenario, policy=settings)

@@ -1,0 +1,125 @@
+"""Optimus' figures (its section 6): jobs of known models on thirteen machines, slots of ten minutes."""
+
+from __future__ import annotations
+
+from scheduling.management.reproduction.describing import Claim, Figure, Line, Omitted, Scale
+
+WORLD = {
+    "preset": "dl2",
+    "tenants": 1,
+    "cells": False,
+    "slot_seconds": 600.0,
+    "span": 20.0,
+    "servers": 13,
+    "slots": 400,
+}
+OURS = Line("optimus", {"name": "optimus", "young": 1.0})
+DRF = Line("drf", {"name": "dominant_resource_fairness"})
+TETRIS = Line("tetris", {"name": "tetris"})
+MEASURES = ("mean_completion", "makespan")
+HALF = Scale((15, 30), 3)
+FEW = Scale((5, 8), 2, {"servers": 4})
+BETTER = (
+    Claim("less", "completion below drf", "optimus", "drf"),
+    Claim("less", "completion below tetris", "optimus", "tetris"),
+    Claim("less", "makespan below drf", "optimus", "drf", "makespan"),
+    Claim("less", "makespan below tetris", "optimus", "tetris", "makespan"),
+)
+
+FIGURES = (
+    Figure(
+        name="optimus-11",
+        paper="Optimus, Fig. 11",
+        title="Completion time and makespan",
+        swept="jobs",
+        axis="jobs",
+        lines=(OURS, DRF, TETRIS),
+        measures=MEASURES,
+        claims=(
+            Claim("more", "drf's completion time, times that of optimus", "drf", "optimus", "", 2.39),
+            Claim("more", "drf's makespan, times that of optimus", "drf", "optimus", "makespan", 1.63),
+            Claim("less", "completion below tetris", "optimus", "tetris"),
+            Claim("less", "makespan below tetris", "optimus", "tetris", "makespan"),
+        ),
+        world=WORLD,
+        full=HALF,
+        small=FEW,
+        note="DRF keeps the parameter servers that its workers need; the paper's has as many as workers.",
+    ),
+    Figure(
+        name="optimus-15",
+        paper="Optimus, Fig. 15",
+        title="Errors of the predicted speed",
+        swept="speed_error",
+        axis="relative error",
+        lines=(Line("optimus", OURS.policy, (("speed_error", None),)),),
+        measures=MEASURES,
+        claims=(
+            Claim("rises", "completion rises with the error", "optimus"),
+            Claim("steady", "worst over best, no more than about 1.15", "optimus", number=1.15),
+        ),
+        world={**WORLD, "jobs": 30},
+        full=Scale((0.0, 0.1, 0.2, 0.4), 5),
+        small=Scale((0.0, 0.4), 2, {"servers": 4, "jobs": 8}),
+        note="A job's whole speed function is off by the error, up or down. An error of the epochs to go would do the "
+        "same to every gain, so one curve stands for both; the paper's errors shrink as jobs go on, these do not.",
+    ),
+    Figure(
+        name="optimus-17",
+        paper="Optimus, Fig. 17",
+        title="Arrivals in bursts",
+        swept="arrivals_in_bursts",
+        axis="slots between bursts",
+        lines=tuple(Line(line.label, line.policy, (("arrivals_in_bursts", None),)) for line in (OURS, DRF, TETRIS)),
+        measures=MEASURES,
+        claims=BETTER,
+        world={**WORLD, "jobs": 30},
+        full=Scale((1, 5, 10), 3),
+        small=Scale((1, 5), 2, {"servers": 4, "jobs": 8}),
+        note="Bursts instead of the two traces, which are not at hand.",
+    ),
+    Figure(
+        name="optimus-t3",
+        paper="Optimus, Table 3",
+        title="Parameters of a ResNet-50 on ten parameter servers",
+        swept="servers",
+        axis="parameter servers",
+        lines=(Line("optimus", {}), Line("mxnet", {})),
+        measures=("size_difference", "request_difference", "requests"),
+        claims=(
+            Claim("mean is", "difference of sizes, millions", "optimus", number=0.1),
+            Claim("mean is", "difference of requests", "optimus", measure="request_difference", number=1.0),
+            Claim("mean is", "requests in all", "optimus", measure="requests", number=157.0),
+            Claim("mean is", "mxnet: difference of sizes, millions", "mxnet", number=3.6),
+            Claim(
+                "mean is",
+                "mxnet: difference of requests",
+                "mxnet",
+                measure="request_difference",
+                number=43.0,
+                unless="MXNet deals small blocks at random; which of its versions the paper ran is not said",
+            ),
+            Claim("mean is", "mxnet: requests in all", "mxnet", measure="requests", number=247.0),
+        ),
+        table="parameter_blocks",
+        full=Scale((10,), 20),
+        small=Scale((10,), 5),
+    ),
+)
+
+OMITTED = (
+    Omitted("optimus-12", "Optimus, Fig. 12", "time of one scheduling round: `make bench ONLY=optimus` has ours"),
+    Omitted(
+        "optimus-16",
+        "Optimus, Fig. 16",
+        "training modes: every policy here trains at one speed, which has no modes (0060)",
+    ),
+    Omitted(
+        "optimus-18",
+        "Optimus, Fig. 18",
+        "needs Optimus' placement under other allocations, which no policy here offers",
+    ),
+    Omitted(
+        "optimus-19", "Optimus, Fig. 19", "placement: the one speed of 0060 knows only whether a gang is on one server"
+    ),
+)
