@@ -17,7 +17,7 @@ from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.posting import prices_after
 from scheduling.services.settlement import awards_start
 from scheduling.services.terms import allocation_rows, award_new
-from scheduling.services.units import Unit, UnitReader, units_take
+from scheduling.services.units import Unit, amounts_in, units_take
 from scheduling.snapshots.budgets import left_for, limits
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.instant import InstantSnapshot, asked_again, instant_view, share_of
@@ -163,7 +163,7 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     award = award_new(job, frame, placed, settlement.charges(placed), lane=Lane.INSTANT)
     award.on_operator, award.awarded_at = allocation_rows(frame, on_operator), at
     award.save(force_insert=True)
-    taken = UnitReader(job.pool).units_of(award, job, since=award.start)
+    taken = _units(snapshot, award)
     units_take(job.pool_id, taken, _capacities(frame))
     _sell_again(snapshot, taken)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
@@ -174,6 +174,13 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
     _hold(award, at)
     return award
+
+
+def _units(snapshot: InstantSnapshot, award: Award) -> dict[Unit, float]:
+    """All that the new award holds; the job's demands have been read already."""
+    job, ids = snapshot.job, snapshot.frame.resource_ids
+    worker, ps = job.worker_types[award.worker_type].demand, job.ps_types[award.ps_type].demand
+    return amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=award.start)
 
 
 def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:
