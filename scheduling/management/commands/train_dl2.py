@@ -25,7 +25,7 @@ from scheduling.management.running import check_name
 from scheduling.management.training import Drawing, Verdict
 
 DEFAULT_TEACHER = "dominant_resource_fairness"
-ENDLESS = 10**9
+DEFAULT_ROUNDS, ENDLESS = 200, 10**9
 RULES = Rules()
 
 # Options that are numbers: name, kind, default, least, what it is.
@@ -59,7 +59,9 @@ class Command(FileCommand):
         parser.add_argument("--scenario", type=Path, required=True, metavar="S.json", help="jobs and machines")
         parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="weights, curve and plots go there")
         parser.add_argument("--teacher", default=DEFAULT_TEACHER, metavar="NAME", help="(default %(default)s)")
-        parser.add_argument("--rounds", type=int, metavar="N", help="runs of the scenario to learn from (default 200)")
+        parser.add_argument(
+            "--rounds", type=int, metavar="N", help=f"runs of the scenario to learn from (default {DEFAULT_ROUNDS})"
+        )
         parser.add_argument("--slots", type=int, metavar="N", help="stop once so many slots are played")
         for name, kind, default, _, text in NUMBERS:
             option = f"--{name.replace('_', '-')}"
@@ -83,14 +85,17 @@ class Command(FileCommand):
         validation = drawing.steps(training.VALIDATION, options["validation"])
         if state.rounds or state.passes:
             self.stdout.write(f"{options['out']}: goes on after {state.passes} passes and {state.rounds} rounds")
+        rounds = options["rounds"]
+        if rounds is None:
+            rounds = DEFAULT_ROUNDS if options["slots"] is None else ENDLESS
         with Progress("training", "passes and rounds") as progress:
             state = training.train(
                 course,
                 drawing,
                 options["out"],
                 state,
-                rounds=ENDLESS if options["rounds"] is None and options["slots"] else options["rounds"] or 200,
-                slots=options["slots"] or ENDLESS,
+                rounds=rounds,
+                slots=ENDLESS if options["slots"] is None else options["slots"],
                 every=options["every"],
                 validation=validation,
                 given=training.lessons_of(watched, course.shape),
