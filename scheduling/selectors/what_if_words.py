@@ -136,10 +136,12 @@ def _run(before: Outcome, after: Outcome) -> str:
         said = f"run in slots {now[0]} to {now[1]} as it did"
     else:
         said = f"run in slots {now[0]} to {now[1]} in place of {was[0]} to {was[1]}"
-    if (before["workers"], before["ps"]) != (after["workers"], after["ps"]):
-        said += f" on {_gang(after)} in place of {_gang(before)}"
+    if before["ps"] != after["ps"]:
+        said += f", on {_gang(after)} in place of {_gang(before)}"
+    elif before["workers"] != after["workers"]:
+        said += f", on {_count(after['workers'], 'worker')} in place of {before['workers']}"
     if before["phase"] != after["phase"]:
-        said += {"own": " at home", "shared": " on rented units"}.get(after["phase"], "")
+        said += {"own": ", at home and not rented", "shared": ", rented and not at home"}.get(after["phase"], "")
     return said
 
 

@@ -119,6 +119,8 @@ def test_who_sees_no_jobs_asks_nothing() -> None:
     paths = [ask_path(interval, first.tenant), f"/t/{first.tenant.slug}/what-if/"]
     for path in paths:
         page(client, path, 403)
+    idle = make_member(Tenant.objects.get(slug="owner"), OWNER)
+    assert "None of your jobs waited here" in page(client_of(idle.user), ask_path(interval, idle.tenant))
     owner = client_as(OWNER, first.tenant)
     for path in ("/fairness/what-if/", ask_path(interval, None)):
         page(owner, path, 403)
