@@ -71,8 +71,6 @@ def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
     if status == 403:
         del one.complaints[complaints:]  # the browser calls a refusal an error
         return None
-    if path in visits.NOT_OURS:
-        return [f"{path}: {line}" for width in WIDTHS for line in slides(one, width)]
     return [f"{path}: {line}" for line in wrong_with(one, known)]
 
 
