@@ -43,6 +43,8 @@ PAGES: dict[str, Callable[[Story], str]] = {
     "statement": lambda told: "statements/period/",
     "intervals": lambda told: "intervals/",
     "interval": lambda told: f"intervals/{told.pool.slug}/1/",
+    "what if": lambda told: "what-if/",
+    "what if, asking": lambda told: f"intervals/{told.pool.slug}/1/what-if/",
     "members": lambda told: "members/",
     "tokens": lambda told: "tokens/",
     "webhooks": lambda told: "webhooks/",
