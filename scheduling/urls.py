@@ -38,6 +38,7 @@ operator_patterns = [
     path("pools/", operator_pools.operator_pools, name="operator_pools"),
     path("pools/new/", operator_pools.operator_pool_create, name="operator_pool_create"),
     path("pools/<slug:slug>/", operator_pools.operator_pool, name="operator_pool"),
+    path("pools/<slug:slug>/use-prices/", operator_pools.operator_use_prices, name="operator_use_prices"),
     path("pools/<slug:pool_slug>/servers/new/", operator_servers.server_add, name="operator_server_add"),
     path("credits/", operator_credits.operator_credits, name="operator_credits"),
 ]

@@ -6,12 +6,23 @@ from typing import Any
 
 from rest_framework import serializers
 
-from tenants.api.fields import Answer, Flag, Form, Moment, Numbers, Text, Whole
+from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Text, Whole
 from tenants.services.members import REASON_LONGEST
 
 MOST_RESOURCES = 100
 MOST = 2**31 - 1  # what the columns hold
 STATES = ("open", "held", "draining")
+
+
+class UsePrices(serializers.DictField):
+    """Resource -> credits, as everywhere in decimal texts."""
+
+    child = Credits()
+
+    def to_internal_value(self, data: Any) -> dict[str, int]:
+        if isinstance(data, dict) and len(data) > MOST_RESOURCES:
+            raise serializers.ValidationError(f"Must name at most {MOST_RESOURCES} resources.", "max_length")
+        return dict(super().to_internal_value(data))
 
 
 class Reason(Form):
@@ -34,7 +45,9 @@ class NewPool(Form):
     clock_first = Whole(min_value=1, max_value=MOST, help_text="Slots of the first interval; each next one doubles.")
     clock_cap = Whole(min_value=1, max_value=MOST, help_text="Slots of the longest interval.")
     clock_restart = Flag(help_text="Whether the clock begins anew when nothing waits.")
-    batch_policy = Numbers(help_text="By its name and fields, as in a scenario file.")
+    batch_policy = Numbers(
+        help_text="By its name and fields, as in a scenario file. One that decides single slots makes the pool elastic."
+    )
     instant_policy = Numbers(required=False, allow_null=True, help_text="Left out: the instant lane is closed.")
     resources = serializers.ListField(child=NewResource(), min_length=1, max_length=MOST_RESOURCES)
     epoch_at = Moment(help_text="When slot 0 begins.")
@@ -46,6 +59,9 @@ class NewPool(Form):
     )
     instant_cooling_slots = Whole(
         required=False, min_value=0, max_value=MOST, help_text="Before a refused job is looked at again."
+    )
+    use_prices = UsePrices(
+        required=False, help_text="Of an elastic pool: resource -> credits for a unit and slot. Not named: free."
     )
     reason = Text(max_length=REASON_LONGEST, help_text="Why: it stands in the history.")
 
@@ -67,6 +83,9 @@ class PoolShown(Answer):
     frontier_slot = serializers.IntegerField(source="frontier", help_text="Plans reach up to this slot.")
     settled_slot = serializers.IntegerField(help_text="The last slot that is paid; -1 before the first.")
     interval_closes_at = Moment(source="closes_at", help_text="The next interval is decided then at the earliest.")
+    elastic = serializers.BooleanField(
+        source="pool.is_elastic", help_text="Whether jobs are sized anew in every slot, and pay for what they use."
+    )
     resources = ResourceShown(many=True, help_text="What is counted, in the pool's order.")
 
 
@@ -94,6 +113,7 @@ EXAMPLE: dict[str, Any] = {
     "frontier_slot": 120,
     "settled_slot": 118,
     "interval_closes_at": "2026-03-02T12:20:00Z",
+    "elastic": False,
     "resources": [{"name": "worker", "label": "worker"}, {"name": "ps", "label": "parameter server"}],
 }
 BOUNDS = {"floor": 0.05, "ceiling": {"worker": 2.0, "ps": 2.0}}

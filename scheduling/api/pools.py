@@ -60,7 +60,7 @@ class Pools(CoalitionView):
         status=HTTPStatus.CREATED,
         request_example=NEW_EXAMPLE,
         answer_example=WHOLE_EXAMPLE,
-        refusals=("invalid_pool", "invalid_resource", *NO_REASON),
+        refusals=("invalid_pool", "invalid_resource", "not_elastic", "invalid_price", *NO_REASON),
         tag="pools",
     )
     def post(self, request: Request) -> HttpResponseBase:

@@ -70,6 +70,14 @@ class ChangeShown(Answer):
     price = Credits(allow_null=True, help_text="What it would cost then; null where only money is missing.")
 
 
+class ByUseShown(Answer):
+    workers = serializers.IntegerField(help_text="The most that the job asks for.")
+    parameter_servers = serializers.IntegerField(source="ps")
+    price_per_slot = Credits(source="per_slot", help_text="At that size and the prices of the next slot.")
+    estimated_slots = serializers.IntegerField(source="slots", help_text="An estimate: if it always gets that size.")
+    estimated_price = Credits(source="total", help_text="An estimate: so many slots at that price.")
+
+
 class QuoteShown(Answer):
     pool = serializers.CharField()
     lane = serializers.ChoiceField(Lane.choices)
@@ -77,6 +85,9 @@ class QuoteShown(Answer):
     terms = TermsShown()
     estimate = EstimateShown(allow_null=True, help_text="Batch lane: the range, since others may still come.")
     change = ChangeShown(allow_null=True, help_text="The cheapest change found that would win.")
+    by_use = ByUseShown(
+        allow_null=True, help_text="Elastic pool: what a slot costs. `terms` are then those of the next slot alone."
+    )
 
 
 EXAMPLE: dict[str, Any] = {
@@ -98,6 +109,7 @@ EXAMPLE: dict[str, Any] = {
     },
     "estimate": None,
     "change": None,
+    "by_use": None,
 }
 
 
@@ -133,6 +145,7 @@ def quote_values(pool: Pool, quote: Quote, *, payer: str) -> dict[str, Any]:
         "payer": payer,
         "terms": _terms(pool, quote.terms),
         "change": _change(quote.change),
+        "by_use": quote.by_use,
         "estimate": estimate
         and {
             "earliest_slot": estimate.earliest,

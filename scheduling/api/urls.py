@@ -2,7 +2,7 @@
 
 from django.urls import include, path
 
-from scheduling.api import budgets, events, jobs, ledger, quotes, runs, statements, webhooks, what_ifs
+from scheduling.api import budgets, events, jobs, ledger, quotes, runs, statements, use_prices, webhooks, what_ifs
 
 urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/", jobs.Jobs.as_view(), name="api_jobs"),
@@ -62,5 +62,6 @@ urlpatterns = [
         webhooks.DeliveryReplay.as_view(),
         name="api_webhook_replay",
     ),
+    path("pools/<slug:pool_slug>/use-prices/", use_prices.PoolUsePrices.as_view(), name="api_use_prices"),
     path("", include("scheduling.api.market_urls")),
 ]

@@ -26,6 +26,8 @@ def prices_refusal(prices: Mapping[str, int], resources: Collection[str]) -> Ref
 
 def prices_write(pool: Pool, prices: Mapping[str, int], first: int, at: datetime) -> None:
     """They hold from slot `first` on."""
+    if not prices:
+        return
     kinds = dict(ResourceKind.objects.filter(pool=pool).values_list("name", "pk"))
     UsePrice.objects.bulk_create(
         UsePrice(pool=pool, resource_id=kinds[name], from_slot=first, amount=amount, set_at=at)

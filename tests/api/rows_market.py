@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduling.models import Interval, Server
+from scheduling.models import Interval, Pool, Server
 from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tests.api.table import Names, Row, World, answers, everybody
+from tests.scheduling.builders import make_pool
 from tests.scheduling.live import make_award
 from tests.scheduling.markets import run_slots
 
@@ -30,6 +31,15 @@ def new_pool(names: Names) -> Mapping[str, Any]:
         "resources": [{"name": "worker", "label": "worker"}, {"name": "ps", "label": "parameter server"}],
         "epoch_at": "2026-03-02T12:00:00Z",
     }
+
+
+def new_prices(names: Names) -> Mapping[str, Any]:
+    return REASON | {"prices": {"worker": "0.05"}}
+
+
+def elastic_pool(world: World) -> Names:
+    Pool.objects.filter(slug="sized").first() or make_pool("sized", batch_policy={"name": "srtf"})
+    return {}
 
 
 def why(names: Names) -> Mapping[str, Any]:
@@ -59,6 +69,8 @@ ROWS = [
     Row("pool_hold", "post", POOL + "hold/", BY_OPERATOR, body=why),
     Row("pool_drain", "post", POOL + "drain/", BY_OPERATOR, body=why),
     Row("pool_resume", "post", POOL + "resume/", BY_OPERATOR, body=why),
+    Row("use_prices_read", "get", POOL + "use-prices/", everybody()),
+    Row("use_prices_set", "post", "pools/sized/use-prices/", BY_OPERATOR, body=new_prices, prepare=elastic_pool),
     Row("prices_now", "get", POOL + "prices/", everybody()),
     Row("prices_ahead", "get", POOL + "prices/ahead/", everybody()),
     Row("prices_history", "get", POOL + "prices/history/", everybody()),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from decimal import Decimal, InvalidOperation
 from types import MappingProxyType
 from typing import Any
 
@@ -11,9 +12,13 @@ from django import forms
 
 from scheduling.models import Lane, Pool
 from scheduling.selectors.operator import PoolState
+from scheduling.selectors.use_prices import UsePrices
 from scheduling.services.pools import InvalidPolicy
+from scheduling.services.use_price_rows import MOST_PRICE
 from scheduling.views.operator.changes import ChangeForm, Move
 from tenants.access import Refused
+from tenants.ledger.postings import MICRO
+from tenants.templatetags.look import credits
 
 HOLD, DRAIN, RESUME = "hold", "drain", "resume"
 ACTIONS = MappingProxyType(
@@ -73,6 +78,55 @@ class PolicyField(forms.CharField):
         return found
 
 
+class PricesField(forms.CharField):
+    """Lines "worker: 0.05" as micro-credits by resource; None where nothing is written."""
+
+    widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
+
+    def to_python(self, value: Any) -> Any:
+        found: dict[str, int] = {}
+        for line in (super().to_python(value) or "").splitlines():
+            name, colon, amount = (part.strip() for part in line.partition(":"))
+            if not line.strip():
+                continue
+            if not (name and colon) or name in found:
+                raise forms.ValidationError(f"“{line.strip()}” is not a resource, a colon and credits, each once.")
+            found[name] = _micro(amount, name)
+        return found or None
+
+
+def _micro(amount: str, name: str) -> int:
+    try:
+        micro = Decimal(amount) * MICRO
+    except InvalidOperation:
+        raise forms.ValidationError(f"{name}: “{amount}” is not a number of credits.") from None
+    if not micro.is_finite() or micro != micro.to_integral_value() or not 0 <= micro <= MOST_PRICE:
+        raise forms.ValidationError(f"{name}: a price is 0 to {MOST_PRICE // MICRO:,}, with up to six digits.")
+    return int(micro)
+
+
+class UsePricesForm(ChangeForm):
+    """What each unit costs in a slot of an elastic pool from the next slot on."""
+
+    prices = PricesField(
+        label="Prices of use", help_text="One resource a line, a colon, and credits for a unit and slot."
+    )
+    fields_of = MappingProxyType({"invalid_price": "prices", "not_elastic": "prices"})
+
+    def __init__(self, now: UsePrices, *args: Any, **kwargs: Any) -> None:
+        self.now = now
+        super().__init__(*args, prefix="use", **kwargs)
+        self.fields["prices"].initial = "\n".join(f"{name}: {micro / MICRO:g}" for name, micro in now.prices.items())
+
+    def moves(self) -> list[Move]:
+        given = (getattr(self, "cleaned_data", None) or {}).get("prices") or {}
+        return [
+            Move(f"A slot of a {name}", credits(self.now.prices[name]), credits(micro))
+            for name, micro in given.items()
+            if name in self.now.prices and micro != self.now.prices[name]
+        ]
+
+
 class PoolForm(ChangeForm):
     slug = forms.RegexField(
         r"^[a-z0-9]+([-_][a-z0-9]+)*\Z",
@@ -101,6 +155,11 @@ class PoolForm(ChangeForm):
         initial=json.dumps(INSTANT_POLICY, indent=1),
         help_text="Prices in credits for a unit and slot. Empty: the lane is closed.",
     )
+    use_prices = PricesField(
+        required=False,
+        label="Prices of use",
+        help_text="Of an elastic pool only: one resource a line, a colon, and credits for a unit and slot.",
+    )
     outage_grace_seconds = forms.IntegerField(
         min_value=0,
         max_value=10**6,
@@ -122,7 +181,9 @@ class PoolForm(ChangeForm):
         label="Cooling",
         help_text="What the instant lane refused may not be tried again for so many slots.",
     )
-    fields_of = MappingProxyType({"invalid_resource": "resources"})
+    fields_of = MappingProxyType(
+        {"invalid_resource": "resources", "not_elastic": "use_prices", "invalid_price": "use_prices"}
+    )
 
     def clean_slug(self) -> str:
         slug = str(self.cleaned_data["slug"])

@@ -14,10 +14,12 @@ from django.views.decorators.http import require_http_methods, require_POST, req
 
 from scheduling.models import Pool
 from scheduling.selectors.operator import PoolState, entries_about, kinds_of, pool_states
+from scheduling.selectors.use_prices import use_prices_of
 from scheduling.services.holds import pool_drain, pool_hold, pool_resume
 from scheduling.services.pools import pool_create
+from scheduling.services.use_prices import use_prices_set
 from scheduling.views.operator.changes import ChangeForm, answer
-from scheduling.views.operator.pool_forms import ACTIONS, DRAIN, HOLD, RESUME, HoldForm, PoolForm
+from scheduling.views.operator.pool_forms import ACTIONS, DRAIN, HOLD, RESUME, HoldForm, PoolForm, UsePricesForm
 from tenants.access import AccessRequest
 from tenants.roles import Permission
 from tenants.views.gate import requires
@@ -89,6 +91,28 @@ def operator_pool(request: AccessRequest, slug: str) -> HttpResponseBase:
     return _pool_page(request, state, HoldForm(state))
 
 
+@require_POST
+@requires(Permission.CLUSTER_CHANGE)
+def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
+    """What a unit of an elastic pool costs from the next slot on."""
+    pool = get_object_or_404(Pool, slug=slug)
+    (state,) = pool_states(timezone.now(), [pool])
+
+    def apply(given: ChangeForm) -> object:
+        asked = {"prices": given.cleaned_data["prices"], "reason": given.cleaned_data["reason"]}
+        return use_prices_set(pool=pool, by=request.access, at=timezone.now(), **asked)
+
+    return answer(
+        request,
+        UsePricesForm(use_prices_of(pool, timezone.now()), request.POST),
+        name="use-prices",
+        apply=apply,
+        done="The prices hold from the next slot that is not decided.",
+        back=reverse("operator_pool", args=[pool.slug]),
+        page=lambda given: _pool_page(request, state, HoldForm(state), given),
+    )
+
+
 @requires(Permission.CLUSTER_CHANGE)
 def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
     pool, action = state.pool, request.POST.get("action", "")
@@ -105,12 +129,17 @@ def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
     )
 
 
-def _pool_page(request: AccessRequest, state: PoolState, form: ChangeForm) -> HttpResponse:
+def _pool_page(
+    request: AccessRequest, state: PoolState, form: ChangeForm, prices: ChangeForm | None = None
+) -> HttpResponse:
     pool = state.pool
+    use = use_prices_of(pool, timezone.now()) if pool.is_elastic else None
     context = {
         "state": state,
         "pool": pool,
         "form": form,
+        "use": use,
+        "prices_form": prices or (UsePricesForm(use) if use else None),
         "kinds": kinds_of(pool),
         "fields": [(title, _lines(policy)) for title, policy in _policies(pool)],
         "entries": entries_about(f"pool {pool.slug}"),

@@ -1,0 +1,145 @@
+"""An elastic pool on pages and for programs: made, priced, asked for a quote, and looked at."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from django.test import Client
+
+from scheduling.models import Pool, UsePrice
+from scheduling.selectors.use_prices import use_prices
+from scheduling.services.use_prices import use_prices_set
+from tenants.access import NOBODY, Refused, access_of_system
+from tenants.models import AuditEntry
+from tests.scheduling.builders import NOON, make_pool
+from tests.scheduling.clocks import advance, moment
+from tests.scheduling.elastic_world import make_elastic, make_elastic_job
+from tests.scheduling.live import events
+from tests.scheduling.markets import MICRO, SPEC
+from tests.scheduling.pages import client_as, text_of
+
+pytestmark = pytest.mark.django_db
+OPERATOR = access_of_system("the tests")
+NEW = {
+    "slug": "sized",
+    "name": "Sized",
+    "slot_seconds": 600,
+    "clock_first": 1,
+    "clock_cap": 1,
+    "epoch_at": "2026-03-02 12:00",
+    "resources": "worker: worker\nps: parameter server",
+    "batch_policy": '{"name": "optimus", "restart": 10}',
+    "instant_policy": "",
+    "use_prices": "worker: 0.05\nps: 0.02",
+    "instant_share_percent": 100,
+    "instant_cooling_slots": 0,
+    "reason": "A pool for sweeps.",
+}
+
+
+def made(client: Client, **fields: Any) -> str:
+    answer = client.post("/operator/pools/new/", NEW | fields, secure=True)
+    return "made" if answer.status_code == 302 else text_of(answer.content.decode())
+
+
+def test_operator_makes_an_elastic_pool_with_its_prices() -> None:
+    client = client_as("operator", None)
+    assert "an elastic pool has no instant lane" in made(client, instant_policy='{"name": "oasis"}')
+    assert "the batch lane can be run by" in made(client, batch_policy='{"name": "fifo"}')
+    assert "Only an elastic pool has prices of use" in made(client, batch_policy='{"name": "astraea"}')
+    assert "gpu: there is no such resource" in made(client, use_prices="gpu: 1")
+    assert "is not a number of credits" in made(client, use_prices="worker: much")
+    assert not Pool.objects.exists()
+    assert made(client) == "made"
+    pool = Pool.objects.get()
+    assert pool.is_elastic
+    assert pool.batch_policy == {"name": "optimus", "restart": 10}
+    assert use_prices(pool, 0) == {"worker": 50_000, "ps": 20_000}
+
+
+def test_operator_sets_prices_on_the_pools_page_and_they_are_kept_by_slot() -> None:
+    pool, _, _ = make_elastic()
+    client = client_as("operator", None)
+    page = text_of(client.get("/operator/pools/main/", secure=True).content.decode())
+    assert "Prices of use" in page
+    sent = {"use-prices": "worker: 0.75", "use-reason": "Power became dearer."}
+    effect = client.post("/operator/pools/main/use-prices/?part=effect", sent, secure=True)
+    assert "A slot of a worker" in text_of(effect.content.decode())
+    assert client.post("/operator/pools/main/use-prices/", sent, secure=True).status_code == 302
+    (entry,) = AuditEntry.objects.filter(action="use_prices_set")
+    first = entry.after["from_slot"]
+    assert (entry.before["prices"]["worker"], entry.after["prices"]) == (500_000, {"worker": 750_000, "ps": 250_000})
+    assert (use_prices(pool, first - 1)["worker"], use_prices(pool, first)["worker"]) == (500_000, 750_000)
+    assert client_as("auditor", None).post("/operator/pools/main/use-prices/", sent, secure=True).status_code == 403
+
+
+def test_a_price_holds_from_the_next_slot_that_is_not_decided_and_says_so_once() -> None:
+    pool, _, renter = make_elastic()
+    make_elastic_job(pool, renter)
+    advance(pool, 2)
+    change = {"pool": pool, "by": OPERATOR, "reason": "dear", "at": moment(pool, 1.5)}
+    assert use_prices_set(prices={"worker": MICRO}, **change) == 3  # slot 2 is decided already
+    assert use_prices_set(prices={"worker": MICRO}, **change) == 3
+    assert UsePrice.objects.filter(from_slot=3).count() == 1
+    assert [event.data["from"] for event in events("use_prices_set")] == [3]
+
+
+@pytest.mark.parametrize(
+    ("prices", "fields", "code"),
+    [
+        ({"gpu": 1}, {}, "invalid_price"),
+        ({"worker": -1}, {}, "invalid_price"),
+        ({"worker": 1}, {"by": NOBODY}, "not_allowed"),
+        ({"worker": 1}, {"reason": " "}, "reason_missing"),
+    ],
+)
+def test_a_price_that_cannot_be_is_refused(prices: dict[str, int], fields: dict[str, Any], code: str) -> None:
+    pool, _, _ = make_elastic()
+    answer = use_prices_set(**({"pool": pool, "prices": prices, "by": OPERATOR, "reason": "why", "at": NOON} | fields))
+    assert isinstance(answer, Refused)
+    assert answer.code == code
+    other = make_pool("other")
+    refused = use_prices_set(pool=other, prices={"worker": 1}, by=OPERATOR, reason="why", at=NOON)
+    assert isinstance(refused, Refused)
+
+
+def test_the_page_of_a_job_tells_its_sizes_what_it_paid_and_why_it_is_paused() -> None:
+    pool, _, renter = make_elastic(credits=7)
+    job = make_elastic_job(pool, renter, slots=4)
+    client = client_as("owner", renter)
+    for slot in range(3):
+        advance(pool, slot)
+    page = text_of(client.get(f"/t/renter/jobs/{job.pk}/", secure=True).content.decode())
+    assert "Costs 3.00, and 1.00 are available. It has paid 6.00 for 2 slots." in page
+    assert "Its size, slot by slot" in page
+    assert "Paused." in page
+    listed = text_of(client.get("/t/renter/jobs/", secure=True).content.decode())
+    assert "6.00" in listed
+
+
+def test_another_tenant_finds_no_such_job() -> None:
+    pool, owner, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    advance(pool, 0)
+    client = client_as("owner", owner)
+    for tenant in ("owner", "renter"):
+        assert client.get(f"/t/{tenant}/jobs/{job.pk}/", secure=True).status_code == 404
+
+
+def test_a_program_asks_for_a_quote_and_is_told_the_price_of_a_slot_and_an_estimate() -> None:
+    make_elastic()
+    from tenants.models import Tenant
+
+    client = client_as("owner", Tenant.objects.get(slug="renter"))
+    body = {"pool": "main", "name": "train", "lane": "batch", "spec": SPEC | {"minibatches": 6}}
+    quote = client.post("/api/v1/tenants/renter/quotes/", body, content_type="application/json", secure=True).json()
+    assert quote["by_use"] == {
+        "workers": 4,
+        "parameter_servers": 4,
+        "price_per_slot": "3.000000",
+        "estimated_slots": 3,
+        "estimated_price": "9.000000",
+    }
+    prices = client.get("/api/v1/pools/main/use-prices/", secure=True).json()
+    assert prices["prices"] == {"worker": "0.500000", "ps": "0.250000"}
