@@ -200,9 +200,9 @@ class FairnessAlertAdmin(ReadOnlyAdmin):
 
 @admin.register(models.VerificationRun)
 class VerificationRunAdmin(ReadOnlyAdmin):
-    list_display = ["id", "pool", "state", "phase", "done", "total", "differences", "asked_at", "asked_by"]
-    list_select_related = ["pool", "asked_by"]
-    search_fields = ["=id"]
+    list_display = ["id", "audit", "pool", "state", "phase", "done", "total", "differences", "seen_at"]
+    list_select_related = ["audit", "pool"]
+    search_fields = ["=id", "=audit__id"]
 
 
 @admin.register(models.WhatIf)

@@ -10,14 +10,13 @@ from django.conf import settings
 from django.utils import timezone
 
 from scheduling.notify import slot_tell
-from scheduling.services.audits import audits_next
+from scheduling.services.audit_rounds import audits_next, verification_round
 from scheduling.services.bundle import seed_of
 from scheduling.services.clock import pool_advance, pools_due
 from scheduling.services.credits import earned_collect
 from scheduling.services.fairness import fairness_in_turn
 from scheduling.services.fairness_alerts import alerts_look
 from scheduling.services.outside import outside_tick
-from scheduling.services.verification import verification_round
 from scheduling.services.webhooks.rounds import deliveries_round
 from scheduling.services.what_if_said import what_ifs_round
 
@@ -60,7 +59,8 @@ def audits_tick(**_: Any) -> None:
 
 @shared_task
 def inquiries_tick(**_: Any) -> None:
-    """Short pieces of what was asked about the past; the questions first, for somebody looks at the page."""
+    """What was asked about the past, and pieces of verifying everything; the questions first, for somebody looks at the
+    page."""
     what_ifs_round(clock=timezone.now)
     verification_round(clock=timezone.now)
 

@@ -48,6 +48,7 @@ fairness_patterns = [
     path("audits/", fairness_audits.audits, name="audits"),
     path("audits/start/", fairness_audits.audit_start, name="audit_start"),
     path("audits/<int:pk>/", fairness_audits.audit, name="audit"),
+    path("audits/<int:pk>/cancel/", fairness_audits.audit_call_off, name="audit_cancel"),
     path("audits/<int:pk>/file/", fairness_audits.audit_file, name="audit_file"),
     path("what-if/", what_if.what_ifs, name="what_ifs"),
     path("what-if/<int:pk>/", what_if.what_if, name="what_if"),

@@ -17,7 +17,7 @@ from scheduling.api.fairness_fields import AlertShown, AuditShown
 from scheduling.api.views import NO_REASON, PoolView
 from scheduling.models import AuditKind, AuditRun
 from scheduling.selectors.alerts import alerts_of
-from scheduling.services.audits import audit_progress, bundle_bytes, bundle_start, verify_start
+from scheduling.services.audits import audit_cancel, audit_progress, bundle_bytes, bundle_start, verify_start
 from scheduling.services.fairness_alerts import MEASURES, alerts_set
 from tenants.access import Refused
 from tenants.api.fields import Answer, Form, Moment, Text, Whole, Word
@@ -109,7 +109,9 @@ class VerifyStart(PoolView):
     @operation(
         "fairness_verify",
         summary="Verify a charge, an interval or everything",
-        description="It goes on by itself: ask for the audit that the answer names. It changes nothing of the market.",
+        description="It goes on by itself: ask for the audit that the answer names. It changes nothing of the market. "
+        "Everything is verified in pieces, between which whatever else is asked for has its turn; a second request to "
+        "verify everything waits for the first.",
         permission=Permission.FAIRNESS_VIEW,
         body=NewVerification,
         answer=AuditShown,
@@ -173,6 +175,22 @@ class AuditRead(StaffView):
     )
     def get(self, request: Request, audit_id: int) -> HttpResponseBase:
         return self.shown(AuditShown, _audit(_run(audit_id)))
+
+
+class AuditCancel(StaffView):
+    @operation(
+        "audits_cancel",
+        summary="Call one off",
+        description="What waits, or a verification of everything. It changes nothing of the market.",
+        permission=Permission.FAIRNESS_VIEW,
+        answer=AuditShown,
+        answer_example=AUDIT_EXAMPLE | {"state": "cancelled", "ended_at": "2026-03-02T12:25:00Z", "done": None},
+        refusals=("audit_over", "audit_under_way"),
+        tag="fairness",
+    )
+    def post(self, request: Request, audit_id: int) -> HttpResponseBase:
+        found = audit_cancel(run_id=_run(audit_id).pk, by=self.access, at=timezone.now())
+        return self.refused(found) if isinstance(found, Refused) else self.shown(AuditShown, _audit(found))
 
 
 class AuditFile(StaffView):

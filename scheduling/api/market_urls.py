@@ -50,6 +50,7 @@ urlpatterns = [
     path(FAIRNESS + "bundles/", audits.BundleStart.as_view(), name="api_fairness_bundles"),
     path("audits/", audits.Audits.as_view(), name="api_audits"),
     path("audits/<int:audit_id>/", audits.AuditRead.as_view(), name="api_audit"),
+    path("audits/<int:audit_id>/cancel/", audits.AuditCancel.as_view(), name="api_audit_cancel"),
     path("audits/<int:audit_id>/file/", audits.AuditFile.as_view(), name="api_audit_file"),
     path(POOL + "calendar/", calendar.Calendar.as_view(), name="api_calendar"),
     path(POOL + "cells/", cells.Cells.as_view(), name="api_cells"),

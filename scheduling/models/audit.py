@@ -100,13 +100,14 @@ class AuditState(models.TextChoices):
     RUNNING = "running"
     DONE = "done"
     FAILED = "failed"
+    CANCELLED = "cancelled"
 
 
 class AuditRun(models.Model):
     """Something that takes a while and that an auditor asked for. It changes nothing but this row and its parts."""
 
     kind = models.CharField(max_length=12, choices=AuditKind.choices)
-    state = models.CharField(max_length=8, choices=AuditState.choices, default=AuditState.QUEUED)
+    state = models.CharField(max_length=10, choices=AuditState.choices, default=AuditState.QUEUED)
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")
     number = models.BigIntegerField(null=True, blank=True)  # the job's, or the interval's
     period_start = models.DateTimeField(null=True, blank=True)
@@ -125,7 +126,7 @@ class AuditRun(models.Model):
         constraints = [
             models.CheckConstraint(
                 condition=Q(state__in=["queued", "running"], ended_at=None)
-                | Q(state__in=["done", "failed"], ended_at__isnull=False),
+                | Q(state__in=["done", "failed", "cancelled"], ended_at__isnull=False),
                 name="audit_run_ends_once",
             )
         ]

@@ -1,11 +1,11 @@
-"""Verifying everything of a pool: how far it has come and what it found. A row of work, not of the market."""
+"""Verifying everything: how far it has come and what it found. A row of work, not of the market."""
 
 from __future__ import annotations
 
-from django.conf import settings
 from django.db import models
 from django.db.models import F, Q
 
+from scheduling.models.audit import AuditRun
 from scheduling.models.cluster import Pool
 
 
@@ -21,31 +21,37 @@ OPEN_WORK = (WorkState.WAITING, WorkState.RUNNING)
 
 
 class Phase(models.TextChoices):
+    """A pool's first four, in this order; the book's is one of its own."""
+
     INTERVALS = "intervals"
     INSTANT = "instant"  # awards that were made at once
-    BOOK = "book"  # the end of the chain, the sums by day, the whole ledger
+    END = "end"  # of the chain
+    DAYS = "days"  # the sums of fairness by day
+    BOOK = "book"  # the whole ledger, then the history
 
 
 class VerificationRun(models.Model):
-    """The walk over a pool's intervals, kept after each piece, so that whoever comes next goes on from there."""
+    """The walk over a pool's intervals, or over the book, kept after each piece, so that whoever comes next goes on
+    from there. Part of one request to verify everything."""
 
-    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
-    first = models.BigIntegerField()  # the first interval looked at
-    last = models.BigIntegerField()  # the last one when it was asked for
+    audit = models.ForeignKey(AuditRun, on_delete=models.CASCADE, related_name="verifications")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")  # null: the book
+    first = models.BigIntegerField(default=1)  # the first interval looked at
     state = models.CharField(max_length=10, choices=WorkState.choices, default=WorkState.WAITING)
     phase = models.CharField(max_length=10, choices=Phase.choices, default=Phase.INTERVALS)
-    bounds = models.JSONField()  # how far the market's clock had come when it was asked for
-    number = models.BigIntegerField()  # of the last interval that was done
-    digest = models.CharField(max_length=64)
+    bounds = models.JSONField()  # how far the market's clock, or the book, had come when it began
+    number = models.BigIntegerField(default=0)  # of the last interval that was done; of the book, steps done
+    digest = models.CharField(max_length=64, blank=True)
     memory = models.JSONField(null=True, blank=True)  # what the policy must have been told next; null: not known
     award_id = models.BigIntegerField(default=0)  # of the last instant award that was done
+    day = models.DateField(null=True, blank=True)  # the last one whose sums were done
     done = models.BigIntegerField(default=0)
-    total = models.BigIntegerField()  # intervals, instant awards, and one for the book
+    total = models.BigIntegerField()  # steps: intervals, instant awards, the end, the days; or parts of the book
+    tries = models.PositiveSmallIntegerField(default=0)  # of the piece that comes next
+    intervals = models.BigIntegerField(default=0)  # looked at, as are the awards
     awards = models.BigIntegerField(default=0)
     differences = models.BigIntegerField(default=0)
     findings = models.JSONField(default=list, blank=True)  # the first of them: pairs of where and what
-    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
-    asked_at = models.DateTimeField()
     seen_at = models.DateTimeField(null=True, blank=True)  # the end of its last piece
     ended_at = models.DateTimeField(null=True, blank=True)
 
@@ -60,4 +66,4 @@ class VerificationRun(models.Model):
         ]
 
     def __str__(self) -> str:
-        return f"verification {self.pk} of pool {self.pool_id}"
+        return f"verification {self.pk} of {'the book' if self.pool_id is None else f'pool {self.pool_id}'}"

@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from scheduling.models import AuditKind, AuditRun, Pool
-from scheduling.services.verification import Finding, charge_verify, days_verify, interval_verify, intervals_verify
-from tenants import history
+from scheduling.models import AuditKind, AuditRun, Pool, WorkState
+from scheduling.services.verification import Finding, charge_verify, interval_verify
 from tenants.access import Refused
-from tenants.ledger import audit
 from tenants.ledger.postings import MICRO
-from tenants.scoping import scope_disabled
 
 MOST_FINDINGS = 200  # that are kept; their number always is
-
-Tell = Callable[[int, int, str], None]
 
 
 @dataclass(frozen=True)
@@ -28,12 +23,11 @@ class Verdict:
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
-def verified(run: AuditRun, tell: Tell) -> Verdict | Refused:
-    if run.kind == AuditKind.CHARGE:
-        return _charge(int(run.number or 0))
+def verified(run: AuditRun) -> Verdict | Refused:
+    """A charge or an interval."""
     if run.kind == AuditKind.INTERVAL and run.pool is not None:
         return _interval(run.pool, int(run.number or 0))
-    return _everything(run.pool, tell)
+    return _charge(int(run.number or 0))
 
 
 def _charge(job_id: int) -> Verdict | Refused:
@@ -62,31 +56,31 @@ def _interval(pool: Pool, number: int) -> Verdict | Refused:
     return _verdict(words, found.findings)
 
 
-def _everything(pool: Pool | None, tell: Tell) -> Verdict:
-    """Of one pool or of all: intervals, awards, payments, figures and their sums; then the book and the history."""
-    ids = [pool.pk] if pool else list(Pool.objects.order_by("pk").values_list("pk", flat=True))
-    found = intervals_verify(pool_ids=ids, on_progress=lambda done, total: tell(done, total, "intervals"))
-    days = days_verify(pool_ids=ids)
-    with scope_disabled("the audit reads everybody's entries"):
-        book = audit.verify()
-    chain = history.verify()
-    findings = [*found.findings, *days, *(Finding("the book", str(one)) for one in book.findings)]
-    if isinstance(chain, history.Broken):
-        findings.append(Finding("the history", f"entry {chain.sequence}: {chain.what}"))
+def everything(run: AuditRun) -> Verdict | Refused:
+    """Of walks that are over: those over pools, with their intervals, awards, payments, figures and sums, and over the
+    book and the history."""
+    walks = list(run.verifications.select_related("pool").order_by("pk"))
+    findings = [Finding(where, what) for walk in walks for where, what in walk.findings]
+    count = sum(walk.differences for walk in walks)
+    failed = [walk for walk in walks if walk.state != WorkState.DONE]
+    if failed:
+        before = f" Before that, {_counted(count - len(failed), 'difference')}." if count > len(failed) else ""
+        return Refused("failed", f"{Finding(*failed[0].findings[-1])}.{before}")
+    transactions = sum(walk.bounds["transactions"] for walk in walks if walk.pool is None)
     words = (
-        f"{_counted(found.intervals, 'interval')} decided again and compared byte for byte, with their chain, "
-        f"{_counted(found.awards, 'award')}, every payment and every figure of fairness; "
-        f"{_counted(book.transactions, 'transaction')} of the book, and the history."
+        f"{_counted(sum(walk.intervals for walk in walks), 'interval')} decided again and compared byte for byte, with "
+        f"their chain, {_counted(sum(walk.awards for walk in walks), 'award')}, every payment and every figure of "
+        f"fairness; {_counted(transactions, 'transaction')} of the book, and the history."
     )
-    heads = {Pool.objects.get(pk=pk).slug: head for pk, head in found.heads.items()}
-    return _verdict(words, findings, {"heads": heads})
+    heads = {walk.pool.slug: walk.digest for walk in walks if walk.pool is not None}
+    return _verdict(words, findings, {"heads": heads, "count": count})
 
 
 def _verdict(words: str, findings: Iterable[Finding], more: Mapping[str, Any] | None = None) -> Verdict:
     listed = list(findings)
-    told = f"{len(listed)} difference{'' if len(listed) == 1 else 's'}."
-    shown = [{"where": one.where, "what": one.what} for one in listed[:MOST_FINDINGS]]
-    return Verdict(not listed, f"{words} {told}", {"findings": shown, "count": len(listed), **(more or {})})
+    result = {"count": len(listed), **(more or {})}
+    result["findings"] = [{"where": one.where, "what": one.what} for one in listed[:MOST_FINDINGS]]
+    return Verdict(not result["count"], f"{words} {_counted(result['count'], 'difference')}.", result)
 
 
 def _counted(number: int, word: str) -> str:

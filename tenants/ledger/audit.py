@@ -17,6 +17,7 @@ CHUNK = 50_000  # transactions per step of the progress bar
 _MEMBER = 40  # bytes in a seal per transaction: 8 of id, 32 of digest
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
+Step = Callable[[], Iterator[Finding]]
 
 
 @dataclass(frozen=True)
@@ -34,19 +35,30 @@ class Audit:
 
 def verify(*, known_head: str = "", progress: Progress = lambda done, total: None) -> Audit:
     """Audit everything. `known_head` is a head of the seals noted earlier outside the database."""
-    steps = _steps(known_head)
+    listed: list[Step] = [*steps(newest()), partial(_known_head, known_head)]
     findings: list[Finding] = []
-    for done, step in enumerate(steps, 1):
+    for done, step in enumerate(listed, 1):
         findings += step()
-        progress(done, len(steps))
+        progress(done, len(listed))
     return Audit(tuple(findings), *_counts())
 
 
-def _steps(known_head: str) -> list[Callable[[], Iterator[Finding]]]:
+def newest() -> int:
+    """The number of the newest transaction, by its own row or by its entries."""
     ((last,),) = rows_of(
         "SELECT greatest((SELECT max(id) FROM ledger_transaction), (SELECT max(transaction_id) FROM ledger_entry), 0)"
     )
-    chunks = [(start, start + CHUNK) for start in range(0, int(last), CHUNK)]
+    return int(last)
+
+
+def count() -> int:
+    """How many transactions there are."""
+    return _counts()[0]
+
+
+def steps(last: int) -> list[Step]:
+    """All checks, the transactions as far as number `last`. Each can be done by itself, in any order."""
+    chunks = [(start, start + CHUNK) for start in range(0, last, CHUNK)]
     return [
         *(partial(check, *chunk) for chunk in chunks for check in (checks.transactions, checks.orphans)),
         checks.keys,
@@ -57,7 +69,6 @@ def _steps(known_head: str) -> list[Callable[[], Iterator[Finding]]]:
         checks.rules,
         checks.functions,
         _seals,
-        partial(_known_head, known_head),
     ]
 
 

@@ -36,6 +36,12 @@ def bundle(world: World) -> Names:
     return {"audit": run.pk}
 
 
+def waiting(world: World) -> Names:
+    """One that nobody has begun."""
+    run = AuditRun.objects.create(kind=AuditKind.EVERYTHING, pool=world.pool, asked_at=timezone.now())
+    return {"audit": run.pk}
+
+
 def verification(names: Names) -> Mapping[str, Any]:
     return {"what": "interval", "number": names["number"]}
 
@@ -62,6 +68,7 @@ ROWS = [
     Row("fairness_bundles_create", "post", FAIRNESS + "bundles/", STARTED, body=period),
     Row("audits_list", "get", "audits/", STAFF, prepare=bundle),
     Row("audits_read", "get", "audits/{audit}/", STAFF, prepare=bundle),
+    Row("audits_cancel", "post", "audits/{audit}/cancel/", STAFF, prepare=waiting),
     Row("audits_file", "get", "audits/{audit}/file/", STAFF, prepare=bundle),
     Row(
         "own_fairness_read",

@@ -8,14 +8,14 @@ import pytest
 from django.utils import timezone
 
 from scheduling.models import AuditRun, FairnessAlert, IntervalFairness
-from scheduling.services.audits import audits_next
+from scheduling.services.audit_rounds import audits_next
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import Program, problem, program
+from tests.scheduling.auditors import SEED, work_off
 from tests.scheduling.fair_world import Fair, make_fair
 from tests.tenants.builders import make_member, make_staff
 
 pytestmark = pytest.mark.django_db
-SEED = b"of a test"
 
 
 def auditor() -> Program:
@@ -84,6 +84,11 @@ def test_verification_is_started_followed_and_read() -> None:
     there = f"audits/{started.json()['id']}/"
     assert started["Location"].endswith(there)
     audits_next(clock=timezone.now, seed=SEED)
+    found = caller.get(there).json()
+    assert (found["state"], found["done"]) == ("running", 0)
+    assert found["total"] > IntervalFairness.objects.count()
+    work_off()
+    problem(caller.post(f"{there}cancel/"), 409, "audit_over")
     found = caller.get(there).json()
     assert (found["state"], found["clean"], found["result"]["count"]) == ("done", True, 0)
     problem(caller.get(f"{there}file/"), 404, "not_found")

@@ -11,7 +11,8 @@ from django.utils import timezone
 from scheduling.engines.local.files import Folder
 from scheduling.models import Award, Pool, ResourceKind, Run, Server, TrainingJob
 from scheduling.selectors.runs import home_of, records
-from scheduling.services.audits import audits_next, verify_start
+from scheduling.services.audit_rounds import audits_next
+from scheduling.services.audits import verify_start
 from scheduling.services.clock import pool_advance
 from scheduling.services.fairness import fairness_catch_up
 from scheduling.services.webhooks.changes import webhook_create

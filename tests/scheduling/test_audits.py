@@ -14,15 +14,15 @@ from django.utils import timezone
 
 from scheduling.models import AuditRun, IntervalFairness
 from scheduling.selectors.fairness import utc_day
-from scheduling.services.audits import audits_next
+from scheduling.services.audit_rounds import audits_next
 from scheduling.services.bundle import public_key, seed_of
 from scheduling.tasks import audits_tick
 from tenants.roles import AUDITOR
+from tests.scheduling.auditors import SEED, work_off
 from tests.scheduling.fair_world import make_fair
 from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
-SEED = b"of a test"
 
 
 def renting_number() -> int:
@@ -50,7 +50,9 @@ def test_auditor_verifies_a_charge_an_interval_and_everything_and_reads_the_arit
     assert 'hx-trigger="every 1s"' in client.get(charge).content.decode()
     assert "1 before it" in lead(client, interval)
     assert audits_next(clock=timezone.now, seed=SEED) == 3
-    assert audits_next(clock=timezone.now, seed=SEED) == 0
+    assert "of 2" in lead(client, everything)
+    assert "Call it off" in lead(client, everything)
+    work_off()
     text = lead(client, charge)
     assert "Verified. Job" in text
     assert "1 worker × 0.0" in text
@@ -99,17 +101,30 @@ def test_bundle_is_made_taken_away_and_forgotten() -> None:
     assert "is gone" in lead(client, there)
 
 
+def test_auditor_calls_off_what_is_not_done() -> None:
+    make_fair(4)
+    client = client_as(AUDITOR, None)
+    there = start(client, kind="everything")
+    assert client.post(f"{there}cancel/")["Location"] == there
+    text = lead(client, there)
+    assert "Called off. auditor" in text
+    assert "has called it off." in text
+    assert "Called off" in lead(client, "/fairness/audits/")
+    client.post(f"{there}cancel/")
+    assert "It is over." in lead(client, there)
+
+
 def test_request_that_a_process_left_behind_is_done_again() -> None:
-    make_fair(8)
-    start(client_as(AUDITOR, None), kind="everything")
+    fair = make_fair(8)
+    start(client_as(AUDITOR, None), kind="charge", number=fair.jobs[0].pk)
     AuditRun.objects.update(state="running", began_at=timezone.now())  # and its process ended
     assert audits_next(clock=timezone.now, seed=SEED) == 1
     assert AuditRun.objects.get().state == "done"
 
 
 def test_request_that_ends_its_process_is_not_tried_for_ever() -> None:
-    make_fair(4)
-    start(client_as(AUDITOR, None), kind="everything")
+    fair = make_fair(4)
+    start(client_as(AUDITOR, None), kind="charge", number=fair.jobs[0].pk)
     AuditRun.objects.update(state="running", began_at=timezone.now(), result={"again": True})  # it was left before
     assert audits_next(clock=timezone.now, seed=SEED) == 0
     run = AuditRun.objects.get()
@@ -118,17 +133,17 @@ def test_request_that_ends_its_process_is_not_tried_for_ever() -> None:
 
 
 def test_request_that_breaks_says_so_and_the_next_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
-    make_fair(8)
+    fair = make_fair(8)
     client = client_as(AUDITOR, None)
-    there = start(client, kind="everything")
+    there = start(client, kind="charge", number=fair.jobs[0].pk)
 
     def broken(*_: object) -> None:
         raise ArithmeticError("two and two")
 
     with monkeypatch.context() as patch:
-        patch.setattr("scheduling.services.audits.verified", broken)
+        patch.setattr("scheduling.services.audit_rounds.verified", broken)
         assert audits_next(clock=timezone.now, seed=SEED) == 1
     assert "It broke off: ArithmeticError: two and two." in lead(client, there)
-    start(client, kind="everything")
+    start(client, kind="charge", number=fair.jobs[0].pk)
     audits_next(clock=timezone.now, seed=SEED)
     assert set(AuditRun.objects.values_list("state", flat=True)) == {"failed", "done"}

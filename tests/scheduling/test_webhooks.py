@@ -1,28 +1,17 @@
-"""Webhooks: what happened is told at least once, signed, to nobody else, and never inside our own network."""
+"""Webhooks: what happened is told at least once, in order, signed, and to nobody else."""
 
 from __future__ import annotations
 
 import hashlib
 import hmac
 import json
-import socket
-import threading
-import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
-from datetime import datetime, timedelta
-from pathlib import Path
-from typing import Any
+from datetime import timedelta
 
 import pytest
 from django.db import connection
-from hypothesis import given
-from hypothesis import strategies as st
 
 from scheduling.models import DeliveryState, Event, Webhook, WebhookDelivery, WebhookTry
 from scheduling.services.feed import event, events_append
-from scheduling.services.webhooks.addresses import is_public, target_of
-from scheduling.services.webhooks.calls import MOST_BYTES, Outcome, call
 from scheduling.services.webhooks.changes import (
     MOST_WEBHOOKS,
     webhook_change,
@@ -36,75 +25,17 @@ from scheduling.services.webhooks.deliveries import (
     FIRST_PAUSE,
     LEASE,
     LONGEST_PAUSE,
-    LONGEST_QUIET,
     MOST_FAILURES,
-    Letter,
-    backoff,
     deliveries_collect,
     tries_begin,
     try_end,
 )
-from scheduling.services.webhooks.rounds import LOCK, deliveries_round
 from scheduling.services.webhooks.signing import SIGNATURE_HEADER, TIME_HEADER, signature
-from scheduling.tasks import webhooks_tick
-from tenants.access import Access, Refused
-from tenants.models import AuditEntry, Tenant
-from tenants.roles import OWNER
-from tenants.scoping import scope, scope_disabled
-from tests.tenants.builders import NOW, access, done, make_member, make_tenant
-
-URL = "https://93.184.216.34/hook"
-TOOK = Outcome(204, "")
-BROKE = Outcome(500, "The answer was 500. Only 200 to 299 count as taken.")
-
-
-def after(seconds: float) -> datetime:
-    return NOW + timedelta(seconds=seconds)
-
-
-def owner(slug: str = "lumen") -> Access:
-    return access(make_member(make_tenant(slug), OWNER))
-
-
-def tell(tenant: Tenant, *kinds: str, **data: Any) -> list[int]:
-    events = [event(kind, pool_id=None, tenant_id=tenant.pk, at=NOW, data=data) for kind in kinds]
-    events_append(events)
-    return [found.pk for found in events]
-
-
-def make(by: Access, *kinds: str) -> Webhook:
-    with scope(by.tenant):
-        return done(webhook_create(url=URL, kinds=kinds, by=by, at=NOW)).webhook
-
-
-def again(row: Any) -> Any:
-    with scope_disabled("the test looks at a row again"):
-        return type(row).objects.get(pk=row.pk)
-
-
-def rows(model: Any) -> list[Any]:
-    with scope_disabled("the test looks at all"):
-        return list(model.objects.order_by("pk"))
-
-
-class Receiver:
-    """Takes letters in place of the world; answers as told."""
-
-    def __init__(self, *answers: Outcome) -> None:
-        self.letters: list[Letter] = []
-        self._answers = list(answers)
-
-    def __call__(self, letter: Letter) -> Outcome:
-        self.letters.append(letter)
-        return self._answers.pop(0) if self._answers else TOOK
-
-    @property
-    def events(self) -> list[int]:
-        return [json.loads(letter.body)["id"] for letter in self.letters]
-
-
-def go(receiver: Receiver, at: datetime = NOW) -> int:
-    return deliveries_round(clock=lambda: at, draw=lambda: 0.0, post=receiver)
+from tenants.access import Refused
+from tenants.models import AuditEntry
+from tenants.scoping import scope
+from tests.scheduling.hooks import BROKE, TOOK, URL, Receiver, after, again, go, make, owner, rows, tell
+from tests.tenants.builders import NOW, done
 
 
 @pytest.fixture
@@ -299,261 +230,3 @@ class TestTelling:
             ):
                 assert isinstance(outcome, Refused)
                 assert outcome.code == "unknown_webhook"
-
-
-@pytest.mark.django_db(transaction=True)
-def test_second_process_makes_no_round_while_one_is_at_it() -> None:
-    by = owner()
-    make(by)
-    tell(by.tenant, "job_started")
-    found: list[int] = []
-
-    def elsewhere(receiver: Receiver) -> None:
-        try:
-            found.append(go(receiver))
-        finally:
-            connection.close()
-
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_advisory_lock(%s)", [LOCK])
-        for _ in range(2):
-            thread = threading.Thread(target=elsewhere, args=(Receiver(),))
-            thread.start()
-            thread.join(timeout=20)
-            cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
-    assert found == [0, 1]
-
-
-@given(st.integers(1, 200), st.floats(0, 1, exclude_max=True))
-def test_back_off_doubles_up_to_its_limit_and_jitter_takes_at_most_half(failures: int, draw: float) -> None:
-    whole = min(FIRST_PAUSE * 2 ** min(failures - 1, 20), LONGEST_PAUSE)
-    assert backoff(failures, 0.0) == whole
-    assert whole / 2 <= backoff(failures, draw) <= whole
-    assert LONGEST_QUIET < LONGEST_PAUSE
-
-
-PRIVATE = [
-    "127.0.0.1",
-    "10.0.0.1",
-    "172.16.5.4",
-    "192.168.1.1",
-    "169.254.169.254",
-    "100.64.0.1",
-    "0.0.0.0",  # noqa: S104
-    "224.0.0.1",
-    "255.255.255.255",
-    "::1",
-    "::",
-    "fe80::1",
-    "fd00:ec2::254",
-    "ff02::1",
-    "::ffff:127.0.0.1",
-    "::ffff:10.0.0.1",
-    "64:ff9b::a9fe:a9fe",
-    "2002:7f00:1::",
-    "2001:0:1234::1",
-    "nonsense",
-]
-
-
-@pytest.mark.parametrize("address", PRIVATE)
-def test_address_inside_is_not_public(address: str) -> None:
-    assert not is_public(address)
-    found = target_of("https://hooks.example/", resolve=lambda host, port: ["93.184.216.34", address])
-    assert isinstance(found, Refused)
-    assert found.code == "webhook_address_private"
-
-
-@pytest.mark.parametrize("address", ["93.184.216.34", "2606:2800:220:1::1", "64:ff9b::5db8:d822"])
-def test_address_outside_is_public(address: str) -> None:
-    assert is_public(address)
-
-
-@pytest.mark.parametrize(
-    "url",
-    [
-        "",
-        "http://93.184.216.34/",
-        "ftp://93.184.216.34/",
-        "https://",
-        "https://name@93.184.216.34/",
-        "https://:word@93.184.216.34/",
-        "https://93.184.216.34/#part",
-        "https://93.184.216.34:0/",
-        "https://93.184.216.34:99999/",
-        "https://93.184.216.34/a b",
-        "https://93.184.216.34/\r\nHost: other",
-        "https://[::1",
-        "https://93.184.216.34\\@127.0.0.1/",
-        "https://exämple.org/",
-        "https://93.184.216.34/" + "a" * 500,
-    ],
-)
-def test_url_that_is_none_is_refused(url: str) -> None:
-    found = target_of(url, resolve=lambda host, port: ["93.184.216.34"])
-    assert isinstance(found, Refused)
-    assert found.code == "invalid_webhook_url"
-
-
-@pytest.mark.parametrize("url", ["https://127.0.0.1/", "https://2130706433/", "https://0x7f.1/", "https://localhost/"])
-def test_loopback_in_any_spelling_is_refused_by_the_real_resolver(url: str) -> None:
-    assert isinstance(target_of(url), Refused)
-
-
-@contextmanager
-def server(serve: Callable[[socket.socket], None]) -> Iterator[tuple[str, list[bytes]]]:
-    """Somebody on loopback who is called once. The requests that came."""
-    came: list[bytes] = []
-    with socket.create_server(("127.0.0.1", 0)) as listening:
-        listening.settimeout(10)
-
-        def run() -> None:
-            try:
-                connection, _ = listening.accept()
-            except OSError:
-                return
-            with connection:
-                connection.settimeout(10)
-                came.append(connection.recv(65_536))
-                with suppress(OSError):
-                    serve(connection)
-
-        thread = threading.Thread(target=run)
-        thread.start()
-        yield f"http://127.0.0.1:{listening.getsockname()[1]}/hook?a=1", came
-    thread.join(timeout=10)
-
-
-def says(content: bytes) -> Callable[[socket.socket], None]:
-    return lambda connection: connection.sendall(content)
-
-
-def floods(connection: socket.socket) -> None:
-    connection.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-    while True:
-        connection.sendall(b"x" * 65_536)
-
-
-def drips(connection: socket.socket) -> None:
-    while True:
-        connection.sendall(b"H")
-        time.sleep(0.01)
-
-
-@pytest.fixture
-def inside(settings: Any) -> None:
-    settings.WEBHOOKS_ALLOW_PRIVATE = True
-
-
-@pytest.mark.usefixtures("inside")
-class TestCalling:
-    def test_body_and_headers_arrive(self) -> None:
-        with server(says(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as (url, came):
-            outcome = call(url, headers={"X-One": "1"}, body=b'{"a":1}')
-        assert outcome == Outcome(200, "", "ok")
-        head, _, body = came[0].partition(b"\r\n\r\n")
-        assert head.startswith(b"POST /hook?a=1 HTTP/1.1\r\nHost: 127.0.0.1:")
-        assert b"X-One: 1" in head
-        assert body == b'{"a":1}'
-
-    def test_redirect_is_not_followed(self) -> None:
-        with server(says(b"HTTP/1.1 302 Found\r\nLocation: http://127.0.0.1:1/\r\nContent-Length: 0\r\n\r\n")) as (
-            url,
-            _,
-        ):
-            outcome = call(url, headers={}, body=b"")
-        assert (outcome.status, outcome.worked) == (302, False)
-
-    def test_answer_without_end_is_cut_off(self) -> None:
-        began = time.monotonic()
-        with server(floods) as (url, _):
-            outcome = call(url, headers={}, body=b"", patience=30.0)
-        assert time.monotonic() - began < 10
-        assert (outcome.status, outcome.worked) == (200, True)
-        assert len(outcome.answer) <= MOST_BYTES
-
-    def test_answer_that_drips_is_not_waited_for(self) -> None:
-        began = time.monotonic()
-        with server(drips) as (url, _):
-            outcome = call(url, headers={}, body=b"", patience=0.3)
-        assert outcome == Outcome(None, "No answer in 0.3 seconds.")
-        assert time.monotonic() - began < 5
-
-    @pytest.mark.parametrize("content", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 2\r\n", b"SSH-2.0-x\r\n"])
-    def test_what_is_not_http_is_a_failure(self, content: bytes) -> None:
-        with server(says(content)) as (url, _):
-            assert not call(url, headers={}, body=b"").worked
-
-    def test_nobody_there_is_a_failure(self) -> None:
-        with socket.create_server(("127.0.0.1", 0)) as taken:
-            port = taken.getsockname()[1]
-        outcome = call(f"http://127.0.0.1:{port}/", headers={}, body=b"")
-        assert outcome.flaw.startswith("No connection")
-
-    def test_certificate_of_nobody_we_trust_is_a_failure(self) -> None:
-        with server(says(b"HTTP/1.1 200 OK\r\n\r\n")) as (url, _):
-            outcome = call(url.replace("http:", "https:"), headers={}, body=b"")
-        assert outcome.flaw.startswith("No trusted connection")
-
-
-def test_name_that_points_inside_by_the_time_of_the_call_is_not_called() -> None:
-    """DNS rebinding: public when the webhook was made, loopback now."""
-    asked: list[str] = []
-    answers = [["93.184.216.34"], ["127.0.0.1"]]
-
-    def resolve(host: str, port: int) -> list[str]:
-        asked.append(host)
-        return answers.pop(0)
-
-    assert not isinstance(target_of("https://hooks.example/", resolve=resolve), Refused)
-    outcome = call("https://hooks.example/", headers={}, body=b"", resolve=resolve)
-    assert outcome == Outcome(None, "This address is not a public one.")
-    assert asked == ["hooks.example"] * 2
-
-
-def test_name_is_looked_up_once_for_a_call_and_that_address_is_connected_to(settings, monkeypatch) -> None:
-    connected: list[Any] = []
-
-    def connect(address: Any, timeout: float) -> socket.socket:
-        connected.append(address)
-        raise ConnectionRefusedError(111, "Connection refused")
-
-    monkeypatch.setattr("scheduling.services.webhooks.calls.socket.create_connection", connect)
-    asked: list[str] = []
-
-    def resolve(host: str, port: int) -> list[str]:
-        asked.append(host)
-        return ["93.184.216.34"]
-
-    call("https://hooks.example/", headers={}, body=b"", resolve=resolve)
-    assert (asked, connected) == (["hooks.example"], [("93.184.216.34", 443)])
-
-
-def test_receiver_of_the_guide_takes_our_calls_and_nobody_elses() -> None:
-    text = (Path(__file__).resolve().parents[2] / "docs" / "guide" / "webhooks.md").read_text(encoding="utf-8")
-    found: dict[str, Any] = {}
-    exec(text.split("```python\n")[1].split("```")[0], found)  # noqa: S102  our own page
-    stamp, body = str(int(time.time())), b'{"id":1}'
-    good = signature("whsec_1", int(stamp), body)
-    assert found["is_ours"]("whsec_1", stamp, good, body)
-    assert not found["is_ours"]("whsec_2", stamp, good, body)
-    assert not found["is_ours"]("whsec_1", stamp, good, body + b" ")
-    late = str(int(stamp) - 301)
-    assert not found["is_ours"]("whsec_1", late, signature("whsec_1", int(late), body), body)
-
-
-@pytest.mark.django_db(transaction=True)
-@pytest.mark.usefixtures("inside")
-def test_task_tells_a_real_receiver_what_was_committed() -> None:
-    by = owner()
-    with server(says(b"HTTP/1.1 204 No Content\r\n\r\n")) as (url, came):
-        with scope(by.tenant):
-            issued = done(webhook_create(url=url, kinds=["job_started"], by=by, at=NOW))
-        (told,) = tell(by.tenant, "job_started")
-        webhooks_tick()
-    head, _, body = came[0].partition(b"\r\n\r\n")
-    fields = dict(line.split(": ", 1) for line in head.decode().split("\r\n")[1:])
-    assert json.loads(body)["id"] == told
-    assert fields[SIGNATURE_HEADER] == signature(issued.secret, int(fields[TIME_HEADER]), body)
-    (delivery,) = rows(WebhookDelivery)
-    assert delivery.state == DeliveryState.DELIVERED

@@ -9,11 +9,8 @@ from scheduling.services.verification.intervals import IntervalVerified as Inter
 from scheduling.services.verification.intervals import Verified as Verified
 from scheduling.services.verification.intervals import interval_verify as interval_verify
 from scheduling.services.verification.intervals import intervals_verify as intervals_verify
-from scheduling.services.verification.pieces import verification_round as verification_round
+from scheduling.services.verification.pieces import verification_piece as verification_piece
 from scheduling.services.verification.readers import findings_for as findings_for
 from scheduling.services.verification.readers import in_turn as in_turn
-from scheduling.services.verification.runs import VerificationSeen as VerificationSeen
-from scheduling.services.verification.runs import verify_cancel as verify_cancel
-from scheduling.services.verification.runs import verify_newest as verify_newest
-from scheduling.services.verification.runs import verify_read as verify_read
-from scheduling.services.verification.runs import verify_start as verify_start
+from scheduling.services.verification.runs import book_run as book_run
+from scheduling.services.verification.runs import pool_run as pool_run

@@ -1,19 +1,22 @@
-"""Stored intervals replayed: all of a pool in order, or one. Bytes, chain, awards, fairness and book."""
+"""Stored intervals replayed: all of a pool at one go, or one. Bytes, chain, awards, fairness and book."""
 
 from __future__ import annotations
 
+import itertools
 import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from scheduling.models import Award, Interval
+from scheduling.models import OPEN_WORK, Award, Interval
 from scheduling.services.moments import one_moment
 from scheduling.services.verification.course import course_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
+from scheduling.services.verification.pieces import columns_after, piece_next
 from scheduling.services.verification.replay import name_of, replay
 from scheduling.services.verification.rows import rows_of
-from scheduling.services.verification.walk import Bounds, bounds_of, left_behind, walk_end, walk_from, walk_on
+from scheduling.services.verification.runs import pool_run
+from scheduling.services.verification.walk import Bounds, bounds_of, left_behind, walk_from
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
@@ -35,25 +38,21 @@ class Verified:
 def intervals_verify(
     *, pool_ids: Sequence[int], first: int = 1, on_progress: OnProgress = lambda done, total: None
 ) -> Verified:
-    """Replay the intervals from number `first` on of each pool. Changes nothing, and may run beside the market."""
+    """Replay the intervals from number `first` on of each pool, then its awards made at once, the end of its chain and
+    its sums by day: the pieces of a verification of everything, one after the other, without a row to keep them in.
+    Changes nothing, and may run beside the market."""
     with scope_disabled("a verification looks at everybody's awards and payments"):
-        total = Interval.objects.filter(pool__in=pool_ids, number__gte=first).count()
-        walks = []
-        for pool_id in pool_ids:
-            bounds, walk = bounds_of(pool_id), walk_from(pool_id, first)
-            walks.append(walk)
-
-            def told() -> None:
-                on_progress(sum(each.intervals for each in walks), total)
-
-            more = True
-            while more:
-                with one_moment():
-                    more = walk_on(walk, bounds, told=told)
-            walk_end(walk, bounds)
-    findings = tuple(finding for walk in walks for finding in walk.findings)
-    heads = {walk.pool_id: walk.digest for walk in walks}
-    return Verified(sum(walk.intervals for walk in walks), sum(walk.awards for walk in walks), findings, heads)
+        runs = [pool_run(pool_id, first=first) for pool_id in pool_ids]
+    total, looked_at, findings = sum(run.total for run in runs), itertools.count(1), list[Finding]()
+    for run in runs:
+        while run.state in OPEN_WORK:
+            piece = piece_next(run, enough=lambda: False, told=lambda: on_progress(next(looked_at), total))
+            findings += piece.findings
+            for name, value in columns_after(run, piece).items():
+                setattr(run, name, value)
+    heads = {run.pool_id: run.digest for run in runs if run.pool_id is not None}
+    on_progress(total, total)
+    return Verified(sum(run.intervals for run in runs), sum(run.awards for run in runs), tuple(findings), heads)
 
 
 MOST_JOBS = 1_000  # waiting in an interval that is replayed while somebody waits for the page

@@ -1,118 +1,135 @@
-"""The pieces of a verification of everything, one after the other until the time is over."""
+"""A walk in pieces: each is worked out without writing anything, and then kept in one statement that says what it went
+on from. So two processes with the same piece keep it once, and a walk that was cancelled meanwhile stays cancelled.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
+from functools import partial
 from typing import Any
 
 from django.db import DatabaseError
 
 from scheduling.models import OPEN_WORK, Award, Lane, Phase, VerificationRun, WorkState
-from scheduling.services.moments import AUDIT_LOCK, alone, one_moment
+from scheduling.services.moments import one_moment
 from scheduling.services.verification.course import course_verify
-from scheduling.services.verification.days import days_verify
+from scheduling.services.verification.days import days_on
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
 from scheduling.services.verification.runs import phase_after
 from scheduling.services.verification.walk import Bounds, Walk, walk_end, walk_on
+from tenants import history
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 
-ROUND = timedelta(seconds=8)  # of one call: the process that verifies also moves the market
-PIECE = timedelta(seconds=1)  # of intervals between two looks at the row
+LONG = timedelta(seconds=1)  # of one piece; only a single step may make it longer
 MOST_AWARDS = 200
 MOST_FINDINGS = 200  # kept; all are counted
+MOST_TRIES = 5  # of one piece by processes that ended over it
 
 Clock = Callable[[], datetime]
+Enough = Callable[[], bool]
+Told = Callable[[], None]
 
 
 @dataclass
-class _Piece:
+class Piece:
     """What a piece adds to its run."""
 
     steps: int = 0
+    intervals: int = 0
     awards: int = 0
     findings: list[Finding] = field(default_factory=list)
     is_last: bool = False  # of its phase
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def verification_round(*, clock: Clock) -> int:
-    """Work on what was asked for, oldest first. Returns how many pieces were done; none where somebody is at it."""
-    ends, pieces = clock() + ROUND, 0
-    with alone(AUDIT_LOCK) as ours:
-        while ours and clock() < ends:
-            run = VerificationRun.objects.filter(state__in=OPEN_WORK).order_by("pk").first()
-            if run is None:
-                break
-            verification_piece(run, clock=clock)
-            pieces += 1
-    return pieces
+def piece_next(run: VerificationRun, *, enough: Enough, told: Told = lambda: None) -> Piece:
+    """The next steps, until it is enough. Reads only. `told` is called after each interval."""
+    with scope_disabled("a verification looks at everybody's awards and payments"):
+        return _PIECES[run.phase](run, enough, told)
+
+
+def columns_after(run: VerificationRun, piece: Piece) -> dict[str, Any]:
+    """The run's columns as they are after the piece."""
+    room = max(MOST_FINDINGS - len(run.findings), 0)
+    columns = {
+        "state": WorkState.RUNNING,
+        "done": min(run.done + piece.steps, run.total),
+        "intervals": run.intervals + piece.intervals,
+        "awards": run.awards + piece.awards,
+        "differences": run.differences + len(piece.findings),
+        "findings": [*run.findings, *([found.where, found.what] for found in piece.findings[:room])],
+        "tries": 0,
+        **piece.columns,
+    }
+    if not piece.is_last:
+        return columns
+    phase = phase_after(run.phase)
+    return columns | ({"state": WorkState.DONE, "done": run.total} if phase is None else {"phase": phase})
 
 
 def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
     """One piece, kept in the run's row. False: the row went on without us. A piece that breaks ends its run."""
+    rows = VerificationRun.objects.filter(pk=run.pk, state__in=OPEN_WORK)
+    if not rows.filter(tries=run.tries).update(tries=run.tries + 1):
+        return False
+    ends = clock() + LONG
     try:
-        with scope_disabled("a verification looks at everybody's awards and payments"):
-            piece = _PIECES[run.phase](run, Bounds(**run.bounds), clock)
+        if run.tries >= MOST_TRIES:
+            return _give_up(run, f"{MOST_TRIES} processes ended over what comes next", clock())
+        piece = piece_next(run, enough=lambda: clock() >= ends)
     except DatabaseError:  # the next tick goes on
         raise
     except Exception as error:
-        what = f"it broke off after interval {run.number} ({type(error).__name__}: {error})"
-        piece = _Piece(findings=[Finding(f"pool {run.pool_id}", what)])
-        return _keep(run, piece, {"state": WorkState.FAILED, "ended_at": clock()}, clock())
-    return _keep(run, piece, _what_follows(run, piece, clock()), clock())
+        return _give_up(run, f"{type(error).__name__}: {error}", clock())
+    columns = columns_after(run, piece)
+    return _keep(run, columns | ({"ended_at": clock()} if columns["state"] == WorkState.DONE else {}), clock())
 
 
-def _what_follows(run: VerificationRun, piece: _Piece, at: datetime) -> dict[str, Any]:
-    if not piece.is_last:
-        return {"state": WorkState.RUNNING}
-    phase = phase_after(run.phase)
-    if phase is None:
-        return {"state": WorkState.DONE, "done": run.total, "ended_at": at}
-    return {"state": WorkState.RUNNING, "phase": phase}
+def _give_up(run: VerificationRun, why: str, at: datetime) -> bool:
+    found = [Finding(str(run), f"it broke off in {run.phase} after {run.number} ({why})")]
+    columns = columns_after(run, Piece(findings=found))
+    return _keep(run, columns | {"state": WorkState.FAILED, "ended_at": at}, at)
 
 
-def _keep(run: VerificationRun, piece: _Piece, follows: Mapping[str, Any], at: datetime) -> bool:
+def _keep(run: VerificationRun, columns: Mapping[str, Any], at: datetime) -> bool:
     """In one statement, if the row still is where the piece went on from."""
-    room = max(MOST_FINDINGS - len(run.findings), 0)
-    columns = {
-        "done": min(run.done + piece.steps, run.total),
-        "awards": run.awards + piece.awards,
-        "differences": run.differences + len(piece.findings),
-        "findings": [*run.findings, *([found.where, found.what] for found in piece.findings[:room])],
-        "seen_at": at,
-    }
-    where_it_was = {"phase": run.phase, "number": run.number, "award_id": run.award_id, "done": run.done}
-    rows = VerificationRun.objects.filter(pk=run.pk, state__in=OPEN_WORK, **where_it_was)
-    return rows.update(**{**columns, **piece.columns, **follows}) == 1
+    where_it_was = {"phase": run.phase, "number": run.number, "award_id": run.award_id, "day": run.day}
+    rows = VerificationRun.objects.filter(pk=run.pk, state__in=OPEN_WORK, done=run.done, **where_it_was)
+    return rows.update(**columns, seen_at=at) == 1
 
 
-def _intervals(run: VerificationRun, bounds: Bounds, clock: Clock) -> _Piece:
-    walk = Walk(run.pool_id, run.number, run.digest, run.memory)
-    ends, more = clock() + PIECE, True
+def _intervals(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+    walk, bounds = Walk(run.pool_id or 0, run.number, run.digest, run.memory), Bounds(**run.bounds)
+    more = True
     while more:
         with one_moment():
-            more = walk_on(walk, bounds)
-        if clock() >= ends:
+            more = walk_on(walk, bounds, enough=enough, told=told)
+        if enough():
             break
     columns = {"number": walk.number, "digest": walk.digest, "memory": walk.memory}
-    return _Piece(walk.intervals, walk.awards, walk.findings, is_last=not more, columns=columns)
+    return Piece(walk.intervals, walk.intervals, walk.awards, walk.findings, is_last=not more, columns=columns)
 
 
-def _instant(run: VerificationRun, bounds: Bounds, clock: Clock) -> _Piece:
+def _instant(run: VerificationRun, enough: Enough, told: Told) -> Piece:
     """Awards that were made at once have no interval; they have terms, and the book follows them."""
-    with one_moment():
-        rows = Award.objects.filter(pool=run.pool_id, lane=Lane.INSTANT, pk__gt=run.award_id).order_by("pk")
-        awards = list(rows[:MOST_AWARDS])
-        found = [finding for award in awards for finding in _sums(award)]
-        found += course_verify(awards, bounds.settled_slot)
-        found += money_verify([award for award in awards if award.paid], bounds.settled_slot)
-    last = awards[-1].pk if awards else run.award_id
-    is_last = len(awards) < MOST_AWARDS
-    return _Piece(len(awards), len(awards), found, is_last=is_last, columns={"award_id": last})
+    bounds, piece = Bounds(**run.bounds), Piece(columns={"award_id": run.award_id})
+    while not piece.is_last:
+        with one_moment():
+            rows = Award.objects.filter(pool=run.pool_id, lane=Lane.INSTANT, pk__gt=piece.columns["award_id"])
+            awards = list(rows.order_by("pk")[:MOST_AWARDS])
+            piece.findings += [finding for award in awards for finding in _sums(award)]
+            piece.findings += course_verify(awards, bounds.settled_slot)
+            piece.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
+        piece.steps, piece.awards = piece.steps + len(awards), piece.awards + len(awards)
+        piece.columns = {"award_id": awards[-1].pk if awards else piece.columns["award_id"]}
+        piece.is_last = len(awards) < MOST_AWARDS
+        if enough():
+            break
+    return piece
 
 
 def _sums(award: Award) -> list[Finding]:
@@ -121,17 +138,48 @@ def _sums(award: Award) -> list[Finding]:
     return differences(where, {"the sum of its charges": (charged, award.paid)})
 
 
-def _book(run: VerificationRun, bounds: Bounds, clock: Clock) -> _Piece:
-    """The end of the chain, the sums by day, and everything in the ledger that is about no award."""
-    walk = Walk(run.pool_id, run.number, run.digest, run.memory)
+def _end(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+    walk = Walk(run.pool_id or 0, run.number, run.digest, run.memory)
     with one_moment():
-        walk_end(walk, bounds)
-    book = [Finding(f"ledger, {found.culprit}", f"{found.check}: {found.detail}") for found in audit.verify().findings]
-    return _Piece(1, 0, [*walk.findings, *days_verify(pool_ids=[run.pool_id]), *book], is_last=True)
+        walk_end(walk, Bounds(**run.bounds))
+    return Piece(1, findings=walk.findings, is_last=True)
 
 
-_PIECES: Mapping[str, Callable[[VerificationRun, Bounds, Clock], _Piece]] = {
+def _days(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+    found = days_on(run.pool_id or 0, after=run.day or date.min, enough=enough)
+    return Piece(found.days, findings=list(found.findings), is_last=found.is_last, columns={"day": found.last})
+
+
+def _book(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+    """What is about no award too: the whole ledger, then the history."""
+    steps: list[Callable[[], Iterable[Finding]]] = [
+        partial(_ledger, each) for each in audit.steps(run.bounds["newest"])
+    ]
+    steps.append(_history)
+    place, found = run.number, list[Finding]()
+    while place < len(steps):
+        found += steps[place]()
+        place += 1
+        if enough():
+            break
+    return Piece(place - run.number, findings=found, is_last=place >= len(steps), columns={"number": place})
+
+
+def _ledger(step: audit.Step) -> Iterable[Finding]:
+    return [Finding(f"ledger, {found.culprit}", f"{found.check}: {found.detail}") for found in step()]
+
+
+def _history() -> Iterable[Finding]:
+    found = history.verify()
+    if isinstance(found, history.Verified):
+        return []
+    return [Finding("the history", f"entry {found.sequence}: {found.what}")]
+
+
+_PIECES: Mapping[str, Callable[[VerificationRun, Enough, Told], Piece]] = {
     str(Phase.INTERVALS): _intervals,
     str(Phase.INSTANT): _instant,
+    str(Phase.END): _end,
+    str(Phase.DAYS): _days,
     str(Phase.BOOK): _book,
 }

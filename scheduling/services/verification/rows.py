@@ -11,7 +11,7 @@ from typing import Any
 from django.db.models import Max
 
 from scheduling.models import Award, Interval, IntervalFairness, JobFloor, TrainingJob
-from scheduling.services.verification.fairness import Columns, Tenants, tenants_of
+from scheduling.services.verification.fairness import NOBODY, Columns, Tenants, tenants_of
 
 
 @dataclass(frozen=True)
@@ -28,11 +28,7 @@ class Rows:
     def tenants_in(self, interval: Interval) -> Columns:
         """The fairness of each tenant in the interval."""
         whole = self.fairness.get(interval.pk)
-        return () if whole is None else self.tenants.get(whole.pk, ())
-
-    @property
-    def all_awards(self) -> list[Award]:
-        return list(chain.from_iterable(self.awards.values()))
+        return NOBODY if whole is None else self.tenants.get(whole.pk, NOBODY)
 
 
 def rows_of(intervals: Sequence[Interval]) -> Rows:

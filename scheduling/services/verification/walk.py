@@ -56,18 +56,30 @@ def walk_from(pool_id: int, first: int) -> Walk:
     return Walk(pool_id, first - 1, before or START, None)
 
 
-def walk_on(walk: Walk, bounds: Bounds, *, most: int = CHUNK, told: Callable[[], None] = lambda: None) -> bool:
-    """The next intervals of the chain, at most so many. False: there are no more. `told` is called after each."""
+def walk_on(
+    walk: Walk,
+    bounds: Bounds,
+    *,
+    most: int = CHUNK,
+    enough: Callable[[], bool] = lambda: False,
+    told: Callable[[], None] = lambda: None,
+) -> bool:
+    """The next intervals of the chain, at most so many, until it is enough. False: there are no more. `told` is called
+    after each."""
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     intervals = list(rest.order_by("number")[:most])
-    rows = rows_of(intervals)
+    rows, done = rows_of(intervals), 0
     with collector_resting():
-        for interval in intervals:
-            _step(walk, interval, rows)
+        while done < len(intervals):
+            _step(walk, intervals[done], rows)
+            done += 1
             told()
-    walk.findings += course_verify(rows.all_awards, bounds.settled_slot)
-    walk.findings += money_verify([award for award in rows.all_awards if award.paid], bounds.settled_slot)
-    return len(intervals) == most
+            if enough():
+                break
+    awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]
+    walk.findings += course_verify(awards, bounds.settled_slot)
+    walk.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
+    return len(intervals) == most or done < len(intervals)
 
 
 def walk_end(walk: Walk, bounds: Bounds) -> None:

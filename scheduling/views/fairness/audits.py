@@ -16,7 +16,16 @@ from scheduling.models import AuditKind, AuditRun, AuditState, Pool, TrainingJob
 from scheduling.selectors.charge_account import charge_account
 from scheduling.selectors.fairness import utc_day
 from scheduling.selectors.fairness_interval import interval_account
-from scheduling.services.audits import KEPT, audit_progress, bundle_bytes, bundle_start, verify_start
+from scheduling.services.audits import (
+    KEPT,
+    OPEN_AUDITS,
+    audit_cancel,
+    audit_progress,
+    bundle_bytes,
+    bundle_start,
+    can_cancel,
+    verify_start,
+)
 from scheduling.views.fairness.spans import span_asked
 from tenants.access import AccessRequest, Refused
 from tenants.roles import Permission
@@ -45,7 +54,7 @@ def audits(request: AccessRequest) -> HttpResponseBase:
     if asks_csv(request):
         return csv_response(request, rows, LIST)
     last = utc_day(timezone.now())
-    unfinished = AuditRun.objects.filter(state__in=[AuditState.QUEUED, AuditState.RUNNING]).exists()
+    unfinished = AuditRun.objects.filter(state__in=OPEN_AUDITS).exists()
     context = {
         "table": table_of(request, rows, LIST),
         "pools": list(Pool.objects.order_by("slug")),
@@ -62,11 +71,12 @@ def audits(request: AccessRequest) -> HttpResponseBase:
 @requires(Permission.FAIRNESS_VIEW)
 def audit(request: AccessRequest, pk: int) -> HttpResponseBase:
     run = get_object_or_404(AuditRun.objects.select_related("pool", "asked_by"), pk=pk)
-    over = run.state in (AuditState.DONE, AuditState.FAILED)
+    over = run.state not in OPEN_AUDITS
     context = {
         "run": run,
         "over": over,
         "progress": audit_progress(run),
+        "can_cancel": can_cancel(run),
         "ahead": AuditRun.objects.filter(state=AuditState.QUEUED, pk__lt=run.pk).count(),
         "has_file": run.kind == AuditKind.BUNDLE and run.parts.exists(),
         "kept": KEPT.days,
@@ -89,6 +99,16 @@ def audit_start(request: AccessRequest) -> HttpResponse:
         messages.error(request, found.sentence)
         return redirect("audits")
     return redirect("audit", found.pk)
+
+
+@require_POST
+@requires(Permission.FAIRNESS_VIEW)
+def audit_call_off(request: AccessRequest, pk: int) -> HttpResponse:
+    run = get_object_or_404(AuditRun, pk=pk)
+    outcome = audit_cancel(run_id=run.pk, by=request.access, at=timezone.now())
+    if isinstance(outcome, Refused):
+        messages.error(request, outcome.sentence)
+    return redirect("audit", pk)
 
 
 def _verify(request: AccessRequest, kind: str, pool: Pool | None) -> AuditRun | Refused:

@@ -1,0 +1,72 @@
+"""Webhooks in tests: who owns one, what is told, and a receiver in place of the world."""
+
+from __future__ import annotations
+
+import json
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduling.models import Webhook
+from scheduling.services.feed import event, events_append
+from scheduling.services.webhooks.calls import Outcome
+from scheduling.services.webhooks.changes import webhook_create
+from scheduling.services.webhooks.deliveries import Letter
+from scheduling.services.webhooks.rounds import deliveries_round
+from tenants.access import Access
+from tenants.models import Tenant
+from tenants.roles import OWNER
+from tenants.scoping import scope, scope_disabled
+from tests.tenants.builders import NOW, access, done, make_member, make_tenant
+
+URL = "https://93.184.216.34/hook"
+TOOK = Outcome(204, "")
+BROKE = Outcome(500, "The answer was 500. Only 200 to 299 count as taken.")
+
+
+def after(seconds: float) -> datetime:
+    return NOW + timedelta(seconds=seconds)
+
+
+def owner(slug: str = "lumen") -> Access:
+    return access(make_member(make_tenant(slug), OWNER))
+
+
+def tell(tenant: Tenant, *kinds: str, **data: Any) -> list[int]:
+    events = [event(kind, pool_id=None, tenant_id=tenant.pk, at=NOW, data=data) for kind in kinds]
+    events_append(events)
+    return [found.pk for found in events]
+
+
+def make(by: Access, *kinds: str) -> Webhook:
+    with scope(by.tenant):
+        return done(webhook_create(url=URL, kinds=kinds, by=by, at=NOW)).webhook
+
+
+def again(row: Any) -> Any:
+    with scope_disabled("the test looks at a row again"):
+        return type(row).objects.get(pk=row.pk)
+
+
+def rows(model: Any) -> list[Any]:
+    with scope_disabled("the test looks at all"):
+        return list(model.objects.order_by("pk"))
+
+
+class Receiver:
+    """Takes letters in place of the world; answers as told."""
+
+    def __init__(self, *answers: Outcome) -> None:
+        self.letters: list[Letter] = []
+        self._answers = list(answers)
+
+    def __call__(self, letter: Letter) -> Outcome:
+        self.letters.append(letter)
+        return self._answers.pop(0) if self._answers else TOOK
+
+    @property
+    def events(self) -> list[int]:
+        return [json.loads(letter.body)["id"] for letter in self.letters]
+
+
+def go(receiver: Receiver, at: datetime = NOW) -> int:
+    return deliveries_round(clock=lambda: at, draw=lambda: 0.0, post=receiver)
