@@ -20,6 +20,7 @@ from scheduling.core.policies.dl2.networks import (
     Weights,
     adam,
     forward,
+    log_probabilities,
     policy_gradient,
     value_gradient,
 )
@@ -83,8 +84,6 @@ def update(brain: Brain, replay: Replay, rules: Rules, dice: np.random.Generator
 
 def _weights(policy: Weights, states: Floats, allowed: Any, actions: Any, chances: Floats) -> Floats:
     """min(1, pi now / pi then) of each sample."""
-    from scheduling.core.policies.dl2.networks import log_probabilities
-
     now = np.exp(log_probabilities(forward(policy, states).outputs, allowed)[np.arange(len(actions)), actions])
     found: Floats = np.minimum(1.0, now / np.maximum(chances, 1e-6)).astype(states.dtype)
     return found

@@ -68,6 +68,7 @@ class Command(FileCommand):
             parser.add_argument(option, type=kind, default=default, metavar="N", help=f"{text} (default %(default)s)")
         parser.add_argument("--no-first-bundle", action="store_true", help="no job has its least gang for certain")
         parser.add_argument("--no-shuffle", action="store_true", help="lessons have jobs in order of arrival only")
+        parser.add_argument("--bounded", action="store_true", help="weigh samples by min(1, probability now / then)")
         parser.add_argument(
             "--offline",
             action="store_true",
@@ -162,7 +163,7 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
         passes=options["passes"],
         shuffle=not options["no_shuffle"],
         offline=options["offline"],
-        rules=Rules(**{name: options[name] for name in names}),
+        rules=Rules(**{name: options[name] for name in names}, bounded=options["bounded"]),
     )
 
 
