@@ -52,6 +52,7 @@ class Gang:
     parameters: Mapping[str, Any]
     phases: tuple[Phase, ...]
     end_at: float  # by then it is gone
+    open_ended: bool = False  # its end will be moved on and on
 
 
 @dataclass(frozen=True)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from datetime import datetime
+from datetime import datetime, timedelta
 
 from scheduling.engines.base import Member, Phase
 from scheduling.models import Award, Pool
 from scheduling.services.settlement import ALIVE
 
+DECIDED_WITHIN = timedelta(seconds=8)  # of a slot's beginning; a clock that is later finds gangs saved and ended
 Counts = dict[tuple[str, str], int]  # (role, server) -> how many
 
 
@@ -18,14 +19,20 @@ def end_slot(award: Award) -> int:
 
 
 def ends_at(award: Award, at: datetime) -> datetime:
-    """When its gang has to be gone: now, where the award is over."""
-    return award.pool.slot_start(end_slot(award)) if award.state in ALIVE else at
+    """When its gang has to be gone: now, where the award is over. One that is sized anew at the end of its slot is told
+    to go on until that is decided, at most for so long."""
+    if award.state not in ALIVE:
+        return at
+    end = award.pool.slot_start(end_slot(award))
+    return end if award.work_left is None else end + DECIDED_WITHIN
 
 
-def phases(award: Award, servers: Mapping[int, str], at: datetime) -> tuple[Phase, ...]:
-    """What runs from `at` on. Somebody who goes on keeps its rank; after a pause ranks begin at 0 again."""
+def phases(
+    award: Award, servers: Mapping[int, str], at: datetime, before: tuple[Member, ...] = ()
+) -> tuple[Phase, ...]:
+    """What runs from `at` on. Somebody who goes on keeps its rank; after a pause ranks begin at 0 again. `before`: who
+    runs now, of a gang that goes on from another award."""
     pool, found = award.pool, []
-    before: tuple[Member, ...] = ()
     first = max(award.start, pool.slot_at(at))
     for slot in _changes(award, first):
         before = _members(_counts(award.allocation, servers, slot), before)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.db import IntegrityError, transaction
-from django.db.models import Exists, OuterRef
+from django.db.models import Exists, OuterRef, Q
 
 from scheduling.core.scenario import BadScenario
 from scheduling.engines.base import ENDED, FAILED, LOST, RUNNING, Engine, EngineFault, Gang, Handle, Status
@@ -21,7 +21,8 @@ from scheduling.models.runs import OPEN
 from scheduling.notify import tenant_tell
 from scheduling.services.programs import program_of
 from scheduling.services.run_ends import run_end
-from scheduling.services.run_plans import end_slot, ends_at, phases
+from scheduling.services.run_plans import DECIDED_WITHIN, end_slot, ends_at, phases
+from scheduling.services.run_slots import listed, members_of, next_slot, still_open
 from scheduling.services.settlement import ALIVE
 from scheduling.snapshots.specs import PROGRAM
 from tenants.scoping import scope_disabled
@@ -87,14 +88,23 @@ def next_start(*, at: datetime) -> datetime | None:
 def awards_due(at: datetime) -> Iterator[Award]:
     """Awards with a program that run now, or will in a moment, and have no run but paused ones."""
     begun = Run.objects.filter(award=OuterRef("pk")).exclude(state=RunState.PAUSED)
+    goes_on = Run.objects.filter(job=OuterRef("job"), state__in=OPEN)
     for pool in Pool.objects.all():
         alive = Award.objects.filter(
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at + LEAD), end__gt=pool.slot_at(at)
         )
         due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun)).select_related("job", "pool")
+        if pool.is_elastic:  # its gang of the slot before goes on, or has to be gone first
+            due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun.exclude(_too_late(pool, at))))
+            due = due.exclude(Exists(goes_on)).select_related("job", "pool")
         for award in due.order_by("start", "pk"):
             if end_slot(award) > max(pool.slot_at(at), award.start - 1):
                 yield award
+
+
+def _too_late(pool: Pool, at: datetime) -> Q:
+    """Runs that were carried into the slot that runs and ended for want of a decision just before: begun is another."""
+    return Q(state=RunState.STOPPED, ended_at__lt=pool.slot_start(pool.slot_at(at)) + DECIDED_WITHIN)
 
 
 def handle_of(run: Run) -> Handle:
@@ -130,6 +140,7 @@ def _begin(engine: Engine, award: Award, at: datetime) -> bool:
                 ends_at=ends_at(award, at),
                 due_at=due,
                 seen_at=at,
+                members=listed(phases(award, _servers(award), at)),
             )
     except IntegrityError:
         return False  # somebody else began it
@@ -150,7 +161,9 @@ def gang_of(run: Run, award: Award, at: datetime) -> Gang:
     if found is None:
         raise BadScenario(PROGRAM, "is missing")
     program, values = found
-    return Gang(run.key, home(run), program.name, values, phases(award, _servers(award), at), run.ends_at.timestamp())
+    planned = phases(award, _servers(award), at)
+    end, open_ended = run.ends_at.timestamp(), award.work_left is not None
+    return Gang(run.key, home(run), program.name, values, planned, end, open_ended)
 
 
 def _servers(award: Award) -> dict[int, str]:
@@ -167,6 +180,12 @@ def _follow(engine: Engine, run: Run, at: datetime) -> bool:
         ended = run_end(run=run, status=status, at=at)
         _tell(run)
         return ended
+    if run.award.work_left is not None and run.award.state not in ALIVE:
+        if (following := next_slot(run)) is None:
+            if not still_open(run):
+                engine.stop(handle_of(run))
+            return False
+        _carry_on(engine, run, following, at)
     end = ends_at(run.award, at)
     if run.award.state not in ALIVE:
         engine.stop(handle_of(run))
@@ -174,6 +193,16 @@ def _follow(engine: Engine, run: Run, at: datetime) -> bool:
         engine.change(handle_of(run), end.timestamp())
     _note(run, status, end, at)
     return False
+
+
+def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:
+    """The gang goes on with the numbers of the next slot. Done twice it is the same: members follow from the row."""
+    planned = phases(award, _servers(award), at, members_of(run))
+    end = ends_at(award, at)
+    engine.change(handle_of(run), end.timestamp(), planned)
+    run.award, run.ends_at, run.members = award, end, listed(planned)
+    run.number = Run.objects.filter(award=award).count()
+    run.save(update_fields=["award", "number", "ends_at", "members"])
 
 
 def _note(run: Run, status: Status, end: datetime, at: datetime) -> None:

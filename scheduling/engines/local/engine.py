@@ -22,6 +22,7 @@ from scheduling.engines.local.ports import Ports
 from scheduling.engines.programs import Program
 
 LEASE_SECONDS = 15.0  # shorter than the market's patience with a silent engine: nobody runs unpaid
+OPEN_ENDED_SECONDS = 7 * 86_400.0  # for which an open-ended gang may use processor time
 LOST_WORD = "whoever watched over it was lost"
 
 
@@ -94,8 +95,10 @@ class LocalEngine:
         """Its supervisor reads the plan again."""
         folder = Folder(self.root, handle.home, handle.key)
         if plan := files.read(folder.plan):
-            wanted = plan["phases"] if phases is None else _phases(phases)
-            files.write(folder.plan, plan | {"phases": wanted, "end_at": end_at})
+            if phases is not None:
+                ports = self._ports.more(handle.key, plan["ports"], _counts(phases))
+                plan = plan | {"phases": _phases(phases), "ports": ports}
+            files.write(folder.plan, plan | {"end_at": end_at})
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
         """Within two seconds it has saved and is gone."""
@@ -155,11 +158,8 @@ class LocalEngine:
     # How.
 
     def _plan(self, gang: Gang, program: Program, uid: int | None) -> dict[str, object]:
-        cpu_seconds = self.limits.cpu_seconds(gang.end_at - gang.phases[0].at)
-        counts = {"coordinator": 1, "ps": 0, "worker": 0}
-        for phase in gang.phases:
-            for member in phase.members:
-                counts[member.role] = max(counts[member.role], member.rank + 1)
+        seconds = OPEN_ENDED_SECONDS if gang.open_ended else gang.end_at - gang.phases[0].at
+        cpu_seconds = self.limits.cpu_seconds(seconds)
         return {
             "key": gang.key,
             "base": str(self.base),
@@ -168,7 +168,7 @@ class LocalEngine:
             "secret": secrets.token_hex(24),
             "uid": uid,
             "bare": uid is None and self._accounts.rights.bare,
-            "ports": self._ports.take(gang.key, counts),
+            "ports": self._ports.take(gang.key, _counts(gang.phases)),
             "phases": _phases(gang.phases),
             "end_at": gang.end_at,
             "stop": "",
@@ -215,6 +215,15 @@ class LocalEngine:
     def _forget(self, key: str) -> None:
         self._ports.forget(key)
         self._accounts.forget(key)
+
+
+def _counts(phases: Sequence[Phase]) -> dict[str, int]:
+    """For each role one more than its largest rank."""
+    counts = {"coordinator": 1, "ps": 0, "worker": 0}
+    for phase in phases:
+        for member in phase.members:
+            counts[member.role] = max(counts[member.role], member.rank + 1)
+    return counts
 
 
 def _phases(phases: Sequence[Phase]) -> list[dict[str, object]]:

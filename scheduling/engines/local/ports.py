@@ -17,13 +17,24 @@ class Ports:
 
     def take(self, key: str, counts: Mapping[str, int]) -> dict[str, list[int]]:
         """So many for each role; raises `OSError` where there are not enough."""
-        taken = {port for ports in self._taken.values() for port in ports}
+        taken = {port for ports in self._taken.values() for port in ports}  # also what the gang itself has already
         free = _free(taken, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
         try:
             found = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
         except StopIteration:
             raise OSError("no port is free") from None
         self.keep(key, found)
+        return found
+
+    def more(self, key: str, has: Mapping[str, list[int]], counts: Mapping[str, int]) -> dict[str, list[int]]:
+        """Those that the gang has, and as many more as it needs to have so many for each role."""
+        missing = {role: max(count - len(has[role]), 0) for role, count in counts.items()}
+        if not any(missing.values()):
+            return dict(has)
+        before = {port for listed in has.values() for port in listed}
+        added = self.take(key, missing)
+        found = {role: [*has[role], *added.get(role, [])] for role in has}
+        self._taken[key] |= before
         return found
 
     def keep(self, key: str, ports: Mapping[str, list[int]]) -> None:

@@ -1,0 +1,34 @@
+"""Gangs that live through many awards of single slots: who is in them, and which slot comes next."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduling.engines.base import Member, Phase
+from scheduling.models import Award, JobState, Lane, LaneClock, Run, TrainingJob
+from scheduling.services.settlement import ALIVE
+
+
+def members_of(run: Run) -> tuple[Member, ...]:
+    """Who was told to run last."""
+    return tuple(Member(role, rank, server) for role, rank, server in run.members)
+
+
+def listed(planned: Sequence[Phase]) -> list[list[str | int]]:
+    """The members of the last phase, as a row keeps them."""
+    return [[member.role, member.rank, member.server] for phase in planned[-1:] for member in phase.members]
+
+
+def next_slot(run: Run) -> Award | None:
+    """The job's award after the run's own, once it is decided."""
+    later = Award.objects.filter(job=run.job_id, state__in=ALIVE, start__gt=run.award.start)
+    return later.select_related("pool", "job").order_by("start").first()
+
+
+def still_open(run: Run) -> bool:
+    """Whether the slot after its award may still be given to the job: its boundary is not done. Until it is, or the
+    gang's own end comes, nobody stops it."""
+    award = run.award
+    waits = TrainingJob.objects.filter(pk=run.job_id, state=JobState.RUNNING).exists()
+    decided = LaneClock.objects.filter(pool=award.pool_id, lane=Lane.BATCH, decided_slot__gte=award.end).exists()
+    return waits and not decided

@@ -1,0 +1,199 @@
+"""A gang of an elastic pool goes on from slot to slot, and is sized anew while it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Handle, Phase, Status
+from scheduling.engines.local import files
+from scheduling.engines.local.engine import LocalEngine
+from scheduling.engines.local.files import Folder, Records
+from scheduling.engines.local.ports import Ports
+from scheduling.models import JobState, Pool, Run, RunState, TrainingJob
+from scheduling.services.cancellation import job_cancel
+from scheduling.services.clock import pool_advance
+from scheduling.services.runs import runs_tick
+from scheduling.snapshots.slots import slots_so_far
+from tenants.scoping import scope_disabled
+from tests.engines.local import ALL, SMALL, engine_in, nobody_is_left, until
+from tests.engines.market import PARAMETERS
+from tests.scheduling.clocks import advance, moment
+from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
+from tests.scheduling.live import again, book_is_sound, member
+from tests.scheduling.markets import make_waiting
+
+pytestmark = pytest.mark.django_db
+PROGRAM = {"name": "trainer", "parameters": PARAMETERS | {"minibatch_ms": 20.0}}
+
+
+class Told:
+    """An engine that only remembers what it was told."""
+
+    name = "told"
+
+    def __init__(self) -> None:
+        self.gangs: dict[str, tuple[float, Sequence[Phase]]] = {}
+        self.stopped: set[str] = set()
+        self.progress: Mapping[str, Any] = {}
+        self.ended: dict[str, str] = {}
+
+    def touch(self) -> None: ...
+
+    def start(self, gang: Gang) -> Handle:
+        assert gang.open_ended
+        self.gangs[gang.key] = (gang.end_at, gang.phases)
+        return Handle(gang.key, gang.home, 1, 1)
+
+    def change(self, handle: Handle, end_at: float, phases: Sequence[Phase] | None = None) -> None:
+        self.gangs[handle.key] = (end_at, self.gangs[handle.key][1] if phases is None else phases)
+
+    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+        self.stopped.add(handle.key)
+
+    def status(self, handle: Handle) -> Status:
+        if how := self.ended.get(handle.key):
+            return Status(ENDED, started_at=1.0, end=how, progress=self.progress)
+        return Status(RUNNING, started_at=1.0, progress=self.progress)
+
+    def members(self) -> set[str]:
+        ((_, phases),) = self.gangs.values()
+        return {f"{one.role[0]}{one.rank}@{one.server}" for one in phases[-1].members}
+
+
+def make_running(policy: dict[str, Any], **spec: Any) -> tuple[Pool, Any, TrainingJob]:
+    pool, _, renter = make_elastic(policy)
+    job = make_elastic_job(pool, renter, **({"slots": 30, "program": PROGRAM} | spec))
+    return pool, renter, job
+
+
+def tick(pool: Pool, engine: Any, slot: float) -> None:
+    advance(pool, slot)
+    runs_tick(engine=engine, at=moment(pool, slot))
+
+
+def runs() -> list[Run]:
+    with scope_disabled("the test looks at runs"):
+        return list(Run.objects.order_by("pk"))
+
+
+def test_one_gang_lives_through_the_slots_and_who_stays_keeps_its_rank() -> None:
+    pool, renter, job = make_running({"name": "dominant_resource_fairness"})
+    engine = Told()
+    tick(pool, engine, 0)
+    alone, (end, _) = engine.members(), next(iter(engine.gangs.values()))
+    assert end == (moment(pool, 1) + timedelta(seconds=8)).timestamp()
+    for _ in range(2):
+        make_elastic_job(pool, renter, 0.5, slots=1)
+    tick(pool, engine, 1)
+    crowded = engine.members()
+    assert crowded != alone
+    assert crowded & alone
+    (run,) = runs()
+    assert (run.award_id, run.state) == (slots_of(job)[1].pk, RunState.RUNNING)
+    tick(pool, engine, 1.5)
+    assert engine.members() == crowded
+    assert not engine.stopped
+
+
+def test_a_gang_waits_for_the_decision_and_is_stopped_when_its_job_is_paused() -> None:
+    pool, renter, job = make_running({"name": "srtf", "workers": 4})
+    engine = Told()
+    tick(pool, engine, 0)
+    runs_tick(engine=engine, at=moment(pool, 1.1))  # the clock has not come to the boundary yet
+    assert not engine.stopped
+    job_cancel(job_id=job.pk, by=member(renter), at=moment(pool, 1.2))
+    tick(pool, engine, 1.3)
+    assert engine.stopped == set(engine.gangs)
+
+
+def test_a_gang_that_ended_for_want_of_a_decision_is_begun_again() -> None:
+    pool, _, job = make_running({"name": "srtf", "workers": 4})
+    engine = Told()
+    tick(pool, engine, 0)
+    (first,) = engine.gangs
+    engine.ended[first] = STOPPED
+    runs_tick(engine=engine, at=moment(pool, 1.9))
+    tick(pool, engine, 2)
+    assert [run.state for run in runs()] == [RunState.STOPPED, RunState.STARTING]
+    assert [award.start for award in slots_of(job)] == [0, 2] or [award.start for award in slots_of(job)] == [0, 1, 2]
+
+
+def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:
+    pool, _, job = make_running({"name": "srtf", "workers": 4}, slots=1, epochs=4)  # by its estimates: four slots
+    engine = Told()
+    engine.progress = {"epoch": 2, "epochs": 4}
+    tick(pool, engine, 0)
+    tick(pool, engine, 0.5)
+    with scope_disabled("the test looks at what is left"):
+        assert slots_so_far([again(job)])[job.pk].epochs_left == 0.5
+    engine.progress = {"epoch": 4, "epochs": 4}
+    tick(pool, engine, 1)
+    assert [award.work_left for award in slots_of(job)] == [24.0, 8.0]  # by the estimates, then half of it, less a slot
+    engine.ended = dict.fromkeys(engine.gangs, "finished")
+    runs_tick(engine=engine, at=moment(pool, 1.5))
+    assert again(job).state == JobState.FINISHED
+    tick(pool, engine, 2)
+    assert len(slots_of(job)) == 2
+    assert book_is_sound()
+
+
+def test_more_ports_are_taken_and_those_in_use_are_kept() -> None:
+    ports = Ports()
+    has = ports.take("00ff00", {"coordinator": 1, "ps": 1, "worker": 2})
+    more = ports.more("00ff00", has, {"coordinator": 1, "ps": 2, "worker": 1})
+    assert (more["worker"], more["ps"][:1], len(more["ps"])) == (has["worker"], has["ps"], 2)
+    listed = [port for role in more.values() for port in role]
+    assert len(set(listed)) == len(listed)
+    assert not set(listed) & {port for role in ports.take("00ff01", {"worker": 9}).values() for port in role}
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
+    monkeypatch.setattr("scheduling.services.programs.PROGRAMS", ALL)
+    with engine_in(limits=replace(SMALL, memory_mb=1_000)) as found:
+        yield found
+
+
+def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engine: LocalEngine) -> None:
+    pool, _, renter = make_elastic({"name": "dominant_resource_fairness"})
+    Pool.objects.filter(pk=pool.pk).update(slot_seconds=5, epoch_at=timezone.now() - timedelta(milliseconds=100))
+    pool.refresh_from_db()
+    job = make_waiting(pool, renter, epochs=1000, chunks=2, max_workers=2, minibatches=5, program=PROGRAM)
+
+    def passes() -> Run | None:
+        now = timezone.now()
+        pool_advance(pool_id=pool.pk, at=now)
+        runs_tick(engine=engine, at=now)
+        return next(iter(runs()), None)
+
+    def epoch() -> int:
+        run = passes()
+        return int(run.progress.get("epoch", 0)) if run else 0
+
+    def workers() -> int:
+        run = passes()
+        state = files.read(Folder(engine.root, f"job-{job.pk}", run.key).state) if run else None
+        return sum(row[0] == "worker" for row in (state or {"members": []})["members"])
+
+    until(lambda: epoch() >= 2, patience=60)
+    assert workers() == 2
+    now = pool.slot_at(timezone.now())
+    for _ in range(8):
+        make_elastic_job(pool, renter, now + 0.01, slots=50)
+    until(lambda: workers() == 1, patience=30)
+    before = epoch()
+    until(lambda: epoch() > before + 1, patience=60)
+    (run,) = runs()
+    told = [line.text for line in Records(engine.root).log_tail(f"job-{job.pk}", run.key, 200).lines]
+    assert any(line.endswith("is asked to leave.") for line in told)
+    assert not any(line.startswith("It is saved") for line in told)
+    assert slots_of(job)[-1].workers == 1
+    engine.stop(handle := Handle(run.key, f"job-{job.pk}", run.pid, run.began))
+    until(lambda: engine.status(handle).state == ENDED)
+    nobody_is_left(run.key)
