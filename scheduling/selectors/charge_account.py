@@ -13,6 +13,7 @@ import numpy as np
 
 from scheduling.core import policies, records
 from scheduling.core.metrics.certificates import realised
+from scheduling.core.policies.elastic import Elastic
 from scheduling.core.prices import scarcity
 from scheduling.core.settlement import MICRO, ROUNDING
 from scheduling.core.types import SHARED, Booking, FloatArray, Plan, View
@@ -21,6 +22,7 @@ from tenants.models import Tenant
 
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError, StopIteration)
 OPERATOR_ID, OPERATOR = 0, "Operator"
+MOST_AWARDS = 50  # in an elastic pool a job has one for each slot, and each is worked out from an interval
 
 
 @dataclass(frozen=True)
@@ -101,8 +103,9 @@ class AwardAccount:
 
 
 def charge_account(job: TrainingJob) -> tuple[AwardAccount, ...]:
-    """The job's awards, oldest first; none for a job that was never served. Needs a scope in which they are seen."""
-    awards = list(Award.objects.filter(job=job).select_related("interval").order_by("pk"))
+    """The job's awards, oldest first, of many the newest; none for a job that was never served. Needs a scope in which
+    they are seen."""
+    awards = list(Award.objects.filter(job=job).select_related("interval").order_by("-pk")[:MOST_AWARDS])[::-1]
     if not awards:
         return ()
     clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
@@ -168,7 +171,9 @@ def _factors(
 
 def _posted_before(view: View, plan: Plan, booking: Booking, policy: Mapping[str, Any]) -> FloatArray | None:
     """(resources, slots of the booking) price floor + price base ^ (rented / for sale) - 1, as posted when it was the
-    job's turn (G6). None for a policy that posts its prices in another way."""
+    job's turn (G6); or the operator's prices of use. None for a policy that posts its prices in another way."""
+    if policy["name"] == Elastic.name:
+        return np.array([[policy["prices"][name]] for name in view.cluster.resources])
     settings = policies.build(dict(policy), view.cluster, ())
     in_force = getattr(settings, "in_force", None)
     window = next((one for one in plan.windows if one.start <= booking.start and booking.end <= one.end), None)

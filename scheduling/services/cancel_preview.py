@@ -28,9 +28,10 @@ class CancelPreview:
 
     @property
     def sentence(self) -> str:
-        return _SENTENCES[self.state]
+        return BY_USE if self.state == "running" and self.job.pool.is_elastic else _SENTENCES[self.state]
 
 
+BY_USE = "It runs: the slot that is running is its last, and is paid. Nothing is held beyond it."
 _SENTENCES = {
     "waiting": "It waits and holds nothing: cancelling costs nothing.",
     "before_start": "It has not begun: all of its units are free again.",

@@ -9,9 +9,11 @@ from django.test import Client
 
 from scheduling.models import Pool, UsePrice
 from scheduling.selectors.use_prices import use_prices
+from scheduling.services.fairness import fairness_catch_up
 from scheduling.services.use_prices import use_prices_set
 from tenants.access import NOBODY, Refused, access_of_system
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, Tenant
+from tenants.scoping import scope_disabled
 from tests.scheduling.builders import NOON, make_pool
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job
@@ -129,8 +131,6 @@ def test_another_tenant_finds_no_such_job() -> None:
 
 def test_a_program_asks_for_a_quote_and_is_told_the_price_of_a_slot_and_an_estimate() -> None:
     make_elastic()
-    from tenants.models import Tenant
-
     client = client_as("owner", Tenant.objects.get(slug="renter"))
     body = {"pool": "main", "name": "train", "lane": "batch", "spec": SPEC | {"minibatches": 6}}
     quote = client.post("/api/v1/tenants/renter/quotes/", body, content_type="application/json", secure=True).json()
@@ -143,3 +143,30 @@ def test_a_program_asks_for_a_quote_and_is_told_the_price_of_a_slot_and_an_estim
     }
     prices = client.get("/api/v1/pools/main/use-prices/", secure=True).json()
     assert prices["prices"] == {"worker": "0.500000", "ps": "0.250000"}
+
+
+def test_every_page_of_the_market_opens_in_an_elastic_pool() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    for slot in range(2):
+        advance(pool, slot)
+    with scope_disabled("the test works out the fairness"):
+        fairness_catch_up(most=10)
+    client = client_as("owner", renter)
+    pages = ["market", "servers", "share", "intervals", "intervals/main/1", "fairness", "fairness/main/intervals/1"]
+    pages += [
+        "submit",
+        "statements/period",
+        f"jobs/{job.pk}/charge",
+        f"jobs/{job.pk}/cancel",
+        "intervals/main/1/what-if",
+    ]
+    for path in pages:
+        answer = client.get(f"/t/renter/{path}/", follow=True, secure=True)
+        assert answer.status_code == 200, path
+    charge = text_of(client.get(f"/t/renter/jobs/{job.pk}/charge/", secure=True).content.decode())
+    assert "0.50" in charge
+    proved = text_of(client.post(f"/t/renter/jobs/{job.pk}/charge/", secure=True).content.decode())
+    assert "0 differences" in proved
+    asked = text_of(client.get(f"/t/renter/jobs/{job.pk}/cancel/", secure=True).content.decode())
+    assert "is its last, and is paid" in asked

@@ -12,12 +12,14 @@ from scheduling.services.verification.replay import replay
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
+MOST_AWARDS = 50  # in an elastic pool a job has one for each slot; all of them are verified with the pool's intervals
 UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
 
 
 @dataclass(frozen=True)
 class ChargeVerified:
-    """The awards that were looked at, oldest first; none is the charge of a job that was never served: nothing."""
+    """The awards that were looked at, oldest first, of many the newest; none is the charge of a job that was never
+    served: nothing."""
 
     job: TrainingJob
     awards: tuple[Award, ...]
@@ -30,7 +32,7 @@ def charge_verify(*, job_id: int) -> ChargeVerified | Refused:
         job = TrainingJob.objects.filter(pk=job_id).first()
         if job is None:
             return UNKNOWN_JOB
-        awards = list(Award.objects.filter(job=job).select_related("interval").order_by("pk"))
+        awards = list(Award.objects.filter(job=job).select_related("interval").order_by("-pk")[:MOST_AWARDS])[::-1]
         clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first() or LaneClock()
         found = [finding for award in awards for finding in _award(award)]
         found += money_verify(awards, clock.settled_slot)
