@@ -12,11 +12,12 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from scheduling.models import Award, Interval, Pool, TrainingJob
+from scheduling.models import Award, Interval, Pool, TrainingJob, VerificationRun
 from scheduling.services.verification import intervals_verify
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 from tests.conftest import STATE
+from tests.scheduling.auditors import everything_asked, work_off
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.clocks import advance, contested, everything
 from tests.scheduling.live import fund, make_live_pool, money, submitted
@@ -176,3 +177,18 @@ def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str]) -
     advance(pool, 12)
     assert money(tenant)[1] == 0
     books_are_right()
+
+
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_everything_is_verified_from_where_its_process_was_killed(when: str) -> None:
+    pool, _ = contested()
+    advance(pool, 12)
+    run = everything_asked()
+    kill_at("audit", ("verification.pieces", "_keep", when))
+    walk = VerificationRun.objects.get(pool=pool)
+    looked_at = Interval.objects.count() if when == "after" else 0
+    assert (walk.number, walk.tries) == (looked_at, int(when == "before"))
+    work_off()
+    run.refresh_from_db()
+    walk.refresh_from_db()
+    assert (run.state, run.is_clean, walk.intervals) == ("done", True, Interval.objects.count())
