@@ -188,6 +188,7 @@ def _result(found: WhatIfSeen) -> dict[str, Any] | None:
 
 def _slugs(result: Result) -> dict[int | None, str]:
     """Of those who have a name for this reader."""
-    named = {row.tenant for row in result.jobs} | {row.tenant for row in result.tenants}
-    found: dict[int | None, str] = dict(Tenant.objects.filter(pk__in=named - {None}).values_list("pk", "slug"))
+    tenants = [*(row.tenant for row in result.jobs), *(row.tenant for row in result.tenants)]
+    named = {tenant for tenant in tenants if tenant is not None}
+    found: dict[int | None, str] = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
     return found | {OPERATOR_ID: OPERATOR}
