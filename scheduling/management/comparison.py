@@ -11,6 +11,7 @@ from statistics import fmean, stdev
 from typing import Any
 
 from scheduling.core import metrics, workload
+from scheduling.core.policies import POLICIES
 from scheduling.core.results import plain
 from scheduling.core.scenario import BadScenario, Scenario, read, write
 from scheduling.core.simulation import Track
@@ -109,6 +110,23 @@ def plan(path: Path, variants: Sequence[Variant], changes: Mapping[str, Sequence
         varies = redrawn or hasattr(policy, "seed")
         trials += [replace(first, step=step) for step in range(seeds if varies else 1)]
     return trials
+
+
+def every_policy(path: Path) -> tuple[list[Variant], list[str]]:
+    """All policies that can be built for the scenario, and why the others cannot.
+
+    An elastic pool's policy is another one with prices, and is not compared with itself.
+    """
+    scenario = scenario_load(path)
+    found, left_out = [], []
+    for name in POLICIES.keys() - {"elastic"}:
+        try:
+            policies_build(replace(scenario, policy=settings_for(scenario.policy, name), instant=None))
+        except BadScenario as error:
+            left_out.append(f"{name} ({error})")
+        else:
+            found.append(Variant(name))
+    return sorted(found, key=lambda variant: variant.name), sorted(left_out)
 
 
 def can_redraw(scenario: Scenario) -> bool:

@@ -14,7 +14,8 @@ from typing import Any
 from scheduling.management.comparison import Column, title
 
 PANELS_ACROSS = 3
-BAR, SPREAD, INK, QUIET = "#2A55D4", "#15171C", "#15171C", "#5F6570"
+MANY, PANELS_ACROSS_MANY = 8, 5  # with more bars than that in each panel a picture goes wide and not tall
+BAR, SPREAD, INK, QUIET, BAND = "#2A55D4", "#15171C", "#15171C", "#5F6570", "#F1F3F7"
 
 
 def pictures(
@@ -22,19 +23,20 @@ def pictures(
 ) -> dict[str, bytes]:
     """{"png": ..., "svg": ...} of the measures that are known of any policy."""
     shown = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
-    down = math.ceil(len(shown) / PANELS_ACROSS)
+    across = PANELS_ACROSS if len(columns) <= MANY else PANELS_ACROSS_MANY
+    down = math.ceil(len(shown) / across)
 
     def draw(picture: Any) -> None:
-        panels = picture.subplots(down, PANELS_ACROSS, squeeze=False).flat
+        panels = picture.subplots(down, across, squeeze=False).flat
         for number, panel in enumerate(panels):
             if number < len(shown):
-                _panel(panel, columns, shown[number], labelled=number % PANELS_ACROSS == 0)
+                _panel(panel, columns, shown[number], labelled=number % across == 0)
                 panel.set_title(named(shown[number]), loc="left", fontsize=10, color=INK)
             else:
                 panel.axis("off")
         picture.suptitle(heading, x=0.01, ha="left", fontsize=12, color=INK)
 
-    return drawn(draw, 13, 0.9 + down * (0.75 + 0.30 * len(columns)))
+    return drawn(draw, 13 if across == PANELS_ACROSS else 20, 0.9 + down * (0.75 + 0.30 * len(columns)))
 
 
 def drawn(draw: Callable[[Any], None], width: float, height: float) -> dict[str, bytes]:
@@ -64,7 +66,9 @@ def _panel(panel: Any, columns: Sequence[Column], measure: str, *, labelled: boo
     places = range(len(columns), 0, -1)
     means = [column.mean(measure) or 0.0 for column in columns]
     spreads = [column.spread(measure) or 0.0 for column in columns]
-    panel.barh(places, means, height=0.62, color=BAR, alpha=0.85)
+    panel.barh(places, means, height=0.62, color=BAR, alpha=0.85, zorder=2)
+    for place in places[1::2]:  # the eye follows a row to panels without names
+        panel.axhspan(place - 0.5, place + 0.5, color=BAND, linewidth=0, zorder=0)
     varied = [k for k, spread in enumerate(spreads) if spread]
     panel.errorbar(
         [means[k] for k in varied],
@@ -74,6 +78,7 @@ def _panel(panel: Any, columns: Sequence[Column], measure: str, *, labelled: boo
         ecolor=SPREAD,
         elinewidth=1.2,
         capsize=3,
+        zorder=3,
     )
     _scale(panel, means, spreads)
     for place, column, mean, spread in zip(places, columns, means, spreads, strict=True):
@@ -92,14 +97,14 @@ def _scale(panel: Any, means: Sequence[float], spreads: Sequence[float]) -> None
     width = (high - low) or 1.0
     panel.set_xlim(low - 0.03 * width if low < 0 else 0.0, high + 0.42 * width)
     panel.set_ylim(0.4, len(means) + 0.6)
-    panel.xaxis.set_major_locator(_few_ticks())
+    panel.xaxis.set_major_locator(_few_ticks(counted=all(mean == int(mean) for mean in means)))
     panel.xaxis.set_major_formatter(lambda number, _: f"{number + 0.0:,.6g}")
 
 
-def _few_ticks() -> Any:
+def _few_ticks(*, counted: bool) -> Any:
     from matplotlib.ticker import MaxNLocator
 
-    return MaxNLocator(4, min_n_ticks=2)
+    return MaxNLocator(4, min_n_ticks=2, integer=counted)
 
 
 def _number(panel: Any, place: int, column: Column, measure: str, end: float) -> None:

@@ -19,7 +19,8 @@ KINDS = ("worker", "ps")
 def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP) -> float:
     """The largest sum of values that any schedule reaches: each job ends in one slot or is left out.
 
-    It is found to a relative `gap`, and never too small. Values count as OASiS' do, in slots after the first possible one.
+    It is found to a relative `gap`, and never too small. Values count
+    as OASiS' do, in slots after the first possible one.
     """
     program: Program[Key] = Program()
     for i, job in enumerate(jobs):

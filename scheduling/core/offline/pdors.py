@@ -20,7 +20,8 @@ SLACK = 1e-7  # samples
 def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP) -> float:
     """The largest sum of values that any schedule reaches: each job ends in one slot or is left out.
 
-    It is found to a relative `gap`, and never too small. Values count as PD-ORS' do, in slots after the first possible one.
+    It is found to a relative `gap`, and never too small. Values count
+    as PD-ORS' do, in slots after the first possible one.
     """
     program: Program[Key] = Program()
     servers = range(len(cluster.servers))

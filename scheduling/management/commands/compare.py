@@ -13,7 +13,7 @@ from django.core.management.base import CommandParser
 
 from scheduling.core.scenario import BadScenario
 from scheduling.management.base import FileCommand, add_set_option, cores
-from scheduling.management.comparison import Column, Figures, Trial, csv_text, plan, title, trial_run
+from scheduling.management.comparison import Column, Figures, Trial, csv_text, every_policy, plan, title, trial_run
 from scheduling.management.files import folder_make, save
 from scheduling.management.parallel import each
 from scheduling.management.plots import pictures
@@ -22,6 +22,7 @@ from scheduling.management.running import check_name
 from scheduling.management.settings import Setting, Variant, setting, variants
 from scheduling.management.tables import table
 
+EVERY = "all"
 MOST_SEEDS = 1000
 MOST_COLUMNS = 5  # policies that stand side by side on a screen
 HEADER_WIDTH = 12  # letters, before a figure's name goes on below
@@ -39,14 +40,16 @@ class Command(FileCommand):
             "--policies",
             required=True,
             metavar="A,B,...",
-            help="names, or variants: astraea[mode=guarantee,theta.worker=2]; the file's own policy keeps its fields",
+            help="names, or variants: astraea[mode=guarantee,theta.worker=2]; the file's own policy keeps its fields; "
+            "all: every policy that the scenario can do with",
         )
         parser.add_argument("--seeds", type=int, default=1, metavar="N", help="runs of what depends on a seed")
         add_set_option(parser, "a field for one policy (astraea.theta.worker=2) or for all (policy.seed=3)")
         parser.add_argument("--output", type=Path, metavar="DIR", help="write CSV files and plots (PNG, SVG) there")
 
     def handle(self, **options: Any) -> None:
-        compared = variants(options["policies"])
+        everything = options["policies"] == EVERY
+        compared, left_out = every_policy(options["scenario"]) if everything else (variants(options["policies"]), [])
         for variant in compared:
             check_name(variant.name, "--policies")
         if not 1 <= options["seeds"] <= MOST_SEEDS:
@@ -60,6 +63,8 @@ class Command(FileCommand):
         if options["output"] is not None:
             _write(options["output"], heading, trials, found, columns, measures)
         self.stdout.write(f"{heading}\n\n{_table(columns, measures)}")
+        for reason in left_out:
+            self.stdout.write(f"left out: {reason}")
 
 
 def _changes(written: Iterable[str], compared: Sequence[Variant]) -> Mapping[str, list[Setting]]:

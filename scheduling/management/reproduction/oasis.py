@@ -51,7 +51,8 @@ FIGURES = (
         adjust=(("sensitive_only", 40.0),),
         full=Scale((40,), 3),
         small=Scale((12,), 2, {"jobs": 30}),
-        note="40 jobs of each kind on 40 servers instead of 100 on 100, and jobs that can end within 8 slots. Distances are over the jobs that were served; "
+        note="40 jobs of each kind on 40 servers instead of 100 on 100, and jobs that can end within 8 slots. "
+        "Distances are over the jobs that were served; "
         "a policy that serves few late ones looks well there, so the same over all jobs stands beside it.",
     ),
     Figure(
@@ -75,7 +76,7 @@ FIGURES = (
         ),
         world={**WORLD, "jobs": 10, "slots": 10, "span": 7, "longest": 3},
         full=Scale((6, 8, 12), 4),
-        small=Scale((4, 6), 1),
+        small=Scale((4, 6), 1, {"jobs": 4}),
         note="Servers in even numbers, half for workers. Jobs that can end within 3 slots.",
     ),
     Figure(

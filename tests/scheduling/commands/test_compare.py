@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import struct
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from scheduling.management.comparison import Column, Figures, plan, trial_run
+from scheduling.management.comparison import Column, Figures, every_policy, plan, trial_run
 from scheduling.management.settings import variants
 from tests.core.scenario_documents import make_document, make_row
 from tests.scheduling.commands.files import manage, put, refused, said
@@ -196,3 +197,16 @@ def test_runs_for_real_on_all_cores(tmp_path: Path) -> None:
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.startswith("market.json: 2 scenarios drawn with consecutive seeds, mean ± standard deviation\n")
     assert len(rows_of(tmp_path / "out" / "runs.csv")) == 4
+
+
+def test_all_is_every_policy_the_scenario_can_do_with(tmp_path: Path) -> None:
+    path = put_market(tmp_path, jobs=2)
+    labels = {variant.name for variant in every_policy(path)[0]}
+    assert {"astraea", "fifo", "optimus", "tetris"} <= labels
+    assert "elastic" not in labels
+    document = json.loads(path.read_text())
+    document["jobs"][0]["speed"] = [1.0]  # nobody who reads speed functions takes one with a single coefficient
+    path.write_text(json.dumps(document))
+    found, left_out = every_policy(path)
+    assert "optimus" not in {variant.name for variant in found}
+    assert any(reason.startswith("optimus (") for reason in left_out)
