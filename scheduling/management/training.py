@@ -148,6 +148,9 @@ def train(
             state = _judge(course, state, validation)
         _keep(folder, course, state)
         report(course.passes + state.rounds, course.passes + rounds)
+    if state.curve[-1]["round"] != state.rounds:  # stopped between two judgements, and fewer rounds are asked for now
+        state = _judge(course, state, validation)
+        _keep(folder, course, state)
     return state
 
 

@@ -156,6 +156,14 @@ def test_a_training_that_was_interrupted_goes_on_as_if_it_had_not_been():
     assert courses.thaw(replace(TINY, seed=2), courses.freeze(TINY, straight)) is None
 
 
+def test_every_round_has_dice_of_its_own():
+    state = courses.begin(TINY)
+    first, later = (
+        courses.learn(TINY, replace(state, rounds=rounds, replays=copies(TINY, state)), [small(1)]) for rounds in (0, 1)
+    )
+    assert (first.brain.policy["w1"] != later.brain.policy["w1"]).any()
+
+
 def test_best_weights_are_those_with_the_shortest_completion():
     state = courses.begin(TINY)
     first = courses.judged(state, 5.0, 1.0)

@@ -71,6 +71,8 @@ def test_the_same_command_gives_the_same_bytes_interrupted_or_not(
     assert "goes on after 2 passes and 1 rounds" in train(scenario, tmp_path / "broken", "--rounds", 2)
     assert len(calls) == 3, "a round was played twice"
     assert content(tmp_path / "broken") == content(tmp_path / "straight")
+    train(scenario, tmp_path / "broken", "--rounds", 1)
+    assert content(tmp_path / "broken") == content(tmp_path / "straight"), "fewer rounds than there were change nothing"
 
 
 def test_what_is_trained_can_be_run(scenario: Path, tmp_path: Path) -> None:
