@@ -57,8 +57,8 @@ def job_row(job: TrainingJob, award: Award | None) -> JobRow:
 
 
 _ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
-_TOLD = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid", "returned", "charges")
-_TOLD += ("work_left", "paid_before")
+_TOLD: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
+_TOLD += ("returned", "charges", "work_left", "paid_before")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:

@@ -43,7 +43,7 @@ def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award]) -> list[Eve
         before = snapshot.slots.get(award.job_id)
         if (kind := _kind(award, before)) is None:
             continue
-        data = {"job": award.job_id, "award": award.pk, "start": award.start, "end": award.end}
+        data: dict[str, Any] = {"job": award.job_id, "award": award.pk, "start": award.start, "end": award.end}
         data |= {"workers": award.workers, "ps": award.ps, "paid": award.paid, "phase": award.phase}
         if before is not None:
             data |= {"workers_before": before.workers, "ps_before": before.ps}

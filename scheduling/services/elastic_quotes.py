@@ -73,8 +73,8 @@ class ElasticDesk:
 
     def _read(self, fields: Spec) -> Job:
         row = self.job
-        whose = {"number": SUPPOSED, "tenant_id": row.tenant_id, "arrival": row.arrival, "lane": row.lane}
-        job = self.reader.read_spec({**row.spec, **fields}, **whose)
+        spec = {**row.spec, **fields}
+        job = self.reader.read_spec(spec, number=SUPPOSED, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
         cap = self.view.jobs[SUPPOSED].max_price  # with what budgets leave
         limits = [limit for limit in (job.max_price, None if "max_price" in fields else cap) if limit is not None]
         return replace(job, max_price=min(limits, default=None))

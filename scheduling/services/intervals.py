@@ -48,7 +48,9 @@ def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -
             return Busy()
         if clock.decided_slot != slot - 1:
             return None
-        interval = _undecided(clock, over, at) if clock.held or over else _decided(clock, slot, at)
+        if stands := clock.held or over:
+            _undecided(clock, over, at)
+        interval = None if stands else _decided(clock, slot, at)
         clock.decided_slot = slot
         clock.save(update_fields=["decided_slot", "frontier", "memory", "head"])
         return interval
