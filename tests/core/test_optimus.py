@@ -206,6 +206,12 @@ def test_a_gang_that_finds_no_even_split_runs_with_its_least_numbers():
     assert track.state == WAITING
 
 
+def test_a_scattered_gang_has_all_its_numbers_where_no_even_split_is_left():
+    cluster = make_cluster(((5, 0), (0, 5)))
+    [track] = run(make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster), scatter=True)
+    assert gangs(track) == [(1, 4)]
+
+
 def test_machines_for_one_kind_alone_are_used():
     cluster = make_cluster(((5, 0), (0, 5)), hosts_workers=[True, False], hosts_ps=[False, True])
     [track] = run(make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster))
@@ -263,6 +269,7 @@ def test_slots_shorter_than_a_restart_still_train():
         ({"restart": -1}, "policy.restart"),
         ({"key": "gpus"}, "policy.key"),
         ({"retry": "yes"}, "policy.retry"),
+        ({"scatter": 1}, "policy.scatter"),
         ({"workers": 3}, "policy.workers"),
     ],
 )

@@ -89,6 +89,23 @@ def arrivals_in_bursts(scenario: Scenario, settings: Settings, every: float) -> 
     return replace(scenario, jobs=tuple(jobs)), settings
 
 
+def containers(scenario: Scenario, settings: Settings, count: float) -> tuple[Scenario, Settings]:
+    """Every server is cut into so many equal containers, each for one worker or one parameter server."""
+    cluster, one = scenario.cluster, np.zeros(len(scenario.cluster.resources))
+    one[0] = 1.0
+    capacity = np.outer(count * one, np.ones(len(cluster.servers)))
+    jobs = tuple(
+        replace(
+            job,
+            worker_types=tuple(replace(unit, demand=one) for unit in job.worker_types),
+            ps_types=tuple(replace(unit, demand=one) for unit in job.ps_types),
+        )
+        for job in scenario.jobs
+    )
+    nobody = np.zeros_like(cluster.quota)
+    return replace(scenario, cluster=replace(cluster, capacity=capacity, quota=nobody, cells=None), jobs=jobs), settings
+
+
 def speed_error(scenario: Scenario, settings: Settings, error: float) -> tuple[Scenario, Settings]:
     """Each job brings a speed function that is off by so much, up or down: every time it foretells is."""
     dice = np.random.default_rng([ERROR_SEED, len(scenario.jobs)])
@@ -111,5 +128,6 @@ ADJUSTMENTS: Mapping[str, Adjust] = {
     "priority_from": priority_from,
     "sensitive_only": sensitive_only,
     "arrivals_in_bursts": arrivals_in_bursts,
+    "containers": containers,
     "speed_error": speed_error,
 }

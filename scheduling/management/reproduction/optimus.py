@@ -13,18 +13,36 @@ WORLD = {
     "servers": 13,
     "slots": 400,
 }
+CONTAINERS = (("containers", 4.0),)
 OURS = Line("optimus", {"name": "optimus", "young": 1.0})
+SCATTERED = Line("optimus, scattered", {**OURS.policy, "scatter": True})
 DRF = Line("drf", {"name": "dominant_resource_fairness"})
 TETRIS = Line("tetris", {"name": "tetris"})
 MEASURES = ("mean_completion", "makespan")
 HALF = Scale((15, 30), 3)
 FEW = Scale((5, 8), 2, {"servers": 4})
-BETTER = (
-    Claim("less", "completion below drf", "optimus", "drf"),
-    Claim("less", "completion below tetris", "optimus", "tetris"),
-    Claim("less", "makespan below drf", "optimus", "drf", "makespan"),
-    Claim("less", "makespan below tetris", "optimus", "tetris", "makespan"),
+UNEVEN = "few machines seldom have an even split left, and what finds none gets one worker and one parameter server"
+ONE_SPEED = "no job here is slowed down by many workers, which is what the paper's DRF loses most by (0060)"
+NOTE = (
+    "Machines of four equal containers, each for one worker or one parameter server, as in the paper's testbed. "
+    "`scattered` places a gang unit by unit where no even split is left, which the paper does not."
 )
+
+
+def _better(drf: float | None, makespan: float | None) -> tuple[Claim, ...]:
+    """Optimus below the others, by the paper's rules and scattered."""
+    rows = (("optimus", UNEVEN), ("optimus, scattered", ONE_SPEED))
+    return tuple(
+        claim
+        for line, unless in rows
+        for claim in (
+            Claim("more", f"drf's completion time, times that of {line}", "drf", line, "", drf, unless),
+            Claim("more", f"drf's makespan, times that of {line}", "drf", line, "makespan", makespan, unless),
+            Claim("more", f"tetris' completion time, times that of {line}", "tetris", line, "", None, unless),
+            Claim("more", f"tetris' makespan, times that of {line}", "tetris", line, "makespan", None, unless),
+        )
+    )
+
 
 FIGURES = (
     Figure(
@@ -33,18 +51,14 @@ FIGURES = (
         title="Completion time and makespan",
         swept="jobs",
         axis="jobs",
-        lines=(OURS, DRF, TETRIS),
+        lines=(OURS, SCATTERED, DRF, TETRIS),
         measures=MEASURES,
-        claims=(
-            Claim("more", "drf's completion time, times that of optimus", "drf", "optimus", "", 2.39),
-            Claim("more", "drf's makespan, times that of optimus", "drf", "optimus", "makespan", 1.63),
-            Claim("less", "completion below tetris", "optimus", "tetris"),
-            Claim("less", "makespan below tetris", "optimus", "tetris", "makespan"),
-        ),
+        claims=_better(2.39, 1.63),
         world=WORLD,
         full=HALF,
         small=FEW,
-        note="DRF keeps the parameter servers that its workers need; the paper's has as many as workers.",
+        adjust=CONTAINERS,
+        note=f"{NOTE} DRF keeps the parameter servers that its workers need; the paper's has as many as workers.",
     ),
     Figure(
         name="optimus-15",
@@ -52,13 +66,14 @@ FIGURES = (
         title="Errors of the predicted speed",
         swept="speed_error",
         axis="relative error",
-        lines=(Line("optimus", OURS.policy, (("speed_error", None),)),),
+        lines=(Line(SCATTERED.label, SCATTERED.policy, (("speed_error", None),)),),
         measures=MEASURES,
         claims=(
-            Claim("rises", "completion rises with the error", "optimus"),
-            Claim("steady", "worst over best, no more than about 1.15", "optimus", number=1.15),
+            Claim("rises", "completion rises with the error", "optimus, scattered"),
+            Claim("steady", "worst over best, no more than about 1.15", "optimus, scattered", number=1.15),
         ),
         world={**WORLD, "jobs": 30},
+        adjust=CONTAINERS,
         full=Scale((0.0, 0.1, 0.2, 0.4), 5),
         small=Scale((0.0, 0.4), 2, {"servers": 4, "jobs": 8}),
         note="A job's whole speed function is off by the error, up or down. An error of the epochs to go would do the "
@@ -70,13 +85,16 @@ FIGURES = (
         title="Arrivals in bursts",
         swept="arrivals_in_bursts",
         axis="slots between bursts",
-        lines=tuple(Line(line.label, line.policy, (("arrivals_in_bursts", None),)) for line in (OURS, DRF, TETRIS)),
+        lines=tuple(
+            Line(line.label, line.policy, (("arrivals_in_bursts", None),)) for line in (OURS, SCATTERED, DRF, TETRIS)
+        ),
         measures=MEASURES,
-        claims=BETTER,
+        claims=_better(None, None),
         world={**WORLD, "jobs": 30},
         full=Scale((1, 5, 10), 3),
         small=Scale((1, 5), 2, {"servers": 4, "jobs": 8}),
-        note="Bursts instead of the two traces, which are not at hand.",
+        adjust=CONTAINERS,
+        note=f"{NOTE} Bursts instead of the two traces, which are not at hand.",
     ),
     Figure(
         name="optimus-t3",

@@ -41,7 +41,8 @@ class Optimus:
     """`max_ps` and `max_workers` limit every job, `young` weighs the gains of jobs that began only just, `restart` is
     what a change costs in seconds, and after `max_restarts` changes a job keeps its numbers. `key` is the resource by
     which servers are sorted (None: cpu, or else the first). `unit` and `stop`: see the allocation. With `retry` a
-    gang that found no place is tried once more with its least numbers, anywhere."""
+    gang that found no place is tried once more with its least numbers, anywhere; with `scatter` it is first tried with
+    all its numbers, anywhere, which no rule of the paper does: few servers seldom hold many gangs evenly."""
 
     name: ClassVar[str] = "optimus"
     max_ps: int = 16
@@ -53,6 +54,7 @@ class Optimus:
     max_restarts: int | None = None
     key: str | None = None
     retry: bool = True
+    scatter: bool = False
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
@@ -144,7 +146,7 @@ class Optimus:
     def _place(self, servers: Servers, order: Order, each: Elastic) -> list[Row] | None:
         """The smallest number of servers; where kinds have servers of their own, anywhere; else the least gang."""
         found = servers.evenly(order)
-        if found is None and not all(servers.hosts_both):
+        if found is None and (self.scatter or not all(servers.hosts_both)):
             found = servers.anywhere(order)
         if found is None and self.retry:
             ps, workers = self._least(each)
@@ -192,12 +194,13 @@ def _is_young(each: Elastic) -> bool:
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Optimus:
     """Optimus with the settings of a scenario."""
-    names = ("max_ps", "max_workers", "unit", "stop", "young", "restart", "max_restarts", "key", "retry")
+    names = ("max_ps", "max_workers", "unit", "stop", "young", "restart", "max_restarts", "key", "retry", "scatter")
     section = Section(fields, "policy", names)
     check_speeds(jobs)
-    retry = section.raw("retry", Optimus.retry)
-    if not isinstance(retry, bool):
-        raise BadScenario("policy.retry", "must be true or false")
+    flags = {name: section.raw(name, getattr(Optimus, name)) for name in ("retry", "scatter")}
+    for name, flag in flags.items():
+        if not isinstance(flag, bool):
+            raise BadScenario(f"policy.{name}", "must be true or false")
     return Optimus(
         max_ps=section.whole("max_ps", Optimus.max_ps, most=1024),
         max_workers=section.whole("max_workers", Optimus.max_workers, most=1024),
@@ -207,5 +210,6 @@ def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> O
         restart=section.number("restart", Optimus.restart, least=0.0),
         max_restarts=section.whole("max_restarts", Optimus.max_restarts, least=0),
         key=section.choice("key", cluster.resources, Optimus.key),
-        retry=retry,
+        retry=flags["retry"],
+        scatter=flags["scatter"],
     )
