@@ -126,7 +126,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         estimate=_estimate(pool, job),
         attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt]),
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
-        asked_interval=_asked_interval(award, floor),
+        asked_interval=None if pool.is_elastic else _asked_interval(award, floor),
         by_use=by_use,
     )
 

@@ -33,6 +33,8 @@ from tenants.roles import AUDITOR, BILLING, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import tamper
 from tests.scheduling.builders import NOON, make_tenant
+from tests.scheduling.clocks import advance
+from tests.scheduling.elastic_world import make_elastic, make_elastic_job
 from tests.scheduling.markets import give, make_market, make_renting, make_waiting, run_slots
 from tests.scheduling.test_fairness import make_paper_market
 from tests.scheduling.test_verification_runs import Clock
@@ -278,6 +280,15 @@ def test_an_interval_of_other_rules_or_other_bytes_is_not_decided_again() -> Non
     tamper("UPDATE scheduling_trainingjob SET spec = spec || %s WHERE id = %s", ['{"epochs": 7}', first.pk])
     tamper("UPDATE scheduling_interval SET code_version = %s WHERE id = %s", [interval.code_version, interval.pk])
     assert code_of(ask(interval, first, "max_price", 1, by)) == "other_specification"
+
+
+def test_slots_of_an_elastic_pool_are_not_asked_about() -> None:
+    pool, _, renter = make_elastic()
+    job = make_elastic_job(pool, renter)
+    for slot in range(3):
+        advance(pool, slot)
+    interval = Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("-number")[0]
+    assert code_of(ask(interval, job, "max_price", 0.1, auditor())) == "decided_by_slot"
 
 
 def test_an_interval_that_is_too_large_and_a_job_that_was_not_there_are_refused() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import zlib
 from datetime import datetime, timedelta
 from typing import Any
@@ -18,6 +19,7 @@ from tenants.scoping import scope_disabled
 from tenants.services.members import NOT_ALLOWED
 
 STEPS = 4
+ELASTIC = "elastic"  # the name of the policy that an elastic pool's intervals are stored with
 KEPT = timedelta(days=7)
 MOST_OPEN = 3  # of one person
 MOST_A_DAY = 60  # of one person
@@ -35,6 +37,10 @@ TOO_LARGE = Refused("too_large", f"More than {MOST_JOBS} jobs waited in this int
 OTHER_CODE = Refused(
     "other_code",
     "The interval was decided by another version of the rules: a difference could be that of the rules.",
+)
+BY_SLOT = Refused(
+    "decided_by_slot",
+    "An elastic pool decides every slot anew: what one slot is worth to a job follows from slots that came later.",
 )
 UNREADABLE = Refused("unreadable", "What is stored of the interval cannot be read. Verify the interval.")
 TOO_MANY = Refused("too_many_open", f"{MOST_OPEN} questions of yours are not answered yet. Wait, or cancel one.")
@@ -118,6 +124,8 @@ def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Ref
     """Why this interval cannot be decided again with this said of this job."""
     if field not in FIELDS:
         return UNKNOWN_FIELD
+    if json.loads(bytes(interval.policy)).get("name") == ELASTIC:
+        return BY_SLOT
     if interval.jobs_waiting > MOST_JOBS:
         return TOO_LARGE
     if interval.code_version != code_version():
