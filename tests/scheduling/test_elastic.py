@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import io
 import threading
 from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
 from unittest.mock import patch
 
 import numpy as np
 import pytest
+from django.core.management import call_command
 from django.db import connection, transaction
 
 from scheduling.core.scenario import Scenario
@@ -15,6 +19,7 @@ from scheduling.core.settlement import micro
 from scheduling.core.simulation import simulate
 from scheduling.models import Award, Budget, Interval, LaneClock, Pool, PriceTick, Server, TrainingJob
 from scheduling.services import plans
+from scheduling.services.bundle import check
 from scheduling.services.cancellation import job_cancel
 from scheduling.services.clock import pool_advance
 from scheduling.services.failures import server_lose
@@ -306,3 +311,13 @@ def test_a_slot_whose_row_was_changed_is_found() -> None:
             found = intervals_verify(pool_ids=[pool.pk]).findings
             transaction.set_rollback(True)
         assert change.split()[0] in " ".join(map(str, found))
+
+
+def test_a_bundle_of_an_elastic_pool_agrees_with_itself(tmp_path: Path) -> None:
+    pool, _, renter = make_elastic()
+    make_elastic_job(pool, renter)
+    run(pool, 0, 4)
+    commit_checks()
+    span = {"start": moment(pool, 0) - timedelta(days=1), "end": moment(pool, 0) + timedelta(days=1)}
+    call_command("audit_bundle", pool=pool.slug, out=tmp_path / "b.zip", stdout=io.StringIO(), **span)
+    assert check.check(tmp_path / "b.zip") == []
