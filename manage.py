@@ -11,7 +11,7 @@ from marketplace.env import BadEnvironment
 VAR = Path(os.environ.get("BOURSE_VAR") or Path(__file__).resolve().parent / "var")
 
 # They need neither the servers nor their settings.
-FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["train_dl2"])
+FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["train_dl2"], ["reproduce"])
 WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
 
 

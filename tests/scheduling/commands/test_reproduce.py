@@ -23,7 +23,7 @@ from scheduling.management.reproduction.measuring import MEASURES
 from scheduling.management.reproduction.pictures import pictures_of
 from scheduling.management.reproduction.writing import report
 from scheduling.management.running import policies_build
-from tests.scheduling.commands.files import refused, said
+from tests.scheduling.commands.files import manage, refused, said
 
 MARKET = {"preset": "astraea", "tenants": 2, "servers": 4, "longest": 6, "slots": 17, "span": 3, "cells": False}
 
@@ -203,3 +203,9 @@ def test_the_offline_bound_of_one_job_is_its_best_run() -> None:
     best = upper_bound(scenario.cluster, scenario.jobs, 200)
     shortest = min(way.slots for way in ways(job, scenario.cluster) if way.workers <= scenario.cluster.total[0])
     assert best == pytest.approx(float(job.value(job.first_slot + shortest - job.arrival)))
+
+
+def test_needs_no_settings_and_no_database() -> None:
+    done = manage("reproduce", "--list")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "astraea-4a" in done.stdout
