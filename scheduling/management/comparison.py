@@ -38,6 +38,7 @@ MEASURES = {
     "jobs_below_floor": "jobs below their floor",
     "tenants_worse_off": "tenants worse off than alone",
     "owners_income": "owners' income",
+    "taken_over": "taken over by the teacher",  # part of the runs; of learned policies alone
     "seconds": "seconds",
 }
 
@@ -164,11 +165,14 @@ def figures(done: Run) -> Figures:
         "tenants_worse_off": len(metrics.worse_off(rows)) if alone_known else None,
         "seconds": done.seconds["total"],
     }
+    remembered = done.outcome.memory.get(BATCH, {})
+    if "guard" in remembered:
+        found["taken_over"] = float(remembered["guard"] is not None)
     ordered: Figures = {}
     for measure in MEASURES:
         if measure == "utilisation":
             ordered |= {f"utilisation {resource}": share for resource, share in found[measure].items()}
-        else:
+        elif measure in found:
             ordered[measure] = found[measure]
     return ordered
 
