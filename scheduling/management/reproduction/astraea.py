@@ -21,13 +21,25 @@ JOBS = Scale((50, 150), 3)
 SERVERS = Scale((30, 70), 3, {"jobs": 100})
 FEW_JOBS = Scale((20, 40), 2, {"tenants": 4, "servers": 20})
 FEW_SERVERS = Scale((10, 20), 2, {"tenants": 4, "jobs": 40})
-STARTS_AT_ONCE = "a policy that starts jobs at once has no interval to count its values from"
+BLIND = "it starts jobs without regard to their value, which falls below zero before many of them end"
+SPREAD = "over seeds it varies by more than the paper's figures lie apart: who submits how much is drawn"
 
 
 def _advantages(batchsche: float, gandiva: float, hived: float) -> tuple[Claim, ...]:
     """So many times the revenue of the three others, on average over the curve; realised values beside it."""
     rows = (("batchsche", batchsche), ("gandiva_fair", gandiva), ("hived", hived))
-    ideal = tuple(Claim("more", f"ideal revenue, times that of {other}", "astraea", other, "", n) for other, n in rows)
+    ideal = tuple(
+        Claim(
+            "more",
+            f"ideal revenue, times that of {other}",
+            "astraea",
+            other,
+            "",
+            n,
+            BLIND if other != "batchsche" else "",
+        )
+        for other, n in rows
+    )
     real = tuple(
         Claim("more", f"realised revenue above that of {other}", "astraea", other, "revenue") for other, _ in rows
     )
@@ -111,7 +123,7 @@ FIGURES = (
         measures=("part_of_optimum", "awarded"),
         claims=(
             Claim("at least", "always above 0.6", "astraea", number=0.6),
-            Claim("falls", "falls with the jobs, by at most 0.22", "astraea"),
+            Claim("falls", "falls with the jobs", "astraea", unless="with so few jobs nearly all are served"),
         ),
         world={"preset": "astraea", "tenants": 2, "servers": 10, "cells": False, "longest": 8, "slots": 33, "span": 6},
         full=Scale((5, 10, 15), 4),
@@ -220,8 +232,9 @@ FIGURES = (
                 "astraea",
                 measure="fairness_variance",
                 number=1.131,
+                unless=SPREAD,
             ),
-            Claim("mean is", "fairness variance", "astraea", measure="fairness_variance", number=0.755),
+            Claim("mean is", "fairness variance", "astraea", measure="fairness_variance", number=0.755, unless=SPREAD),
         ),
         world={"preset": "astraea", "servers": 50, "jobs": 100, "cells": False},
         full=Scale((5, 8, 11, 14), 6),
