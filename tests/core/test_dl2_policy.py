@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import pkgutil
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -14,9 +15,11 @@ from scheduling.core.policies.dl2 import files, networks
 from scheduling.core.policies.dl2.files import BadWeights, Network, WeightFile
 from scheduling.core.policies.dl2.policy import Dl2
 from scheduling.core.policies.dl2.shape import Shape
-from scheduling.core.scenario import BadScenario, Scenario
+from scheduling.core.scenario import BadScenario, Scenario, read
 from scheduling.core.simulation import simulate
+from scheduling.core.training.judging import judge
 from scheduling.core.types import AWARDED, Plan, Policy, View
+from scheduling.core.workload import synthetic
 from tests.core.builders import make_cluster, make_job, make_scenario, make_view
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market
@@ -178,6 +181,22 @@ def test_weights_come_back_from_their_file_and_the_same_weights_are_the_same_byt
     found = files.decode(content)
     assert found.shape == SHAPE
     assert all(np.allclose(found.weights[name], network().weights[name], atol=1e-3) for name in networks.NAMES)
+
+
+@pytest.mark.parametrize("name", ["dl2", "offline_rl"])
+def test_shipped_weights_are_small_and_sooner_done_than_their_teacher_on_draws_they_never_saw(name):
+    content = pkgutil.get_data("scheduling.core.policies.dl2", f"{name}.npz")
+    assert len(content) < 1_000_000
+    found = files.shipped(name)
+    assert isinstance(found, Network)
+    assert found.facts["offline"] == (name == "offline_rl")
+    completions = {"shipped": [], "teacher": []}
+    for seed in (9_000_001, 9_000_002, 9_000_003):
+        size = {"tenants": 1, "servers": 20, "jobs": 30, "span": 20, "cells": False}
+        scenario = read(synthetic(seed=seed, preset="dl2", **size))
+        for kind, policy in (("shipped", Dl2(network=found, guard=False)), ("teacher", teacher(scenario))):
+            completions[kind].append(judge(policy, scenario).completion)
+    assert np.mean(completions["shipped"]) < np.mean(completions["teacher"])
 
 
 @pytest.mark.parametrize("content", [b"", b"no weights", b"PK\x03\x04 broken", files.pack({"w1": np.zeros(3)})])
