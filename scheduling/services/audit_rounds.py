@@ -72,8 +72,9 @@ def verification_round(*, clock: Clock) -> int:
             if walk is None:
                 break
             verification_piece(walk, clock=clock)
-            _everything_end(clock())
         pieces += 1
+    if pieces:
+        _everything_end(clock())
     return pieces
 
 

@@ -66,7 +66,7 @@ def test_goes_on_from_its_last_piece_and_shows_how_far_it_is() -> None:
     run = everything_begun()
     seen = [0]
     while read(run).state == AuditState.RUNNING:
-        assert verification_round(clock=Clock(2.0)) == 1  # a piece is over after one step, and the round with it
+        assert verification_round(clock=Clock(6.0)) == 1  # a piece is over after one step, and the round with it
         assert len(seen) < 50
         seen += [steps_done(run)] if read(run).state == AuditState.RUNNING else []
     steps = list(range(Interval.objects.count()))

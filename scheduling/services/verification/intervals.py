@@ -12,7 +12,7 @@ from scheduling.services.moments import one_moment
 from scheduling.services.verification.course import course_verify
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.money import money_verify
-from scheduling.services.verification.pieces import columns_after, piece_next
+from scheduling.services.verification.pieces import Limits, columns_after, piece_next
 from scheduling.services.verification.replay import name_of, replay
 from scheduling.services.verification.rows import rows_of
 from scheduling.services.verification.runs import pool_run
@@ -46,7 +46,7 @@ def intervals_verify(
     total, looked_at, findings = sum(run.total for run in runs), itertools.count(1), list[Finding]()
     for run in runs:
         while run.state in OPEN_WORK:
-            piece = piece_next(run, enough=lambda: False, told=lambda: on_progress(next(looked_at), total))
+            piece = piece_next(run, Limits(told=lambda: on_progress(next(looked_at), total)))
             findings += piece.findings
             for name, value in columns_after(run, piece).items():
                 setattr(run, name, value)

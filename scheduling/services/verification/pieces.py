@@ -24,14 +24,13 @@ from tenants import history
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 
-LONG = timedelta(seconds=1)  # of one piece; only a single step may make it longer
+LONG = timedelta(seconds=1)  # of a piece: nothing more is read then
+TOO_LONG = timedelta(seconds=5)  # then not even the rest of what was read is looked at
 MOST_AWARDS = 200
 MOST_FINDINGS = 200  # kept; all are counted
 MOST_TRIES = 5  # of one piece by processes that ended over it
 
 Clock = Callable[[], datetime]
-Enough = Callable[[], bool]
-Told = Callable[[], None]
 
 
 @dataclass
@@ -46,10 +45,19 @@ class Piece:
     columns: dict[str, Any] = field(default_factory=dict)
 
 
-def piece_next(run: VerificationRun, *, enough: Enough, told: Told = lambda: None) -> Piece:
-    """The next steps, until it is enough. Reads only. `told` is called after each interval."""
+@dataclass(frozen=True)
+class Limits:
+    """`enough`: read nothing more; `too_long`: leave even what was read. `told` is called after each interval."""
+
+    enough: Callable[[], bool] = lambda: False
+    too_long: Callable[[], bool] = lambda: False
+    told: Callable[[], None] = lambda: None
+
+
+def piece_next(run: VerificationRun, limits: Limits) -> Piece:
+    """The next steps, as many as the limits allow, and one at least. Reads only."""
     with scope_disabled("a verification looks at everybody's awards and payments"):
-        return _PIECES[run.phase](run, enough, told)
+        return _PIECES[run.phase](run, limits)
 
 
 def columns_after(run: VerificationRun, piece: Piece) -> dict[str, Any]:
@@ -76,11 +84,12 @@ def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
     rows = VerificationRun.objects.filter(pk=run.pk, state__in=OPEN_WORK)
     if not rows.filter(tries=run.tries).update(tries=run.tries + 1):
         return False
-    ends = clock() + LONG
+    began = clock()
+    limits = Limits(lambda: clock() >= began + LONG, lambda: clock() >= began + TOO_LONG)
     try:
         if run.tries >= MOST_TRIES:
             return _give_up(run, f"{MOST_TRIES} processes ended over what comes next", clock())
-        piece = piece_next(run, enough=lambda: clock() >= ends)
+        piece = piece_next(run, limits)
     except DatabaseError:  # the next tick goes on
         raise
     except Exception as error:
@@ -102,19 +111,19 @@ def _keep(run: VerificationRun, columns: Mapping[str, Any], at: datetime) -> boo
     return rows.update(**columns, seen_at=at) == 1
 
 
-def _intervals(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+def _intervals(run: VerificationRun, limits: Limits) -> Piece:
     walk, bounds = Walk(run.pool_id or 0, run.number, run.digest, run.memory), Bounds(**run.bounds)
     more = True
     while more:
         with one_moment():
-            more = walk_on(walk, bounds, enough=enough, told=told)
-        if enough():
+            more = walk_on(walk, bounds, too_long=limits.too_long, told=limits.told)
+        if limits.enough():
             break
     columns = {"number": walk.number, "digest": walk.digest, "memory": walk.memory}
     return Piece(walk.intervals, walk.intervals, walk.awards, walk.findings, is_last=not more, columns=columns)
 
 
-def _instant(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+def _instant(run: VerificationRun, limits: Limits) -> Piece:
     """Awards that were made at once have no interval; they have terms, and the book follows them."""
     bounds, piece = Bounds(**run.bounds), Piece(columns={"award_id": run.award_id})
     while not piece.is_last:
@@ -127,7 +136,7 @@ def _instant(run: VerificationRun, enough: Enough, told: Told) -> Piece:
         piece.steps, piece.awards = piece.steps + len(awards), piece.awards + len(awards)
         piece.columns = {"award_id": awards[-1].pk if awards else piece.columns["award_id"]}
         piece.is_last = len(awards) < MOST_AWARDS
-        if enough():
+        if limits.enough():
             break
     return piece
 
@@ -138,19 +147,19 @@ def _sums(award: Award) -> list[Finding]:
     return differences(where, {"the sum of its charges": (charged, award.paid)})
 
 
-def _end(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+def _end(run: VerificationRun, limits: Limits) -> Piece:
     walk = Walk(run.pool_id or 0, run.number, run.digest, run.memory)
     with one_moment():
         walk_end(walk, Bounds(**run.bounds))
     return Piece(1, findings=walk.findings, is_last=True)
 
 
-def _days(run: VerificationRun, enough: Enough, told: Told) -> Piece:
-    found = days_on(run.pool_id or 0, after=run.day or date.min, enough=enough)
+def _days(run: VerificationRun, limits: Limits) -> Piece:
+    found = days_on(run.pool_id or 0, after=run.day or date.min, enough=limits.enough)
     return Piece(found.days, findings=list(found.findings), is_last=found.is_last, columns={"day": found.last})
 
 
-def _book(run: VerificationRun, enough: Enough, told: Told) -> Piece:
+def _book(run: VerificationRun, limits: Limits) -> Piece:
     """What is about no award too: the whole ledger, then the history."""
     steps: list[Callable[[], Iterable[Finding]]] = [
         partial(_ledger, each) for each in audit.steps(run.bounds["newest"])
@@ -160,7 +169,7 @@ def _book(run: VerificationRun, enough: Enough, told: Told) -> Piece:
     while place < len(steps):
         found += steps[place]()
         place += 1
-        if enough():
+        if limits.enough():
             break
     return Piece(place - run.number, findings=found, is_last=place >= len(steps), columns={"number": place})
 
@@ -176,7 +185,7 @@ def _history() -> Iterable[Finding]:
     return [Finding("the history", f"entry {found.sequence}: {found.what}")]
 
 
-_PIECES: Mapping[str, Callable[[VerificationRun, Enough, Told], Piece]] = {
+_PIECES: Mapping[str, Callable[[VerificationRun, Limits], Piece]] = {
     str(Phase.INTERVALS): _intervals,
     str(Phase.INSTANT): _instant,
     str(Phase.END): _end,

@@ -61,11 +61,11 @@ def walk_on(
     bounds: Bounds,
     *,
     most: int = CHUNK,
-    enough: Callable[[], bool] = lambda: False,
+    too_long: Callable[[], bool] = lambda: False,
     told: Callable[[], None] = lambda: None,
 ) -> bool:
-    """The next intervals of the chain, at most so many, until it is enough. False: there are no more. `told` is called
-    after each."""
+    """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `told` is
+    called after each."""
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     intervals = list(rest.order_by("number")[:most])
     rows, done = rows_of(intervals), 0
@@ -74,7 +74,7 @@ def walk_on(
             _step(walk, intervals[done], rows)
             done += 1
             told()
-            if enough():
+            if too_long():
                 break
     awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]
     walk.findings += course_verify(awards, bounds.settled_slot)
