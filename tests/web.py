@@ -22,7 +22,7 @@ def web_server() -> Iterator[str]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    command = ["-m", "marketplace.web", "127.0.0.1", str(port)]
+    command = ["-m", "tests.web_process", "127.0.0.1", str(port)]
     log = FOLDER / f"web-{port}.log"
     child = children.start("web", [sys.executable, *command], log=log, environment=environment())
     address = f"http://127.0.0.1:{port}"

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -20,7 +19,12 @@ from django.db import connections
 from tests.browser.chromium import CHROMIUM, QUIET
 from tests.web import web_server
 
-AXE = Path(__file__).parent / "vendor" / "axe.min.js"
+AXE = "/static/axe.min.js"  # served by tests.web_process beside the product's own files
+
+ASKED = """async ([coloured, options]) => {
+  axe.configure({rules: [{id: "color-contrast", selector: coloured}]});
+  return (await axe.run(document, options)).violations;
+}"""
 
 
 @dataclass
@@ -53,12 +57,15 @@ class Visitor:
         if not address.startswith((self.address + "/", "data:", "blob:")):
             self.complaints.append(f"left the host: {address}")
 
-    def axe(self, *rules: str) -> list[str]:
-        """What axe-core finds wrong, by these rules or by all, one line for each rule and place."""
+    def axe(self, *rules: str, colours_of: Sequence[str] = ("html",)) -> list[str]:
+        """What axe-core finds wrong, by these rules or by all, one line for each rule and place. `colours_of`: the
+        parts of the page whose contrast is looked at."""
         if not self.page.evaluate("'axe' in window"):
-            self.page.evaluate(AXE.read_text(encoding="utf-8") + "\n;true")
-        options = {"resultTypes": ["violations"], "preload": False} | ({"runOnly": rules} if rules else {})
-        found = self.page.evaluate("async (options) => (await axe.run(document, options)).violations", options)
+            self.page.add_script_tag(url=self.address + AXE)
+        options: dict[str, Any] = {"resultTypes": ["violations"], "preload": False}
+        options |= {"runOnly": rules} if rules else {}
+        coloured = ", ".join(f"{part}, {part} *" for part in colours_of)
+        found = self.page.evaluate(ASKED, [coloured, options])
         return [
             f"{rule['id']}: {node['html'][:160]} {node['failureSummary']}" for rule in found for node in rule["nodes"]
         ]

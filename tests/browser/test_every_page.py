@@ -22,19 +22,23 @@ WIDTHS = (320, 390, 820, 1440)
 # What reaches beyond the right edge, outermost first.
 WIDE = """[...document.body.querySelectorAll("*")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 4).map((el) => `${el.tagName}.${el.className.baseVal ?? el.className}#${el.id}`).join(" ")"""
-# The build of each region of the page, without its words, numbers and addresses, and without the place in the
-# navigation: what axe-core and the eye judge is the same where the build is.
+# The build of each part of the page (what stands around the contents, and each panel of them) without its words,
+# numbers and addresses, and without the place in the navigation, equal neighbours (rows) told once: what axe-core and
+# the eye judge is the same where the build is. Each part is marked, so that it can be named: [mark, build].
 BUILDS = """() => {
   const kept = ["class", "role", "type", "hidden", "open", "disabled", "aria-invalid", "data-state", "scope"];
   const words = (el) => [...el.childNodes].some((node) => node.nodeType === 3 && node.data.trim());
   const build = (el) => `<${el.localName} ${el.getAttributeNames().filter((name) => name !== "aria-current").sort()
     .map((name) => kept.includes(name) ? `${name}=${el.getAttribute(name)}` : name)}${words(el) ? " words" : ""}>`
-    + [...el.children].map(build).join("") + "/";
-  const places = ["header.rail", "nav.bottom-nav", "#tape", "main", "footer", "#toasts"];
-  const found = places.map((place) => document.querySelector(place)).filter(Boolean);
+    + [...el.children].map(build).filter((each, place, all) => each !== all[place - 1]).join("") + "/";
+  const holder = "main, .cols, main > section:not(.panel), main > div:not(.panel)";
+  const panels = (el) => (el.matches(holder) && el.children.length ? [...el.children].flatMap(panels) : [el]);
+  const around = "header.rail, nav.bottom-nav, #tape, footer, #toasts", main = document.querySelector("main");
+  const parts = [...document.querySelectorAll(around), ...(main ? panels(main) : [])], builds = parts.map(build);
   const rest = document.body.cloneNode(true);
-  for (const place of places) rest.querySelector(place)?.remove();
-  return [...found, rest].map(build);
+  for (const el of rest.querySelectorAll(`${around}, main`)) el.remove();
+  parts.forEach((el, number) => el.setAttribute("data-part", number));
+  return [...builds.map((each, number) => [`[data-part="${number}"]`, each]), ["body", build(rest)]];
 }"""
 
 
@@ -51,15 +55,17 @@ def slides(one: Visitor, width: int) -> list[str]:
 def wrong_with(one: Visitor, known: set[str]) -> list[str]:
     """On the page that is open: widths that slide, and what axe-core says; of the dark theme only its colours.
 
-    `known`: builds that were judged. A page of nothing else is a repetition.
+    `known`: builds that were judged. A page of nothing else is a repetition; in another one colours, which take
+    axe-core the longest, are looked at where the build is new.
     """
-    builds = set(one.page.evaluate(BUILDS))
-    if builds <= known:
+    builds = one.page.evaluate(BUILDS)
+    fresh = [part for part, build in builds if build not in known]
+    if not fresh:
         return []
-    known |= builds
-    found = [line for width in WIDTHS for line in slides(one, width)] + one.axe()
+    known |= {build for _, build in builds}
+    found = [line for width in WIDTHS for line in slides(one, width)] + one.axe(colours_of=fresh)
     one.page.emulate_media(color_scheme="dark")
-    found += [f"dark: {line}" for line in one.axe("color-contrast")]
+    found += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
     one.page.emulate_media(color_scheme="light")
     return found
 
@@ -71,6 +77,7 @@ def looked_at(one: Visitor, path: str, known: set[str]) -> list[str] | None:
     if status == 403:
         del one.complaints[complaints:]  # the browser calls a refusal an error
         return None
+    one.page.wait_for_selector(".htmx-request", state="detached")  # what the page fetches is a part of it
     return [f"{path}: {line}" for line in wrong_with(one, known)]
 
 
