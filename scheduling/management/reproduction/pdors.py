@@ -99,7 +99,7 @@ FIGURES = (
         ),
         world={**WORLD, "slots": 10, "span": 7, "longest": 1, "servers": 4},
         full=Scale((4, 6, 8), 3),
-        small=Scale((2, 4), 1, {"servers": 2}),
+        small=Scale((4,), 1),
         note="4 machines, jobs that could end within one slot if they had all machines they can use.",
     ),
     Figure(
