@@ -161,6 +161,7 @@ def test_every_page_of_the_market_opens_in_an_elastic_pool() -> None:
         f"jobs/{job.pk}/cancel",
         "intervals/main/1/what-if",
     ]
+    assert "sized anew in every slot" in text_of(client.get("/t/renter/submit/", secure=True).content.decode())
     for path in pages:
         answer = client.get(f"/t/renter/{path}/", follow=True, secure=True)
         assert answer.status_code == 200, path
