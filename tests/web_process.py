@@ -15,5 +15,6 @@ VENDOR = Path(__file__).parent / "browser" / "vendor"
 if __name__ == "__main__":
     settings.WHITENOISE_AUTOREFRESH = False
     settings.WHITENOISE_MAX_AGE = 3600
+    settings.STATIC_ROOT = None  # nothing was collected
     settings.STATICFILES_DIRS = [*settings.STATICFILES_DIRS, VENDOR]
     web.main(*sys.argv[1:])
