@@ -21,6 +21,7 @@ JOBS = Scale((50, 150), 3)
 SERVERS = Scale((30, 70), 3, {"jobs": 100})
 FEW_JOBS = Scale((20, 40), 2, {"tenants": 4, "servers": 20})
 FEW_SERVERS = Scale((10, 20), 2, {"tenants": 4, "jobs": 40})
+WINDOWS = "its windows double and each begins empty, so that the last jobs wait long and leave much idle"
 BLIND = "it starts jobs without regard to their value, which falls below zero before many of them end"
 SPREAD = "over seeds it varies by more than the paper's figures lie apart: who submits how much is drawn"
 
@@ -205,10 +206,10 @@ FIGURES = (
         lines=ALL,
         measures=("peak_utilisation", "mean_utilisation", "makespan", "awarded"),
         claims=(
-            Claim("at least", "astraea uses all workers at its peak", "astraea", number=0.99),
+            Claim("at least", "astraea uses all workers at its peak", "astraea", number=0.99, unless=WINDOWS),
             Claim("at least", "gandiva_fair uses all workers at its peak", "gandiva_fair", number=0.99),
-            Claim("less", "makespan, times that of gandiva_fair", "astraea", "gandiva_fair", "makespan", 0.83),
-            Claim("less", "makespan, times that of hived", "astraea", "hived", "makespan", 0.67),
+            Claim("less", "makespan, times that of gandiva_fair", "astraea", "gandiva_fair", "makespan", 0.83, WINDOWS),
+            Claim("less", "makespan, times that of hived", "astraea", "hived", "makespan", 0.67, WINDOWS),
             Claim("less", "makespan below that of batchsche", "astraea", "batchsche", "makespan"),
         ),
         world={**WORLD, "value": "convex", "slots": 2100},
