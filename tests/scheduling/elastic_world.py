@@ -5,9 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 from scheduling.models import Award, Pool, ResourceKind, TrainingJob, UsePrice
+from scheduling.services.fairness import fairness_catch_up
+from scheduling.services.verification import intervals_verify
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
+from tests.scheduling.clocks import advance
+from tests.scheduling.live import book_is_sound
 from tests.scheduling.markets import MICRO, give, make_waiting
 
 PRICES = {"worker": 0.5, "ps": 0.25}
@@ -42,3 +46,16 @@ def make_elastic_job(pool: Pool, tenant: Tenant, arrival: float = 0.0, *, slots:
 def slots_of(job: TrainingJob) -> list[Award]:
     with scope_disabled("the test looks at a job's slots"):
         return list(Award.objects.filter(job=job).order_by("start", "pk"))
+
+
+def run(pool: Pool, first: int, last: int) -> None:
+    """The clock ticks at the beginning of each of these slots."""
+    for slot in range(first, last + 1):
+        advance(pool, slot)
+
+
+def all_is_sound(pool: Pool) -> None:
+    with scope_disabled("the test works out the fairness"):
+        fairness_catch_up(most=1_000)
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert book_is_sound()
