@@ -43,12 +43,11 @@ class Form(serializers.Serializer[Any]):
         return super().to_internal_value(data)
 
 
+# What an operation shows. Its fields read attributes of frozen values or rows, and decide nothing. So one set of fields
+# serves every answer of a class: copying dozens of them costs more than reading them. Only an answer with a context of
+# its own, such as a secret that is shown once, gets fields of its own. (No docstring: the schema would print it for
+# every class that has none.)
 class Answer(serializers.Serializer[Any]):
-    """What an operation shows. Its fields read attributes of frozen values or rows, and decide nothing.
-
-    So one set of fields serves every answer of a class: copying dozens of them costs more than reading them. Only an
-    answer with a context of its own, such as a secret that is shown once, gets fields of its own.
-    """
 
     @cached_property
     def fields(self) -> Any:

@@ -96,7 +96,8 @@ NO_PAGE = {
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
     "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
     "operator_use_prices", "audit_start", "audit_cancel", "audit_file", "tenant_what_if_cancel",
-    "what_if_cancel", "api_docs_try", "operator_server_add", "budget_change", "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue",
+    "what_if_cancel", "api_docs_try", "operator_server_add", "budget_change",
+    "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue",
     "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
 }  # fmt: skip
