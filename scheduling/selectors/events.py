@@ -53,6 +53,7 @@ TOLD_AT_ONCE = frozenset(
         "pool_held",
         "pool_draining",
         "pool_resumed",
+        "policy_taken_over",
     }
 )
 

@@ -88,5 +88,6 @@ _WORDS: Mapping[str, tuple[str, str, Callable[[str, Data], str]]] = {
     "server_lost": ("bad", "Server lost.", lambda name, data: f"{data['server']} does not answer."),
     "pool_held": ("bad", "Market on hold.", lambda name, data: "Nothing new is decided."),
     "pool_draining": ("bad", "Market closing.", lambda name, data: "Nothing new is accepted."),
+    "policy_taken_over": ("bad", "Policy taken over.", lambda name, data: f"{data['policy']}: its teacher decides."),
     "pool_resumed": ("good", "Market open.", lambda name, data: "Intervals are decided again."),
 }

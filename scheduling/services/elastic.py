@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.types import Booking, Reason
+from scheduling.core.types import Booking, Plan, Reason
 from scheduling.models import Award, Event, JobState, Lane, Pool, TrainingJob
 from scheduling.selectors.use_prices import in_credits, use_prices
 from scheduling.services.calendar import ticks_write
@@ -55,6 +55,16 @@ def _kind(award: Award, before: SlotsSoFar | None) -> str | None:
     if before is None or before.end != award.start:
         return "job_started"
     return None if (before.workers, before.ps) == (award.workers, award.ps) else "job_resized"
+
+
+def taken_over_events(snapshot: BatchSnapshot, plan: Plan, at: datetime) -> list[Event]:
+    """To everybody, once: the teacher of a learned policy decides from this slot on, and why."""
+    guard, before = (plan.memory or {}).get("guard"), snapshot.view.memory.get("guard")
+    if not guard or before:
+        return []
+    pool = snapshot.frame.pool
+    data = {"policy": pool.batch_policy["name"], **guard}
+    return [event("policy_taken_over", pool_id=pool.pk, tenant_id=None, at=at, data=data)]
 
 
 def jobs_pause(pool: Pool, reason: Reason, at: datetime) -> None:

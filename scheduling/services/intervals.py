@@ -16,7 +16,7 @@ from scheduling.services.budgets import budget_events, reasons_by_budget
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
 from scheduling.services.collector import collector_resting
-from scheduling.services.elastic import elastic_events, jobs_pause, use_post
+from scheduling.services.elastic import elastic_events, jobs_pause, taken_over_events, use_post
 from scheduling.services.feed import events_append
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.settlement import awards_start
@@ -133,7 +133,7 @@ def _tell(snapshot: BatchSnapshot, plan: Plan, at: datetime) -> None:
     """Who got nothing, and why: where it is anything new."""
     told = plans.news(snapshot, reasons_by_budget(snapshot, plan.refusals))
     plans.jobs_refuse(told, at)
-    events_append(plans.refusal_events(snapshot, told, at))
+    events_append([*plans.refusal_events(snapshot, told, at), *taken_over_events(snapshot, plan, at)])
 
 
 def _promise(clock: LaneClock, plan: Plan, slot: int) -> None:

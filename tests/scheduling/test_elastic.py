@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.models import Budget, PriceTick, Server
+from scheduling.core.policies.dl2 import guard
+from scheduling.models import Budget, Event, PriceTick, Server
 from scheduling.services.cancellation import job_cancel
 from scheduling.services.failures import server_lose
 from scheduling.services.holds import pool_hold
@@ -169,3 +170,16 @@ def test_a_second_tick_changes_nothing() -> None:
     before = everything()
     run(pool, 0, 1)
     assert everything() == before
+
+
+def test_a_learned_policy_that_falls_behind_is_taken_over_and_that_is_told_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(guard, "POOR", 1e9)  # so that the network always falls behind
+    pool, _, renter = make_elastic({"name": "dl2"})
+    make_elastic_job(pool, renter, slots=6)
+    run(pool, 0, 4)
+    [told] = Event.objects.filter(kind="policy_taken_over")
+    assert (told.pool_id, told.tenant_id) == (pool.pk, None)
+    assert (told.data["policy"], told.data["code"]) == ("dl2", "reward_poor")
+    assert told.data["reward"] < 1e9 * told.data["teacher_reward"]
