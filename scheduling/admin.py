@@ -198,6 +198,13 @@ class FairnessAlertAdmin(ReadOnlyAdmin):
     search_fields = ["measure"]
 
 
+@admin.register(models.UsePrice)
+class UsePriceAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "resource", "from_slot", "amount", "set_at"]
+    list_select_related = ["pool", "resource"]
+    search_fields = ["=from_slot"]
+
+
 @admin.register(models.VerificationRun)
 class VerificationRunAdmin(ReadOnlyAdmin):
     list_display = ["id", "audit", "pool", "state", "phase", "done", "total", "differences", "seen_at"]

@@ -71,7 +71,7 @@ def race(pool: Pool, lumen: Tenant, monkeypatch: pytest.MonkeyPatch, *, slot: fl
 
         monkeypatch.setattr(instant, "hold", holds)
         monkeypatch.setattr(intervals, "ATTEMPTS", 1)  # the first attempt is the last one, with the locks
-        monkeypatch.setattr(intervals, "batch_policy", lambda frame: Meanwhile(build(frame)))
+        monkeypatch.setattr(intervals, "batch_policy", lambda *about: Meanwhile(build(*about)))
         monkeypatch.setattr(intervals, "policy_bytes", lambda policy: stored(policy.policy))
         try:
             interval: Any = interval_run(pool_id=pool.pk, slot=4, at=moment(4))

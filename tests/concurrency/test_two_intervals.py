@@ -67,7 +67,7 @@ def while_deciding(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[Plan]
             return getattr(self.policy, name)
 
     def put(happens: Callable[[Plan], object]) -> None:
-        monkeypatch.setattr(intervals, "batch_policy", lambda frame: Interrupted(build(frame), happens))
+        monkeypatch.setattr(intervals, "batch_policy", lambda *about: Interrupted(build(*about), happens))
         monkeypatch.setattr(intervals, "policy_bytes", lambda policy: original(policy.policy))
 
     original = intervals.policy_bytes
