@@ -48,7 +48,6 @@ class Form(serializers.Serializer[Any]):
 # its own, such as a secret that is shown once, gets fields of its own. (No docstring: the schema would print it for
 # every class that has none.)
 class Answer(serializers.Serializer[Any]):
-
     @cached_property
     def fields(self) -> Any:
         return super().fields if self._context else _fields_of(type(self))
