@@ -12,14 +12,10 @@ import sys
 
 import uvicorn
 
-# Python lets a thread go on for 5 ms before it looks whether another wants to; whoever comes back from the database
-# waits that long, once for each query, while somebody else computes.
-SWITCH_SECONDS = 0.0005
 PATIENCE_SECONDS = int(os.environ.get("WEB_PATIENCE_SECONDS", "3"))  # for answers under way, when it is to end
 
 
 def main(host: str, port: str) -> None:
-    sys.setswitchinterval(SWITCH_SECONDS)
     config = uvicorn.Config(
         "marketplace.asgi:application",
         access_log=False,
