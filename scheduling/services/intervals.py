@@ -20,7 +20,7 @@ from scheduling.services.elastic import elastic_events, jobs_pause, taken_over_e
 from scheduling.services.feed import events_append
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.settlement import awards_start
-from scheduling.snapshots.batch import BatchSnapshot, batch_view, glance
+from scheduling.snapshots.batch import BatchSnapshot, batch_view, glance, states_decided
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.policy import batch_settings
 from scheduling.snapshots.windows import windows_bytes
@@ -132,7 +132,7 @@ def _apply(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock
 def _tell(snapshot: BatchSnapshot, plan: Plan, at: datetime) -> None:
     """Who got nothing, and why: where it is anything new."""
     told = plans.news(snapshot, reasons_by_budget(snapshot, plan.refusals))
-    plans.jobs_refuse(told, at)
+    plans.jobs_refuse(told, states_decided(snapshot.frame.pool), at)
     events_append([*plans.refusal_events(snapshot, told, at), *taken_over_events(snapshot, plan, at)])
 
 
@@ -145,7 +145,7 @@ def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:
     plans.floors_store(snapshot, interval, plan.floors)
     elastic = snapshot.frame.pool.is_elastic
     awards = plans.awards_store(snapshot, interval, plan.bookings)
-    plans.jobs_award(awards)
+    plans.jobs_award(awards, states_decided(snapshot.frame.pool))
     batch_reserve(snapshot.frame, snapshot.view.jobs, plan.bookings)
     if elastic:
         use_post(snapshot, plan.bookings)

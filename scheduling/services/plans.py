@@ -125,9 +125,8 @@ def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
     ]
 
 
-def jobs_award(awards: Sequence[Award]) -> None:
-    """Jobs with an award no longer wait. In an elastic pool they may have been running."""
-    states = [JobState.QUEUED, JobState.RUNNING]
+def jobs_award(awards: Sequence[Award], states: Sequence[str]) -> None:
+    """Jobs with an award no longer wait. `states`: in which one may be decided about."""
     queued = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state__in=states)
     changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
     if changed != len(awards):
@@ -139,12 +138,12 @@ UPDATE scheduling_trainingjob AS job
    SET state = told.state, reason_code = told.code, reason_numbers = told.numbers::jsonb,
        ended_at = CASE WHEN told.state = 'queued' THEN job.ended_at ELSE %s END
   FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS told (id, state, code, numbers)
- WHERE job.id = told.id AND job.state IN ('queued', 'running')
+ WHERE job.id = told.id AND job.state = ANY (%s)
 """
 
 
-def jobs_refuse(refusals: Sequence[Refusal], at: datetime) -> None:
-    """State and reason of jobs that got nothing: those that wait, and in an elastic pool those that ran until now."""
+def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime) -> None:
+    """State and reason of jobs that got nothing. `states`: in which one may be decided about."""
     if not refusals:
         return
     columns = (
@@ -154,7 +153,7 @@ def jobs_refuse(refusals: Sequence[Refusal], at: datetime) -> None:
         [json.dumps(numbers_of(refusal), allow_nan=False) for refusal in refusals],
     )
     with connection.cursor() as cursor:
-        cursor.execute(_REFUSE, [at, *columns])
+        cursor.execute(_REFUSE, [at, *columns, list(states)])
 
 
 def state_of(refusal: Refusal) -> str:

@@ -103,11 +103,14 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
     return BatchSnapshot(frame, view, waiting, frozenset(), {}, {})
 
 
+def states_decided(pool: Pool) -> list[str]:
+    """In which a job may be given a schedule, or be refused one. In an elastic pool whoever runs is looked at again."""
+    return [JobState.QUEUED.value, JobState.RUNNING.value] if pool.is_elastic else [JobState.QUEUED.value]
+
+
 def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
-    """All that may be looked at; not those that the platform failed again and again, and that rest. In an elastic pool
-    whoever runs is looked at again."""
-    states = [JobState.QUEUED, JobState.RUNNING] if pool.is_elastic else [JobState.QUEUED]
-    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states)
+    """All that may be looked at; not those that the platform failed again and again, and that rest."""
+    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool))
     return queued.filter(arrival__lte=slot, not_before__lte=slot)
 
 
