@@ -17,6 +17,7 @@ from itertools import pairwise
 import numpy as np
 
 from scheduling.core.occupancy import Occupancy
+from scheduling.core.parts import Parts
 from scheduling.core.types import BATCH, INSTANT, OWN, Allocation, Booking, Cluster, FloatArray, Job, Plan, Window
 
 
@@ -68,36 +69,22 @@ class Single:
 class Shared:
     """The calendar of a cluster with a batch and an instant lane."""
 
-    def __init__(self, cluster: Cluster, origin: int = 0) -> None:
-        if cluster.cells is None:
-            raise ValueError("two lanes need home cells: a mere count of units does not say which servers are whose")
-        self.cluster = cluster
-        self.cells = cluster.cells
-        self.home = replace(cluster, capacity=cluster.cells.sum(axis=1))
+    def __init__(self, parts: Parts, origin: int = 0) -> None:
+        self.cluster, self.cells = parts.whole, parts.cells
+        self.home, self.counter = parts.home, parts.counter
         self.frontier = 0
         self.windows: list[Window] = []
         self.home_all = Occupancy(self.home, origin)  # both lanes
         self.home_batch = Occupancy(self.home, origin)
-        self.operator_instant = Occupancy(replace(cluster, capacity=cluster.operator_cells), origin)
-        self.own_use = [Occupancy(self._cells_of(index), origin) for index in range(len(cluster.tenants))]
-        self.counter = self._counter()
+        self.operator_instant = Occupancy(parts.operator, origin)
+        self._own_use: dict[int, Occupancy] = {}
 
-    def _cells_of(self, tenant: int) -> Cluster:
-        return replace(self.cluster, capacity=self.cells[:, tenant])
-
-    def _counter(self) -> Cluster:
-        """The cluster as the instant lane sees it: operator parts, then the home parts of those who lend."""
-        cluster = self.cluster
-        lends = np.array([tenant.lend == "lend" for tenant in cluster.tenants])
-        cells = self.cells * lends[None, :, None]
-        return replace(
-            cluster,
-            servers=(*cluster.servers, *(f"{name} (home)" for name in cluster.servers)),
-            capacity=np.concatenate([cluster.operator_cells, cells.sum(axis=1)], axis=1),
-            cells=np.concatenate([np.zeros_like(cells), cells], axis=2),
-            hosts_workers=np.tile(cluster.hosts_workers, 2),
-            hosts_ps=np.tile(cluster.hosts_ps, 2),
-        )
+    def own_use(self, tenant: int) -> Occupancy:
+        """What a tenant's own jobs hold of its own cells."""
+        if tenant not in self._own_use:  # most tenants' is never asked for
+            cells = replace(self.cluster, capacity=self.cells[:, tenant])
+            self._own_use[tenant] = Occupancy(cells, self.home_all.origin)
+        return self._own_use[tenant]
 
     def stage(self, lane: str, slot: int) -> Stage:
         """The home pool for the batch lane; what may be sold, and nothing else, for the instant lane."""
@@ -120,7 +107,7 @@ class Shared:
             self.home_all.place(job, booking)
             self.home_batch.place(job, booking)
             if booking.phase == OWN:
-                self.own_use[job.tenant].place(job, booking)
+                self.own_use(job.tenant).place(job, booking)
             return booking
         operator, home = self.parts(booking)
         if any(row.end > self.frontier for row in home):
@@ -149,7 +136,7 @@ class Shared:
 
     def forget_before(self, slot: int) -> None:
         """Drop slots that have passed."""
-        for occupancy in (self.home_all, self.home_batch, self.operator_instant, *self.own_use):
+        for occupancy in (self.home_all, self.home_batch, self.operator_instant, *self._own_use.values()):
             occupancy.forget_before(slot)
         self.windows = [window for window in self.windows if window.end > slot]
 
@@ -171,9 +158,9 @@ class Shared:
         taken = _first(self.home_all, slot, slots)
         for index, tenant in enumerate(self.cluster.tenants):
             if tenant.lend != "lend":
-                taken -= _first(self.own_use[index], slot, slots)  # its cells are not part of the counter at all
+                taken -= _first(self.own_use(index), slot, slots)  # its cells are not part of the counter at all
             elif tenant.reserve_price.any():
-                idle = self.cells[:, index][:, None, :] - _first(self.own_use[index], slot, slots)
+                idle = self.cells[:, index][:, None, :] - _first(self.own_use(index), slot, slots)
                 taken += idle * self._held_back(index, slot, slots, windows)[None, :, None]
         return np.minimum(taken, self.counter.capacity[:, None, len(self.cluster.servers) :])
 
@@ -205,7 +192,7 @@ class Shared:
         idle = np.zeros((len(self.cluster.resources), len(self.cluster.owners), slots))
         for index, tenant in enumerate(self.cluster.tenants):
             if tenant.lend == "lend":
-                unused = self.cells[:, index, None, :] - _first(self.own_use[index], start, slots)
+                unused = self.cells[:, index, None, :] - _first(self.own_use(index), start, slots)
                 unused[..., self.cluster.closed] = 0.0
                 idle[:, index] = unused.sum(axis=2)
         nothing = np.zeros((len(self.cluster.resources), slots))

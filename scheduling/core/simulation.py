@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from scheduling.core.calendar import Shared, Single
+from scheduling.core.parts import parts_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import (
@@ -93,7 +94,7 @@ class Simulation:
             _Lane(lane, policy, [job for job in scenario.jobs if len(policies) == 1 or job.lane == lane], scenario)
             for lane, policy in sorted(policies.items())  # the batch lane decides first
         ]
-        self.calendar = Single(scenario.cluster) if len(policies) == 1 else Shared(scenario.cluster)
+        self.calendar = Single(scenario.cluster) if len(policies) == 1 else Shared(parts_of(scenario.cluster))
         for taken in scenario.preload:
             self.calendar.take(taken.resource, taken.slot, taken.server, taken.amount)
         self.windows: list[Window] = []

@@ -7,26 +7,27 @@ for what is promised there is delivered, but hosts nothing new.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 
 import numpy as np
 
+from scheduling.core.parts import Parts, parts_of
 from scheduling.core.types import Cluster, FloatArray, Tenant, read_only
-from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState, TenantPolicy, TrainingJob
-from scheduling.models.jobs import LIVE_STATES
+from scheduling.models import Pool, ServerState
+from scheduling.snapshots.pool_rows import KEPT, Sharing, pool_text, rows_of
 from tenants.ledger.postings import MICRO
-from tenants.scoping import scope_disabled
 
 OPERATOR_ID = 0  # in place of a tenant's id, wherever owners are listed
+NOTHING_SAID = Sharing(rent="auto", budget=None, lend="lend", reserve_price={})  # of a tenant without a row
 
 
 @dataclass(frozen=True, eq=False)
-class PoolFrame:
-    """`cluster` is the whole pool, home and operator parts together."""
+class Shape:
+    """What stays the same from one reading to the next. `cluster` is the whole pool, home and operator parts
+    together."""
 
-    pool: Pool
     cluster: Cluster
     tenant_ids: tuple[int, ...]
     server_ids: tuple[int, ...]
@@ -46,15 +47,69 @@ class PoolFrame:
     def resource_index(self) -> Mapping[int, int]:
         return {resource_id: index for index, resource_id in enumerate(self.resource_ids)}
 
+    @cached_property
+    def parts(self) -> Parts:
+        return parts_of(self.cluster)
+
+    @cached_property
+    def budgeted(self) -> tuple[Tenant, ...]:
+        """The tenants, each with a budget. What was submitted under one stays readable when its owner no longer has
+        one: it may pay nothing."""
+        return tuple(replace(tenant, budget=tenant.budget or 0.0) for tenant in self.cluster.tenants)
+
+
+@dataclass(frozen=True, eq=False)
+class PoolFrame:
+    """A pool and its shape. The pool's own settings are those of whoever asks; the shape is shared."""
+
+    pool: Pool
+    shape: Shape
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.shape.cluster
+
+    @property
+    def tenant_ids(self) -> tuple[int, ...]:
+        return self.shape.tenant_ids
+
+    @property
+    def server_ids(self) -> tuple[int, ...]:
+        return self.shape.server_ids
+
+    @property
+    def resource_ids(self) -> tuple[int, ...]:
+        return self.shape.resource_ids
+
+    @property
+    def cells(self) -> FloatArray:
+        return self.shape.cells
+
+    @property
+    def lost(self) -> frozenset[int]:
+        return self.shape.lost
+
+    @property
+    def tenant_index(self) -> Mapping[int, int]:
+        return self.shape.tenant_index
+
+    @property
+    def server_index(self) -> Mapping[int, int]:
+        return self.shape.server_index
+
+    @property
+    def resource_index(self) -> Mapping[int, int]:
+        return self.shape.resource_index
+
     @property
     def owner_ids(self) -> tuple[int, ...]:
         """In the order of every owners axis; the operator last."""
         return (*self.tenant_ids, OPERATOR_ID)
 
-    @cached_property
+    @property
     def home(self) -> Cluster:
         """The cluster of cells alone, which the batch lane plans where an instant lane sells the operator's units."""
-        return replace(self.cluster, capacity=self.cells.sum(axis=1))
+        return self.shape.parts.home
 
     @property
     def batch_cluster(self) -> Cluster:
@@ -64,34 +119,35 @@ class PoolFrame:
 
 def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
     """The pool as it stands. Tenants: those with cells, with live jobs, and `also` these ids."""
-    resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk"))
-    servers = list(Server.objects.filter(pool=pool).order_by("pk"))
-    lost = frozenset(index for index, server in enumerate(servers) if server.state == ServerState.LOST)
-    with scope_disabled("a plan is made for all tenants of a pool at once"):
-        held = list(Cell.objects.filter(server__pool=pool).values_list("resource", "tenant", "server", "units"))
-        live = TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).order_by()
-        asking = set(live.values_list("tenant_id", flat=True).distinct())
-        policies = {row.tenant_id: row for row in TenantPolicy.objects.filter(pool=pool)}
-    tenant_ids = tuple(sorted({row[1] for row in held} | asking | set(also)))
-    resource_ids = tuple(resource.pk for resource in resources)
-    server_ids = tuple(server.pk for server in servers)
-    cells = _counted(held, resource_ids, tenant_ids, server_ids)
-    stock = ServerCapacity.objects.filter(pool=pool).values_list("resource", "server", "units")
-    capacity = _counted(stock, resource_ids, server_ids)
-    cells[..., list(lost)] = capacity[..., list(lost)] = 0.0
+    text, asking = pool_text(pool)
+    owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
+    return PoolFrame(pool, _shape(text, tuple(sorted(owners | asking | set(also))), float(pool.slot_seconds)))
+
+
+@lru_cache(maxsize=KEPT)
+def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float) -> Shape:
+    rows = rows_of(text)
+    resource_ids = tuple(resource_id for resource_id, _ in rows.resources)
+    names = tuple(name for _, name in rows.resources)
+    server_ids = tuple(server_id for server_id, *_ in rows.servers)
+    lost = [index for index, (_, state, _, _) in enumerate(rows.servers) if state == ServerState.LOST]
+    cells = _counted(rows.cells, resource_ids, tenant_ids, server_ids)
+    capacity = _counted(rows.stock, resource_ids, server_ids)
+    cells[..., lost] = capacity[..., lost] = 0.0
     cells = read_only(cells)
+    in_service = np.array([state == ServerState.IN_SERVICE for _, state, _, _ in rows.servers], dtype=bool)
     cluster = Cluster(
-        resources=tuple(resource.name for resource in resources),
+        resources=names,
         servers=tuple(str(server_id) for server_id in server_ids),
-        tenants=tuple(_tenant(tenant_id, policies.get(tenant_id), resources) for tenant_id in tenant_ids),
-        slot_seconds=float(pool.slot_seconds),
+        tenants=tuple(_tenant(tenant_id, rows.sharing.get(tenant_id, NOTHING_SAID), names) for tenant_id in tenant_ids),
+        slot_seconds=slot_seconds,
         capacity=capacity,
         quota=cells.sum(axis=2),
-        hosts_workers=np.array([_open(server) and server.hosts_workers for server in servers], dtype=bool),
-        hosts_ps=np.array([_open(server) and server.hosts_ps for server in servers], dtype=bool),
+        hosts_workers=in_service & np.array([workers for _, _, workers, _ in rows.servers], dtype=bool),
+        hosts_ps=in_service & np.array([ps for _, _, _, ps in rows.servers], dtype=bool),
         cells=cells,
     )
-    return PoolFrame(pool, cluster, tenant_ids, server_ids, resource_ids, cells, lost)
+    return Shape(cluster, tenant_ids, server_ids, resource_ids, cells, frozenset(lost))
 
 
 def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatArray:
@@ -103,16 +159,11 @@ def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatAr
     return array
 
 
-def _open(server: Server) -> bool:
-    return server.state == ServerState.IN_SERVICE
-
-
-def _tenant(tenant_id: int, policy: TenantPolicy | None, resources: Iterable[ResourceKind]) -> Tenant:
-    policy = policy or TenantPolicy(tenant_id=tenant_id)
+def _tenant(tenant_id: int, said: Sharing, resources: Sequence[str]) -> Tenant:
     return Tenant(
         name=str(tenant_id),
-        reserve_price=np.array([policy.reserve_price.get(resource.name, 0.0) for resource in resources]),
-        rent=str(policy.rent),
-        budget=None if policy.budget is None else policy.budget / MICRO,
-        lend=str(policy.lend),
+        reserve_price=np.array([said.reserve_price.get(name, 0.0) for name in resources]),
+        rent=said.rent,
+        budget=None if said.budget is None else said.budget / MICRO,
+        lend=said.lend,
     )

@@ -5,7 +5,7 @@ Read after the lane's lock is taken, in the same transaction: what it says is fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -149,14 +149,15 @@ def share_of(job: Job, frame: PoolFrame) -> int:
 
 def _calendar(frame: PoolFrame, reader: JobReader, slot: int, frontier: int) -> Shared:
     """Both lanes' calendar from `slot` on, as the simulation keeps it."""
-    calendar = Shared(frame.cluster, origin=slot)
+    calendar = Shared(frame.shape.parts, origin=slot)
     calendar.frontier = frontier
     calendar.windows = list(published_windows(frame, slot))
-    calendar.home_all.fill(_held(frame, slot, Part.HOME))
-    calendar.operator_instant.fill(_held(frame, slot, Part.OPERATOR))
+    held = _held(frame, slot)
+    calendar.home_all.fill(held[Part.HOME])
+    calendar.operator_instant.fill(held[Part.OPERATOR])
     if _own_use_matters(calendar, slot):
         for tenant, amounts in _own_use(frame, reader, slot).items():
-            calendar.own_use[tenant].fill(amounts)
+            calendar.own_use(tenant).fill(amounts)
     return calendar
 
 
@@ -182,16 +183,20 @@ def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
     return Resale(freed.place, resource, units.slot, owner, freed.share)
 
 
-def _held(frame: PoolFrame, slot: int, part: Part) -> FloatArray:
-    """(resources, slots, servers) what both lanes hold of one part of each server from `slot` on."""
+def _held(frame: PoolFrame, slot: int) -> Mapping[str, FloatArray]:
+    """Part -> (resources, slots, servers) what both lanes hold of that part of each server from `slot` on."""
     with connection.cursor() as cursor:
         cursor.execute(
-            "SELECT resource_id, slot, server_id, batch + instant FROM scheduling_calendarcell"
-            " WHERE pool_id = %s AND slot >= %s AND part = %s AND (batch > 0 OR instant > 0)",
-            [frame.pool.pk, slot, part.value],
+            "SELECT part, resource_id, slot, server_id, batch + instant FROM scheduling_calendarcell"
+            " WHERE pool_id = %s AND slot >= %s AND (batch > 0 OR instant > 0)",
+            [frame.pool.pk, slot],
         )
         rows = cursor.fetchall()
-    slots = max((row[1] for row in rows), default=slot - 1) + 1 - slot
+    return {part.value: _as_array(frame, slot, [row[1:] for row in rows if row[0] == part]) for part in Part}
+
+
+def _as_array(frame: PoolFrame, slot: int, rows: Sequence[tuple[int, int, int, float]]) -> FloatArray:
+    slots = max((taken_in for _, taken_in, _, _ in rows), default=slot - 1) + 1 - slot
     held = np.zeros((len(frame.resource_ids), slots, len(frame.server_ids)))
     for resource_id, taken_in, server_id, amount in rows:
         held[frame.resource_index[resource_id], taken_in - slot, frame.server_index[server_id]] = amount

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import lru_cache
 
 import numpy as np
 
@@ -23,15 +24,17 @@ def windows_bytes(frame: PoolFrame, windows: Sequence[Window]) -> bytes:
 def published_windows(frame: PoolFrame, slot: int) -> tuple[Window, ...]:
     """The windows that end after `slot`, in order, with the owners of this frame."""
     rows = Interval.objects.filter(pool=frame.pool, window_end__gt=slot).order_by("number")
-    found = [window for stored in rows.values_list("windows", flat=True) for window in _read(frame, bytes(stored))]
+    stored = rows.values_list("windows", flat=True)
+    found = [window for text in stored for window in _read(bytes(text), frame.owner_ids)]
     return tuple(sorted((w for w in found if w.end > slot), key=lambda window: window.start))
 
 
-def _read(frame: PoolFrame, stored: bytes) -> list[Window]:
+@lru_cache(maxsize=64)
+def _read(stored: bytes, now: tuple[int, ...]) -> tuple[Window, ...]:
+    """Kept by what is stored: whoever asks for a price reads the same windows as the one before."""
     first, rest = stored.split(b"\n", 1)
-    then, now = json.loads(first)["owners"], frame.owner_ids
-    windows = records.plan_from(rest).windows
-    return list(windows) if tuple(then) == now else [_for_owners(window, then, now) for window in windows]
+    then, windows = json.loads(first)["owners"], records.plan_from(rest).windows
+    return tuple(windows) if tuple(then) == now else tuple(_for_owners(window, then, now) for window in windows)
 
 
 def _for_owners(window: Window, then: Sequence[int], now: Sequence[int]) -> Window:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.calendar import Shared
+from scheduling.core.parts import parts_of
 from scheduling.core.types import Cluster, Tenant
 
 SERVERS, SLOTS, WINDOW = 550, 2000, 64
@@ -20,19 +21,18 @@ def make_calendar() -> Shared:
     capacity = np.tile([[8.0], [2.0], [64.0], [256.0]], (1, SERVERS))
     cells = np.zeros((4, 4, SERVERS))
     cells[:, dice.integers(0, 4, SERVERS), np.arange(SERVERS)] = 0.75 * capacity
-    calendar = Shared(
-        Cluster(
-            resources=("gpu", "ps", "cpu", "memory_gb"),
-            servers=tuple(f"s{index}" for index in range(SERVERS)),
-            tenants=tuple(Tenant(f"t{index}", np.zeros(4)) for index in range(4)),
-            slot_seconds=60.0,
-            capacity=capacity,
-            quota=cells.sum(axis=2),
-            hosts_workers=np.ones(SERVERS, dtype=bool),
-            hosts_ps=np.ones(SERVERS, dtype=bool),
-            cells=cells,
-        )
+    cluster = Cluster(
+        resources=("gpu", "ps", "cpu", "memory_gb"),
+        servers=tuple(f"s{index}" for index in range(SERVERS)),
+        tenants=tuple(Tenant(f"t{index}", np.zeros(4)) for index in range(4)),
+        slot_seconds=60.0,
+        capacity=capacity,
+        quota=cells.sum(axis=2),
+        hosts_workers=np.ones(SERVERS, dtype=bool),
+        hosts_ps=np.ones(SERVERS, dtype=bool),
+        cells=cells,
     )
+    calendar = Shared(parts_of(cluster))
     for occupancy in (calendar.home_all, calendar.operator_instant):
         occupancy.add(0, SLOTS - 1, 0, 0.0)  # reach as far as the horizon
     return calendar

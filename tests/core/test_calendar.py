@@ -10,6 +10,7 @@ import pytest
 
 from scheduling.core.calendar import Shared
 from scheduling.core.occupancy import CapacityExceeded
+from scheduling.core.parts import parts_of
 from scheduling.core.policies.oasis import Oasis
 from scheduling.core.types import BATCH, INSTANT, OWN, Allocation, Booking, Job, Plan, View, Window
 from scheduling.core.value import Sigmoid
@@ -28,7 +29,7 @@ def make_calendar(*, operator: int = 0, tenants: list[Any] | None = None) -> Sha
         cells=cells,
         tenants=tenants or [make_tenant("u0"), make_tenant("u1")],
     )
-    return Shared(cluster)
+    return Shared(parts_of(cluster))
 
 
 def make_instant(*, workers: int = 1, work: int = 4, arrival: int = 5, value: float = 1000.0) -> Job:
