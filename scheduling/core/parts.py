@@ -1,0 +1,43 @@
+"""A cluster cut in two, server by server: home cells, and what is the operator's. Cut once, for it does not change."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.core.types import Cluster, FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Parts:
+    """`counter`: the cluster as the instant lane sees it, each server's operator part first, and its home part, of
+    those who lend, as many places further on."""
+
+    whole: Cluster
+    cells: FloatArray  # (resources, tenants, servers)
+    home: Cluster
+    operator: Cluster
+    counter: Cluster
+
+
+def parts_of(cluster: Cluster) -> Parts:
+    """Needs a cluster with home cells."""
+    if cluster.cells is None:
+        raise ValueError("two lanes need home cells: a mere count of units does not say which servers are whose")
+    home = replace(cluster, capacity=cluster.cells.sum(axis=1))
+    operator = replace(cluster, capacity=cluster.operator_cells)
+    return Parts(cluster, cluster.cells, home, operator, _counter(cluster, cluster.cells))
+
+
+def _counter(cluster: Cluster, whose: FloatArray) -> Cluster:
+    lends = np.array([tenant.lend == "lend" for tenant in cluster.tenants])
+    cells = whose * lends[None, :, None]
+    return replace(
+        cluster,
+        servers=(*cluster.servers, *(f"{name} (home)" for name in cluster.servers)),
+        capacity=np.concatenate([cluster.operator_cells, cells.sum(axis=1)], axis=1),
+        cells=np.concatenate([np.zeros_like(cells), cells], axis=2),
+        hosts_workers=np.tile(cluster.hosts_workers, 2),
+        hosts_ps=np.tile(cluster.hosts_ps, 2),
+    )
