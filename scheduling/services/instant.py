@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -46,6 +46,7 @@ class Purse:
 
     available: int
     budget_left: int | None  # None: no budget binds
+    budgeted: bool  # whether its tenant has any budget at all
 
     @property
     def most(self) -> float:
@@ -63,22 +64,26 @@ class Answer:
     settled_slot: int  # the last slot that is over
 
 
-def instant_admit(*, job: TrainingJob, at: datetime) -> Award | None:
-    """Decide about a job that this very transaction has stored, under the lane's lock: nobody else knows of it yet."""
+def instant_admit(*, job: TrainingJob, at: datetime, told: Sequence[Event] = ()) -> Award | None:
+    """Decide about a job that this very transaction has stored, under the lane's lock: nobody else knows of it yet.
+
+    `told`: what is to be told of the job before the answer; it is written with it.
+    """
     if not connection.in_atomic_block or job.state != JobState.QUEUED:
         raise RuntimeError("a job of the instant lane is decided once, in the transaction that stores it")
     with scope_disabled("what is for sale is everybody's"):
         for _ in range(MOST_TRIES):
-            answer = instant_answer(job, purse_of(job, at))
+            purse = purse_of(job, at)
+            answer = instant_answer(job, purse)
             if isinstance(answer.given, Reason):
                 reason = answer.given
                 break
             try:
                 with transaction.atomic():
-                    return _award(job, answer, answer.given, at)
+                    return _award(job, answer, answer.given, purse, told, at)
             except _TooDear as error:  # the batch lane, or another pool, took money of this tenant meanwhile
                 reason = error.reason
-        _refuse(job, reason, at)
+        _refuse(job, reason, told, at)
     return None
 
 
@@ -86,7 +91,7 @@ def purse_of(job: TrainingJob, at: datetime) -> Purse:
     """Read, not locked: the hold has the last word."""
     found = limits(tenant_ids=[job.tenant_id], at=at)
     spendable = balance(account=available(job.tenant_id))
-    return Purse(spendable, left_for(found, job.tenant_id, job.submitted_by_id))
+    return Purse(spendable, left_for(found, job.tenant_id, job.submitted_by_id), budgeted=bool(found))
 
 
 def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
@@ -148,15 +153,17 @@ def _given(plan: Plan, job: TrainingJob, purse: Purse) -> Booking | Reason:
     return Reason("low_balance", {"price": price, "left": purse.available / MICRO})
 
 
-def _refuse(job: TrainingJob, reason: Reason, at: datetime) -> None:
+def _refuse(job: TrainingJob, reason: Reason, told: Sequence[Event], at: datetime) -> None:
     job.state, job.reason_code, job.ended_at = JobState.REJECTED, reason.code, at
     job.reason_numbers = dict(reason.numbers)
     job.save(update_fields=["state", "reason_code", "reason_numbers", "ended_at"])
     data = {"job": job.pk, "reason": reason.code, "numbers": job.reason_numbers}
-    events_append([_event("job_refused", job, at, data)])
+    events_append([*told, _event("job_refused", job, at, data)])
 
 
-def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> Award:
+def _award(
+    job: TrainingJob, answer: Answer, booking: Booking, purse: Purse, told: Sequence[Event], at: datetime
+) -> Award:
     snapshot, frame = answer.snapshot, answer.snapshot.frame
     on_operator, _ = snapshot.calendar.parts(booking)
     placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
@@ -168,7 +175,7 @@ def _award(job: TrainingJob, answer: Answer, booking: Booking, at: datetime) -> 
     _sell_again(snapshot, taken)
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
-    events_append([*_news(job, award, at), *prices_after(snapshot, booking, taken, at)])
+    events_append([*told, *_news(job, award, purse, at), *prices_after(snapshot, booking, taken, at)])
     if award.start <= answer.settled_slot + 1:  # the boundary at which it would have been started is over
         awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
@@ -223,10 +230,11 @@ def _hold(award: Award, at: datetime) -> None:
         raise _TooDear(award.paid, shortage.balance)
 
 
-def _news(job: TrainingJob, award: Award, at: datetime) -> list[Event]:
-    told = {"job": job.pk, "award": award.pk, "lane": award.lane, "phase": award.phase}
-    told |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
-    return [_event("job_awarded", job, at, told), *budget_events([award], pool=job.pool, at=at)]
+def _news(job: TrainingJob, award: Award, purse: Purse, at: datetime) -> list[Event]:
+    data = {"job": job.pk, "award": award.pk, "lane": award.lane, "phase": award.phase}
+    data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
+    passed = budget_events([award], pool=job.pool, at=at) if purse.budgeted else []
+    return [_event("job_awarded", job, at, data), *passed]
 
 
 def _event(kind: str, job: TrainingJob, at: datetime, data: dict[str, object]) -> Event:

@@ -206,22 +206,15 @@ def _take(checked: Checked, at: datetime, instead_of: str) -> Submitted | Refuse
             return earlier
         raise
     said = {"name": job.name, "lane": job.lane} | ({"instant": instead_of} if instead_of else {})
-    events_append(
-        [
-            event(
-                "job_submitted",
-                pool_id=job.pool_id,
-                tenant_id=job.tenant_id,
-                subject=job_subject(job.pk),
-                at=at,
-                data=said,
-            )
-        ]
+    news = event(
+        "job_submitted", pool_id=job.pool_id, tenant_id=job.tenant_id, subject=job_subject(job.pk), at=at, data=said
     )
-    if job.lane == Lane.BATCH and not job.pool.is_elastic:  # there nobody can say when, and what a slot costs is posted
+    if job.lane == Lane.INSTANT:
+        return Submitted(job, instant_admit(job=job, at=at, told=[news]), repeated=False)
+    events_append([news])
+    if not job.pool.is_elastic:  # there nobody can say when, and what a slot costs is posted
         estimate_keep(job=job, read=checked.read, frontier=checked.frontier, at=at)
-    award = instant_admit(job=job, at=at) if job.lane == Lane.INSTANT else None
-    return Submitted(job, award, repeated=False)
+    return Submitted(job, None, repeated=False)
 
 
 def _earlier(client_key: str | None, digest: str) -> Submitted | Refused | None:

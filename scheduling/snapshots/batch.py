@@ -19,6 +19,7 @@ from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, LaneC
 from scheduling.snapshots.budgets import limits, member_caps, tenant_lefts
 from scheduling.snapshots.frame import PoolFrame, pool_frame
 from scheduling.snapshots.jobs import JobReader
+from scheduling.snapshots.pool_rows import asking
 from scheduling.snapshots.slots import SlotsSoFar, slots_so_far
 from scheduling.snapshots.spending import rent_spent
 from scheduling.snapshots.windows import published_windows
@@ -51,7 +52,7 @@ def batch_view(
         waiting[supposed.pk] = supposed
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
     awards = list(Award.objects.filter(pool=pool, lane=Lane.BATCH, state__in=ALIVE, end__gt=slot).order_by("pk"))
-    frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
+    frame = pool_frame(pool, also=asking(pool) | {row.tenant_id for row in waiting.values()})
     floors = _floors(frame, slot, waiting)
     jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)

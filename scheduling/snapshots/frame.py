@@ -118,10 +118,10 @@ class PoolFrame:
 
 
 def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
-    """The pool as it stands. Tenants: those with cells, with live jobs, and `also` these ids."""
-    text, asking = pool_text(pool)
+    """The pool as it stands. Tenants: those with cells, and `also` these ids."""
+    text = pool_text(pool)
     owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
-    return PoolFrame(pool, _shape(text, tuple(sorted(owners | asking | set(also))), float(pool.slot_seconds)))
+    return PoolFrame(pool, _shape(text, tuple(sorted(owners | set(also))), float(pool.slot_seconds)))
 
 
 @lru_cache(maxsize=KEPT)

@@ -185,21 +185,27 @@ def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
 
 def _held(frame: PoolFrame, slot: int) -> Mapping[str, FloatArray]:
     """Part -> (resources, slots, servers) what both lanes hold of that part of each server from `slot` on."""
-    with connection.cursor() as cursor:
+    held = {part.value: np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))) for part in Part}
+    with connection.cursor() as cursor:  # by column: it may be thousands of rows, for every answer anew
         cursor.execute(
-            "SELECT part, resource_id, slot, server_id, batch + instant FROM scheduling_calendarcell"
-            " WHERE pool_id = %s AND slot >= %s AND (batch > 0 OR instant > 0)",
+            "SELECT part, array_agg(resource_id), array_agg(slot), array_agg(server_id), array_agg(batch + instant)"
+            "  FROM scheduling_calendarcell WHERE pool_id = %s AND slot >= %s AND (batch > 0 OR instant > 0)"
+            " GROUP BY part",
             [frame.pool.pk, slot],
         )
-        rows = cursor.fetchall()
-    return {part.value: _as_array(frame, slot, [row[1:] for row in rows if row[0] == part]) for part in Part}
+        for part, *columns in cursor.fetchall():
+            held[part] = _as_array(frame, slot, *columns)
+    return held
 
 
-def _as_array(frame: PoolFrame, slot: int, rows: Sequence[tuple[int, int, int, float]]) -> FloatArray:
-    slots = max((taken_in for _, taken_in, _, _ in rows), default=slot - 1) + 1 - slot
-    held = np.zeros((len(frame.resource_ids), slots, len(frame.server_ids)))
-    for resource_id, taken_in, server_id, amount in rows:
-        held[frame.resource_index[resource_id], taken_in - slot, frame.server_index[server_id]] = amount
+def _as_array(
+    frame: PoolFrame, slot: int, resources: list[int], slots: list[int], servers: list[int], amounts: list[float]
+) -> FloatArray:
+    since = np.array(slots) - slot
+    held = np.zeros((len(frame.resource_ids), int(since.max()) + 1, len(frame.server_ids)))
+    # Ids stand in order in a frame, so an index is where an id would be sorted in.
+    places = np.searchsorted(frame.resource_ids, resources), since, np.searchsorted(frame.server_ids, servers)
+    held[places] = amounts
     held[..., list(frame.lost)] = 0.0
     return held
 
@@ -216,7 +222,8 @@ def _own_use_matters(calendar: Shared, slot: int) -> bool:
 def _own_use(frame: PoolFrame, reader: JobReader, slot: int) -> dict[int, FloatArray]:
     """Tenant's index -> (resources, slots, servers) what its own jobs hold of its own cells, free of charge."""
     alive = (AwardState.BOOKED, AwardState.RUNNING)
-    awards = list(Award.objects.filter(pool=frame.pool, state__in=alive, phase=OWN, end__gt=slot).order_by("pk"))
+    found = Award.objects.filter(pool=frame.pool, state__in=alive, phase=OWN, end__gt=slot).order_by("pk")
+    awards = [award for award in found if award.tenant_id in frame.tenant_index]  # whoever has cells
     rows = TrainingJob.objects.in_bulk([award.job_id for award in awards])
     slots = max((award.end for award in awards), default=slot) - slot
     used: dict[int, FloatArray] = {}

@@ -14,12 +14,13 @@ from typing import Any
 
 from django.db import connection
 
-from scheduling.models import Pool
+from scheduling.models import Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
+from tenants.scoping import scope_disabled
 
 KEPT = 8  # texts, and frames made of them, in each process
 
-# A text is the same only if its rows come in the same order. Whose jobs are live changes all the time: it stands apart.
+# A text is the same only if its rows come in the same order.
 _READ = """
 SELECT json_build_object(
          'resources', (SELECT json_agg(json_build_array(id, name) ORDER BY id)
@@ -33,8 +34,7 @@ SELECT json_build_object(
                      FROM scheduling_cell c JOIN scheduling_server s ON s.id = c.server_id
                     WHERE s.pool_id = %(pool)s),
          'sharing', (SELECT json_agg(json_build_array(tenant_id, rent, budget, lend, reserve_price) ORDER BY tenant_id)
-                       FROM scheduling_tenantpolicy WHERE pool_id = %(pool)s))::text,
-       ARRAY(SELECT DISTINCT tenant_id FROM scheduling_trainingjob WHERE pool_id = %(pool)s AND state = ANY(%(live)s))
+                       FROM scheduling_tenantpolicy WHERE pool_id = %(pool)s))::text
 """
 
 
@@ -59,12 +59,19 @@ class PoolRows:
     sharing: Mapping[int, Sharing]  # by tenant
 
 
-def pool_text(pool: Pool) -> tuple[str, frozenset[int]]:
-    """The text to be read with `rows_of`, and the tenants that have live jobs."""
+def pool_text(pool: Pool) -> str:
+    """To be read with `rows_of`."""
     with connection.cursor() as cursor:
-        cursor.execute(_READ, {"pool": pool.pk, "live": [state.value for state in LIVE_STATES]})
-        text, asking = cursor.fetchone()
-    return text, frozenset(asking)
+        cursor.execute(_READ, {"pool": pool.pk})
+        (text,) = cursor.fetchone()
+    return str(text)
+
+
+def asking(pool: Pool) -> frozenset[int]:
+    """The tenants that have live jobs."""
+    with scope_disabled("a plan is made for all tenants of a pool at once"):
+        live = TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).order_by()
+        return frozenset(live.values_list("tenant_id", flat=True).distinct())
 
 
 @lru_cache(maxsize=KEPT)

@@ -7,10 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+from django.db import connection
 
 from scheduling.core.scenario.jobs import Jobs
 from scheduling.core.types import Job, Tenant
-from scheduling.models import Pool, ResourceKind, TenantPolicy, TrainingJob
+from scheduling.models import Pool, ResourceKind, TrainingJob
 from tenants.ledger.postings import MICRO
 
 PROGRAM = "program"  # of a specification: what really runs. The core knows jobs, not what they are made of.
@@ -24,8 +25,10 @@ def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
 class SpecReader:
     """Reads the jobs of a pool. Costs one short query, unlike a frame, however many jobs are read."""
 
-    def __init__(self, pool: Pool) -> None:
-        resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name"))
+    def __init__(self, pool: Pool, resources: Sequence[tuple[int, str]] | None = None) -> None:
+        """`resources`: (row, name) of each, where they are known."""
+        if resources is None:
+            resources = ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name")
         self.resource_ids = [pk for pk, _ in resources]
         self._names = [name for _, name in resources]
         self._slot_seconds = float(pool.slot_seconds)
@@ -51,7 +54,19 @@ class SpecRead:
 
 def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> SpecRead:
     """A new job, under its tenant's instructions as they are now; raises `BadScenario`."""
-    policy = TenantPolicy.objects.filter(pool=pool, tenant=tenant_id).first()
-    budget = None if policy is None or policy.budget is None else policy.budget / MICRO
-    reader = SpecReader(pool)
+    rows = _resources_and_budget(pool, tenant_id)
+    budget = None if not rows or rows[0][2] is None else rows[0][2] / MICRO
+    reader = SpecReader(pool, [(pk, name) for pk, name, _ in rows])
     return SpecRead(reader.read_spec(spec, arrival=arrival, lane=lane, budget=budget), reader.resource_ids)
+
+
+def _resources_and_budget(pool: Pool, tenant_id: int) -> list[tuple[int, str, int | None]]:
+    """(row, name, the tenant's budget for rent in micro-credits) of each resource: every submission asks for them."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT kind.id, kind.name, said.budget FROM scheduling_resourcekind kind"
+            "  LEFT JOIN scheduling_tenantpolicy said ON said.pool_id = kind.pool_id AND said.tenant_id = %s"
+            " WHERE kind.pool_id = %s ORDER BY kind.id",
+            [tenant_id, pool.pk],
+        )
+        return cursor.fetchall()
