@@ -26,7 +26,7 @@ class FirstFit:
         if stay and places and self._takes(units, places):
             return Placement(gang, places[0], places[1], Cursors())
         whole = (gang.workers * units[0].demand + units[1].demand).tolist()
-        needed = [(resource, amount) for resource, amount in enumerate(whole) if amount]
+        needed = tuple((resource, amount) for resource, amount in enumerate(whole) if amount)
         server = self.room.first_with_room(needed, self.hosts[BOTH])
         if server is not None:
             self.room.take(units[0], [server] * gang.workers)
