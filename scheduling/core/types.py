@@ -59,9 +59,14 @@ class UnitType:
         object.__setattr__(self, "demand", read_only(self.demand))
 
     @cached_property
+    def amounts(self) -> tuple[float, ...]:
+        """What a unit takes of each resource, as plain numbers."""
+        return tuple(self.demand.tolist())
+
+    @cached_property
     def named(self) -> tuple[tuple[int, float], ...]:
         """The resources that a unit takes something of, and how much: looked at in every slot, so found out once."""
-        return tuple((resource, amount) for resource, amount in enumerate(self.demand.tolist()) if amount > 0)
+        return tuple((resource, amount) for resource, amount in enumerate(self.amounts) if amount > 0)
 
 
 @dataclass(frozen=True, eq=False)
