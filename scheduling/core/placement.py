@@ -10,7 +10,6 @@ looks at them for the like of it again until something is given back there.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -67,9 +66,17 @@ class Placement:
 
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
         """The same units in every slot of [start, end), a row for each server."""
-        workers, ps = Counter(self.workers), Counter(self.ps)
+        workers, ps = _counts(self.workers), _counts(self.ps)
         servers = sorted(workers.keys() | ps.keys())
-        return tuple(Allocation(server, start, end, workers[server], ps[server]) for server in servers)
+        return tuple([Allocation(server, start, end, workers.get(server, 0), ps.get(server, 0)) for server in servers])
+
+
+def _counts(servers: Sequence[int]) -> dict[int, int]:
+    """How often each is named."""
+    counts: dict[int, int] = {}
+    for server in servers:
+        counts[server] = counts.get(server, 0) + 1
+    return counts
 
 
 Demand = tuple[tuple[int, float], ...]  # of the resources that are taken, how much
