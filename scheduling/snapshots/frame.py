@@ -56,6 +56,14 @@ class PoolFrame:
         """The cluster of cells alone, which the batch lane plans where an instant lane sells the operator's units."""
         return replace(self.cluster, capacity=self.cells.sum(axis=1))
 
+    @cached_property
+    def with_budgets(self) -> tuple[Tenant, ...]:
+        """The tenants, each with a budget: what was submitted under one stays readable when its owner no longer has
+        one. It may pay nothing."""
+        return tuple(
+            tenant if tenant.budget is not None else replace(tenant, budget=0.0) for tenant in self.cluster.tenants
+        )
+
     @property
     def batch_cluster(self) -> Cluster:
         """What the batch lane plans."""
@@ -83,7 +91,7 @@ def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
     cluster = Cluster(
         resources=tuple(resource.name for resource in resources),
         servers=tuple(str(server_id) for server_id in server_ids),
-        tenants=tuple(_tenant(tenant_id, policies.get(tenant_id), resources) for tenant_id in tenant_ids),
+        tenants=_tenants(tenant_ids, policies, resources),
         slot_seconds=float(pool.slot_seconds),
         capacity=capacity,
         quota=cells.sum(axis=2),
@@ -107,11 +115,26 @@ def _open(server: Server) -> bool:
     return server.state == ServerState.IN_SERVICE
 
 
-def _tenant(tenant_id: int, policy: TenantPolicy | None, resources: Iterable[ResourceKind]) -> Tenant:
-    policy = policy or TenantPolicy(tenant_id=tenant_id)
+def _tenants(
+    tenant_ids: Iterable[int], policies: Mapping[int, TenantPolicy], resources: Iterable[ResourceKind]
+) -> tuple[Tenant, ...]:
+    """Those without instructions of their own are alike but for their names."""
+    names = [resource.name for resource in resources]
+    usual = _tenant("", TenantPolicy(), names)
+    return tuple(
+        _tenant(str(tenant_id), policies[tenant_id], names) if tenant_id in policies else _named(usual, str(tenant_id))
+        for tenant_id in tenant_ids
+    )
+
+
+def _named(tenant: Tenant, name: str) -> Tenant:
+    return Tenant(name, tenant.reserve_price, tenant.rent, tenant.budget, tenant.lend)
+
+
+def _tenant(name: str, policy: TenantPolicy, resources: Iterable[str]) -> Tenant:
     return Tenant(
-        name=str(tenant_id),
-        reserve_price=np.array([policy.reserve_price.get(resource.name, 0.0) for resource in resources]),
+        name=name,
+        reserve_price=np.array([policy.reserve_price.get(resource, 0.0) for resource in resources]),
         rent=str(policy.rent),
         budget=None if policy.budget is None else policy.budget / MICRO,
         lend=str(policy.lend),

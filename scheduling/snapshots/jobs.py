@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -25,9 +24,7 @@ class JobReader:
 
     def __init__(self, frame: PoolFrame) -> None:
         self.frame = frame
-        # What was submitted under a budget stays readable when its owner no longer has one: it may pay nothing.
-        tenants = [replace(tenant, budget=tenant.budget or 0.0) for tenant in frame.cluster.tenants]
-        self._jobs = Jobs(frame.cluster.resources, tenants, frame.cluster.slot_seconds)
+        self._jobs = Jobs(frame.cluster.resources, frame.with_budgets, frame.cluster.slot_seconds)
 
     def read(self, row: TrainingJob) -> Job:
         """A job that was accepted: its specification was checked when it was submitted."""
