@@ -45,11 +45,11 @@ class Single:
         windows = tuple(window for window in self.windows if window.end > slot)
         return Stage(self.cluster, self.occupancy.window(slot), None, windows)
 
-    def place(self, lane: str, job: Job, booking: Booking) -> Booking:
-        """Enter a booking; raises `CapacityExceeded`."""
+    def place_all(self, lane: str, jobs: Sequence[Job], bookings: Sequence[Booking]) -> Sequence[Booking]:
+        """Enter a plan's bookings; raises `CapacityExceeded`."""
         del lane
-        self.occupancy.place(job, booking)
-        return booking
+        self.occupancy.place_all(jobs, bookings)
+        return bookings
 
     def take(self, resource: int, slot: int, server: int, amount: float) -> None:
         """Occupy an amount that no booking stands for."""
@@ -100,6 +100,10 @@ class Shared:
             held = occupancy.window(start)[:, : end - start]
             free[:, : held.shape[1]] -= held
         return free
+
+    def place_all(self, lane: str, jobs: Sequence[Job], bookings: Sequence[Booking]) -> Sequence[Booking]:
+        """Enter a plan's bookings one after the other."""
+        return [self.place(lane, job, booking) for job, booking in zip(jobs, bookings, strict=True)]
 
     def place(self, lane: str, job: Job, booking: Booking) -> Booking:
         """Enter a booking on its pool, checked against what both lanes hold; the answer names real servers."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from itertools import groupby
 
 import numpy as np
 
@@ -57,6 +58,36 @@ class Occupancy:
         self._amounts[resource, slot - self.origin, server] += amount
         if self._amounts[resource, slot - self.origin, server] > self._limit[resource, server]:
             raise self._exceeded(slice(slot - self.origin, slot - self.origin + 1), server)
+
+    def place_all(self, jobs: Sequence[Job], bookings: Sequence[Booking]) -> None:
+        """Occupy what bookings take, one after the other; raises as `place` does."""
+        for (start, end), group in groupby(zip(jobs, bookings, strict=True), key=_period):
+            together = list(group)
+            if end - start > 1 or len(together) == 1 or not self._place_in_slot(start, together):
+                for job, booking in together:
+                    self.place(job, booking)
+
+    def _place_in_slot(self, slot: int, pairs: Sequence[tuple[Job, Booking]]) -> bool:
+        """All units of one slot at once: the same sums, unit by unit in the same order. False, and nothing changed,
+        if they do not fit; one by one it is found where."""
+        self._reserve(slot + 1)
+        rows = [row for _, booking in pairs for row in booking.allocation]
+        if any(row.start != slot or row.end != slot + 1 for row in rows):
+            return False
+        units = np.array([(row.server, row.workers, row.ps) for row in rows], dtype=np.int64).reshape(len(rows), 3)
+        kinds = [
+            (job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand)
+            for job, booking in pairs
+        ]
+        demand = np.repeat(np.array(kinds), [len(booking.allocation) for _, booking in pairs], axis=0)
+        amounts = units[:, 1, None] * demand[:, 0] + units[:, 2, None] * demand[:, 1]  # (rows, resources)
+        held = self._amounts[:, slot - self.origin].copy()
+        for resource in range(len(held)):
+            np.add.at(held[resource], units[:, 0], amounts[:, resource])
+        if (held > self._limit)[:, units[:, 0]].any():
+            return False
+        self._amounts[:, slot - self.origin] = held
+        return True
 
     def place(self, job: Job, booking: Booking) -> None:
         """Occupy what a booking takes; raises if it exceeds a server's capacity in any slot."""
@@ -121,6 +152,11 @@ class Occupancy:
             f"server {server}, resource {resource}, slot {self.origin + slots.start + slot}: "
             f"{self._amounts[resource, slots.start + slot, server]:g} of {self.capacity[resource, server]:g}"
         )
+
+
+def _period(pair: tuple[Job, Booking]) -> tuple[int, int]:
+    """The slots that a booking is for."""
+    return pair[1].start, pair[1].end
 
 
 def units_in_use(

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
 
 import numpy as np
 
@@ -60,19 +61,25 @@ class Placement:
     @property
     def kind(self) -> str:
         """Centralized is all on one server with one parameter server; everything else is distributed."""
-        centralized = len(self.ps) == 1 and all(server == self.ps[0] for server in self.workers)
+        centralized = len(self.ps) == 1 and self.workers.count(self.ps[0]) == len(self.workers)
         return CENTRALIZED if centralized else DISTRIBUTED
 
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
         """The same units in every slot of [start, end), a row for each server."""
-        counts: dict[int, list[int]] = {}
-        for kind, servers in enumerate((self.workers, self.ps)):
-            for server in servers:
-                counts.setdefault(server, [0, 0])[kind] += 1
-        return tuple(Allocation(server, start, end, *counts[server]) for server in sorted(counts))
+        workers, ps = _counts(self.workers), _counts(self.ps)
+        servers = sorted(workers.keys() | ps.keys())
+        return tuple([Allocation(server, start, end, workers.get(server, 0), ps.get(server, 0)) for server in servers])
 
 
-Demand = Sequence[tuple[int, float]]  # of the resources that are taken, how much
+def _counts(servers: Sequence[int]) -> dict[int, int]:
+    """How often each is named."""
+    counts: dict[int, int] = {}
+    for server in servers:
+        counts[server] = counts.get(server, 0) + 1
+    return counts
+
+
+Demand = tuple[tuple[int, float], ...]  # of the resources that are taken, how much
 
 
 @dataclass(slots=True)
@@ -92,7 +99,7 @@ class Vacancies:
         self.free: list[list[float]] = free.T.tolist()  # by server, then by resource
         self.hosts_workers: list[bool] = cluster.hosts_workers.tolist()
         self.hosts_ps: list[bool] = cluster.hosts_ps.tolist()
-        self._named: dict[int, list[tuple[int, float]]] = {}
+        self._hosted: dict[int, bytes] = {}  # by identity of the hosts, 1 where they host nothing
         self._marks: dict[tuple[object, ...], _Marks] = {}
         self._returned: list[int] = []  # servers on which something was given back, in order
 
@@ -111,7 +118,7 @@ class Vacancies:
 
     def deal(self, unit: UnitType, count: int, cursor: int, hosts: Sequence[bool]) -> list[int] | None:
         """The servers of so many units: from the cursor on each goes to the next server that has room for it."""
-        demand = self._demand(unit)
+        demand = unit.named
         full = self._marked(demand, hosts)
         dealt: list[int] = []
         while len(dealt) < count:
@@ -128,7 +135,7 @@ class Vacancies:
 
     def pack(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
         """The servers of so many units: each goes to the first server that has room for it."""
-        demand = self._demand(unit)
+        demand = unit.named
         full = self._marked(demand, hosts)
         dealt: list[int] = []
         while len(dealt) < count:
@@ -137,9 +144,10 @@ class Vacancies:
                 self.give_back(unit, dealt)
                 return None
             free = self.free[server]
-            for resource, amount in demand:
-                free[resource] -= amount
-            dealt.append(server)
+            while len(dealt) < count and _fits(demand, free):
+                for resource, amount in demand:
+                    free[resource] -= amount
+                dealt.append(server)
         return dealt
 
     def first_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
@@ -163,10 +171,10 @@ class Vacancies:
 
     def _marked(self, demand: Demand, hosts: Sequence[bool]) -> bytearray:
         """The marks for such a unit; where something has been given back since, a server is looked at again."""
-        key = (id(hosts), *demand)
+        key = (id(hosts), demand)
         marks = self._marks.get(key)
         if marks is None:
-            hosted = bytes(not host for host in hosts)
+            hosted = self._not_hosted(hosts)
             marks = self._marks[key] = _Marks(bytearray(hosted), hosted, len(self._returned))
         elif marks.returns < len(self._returned):
             for server in self._returned[marks.returns :]:
@@ -174,32 +182,39 @@ class Vacancies:
             marks.returns = len(self._returned)
         return marks.full
 
+    def _not_hosted(self, hosts: Sequence[bool]) -> bytes:
+        """By server, 1 where the hosts host nothing."""
+        if id(hosts) not in self._hosted:
+            self._hosted[id(hosts)] = bytes(not host for host in hosts)
+        return self._hosted[id(hosts)]
+
     def give_back(self, unit: UnitType, servers: Sequence[int]) -> None:
         """Free one unit on each of the servers named."""
         self._returned.extend(servers)
         for server in servers:
-            for resource, amount in self._demand(unit):
-                self.free[server][resource] += amount
+            free = self.free[server]
+            for resource, amount in unit.named:
+                free[resource] += amount
 
     def take(self, unit: UnitType, servers: Sequence[int]) -> None:
         """Take one unit on each of the servers named, as a deal did elsewhere."""
         for server in servers:
-            for resource, amount in self._demand(unit):
-                self.free[server][resource] -= amount
+            free = self.free[server]
+            for resource, amount in unit.named:
+                free[resource] -= amount
 
-    def _demand(self, unit: UnitType) -> list[tuple[int, float]]:
-        """The resources that a unit takes something of, and how much."""
-        demand = self._named.get(id(unit))
-        if demand is None:
-            demand = [(resource, amount) for resource, amount in enumerate(unit.demand.tolist()) if amount > 0]
-            self._named[id(unit)] = demand
-        return demand
+
+def _fits(demand: Demand, free: Sequence[float]) -> bool:
+    """Whether a server with so much of each resource has room for a unit."""
+    for resource, amount in demand:  # noqa: SIM110 - called for every unit; `all` takes twice as long
+        if free[resource] < amount:
+            return False
+    return True
 
 
 def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
     """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
-    nothing = np.zeros((len(cluster.resources), 0, len(cluster.servers)))
-    return Vacancies(cluster, nothing).place(job, gang, Cursors()) is not None
+    return EmptyCluster(cluster).holds(job, gang)
 
 
 def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
@@ -226,20 +241,31 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -
 
 
 class EmptyCluster:
-    """Asked which gangs it holds, and remembers by demand: most jobs ask for the same."""
+    """Asked which gangs it holds. Most jobs ask for the same, and again in every slot in which they wait."""
 
     def __init__(self, cluster: Cluster) -> None:
-        self.room = Vacancies(cluster, np.zeros((len(cluster.resources), 0, len(cluster.servers))))
-        self.known: dict[tuple[object, ...], bool] = {}
+        self.cluster = cluster
+        self.known = _known(cluster)
 
     def holds(self, job: Job, gang: Gang) -> bool:
         """Whether the gang could ever run."""
         worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
-        key = (gang.workers, gang.ps, worker.demand.tobytes(), ps.demand.tobytes())
+        key = (gang.workers, gang.ps, worker.named, ps.named)
         if key not in self.known:
-            placement = self.room.place(job, gang, Cursors())
+            placement = self._room.place(job, gang, Cursors())
             self.known[key] = placement is not None
             if placement is not None:
-                self.room.give_back(worker, placement.workers)
-                self.room.give_back(ps, placement.ps)
+                self._room.give_back(worker, placement.workers)
+                self._room.give_back(ps, placement.ps)
         return self.known[key]
+
+    @cached_property
+    def _room(self) -> Vacancies:
+        return Vacancies(self.cluster, np.zeros((len(self.cluster.resources), 0, len(self.cluster.servers))))
+
+
+@lru_cache(maxsize=16)
+def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
+    """By demand, what a cluster holds: it depends on the cluster alone, which never changes."""
+    del cluster
+    return {}

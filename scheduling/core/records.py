@@ -112,19 +112,17 @@ def view_from(stored: bytes) -> View:
 
 def plan_bytes(plan: Plan) -> bytes:
     """A policy's whole answer."""
-    return to_bytes(
-        {
-            "bookings": [_booking(booking) for booking in plan.bookings],
-            "refusals": [
-                {"job": r.job, "state": r.state, "code": r.reason.code, "numbers": _plain(dict(r.reason.numbers))}
-                for r in plan.refusals
-            ],
-            "floors": [_floor(floor) for floor in plan.floors],
-            "windows": [_record(window) for window in plan.windows],
-            "memory": None if plan.memory is None else dict(plan.memory),
-            "frontier": plan.frontier,
-        }
-    )
+    document: Document = {
+        "bookings": [_booking(booking) for booking in plan.bookings],
+        "refusals": [{"job": r.job, "state": r.state, **_reason(r.reason)} for r in plan.refusals],
+        "floors": [_floor(floor) for floor in plan.floors],
+        "windows": [_record(window) for window in plan.windows],
+        "memory": None if plan.memory is None else dict(plan.memory),
+        "frontier": plan.frontier,
+    }
+    if plan.smaller:
+        document["smaller"] = [{"job": number, **_reason(plan.smaller[number])} for number in sorted(plan.smaller)]
+    return to_bytes(document)
 
 
 def plan_from(stored: bytes) -> Plan:
@@ -139,7 +137,12 @@ def plan_from(stored: bytes) -> Plan:
         windows=tuple(_window_from(row) for row in document["windows"]),
         memory=document["memory"],
         frontier=document["frontier"],
+        smaller={row["job"]: Reason(row["code"], row["numbers"]) for row in document.get("smaller", ())},
     )
+
+
+def _reason(reason: Reason) -> Document:
+    return {"code": reason.code, "numbers": _plain(dict(reason.numbers))}
 
 
 def _record(value: Any) -> Document:

@@ -165,8 +165,9 @@ class Simulation:
     def _apply(self, lane: _Lane, slot: int, plan: Plan) -> None:
         for floor in plan.floors:
             self.floors[floor.job] = self.tracks[floor.job].floor = floor
-        for booking in plan.bookings:
-            self._book(lane, slot, booking)
+        jobs = [_asked(lane, slot, booking) for booking in plan.bookings]
+        for job, placed in zip(jobs, self.calendar.place_all(lane.name, jobs, plan.bookings), strict=True):
+            self._book(lane, slot, job, placed)
         for refusal in plan.refusals:
             self._refuse(lane, refusal)
         self.calendar.publish(lane.name, slot, plan)
@@ -174,23 +175,19 @@ class Simulation:
         if plan.memory is not None:
             lane.memory = plan.memory
 
-    def _book(self, lane: _Lane, slot: int, booking: Booking) -> None:
-        job = lane.waiting.get(booking.job)
-        if job is None or booking.start < slot:
-            raise PlanRejected(f"slot {slot}: job {booking.job} does not wait, or would start in the past")
-        if not all(booking.start <= row.start < row.end <= booking.end for row in booking.allocation):
-            raise PlanRejected(f"slot {slot}: job {booking.job} is given units outside its booking")
-        placed = self.calendar.place(lane.name, job, booking)
-        lane.active.append(placed)
-        lane.spent[job.tenant] += placed.paid
-        if placed.paid:
-            lane.paid[booking.job] = lane.paid.get(booking.job, 0.0) + placed.paid
-        track = self.tracks[booking.job]
-        track.bookings.append(_totals(placed))
-        lane.remaining[booking.job] -= booking.work
-        if lane.remaining[booking.job] <= TOLERANCE * job.work:
+    def _book(self, lane: _Lane, slot: int, job: Job, booking: Booking) -> None:
+        if job.number not in lane.waiting:
+            raise PlanRejected(f"slot {slot}: job {job.number} is done with an earlier booking of the plan")
+        lane.active.append(booking)
+        lane.spent[job.tenant] += booking.paid
+        if booking.paid:
+            lane.paid[job.number] = lane.paid.get(job.number, 0.0) + booking.paid
+        track = self.tracks[job.number]
+        track.bookings.append(_totals(booking))
+        lane.remaining[job.number] -= booking.work
+        if lane.remaining[job.number] <= TOLERANCE * job.work:
             track.state, track.reason = AWARDED, None
-            lane.drop(booking.job)
+            lane.drop(job.number)
 
     def _refuse(self, lane: _Lane, refusal: Refusal) -> None:
         if refusal.job not in lane.waiting:
@@ -199,6 +196,18 @@ class Simulation:
         track.state, track.reason = refusal.state, refusal.reason
         if refusal.state != WAITING:
             lane.drop(refusal.job)
+
+
+def _asked(lane: _Lane, slot: int, booking: Booking) -> Job:
+    """The job that is booked, if a policy may book it so."""
+    job = lane.waiting.get(booking.job)
+    if job is None or booking.start < slot:
+        raise PlanRejected(f"slot {slot}: job {booking.job} does not wait, or would start in the past")
+    start, end = booking.start, booking.end
+    for row in booking.allocation:
+        if not start <= row.start < row.end <= end:
+            raise PlanRejected(f"slot {slot}: job {booking.job} is given units outside its booking")
+    return job
 
 
 def _totals(booking: Booking) -> Booking:

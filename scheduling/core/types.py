@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
@@ -56,6 +57,16 @@ class UnitType:
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "demand", read_only(self.demand))
+
+    @cached_property
+    def amounts(self) -> tuple[float, ...]:
+        """What a unit takes of each resource, as plain numbers."""
+        return tuple(self.demand.tolist())
+
+    @cached_property
+    def named(self) -> tuple[tuple[int, float], ...]:
+        """The resources that a unit takes something of, and how much: looked at in every slot, so found out once."""
+        return tuple((resource, amount) for resource, amount in enumerate(self.amounts) if amount > 0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -337,6 +348,7 @@ class Plan:
     windows: Sequence[Window] = ()  # those newly published
     memory: Mapping[str, Any] | None = None  # None: keep what there was
     frontier: int | None = None
+    smaller: Mapping[int, Reason] = field(default_factory=dict)  # by booked job: why it is smaller than it could be
 
 
 class Policy(Protocol):

@@ -77,7 +77,7 @@ def _price_of_nothing(job: TrainingJob) -> int | None:
 
 
 def _reason(pool: Pool, job: TrainingJob, award: Award | None) -> Reason:
-    if job.reason_code:
+    if job.reason_code and not (award and award.work_left is not None and job.state == JobState.RUNNING):
         return Reason(job.reason_code, job.reason_numbers, reason_sentence(pool, job.reason_code, job.reason_numbers))
     if award is None:
         return Reason(job.state, {}, f"{job.get_state_display()}.")
@@ -96,8 +96,11 @@ def _sized(pool: Pool, job: TrainingJob, award: Award) -> Reason:
     """Of a job that is sized anew in every slot, by its newest one."""
     paid = award.paid_before + award.paid - award.returned
     numbers = {"slot": award.start, "workers": award.workers, "ps": award.ps, "paid": paid}
-    units = f"{award.workers} worker{'s' if award.workers != 1 else ''} and {award.ps} parameter server"
-    units += "s" if award.ps != 1 else ""
+    units = _units(award.workers, award.ps)
+    if job.state == JobState.RUNNING and job.reason_code:
+        why = reason_sentence(pool, job.reason_code, job.reason_numbers)
+        sentence = f"Runs on {units}; it is sized anew at {_clock(pool, award.end)}. {why}"
+        return Reason(job.reason_code, {**numbers, **job.reason_numbers}, sentence)
     if job.state == JobState.RUNNING:
         sentence = f"Runs on {units}; it is sized anew at {_clock(pool, award.end)}."
     else:
@@ -125,6 +128,22 @@ def _credits(number: float) -> str:
     return f"{number:,.2f}"
 
 
+def _units(workers: int, ps: int) -> str:
+    return f"{workers} worker{'s' * (workers != 1)} and {ps} parameter server{'s' * (ps != 1)}"
+
+
+def _least(numbers: Numbers) -> str:
+    """Of a job that could be smaller than it was to be: what its least size costs."""
+    return f", its least size {_credits(numbers['least_price'])}" if "least_price" in numbers else ""
+
+
+def _smaller(pool: Pool, numbers: Numbers) -> str:
+    means = {"over_budget": "of the budget are left", "over_max_price": "of its limit are left"}
+    left = f"{_credits(numbers['left'])} {means.get(numbers['limit'], 'are available')}"
+    asked = _units(int(numbers["asked"]), int(numbers["asked_ps"]))
+    return f"Smaller than it could be: {asked} cost {_credits(numbers['asked_price'])} in this slot, and {left}."
+
+
 def _outbid(pool: Pool, numbers: Numbers) -> str:
     price = numbers.get("price", numbers.get("price_at_least"))
     least = "at least " if "price" not in numbers else ""
@@ -149,15 +168,19 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
         f"Not enough room: asks for {n['asked']:g}" + (f", {n['free']:g} free." if "free" in n else ".")
     ),
     "larger_than_window": _too_long,
-    "over_budget": lambda pool, n: f"Costs {_credits(n['price'])}, and {_credits(n['left'])} of the budget are left.",
+    "over_budget": lambda pool, n: (
+        f"Costs {_credits(n['price'])}{_least(n)}, and {_credits(n['left'])} of the budget are left."
+    ),
+    "smaller_size": _smaller,
     "over_max_price": lambda pool, n: (
-        f"Its next slot costs {_credits(n['price'])}; of your limit {_credits(n['max_price'])} it has paid "
+        f"Its next slot costs {_credits(n['price'])}{_least(n)}; of your limit {_credits(n['max_price'])} it has paid "
         f"{_credits(n['spent'])}."
         if "spent" in n
         else f"Costs {_credits(n['price'])}, more than your limit {_credits(n['max_price'])}."
     ),
     "low_balance": lambda pool, n: (
-        f"Costs {_credits(n['price'])}, and {_credits(n.get('available', n.get('left', 0.0)))} are available."
+        f"Costs {_credits(n['price'])}{_least(n)}, and "
+        f"{_credits(n.get('available', n.get('left', 0.0)))} are available."
     ),
     "not_worth_it": lambda pool, n: f"Worth nothing when it would be done (at best {_credits(n['best_value'])}).",
     "rent_never": lambda pool, n: "May not rent, and your own cells are taken.",

@@ -66,16 +66,24 @@ def _sentence(pool: Pool, row: Event) -> str:
         return f"To the {data.get('lane', 'batch')} lane."
     if row.kind == "job_resized":
         before = f"{data['workers_before']} workers and {data['ps_before']} parameter servers"
-        return f"From {before} to {data['workers']} and {data['ps']}, from slot {data['start']} on."
+        return (
+            f"From {before} to {data['workers']} and {data['ps']}, from slot {data['start']} on.{_smaller(pool, row)}"
+        )
     if row.kind in ("job_awarded", "job_started") and "end" in data:
         where = "at home" if data.get("phase") == "own" else "on rented units"
         span = f"slots {data['start']} to {data['end'] - 1}"
-        return f"{data.get('workers')} workers {where}, {span}."
+        return f"{data.get('workers')} workers {where}, {span}.{_smaller(pool, row)}"
     if row.kind == "job_requeued":
         return "A failure of the platform: what was not delivered is refunded."
     if row.kind == "job_cancelled":
         return f"By {data.get('by') or 'its tenant'}."
     return ""
+
+
+def _smaller(pool: Pool, row: Event) -> str:
+    """Of a job that runs with less than the pool's policy would have given it."""
+    told = row.data.get("smaller")
+    return f" {reason_sentence(pool, told['reason'], told['numbers'])}" if told else ""
 
 
 def life(job: TrainingJob, award: Award | None, floor: JobFloor | None, told: Sequence[Happening]) -> tuple[Step, ...]:

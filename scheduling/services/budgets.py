@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 
@@ -30,6 +30,20 @@ def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[
 def reasons_by_budget(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
     """The policy knows funds and price limits only; where a budget was what made them small, the reason says so."""
     return [replace(refusal, reason=_by_budget(snapshot, refusal)) for refusal in refusals]
+
+
+def smaller_by_budget(snapshot: BatchSnapshot, smaller: Mapping[int, Reason]) -> dict[int, Reason]:
+    """The same of jobs that run, and with less than they could have: which of their means it was."""
+    return {number: _limit_by_budget(snapshot, number, reason) for number, reason in smaller.items()}
+
+
+def _limit_by_budget(snapshot: BatchSnapshot, number: int, reason: Reason) -> Reason:
+    limit, row = reason.numbers["limit"], snapshot.waiting[number]
+    if limit == "over_max_price":  # a cap is told as the job's limit, whichever of the two is less
+        by_budget = snapshot.view.jobs[number].max_price != row.spec.get("max_price")
+    else:
+        by_budget = limit == "low_balance" and row.tenant_id in snapshot.by_budget
+    return Reason(reason.code, {**reason.numbers, "limit": "over_budget"}) if by_budget else reason
 
 
 def _by_budget(snapshot: BatchSnapshot, refusal: Refusal) -> Reason:

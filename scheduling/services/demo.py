@@ -147,9 +147,10 @@ def _people(tenants: Mapping[str, Tenant], by: Access, at: datetime) -> None:
 
 def _cluster(by: Access, at: datetime) -> None:
     round_time = at.replace(second=at.second - at.second % 10, microsecond=0)
-    pool = _done(pool_create(**content.POOL, epoch_at=round_time, by=by, reason=_REASON, at=at))
-    for server in content.SERVERS:
-        _server(pool, server, by, at)
+    for wanted, servers in ((content.POOL, content.SERVERS), (content.ELASTIC_POOL, content.ELASTIC_SERVERS)):
+        pool = _done(pool_create(**wanted, epoch_at=round_time, by=by, reason=_REASON, at=at))
+        for server in servers:
+            _server(pool, server, by, at)
 
 
 def _server(pool: Pool, wanted: content.DemoServer, by: Access, at: datetime) -> None:

@@ -1,4 +1,5 @@
-"""What the demonstration shows: five tenants, twelve servers, a person for every role. Data only."""
+"""What the demonstration shows: five tenants, twelve servers of a market, three of an elastic pool, a person for every
+role. Data only."""
 
 from __future__ import annotations
 
@@ -99,4 +100,25 @@ SERVERS = (
     DemoServer("s10", 12, 3, {PELICAN: (6, 2), TARN: (4, 1)}),
     DemoServer("s11", 4, 4, {TARN: (2, 1), PELICAN: (1, 1)}),
     DemoServer("s12", 8, 2, {}),
+)
+
+# Sized anew in every slot, each slot paid by what it uses. In order of names after the main pool, which pages open.
+ELASTIC_POOL: dict[str, Any] = {
+    "slug": "sweeps",
+    "name": "Sweeps (elastic)",
+    "slot_seconds": 10,
+    "clock_first": 1,
+    "clock_cap": 1,
+    "clock_restart": True,
+    "batch_policy": {"name": "optimus", "restart": 1, "scatter": True},  # three servers seldom hold even splits
+    "instant_policy": None,
+    "resources": POOL["resources"],
+    "use_prices": {"worker": 50_000, "ps": 20_000},  # micro-credits
+}
+
+# 24 workers and 12 parameter servers; who has cells here lends them.
+ELASTIC_SERVERS = (
+    DemoServer("e01", 8, 4, {LUMEN: (4, 2)}),
+    DemoServer("e02", 8, 4, {CASTOR: (4, 2)}),
+    DemoServer("e03", 8, 4, {}),
 )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import Any
 
@@ -36,8 +36,17 @@ def use_post(snapshot: BatchSnapshot, bookings: Sequence[Booking]) -> None:
     ticks_write(frame.pool, Lane.BATCH, ticks)
 
 
-def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award]) -> list[Event]:
-    """To each tenant: who begins, who goes on after a pause, who has other numbers. A slot like the last is no news."""
+def smaller_write(smaller: Mapping[int, Reason]) -> None:
+    """Jobs that run, and why with less than the policy gave them. Once they have begun the slot."""
+    jobs = list(TrainingJob.objects.filter(pk__in=smaller).only("pk"))
+    for job in jobs:
+        job.reason_code, job.reason_numbers = smaller[job.pk].code, dict(smaller[job.pk].numbers)
+    TrainingJob.objects.bulk_update(jobs, ["reason_code", "reason_numbers"], batch_size=1_000)
+
+
+def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award], smaller: Mapping[int, Reason]) -> list[Event]:
+    """To each tenant: who begins, who goes on after a pause, who has other numbers, and whose money made them smaller.
+    A slot like the last is no news."""
     found = []
     for award in awards:
         before = snapshot.slots.get(award.job_id)
@@ -47,6 +56,8 @@ def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award]) -> list[Eve
         data |= {"workers": award.workers, "ps": award.ps, "paid": award.paid, "phase": award.phase}
         if before is not None:
             data |= {"workers_before": before.workers, "ps_before": before.ps}
+        if (reason := smaller.get(award.job_id)) is not None:
+            data["smaller"] = {"reason": reason.code, "numbers": dict(reason.numbers)}
         found.append(_told(kind, award, data))
     return found
 

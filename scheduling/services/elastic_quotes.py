@@ -82,7 +82,7 @@ class ElasticDesk:
     def _terms(self, plan: Plan) -> Terms:
         booking = next((booking for booking in plan.bookings if booking.job == SUPPOSED), None)
         if booking is not None:
-            return terms_of(self.frame, booking)
+            return replace(terms_of(self.frame, booking), reason=plan.smaller.get(SUPPOSED))
         refusal = next((refusal for refusal in plan.refusals if refusal.job == SUPPOSED), None)
         return Terms(False, refusal.reason if refusal else Reason("not_its_turn"))
 

@@ -12,11 +12,11 @@ from scheduling.core.types import WAITING, Plan, Policy, Reason, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.selectors.use_prices import in_credits, use_prices
 from scheduling.services import plans
-from scheduling.services.budgets import budget_events, reasons_by_budget
+from scheduling.services.budgets import budget_events, reasons_by_budget, smaller_by_budget
 from scheduling.services.calendar import batch_reserve, prices_post
 from scheduling.services.chain import START, Contents, interval_new, policy_bytes
 from scheduling.services.collector import collector_resting
-from scheduling.services.elastic import elastic_events, jobs_pause, taken_over_events, use_post
+from scheduling.services.elastic import elastic_events, jobs_pause, smaller_write, taken_over_events, use_post
 from scheduling.services.feed import events_append
 from scheduling.services.lanes import Busy, lane_lock
 from scheduling.services.settlement import awards_start
@@ -65,33 +65,34 @@ def _undecided(clock: LaneClock, over: bool, at: datetime) -> None:
 
 def _decided(clock: LaneClock, slot: int, at: datetime) -> Interval | None:
     pool = Pool.objects.get(pk=clock.pool_id)
-    if not pool.is_elastic and _nothing_due(pool, clock, slot, at):
+    frame = None if pool.is_elastic else _due(pool, clock, slot, at)
+    if frame is None and not pool.is_elastic:
         return None
     for attempt in range(1, ATTEMPTS + 1):
         try:
             with transaction.atomic(), collector_resting():
                 if attempt == ATTEMPTS:
                     _lock_funds(pool)
-                return _gather_decide_apply(pool, clock, slot, at)
+                return _gather_decide_apply(pool, clock, slot, at, frame)
         except FundsMoved:
             if attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
 
 
-def _nothing_due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> bool:
-    """Whether no window opens at this slot and the policy has nothing to be told again.
+def _due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> PoolFrame | None:
+    """The pool as it stands, where a window opens at this slot or the policy has something to be told again.
 
-    Then the queue is not read: who is new is told when the interval closes, and the frontier moves.
+    None: the queue is not read. Who is new is told when the interval closes, and the frontier moves.
     """
     snapshot = glance(pool, slot, clock)
     policy = batch_policy(snapshot.frame, slot)
     plan = policy.between_boundaries(snapshot.view) if isinstance(policy, Astraea) else None
     if plan is None or says_something(plan, snapshot.view):
-        return False
+        return snapshot.frame
     _tell(snapshot, plan, at)
     _promise(clock, plan, slot)
-    return True
+    return None
 
 
 def _lock_funds(pool: Pool) -> None:
@@ -101,9 +102,11 @@ def _lock_funds(pool: Pool) -> None:
     balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
 
 
-def _gather_decide_apply(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> Interval | None:
+def _gather_decide_apply(
+    pool: Pool, clock: LaneClock, slot: int, at: datetime, seen: PoolFrame | None
+) -> Interval | None:
     plans.floors_missed_void(pool.pk, slot, at)
-    snapshot = batch_view(pool, slot, clock, at)
+    snapshot = batch_view(pool, slot, clock, at, seen=seen)
     policy = batch_policy(snapshot.frame, slot)
     plan = policy.decide(snapshot.view)
     return _apply(snapshot, policy, plan, clock, at)
@@ -152,7 +155,9 @@ def _book(snapshot: BatchSnapshot, plan: Plan, interval: Interval) -> None:
     prices_post(snapshot.frame, plan.windows)
     at_once = [award for award in awards if award.start <= interval.slot]
     awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
-    news = elastic_events(snapshot, awards) if elastic else plans.award_events(awards, interval)
+    smaller = smaller_by_budget(snapshot, plan.smaller)
+    smaller_write(smaller)
+    news = elastic_events(snapshot, awards, smaller) if elastic else plans.award_events(awards, interval)
     passed = budget_events(awards, pool=snapshot.frame.pool, at=interval.decided_at)
     events_append([*news, *passed, plans.interval_event(snapshot.frame, interval, plan)])
     if isinstance(post_many(postings=plans.holds_of(awards, interval)), InsufficientFunds):

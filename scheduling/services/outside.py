@@ -47,6 +47,23 @@ REAL = {
     "checkpoint_seconds": 10.0,
     "stragglers": "ignore",  # a busy laptop is no reason to wait for another worker
 }
+# Of the elastic pool: eight slots with twelve workers, twice as many with six. Parameter servers make them faster.
+SWEEP: dict[str, Any] = {
+    "epochs": 8,
+    "chunks": 12,
+    "minibatches": 10,
+    "minibatch_seconds": 0.7,
+    "gradient_mb": 15,
+    "worker_demand": {"worker": 1},
+    "ps_demand": {"ps": 1},
+    "worker_mbps": 1_000,
+    "ps_mbps": 2_000,
+    "min_workers": 1,
+    "value": {"kind": "linear", "slope": -0.05, "base": 20.0},
+}
+SWEEP_EVERY = 5  # slots; then another one comes, before those that run have ended
+# The first ones: tenant's index, and what it says besides. One is limited: it ends small, and then is paused.
+FIRST_SWEEPS: tuple[tuple[int, dict[str, Any]], ...] = ((1, {}), (0, {}), (1, {"max_price": 2.0}))
 NAMES = ("resnet", "bert", "whisper", "unet", "gnn", "ranker", "t5", "vit")
 
 
@@ -103,6 +120,18 @@ def really(wish: Wish, slot: int) -> Wish:
     return replace(wish, name=f"train-{wish.name}", spec=spec)
 
 
+def sweeps(slot: int, tenants: int) -> list[Wish]:
+    """What comes to the elastic pool: some jobs to begin with, whichever of the first slots is the first that anybody
+    looks at, and then one of each tenant in turn."""
+    if slot < SWEEP_EVERY:
+        return [
+            Wish(tenant, f"sweep-0-{number}", str(Lane.BATCH), SWEEP | more)
+            for number, (tenant, more) in enumerate(FIRST_SWEEPS)
+        ]
+    turn, late = divmod(slot, SWEEP_EVERY)
+    return [] if late else [Wish(turn % tenants, f"sweep-{slot}", str(Lane.BATCH), SWEEP)]
+
+
 def outside_tick(*, at: datetime) -> int:
     """Submit what the slot that contains `at` brings, once, and say how much that was. Nothing outside the demo."""
     if not settings.DEBUG or not demo_is_loaded():
@@ -114,8 +143,12 @@ def outside_tick(*, at: datetime) -> int:
         coming[0] = really(coming[0], slot)
     for number, wish in enumerate(coming):
         _submit(pool, members[wish.tenant], wish, f"outside:{slot}:{number}", at)
+    elastic = Pool.objects.filter(slug=content.ELASTIC_POOL["slug"]).first()
+    swept = [] if elastic is None else sweeps(slot, len(members))  # a demo of an older version has none
+    for wish in swept:
+        _submit(elastic, members[wish.tenant], wish, f"outside:{wish.name}", at)
     _pay_in(members, slot, at)
-    return len(coming)
+    return len(coming) + len(swept)
 
 
 def _members() -> Sequence[Access]:

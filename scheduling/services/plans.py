@@ -26,23 +26,24 @@ class PlanRejected(RuntimeError):
 
 
 def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Iterable[Floor]) -> None:
-    JobFloor.objects.bulk_create(
-        [
-            JobFloor(
-                tenant_id=snapshot.waiting[floor.job].tenant_id,
-                job_id=floor.job,
-                attempt=snapshot.waiting[floor.job].attempt,
-                interval=interval,
-                value=floor.value,
-                start=floor.start,
-                end=floor.end,
-                worker_type=floor.worker_type,
-                ps_type=floor.ps_type,
-                allocation=allocation_rows(snapshot.frame, floor.allocation),
-            )
-            for floor in floors
-        ],
-        batch_size=2_000,
+    rows = [floor_row(snapshot, interval, floor) for floor in floors]
+    JobFloor.objects.bulk_create(rows, batch_size=2_000)
+
+
+def floor_row(snapshot: BatchSnapshot, interval: Interval, floor: Floor) -> JobFloor:
+    """Not saved."""
+    job = snapshot.waiting[floor.job]
+    return JobFloor(
+        tenant_id=job.tenant_id,
+        job_id=floor.job,
+        attempt=job.attempt,
+        interval=interval,
+        value=floor.value,
+        start=floor.start,
+        end=floor.end,
+        worker_type=floor.worker_type,
+        ps_type=floor.ps_type,
+        allocation=allocation_rows(snapshot.frame, floor.allocation),
     )
 
 

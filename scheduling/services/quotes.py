@@ -88,7 +88,8 @@ def _changes(job: TrainingJob, terms: Terms, desk: Desk) -> Iterator[Change]:
     code = terms.reason.code if terms.reason else ""
     if code in ("over_budget", "low_balance") and (price := _price(numbers)) is not None:
         left = numbers.get("left", numbers.get("available", 0.0))
-        yield Change("more_budget", float(left or 0), price, None)
+        least = numbers.get("least_price", price)  # an elastic pool lets it run smaller
+        yield Change("more_budget", float(left or 0), float(least or 0), None)
     for fewer, fields in _fewer(job.spec, code):
         yield _tried("fewer_workers", int(job.spec.get("max_workers", job.spec["chunks"])), fewer, fields, desk)
     for asked_for, tried, found in desk.later():

@@ -141,7 +141,7 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
         over = _last_of_their_jobs(over)
     short = unfinished([row[0] for row in over])
     done = [row for row in over if row[1] not in short]
-    finished = _jobs_move(done, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, ended_at=at)
+    finished = _jobs_finish(done, at)
     stopped = _jobs_stop([row for row in over if row[1] in short], short, at)
     starting = alive.filter(state=AwardState.BOOKED, start__lte=boundary).order_by("pk")
     rows_due = starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start")
@@ -187,6 +187,12 @@ def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: o
     moved = set(jobs.values_list("pk", flat=True))
     TrainingJob.objects.filter(pk__in=moved).update(**changes)
     return moved
+
+
+def _jobs_finish(rows: Sequence[AwardRow], at: datetime) -> set[int]:
+    """Why it was no larger in its last slot says nothing of a job that has ended."""
+    changes = {"ended_at": at, "reason_code": "", "reason_numbers": {}}
+    return _jobs_move(rows, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, **changes)
 
 
 def _jobs_stop(rows: Sequence[AwardRow], how_far: Mapping[int, Mapping[str, Any]], at: datetime) -> set[int]:

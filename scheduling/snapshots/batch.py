@@ -17,10 +17,9 @@ from django.db.models import F, QuerySet
 from scheduling.core.types import Allocation, Booking, FloatArray, Floor, Job, View
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, LaneClock, Part, Pool, TrainingJob
 from scheduling.snapshots.budgets import limits, member_caps, tenant_lefts
-from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.frame import PoolFrame, planning_frame
 from scheduling.snapshots.jobs import JobReader
-from scheduling.snapshots.pool_rows import asking
-from scheduling.snapshots.slots import SlotsSoFar, slots_so_far
+from scheduling.snapshots.slots import SlotsSoFar, remaining, slots_so_far
 from scheduling.snapshots.spending import rent_spent
 from scheduling.snapshots.windows import published_windows
 from tenants.ledger.postings import MICRO, available
@@ -40,11 +39,18 @@ class BatchSnapshot:
 
 
 def batch_view(
-    pool: Pool, slot: int, clock: LaneClock, at: datetime, *, supposed: TrainingJob | None = None
+    pool: Pool,
+    slot: int,
+    clock: LaneClock,
+    at: datetime,
+    *,
+    supposed: TrainingJob | None = None,
+    seen: PoolFrame | None = None,
 ) -> BatchSnapshot:
     """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
 
-    `supposed`: a job that is looked at as if it waited too (a quote).
+    `supposed`: a job that is looked at as if it waited too (a quote). `seen`: the pool as it was read under this very
+    lock; it is read again if somebody waits who was not known then.
     """
     queue = _queue(pool, slot)
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
@@ -52,7 +58,8 @@ def batch_view(
         waiting[supposed.pk] = supposed
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
     awards = list(Award.objects.filter(pool=pool, lane=Lane.BATCH, state__in=ALIVE, end__gt=slot).order_by("pk"))
-    frame = pool_frame(pool, also=asking(pool) | {row.tenant_id for row in waiting.values()})
+    asking = {row.tenant_id for row in waiting.values()}
+    frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
     floors = _floors(frame, slot, waiting)
     jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
@@ -64,7 +71,7 @@ def batch_view(
         horizon=ENDLESS,
         cluster=frame.batch_cluster,
         waiting=tuple(jobs[number] for number in waiting),
-        remaining=np.array([_remaining(jobs[number], before.get(number)) for number in waiting]),
+        remaining=np.array([remaining(jobs[number], before.get(number)) for number in waiting]),
         occupied=_occupied(frame, slot),
         active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards if _until(award) > slot),
         jobs=jobs,
@@ -87,7 +94,7 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
     waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
     if supposed is not None:
         waiting[supposed.pk] = supposed
-    frame = pool_frame(pool, also={row.tenant_id for row in waiting.values()})
+    frame = planning_frame(pool, {row.tenant_id for row in waiting.values()})
     reader = JobReader(frame)
     jobs = {number: reader.read(row) for number, row in waiting.items()}
     view = View(
@@ -208,15 +215,6 @@ def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
     """(tenants,) credits; 0 for a tenant without a budget of its own."""
     spent = rent_spent(frame.pool, at)
     return np.array([spent.get(tenant_id, 0) / MICRO for tenant_id in frame.tenant_ids])
-
-
-def _remaining(job: Job, before: SlotsSoFar | None) -> float:
-    """Mini-batches. A program's own report counts; as long as it has not finished it has an epoch to do."""
-    if before is None:
-        return float(job.work)
-    if before.epochs_left is None:
-        return before.work_left
-    return job.work * max(before.epochs_left, 1.0 / job.epochs)
 
 
 def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], before: Mapping[int, SlotsSoFar]) -> dict[int, Job]:

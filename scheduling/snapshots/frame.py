@@ -16,7 +16,7 @@ import numpy as np
 from scheduling.core.parts import Parts, parts_of
 from scheduling.core.types import Cluster, FloatArray, Tenant, read_only
 from scheduling.models import Pool, ServerState
-from scheduling.snapshots.pool_rows import KEPT, Sharing, pool_text, rows_of
+from scheduling.snapshots.pool_rows import KEPT, Sharing, live_tenants, pool_text, rows_of
 from tenants.ledger.postings import MICRO
 
 OPERATOR_ID = 0  # in place of a tenant's id, wherever owners are listed
@@ -52,10 +52,12 @@ class Shape:
         return parts_of(self.cluster)
 
     @cached_property
-    def budgeted(self) -> tuple[Tenant, ...]:
-        """The tenants, each with a budget. What was submitted under one stays readable when its owner no longer has
-        one: it may pay nothing."""
-        return tuple(replace(tenant, budget=tenant.budget or 0.0) for tenant in self.cluster.tenants)
+    def with_budgets(self) -> tuple[Tenant, ...]:
+        """The tenants, each with a budget: what was submitted under one stays readable when its owner no longer has
+        one. It may pay nothing."""
+        return tuple(
+            tenant if tenant.budget is not None else replace(tenant, budget=0.0) for tenant in self.cluster.tenants
+        )
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +114,10 @@ class PoolFrame:
         return self.shape.parts.home
 
     @property
+    def with_budgets(self) -> tuple[Tenant, ...]:
+        return self.shape.with_budgets
+
+    @property
     def batch_cluster(self) -> Cluster:
         """What the batch lane plans."""
         return self.cluster if self.pool.instant_policy is None else self.home
@@ -122,6 +128,11 @@ def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
     text = pool_text(pool)
     owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
     return PoolFrame(pool, _shape(text, tuple(sorted(owners | set(also))), float(pool.slot_seconds)))
+
+
+def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
+    """With everybody whose jobs a plan looks at: the tenants of those that wait, that have awards, or floors."""
+    return pool_frame(pool, also=live_tenants(pool) | set(waiting))
 
 
 @lru_cache(maxsize=KEPT)

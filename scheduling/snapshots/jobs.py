@@ -24,7 +24,7 @@ class JobReader:
 
     def __init__(self, frame: PoolFrame) -> None:
         self.frame = frame
-        self._jobs = Jobs(frame.cluster.resources, frame.shape.budgeted, frame.cluster.slot_seconds)
+        self._jobs = Jobs(frame.cluster.resources, frame.with_budgets, frame.cluster.slot_seconds)
 
     def read(self, row: TrainingJob) -> Job:
         """A job that was accepted: its specification was checked when it was submitted."""

@@ -67,7 +67,7 @@ def pool_text(pool: Pool) -> str:
     return str(text)
 
 
-def asking(pool: Pool) -> frozenset[int]:
+def live_tenants(pool: Pool) -> frozenset[int]:
     """The tenants that have live jobs."""
     with scope_disabled("a plan is made for all tenants of a pool at once"):
         live = TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).order_by()

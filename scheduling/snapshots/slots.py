@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
+from scheduling.core.types import Job
 from scheduling.models import Award, AwardState, Run, RunState, TrainingJob
 from scheduling.snapshots.specs import PROGRAM
 
@@ -53,3 +54,12 @@ def _reports(numbers: list[int]) -> Mapping[int, float]:
         part = 1.0 - float(progress.get("epoch", 0)) / epochs if epochs > 0 else 1.0
         left[job_id] = 0.0 if state == RunState.FINISHED else min(max(part, 0.0), 1.0)
     return left
+
+
+def remaining(job: Job, before: SlotsSoFar | None) -> float:
+    """Mini-batches. A program's own report counts; as long as it has not finished it has an epoch to do."""
+    if before is None:
+        return float(job.work)
+    if before.epochs_left is None:
+        return before.work_left
+    return job.work * max(before.epochs_left, 1.0 / job.epochs)

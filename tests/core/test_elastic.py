@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
 
 from scheduling.core import records
 from scheduling.core.policies import POLICIES, build
-from scheduling.core.policies.elastic import SINGLE_SLOTS
+from scheduling.core.policies.elastic import SINGLE_SLOTS, Elastic
 from scheduling.core.scenario import BadScenario
 from scheduling.core.settlement import charges
 from scheduling.core.simulation import simulate
-from scheduling.core.types import OWN, SHARED, Plan, View
+from scheduling.core.types import OWN, SHARED, Allocation, Booking, Plan, View
 from scheduling.services.chain import policy_bytes
 from tests.core.builders import make_cluster, make_job, make_scenario, make_tenant, make_view
 from tests.core.policy_examination import Examined, frozen
@@ -64,14 +64,20 @@ def test_the_payers_own_part_is_not_charged() -> None:
 @pytest.mark.parametrize(
     ("fields", "job", "code", "numbers"),
     [
-        ({"funds": np.array([9, 9, 1.4])}, {}, "low_balance", {"price": 1.5, "left": 1.4}),
-        ({"paid": {0: 3.0}}, {"max_price": 4.0}, "over_max_price", {"price": 1.5, "max_price": 4.0, "spent": 3.0}),
+        ({"funds": np.array([9, 9, 1.2])}, {}, "low_balance", {"price": 1.5, "left": 1.2, "least_price": 1.25}),
+        ({"funds": np.array([9, 9, 0.7])}, {"max_ps": 1}, "low_balance", {"price": 1.25, "left": 0.7}),
+        (
+            {"paid": {0: 3.0}},
+            {"max_price": 4.0},
+            "over_max_price",
+            {"price": 1.5, "max_price": 4.0, "spent": 3.0, "least_price": 1.25},
+        ),
         ({}, {"rent": "never"}, "rent_never", {"price": 1.5}),
         (
             {"u2": {"rent": "budget", "budget": 5.0}, "spent": np.array([0, 0, 4.0])},
             {},
             "over_budget",
-            {"price": 1.5, "left": 1.0},
+            {"price": 1.5, "left": 1.0, "least_price": 1.25},
         ),
     ],
 )
@@ -95,6 +101,112 @@ def test_a_tenants_money_goes_to_its_earlier_job() -> None:
     jobs = gang(0, arrival=0.0, minibatches=99), gang(1, arrival=0.0)  # the later would end sooner
     plan = decided(shared_server(*jobs, funds=np.array([9, 9, 1.6])))
     assert [booking.job for booking in plan.bookings] == [0]
+
+
+def test_who_cannot_pay_its_size_gets_the_largest_that_it_can_and_is_told_the_numbers() -> None:
+    view = shared_server(gang(chunks=4, min_workers=1), funds=np.array([9, 9, 2.3]))
+    plan = decided(view)
+    [booking] = plan.bookings
+    assert (booking.workers, booking.ps, booking.paid) == (3, 3, 2.25)
+    assert plan.smaller[0].code == "smaller_size"
+    assert plan.smaller[0].numbers == {
+        "workers": 3,
+        "ps": 3,
+        "price": 2.25,
+        "asked": 4,
+        "asked_ps": 4,
+        "asked_price": 3.0,
+        "left": 2.3,
+        "limit": "low_balance",
+    }
+    assert decided(shared_server(gang(chunks=4, min_workers=1))).smaller == {}
+
+
+def test_the_least_of_funds_budget_and_limit_says_how_large_it_may_be() -> None:
+    means: dict[str, Any] = {"funds": np.array([9, 9, 2.3]), "u2": {"rent": "budget", "budget": 5.0}}
+    view = shared_server(gang(chunks=4, min_workers=1, max_price=9.0), spent=np.array([0, 0, 3.4]), **means)
+    plan = decided(view)
+    assert [booking.workers for booking in plan.bookings] == [2]
+    assert (plan.smaller[0].numbers["limit"], plan.smaller[0].numbers["left"]) == ("over_budget", pytest.approx(1.6))
+
+
+def test_what_a_smaller_gang_leaves_goes_to_the_next_job() -> None:
+    jobs = gang(0, chunks=4, min_workers=1), gang(1, tenant=1, chunks=4, min_workers=1, minibatches=99)
+    plan = decided(shared_server(*jobs, funds=np.array([9, 9, 2.3])), "dominant_resource_fairness")
+    rich = decided(shared_server(*jobs), "dominant_resource_fairness")
+    assert [(b.job, b.workers) for b in rich.bookings] == [(0, 2), (1, 2)]
+    assert [(b.job, b.workers) for b in plan.bookings] == [(0, 2), (1, 2)]
+    poor = decided(shared_server(*jobs, funds=np.array([9, 9, 0.8])), "dominant_resource_fairness")
+    assert [(b.job, b.workers) for b in poor.bookings] == [(0, 1), (1, 3)]
+    assert list(poor.smaller) == [0]
+
+
+def test_a_later_job_of_the_tenant_gets_what_the_earlier_one_leaves_of_its_money() -> None:
+    jobs = gang(0), gang(1, minibatches=99, min_workers=1)
+    plan = decided(shared_server(*jobs, funds=np.array([9, 9, 2.5])))
+    assert [(booking.job, booking.workers, booking.paid) for booking in plan.bookings] == [(0, 2, 1.5), (1, 1, 0.75)]
+
+
+@dataclass(frozen=True)
+class Stubborn:
+    """Gives every job four workers and a parameter server, whatever it asks for."""
+
+    name: ClassVar[str] = "stubborn"
+
+    def decide(self, view: View) -> Plan:
+        rows = (Allocation(0, view.slot, view.slot + 1, 4, 1),)
+        return Plan([Booking(job.number, view.slot, view.slot + 1, rows, 1.0, 4, 1) for job in view.waiting])
+
+
+def test_a_policy_that_heeds_no_limit_leaves_the_job_without_a_slot() -> None:
+    view = shared_server(gang(chunks=4, min_workers=1), funds=np.array([9, 9, 1.0]))
+    plan = Elastic(Stubborn(), PRICES).decide(view)
+    assert (plan.bookings, plan.smaller) == ([], {})
+    assert [refusal.reason.code for refusal in plan.refusals] == ["low_balance"]
+
+
+@pytest.mark.parametrize("policy", sorted(set(ASKED) - {"dorm", "dl2", "offline_rl", "optimus"}))
+@pytest.mark.parametrize("funds", [0.2, 0.8, 1.3, 1.9, 2.6, 3.4, 9.0])
+def test_no_larger_size_could_be_paid(policy: str, funds: float) -> None:
+    """The reference tries every size by itself, with all the money in the world."""
+
+    def size(most: int, money: float) -> tuple[int, float]:
+        jobs = gang(chunks=6, max_workers=most, min_workers=1)
+        cluster = make_cluster([[8], [8]], quota=[[0], [0]])
+        view = make_view(cluster=cluster, waiting=[replace(jobs, tenant=0)], funds=np.array([money]))
+        plan = decided(view, policy)
+        return max(((b.workers, b.paid) for b in plan.bookings), default=(0, 0.0))
+
+    alone = [size(most, 1e9) for most in range(1, 7)]
+    best = max((workers for workers, paid in alone if paid <= funds), default=0)
+    workers, paid = size(6, funds)
+    assert paid <= funds
+    assert workers >= best
+
+
+@pytest.mark.parametrize("policy", ["optimus", "dl2"])
+def test_a_policy_that_chooses_both_numbers_stays_within_the_means(policy: str) -> None:
+    view = shared_server(gang(chunks=4, min_workers=1), funds=np.array([9, 9, 0.8]))
+    [booking] = decided(view, policy).bookings
+    assert (booking.workers, booking.ps, booking.paid) == (1, 1, 0.75)
+
+
+def test_optimus_tries_a_job_anew_that_may_have_more_again() -> None:
+    view = shared_server(gang(chunks=4, min_workers=1, minibatches=100), funds=np.array([9, 9, 0.8]))
+    for slot, allowed in ((0, [1, 1]), (1, [1, 1]), (2, [16, 4])):
+        money = np.array([9, 9, 0.8 if slot < 2 else 9.0])
+        view = replace(view, slot=slot, remaining=np.array([400.0 - slot]), funds=money)
+        plan = decided(view, "optimus")
+        view = replace(view, memory=json.loads(json.dumps(plan.memory)))
+        assert plan.memory is not None
+        assert plan.memory["jobs"]["0"]["probed"] == allowed
+
+
+def test_a_plan_is_read_back_with_what_made_its_gangs_smaller() -> None:
+    plan = decided(shared_server(gang(chunks=4, min_workers=1), funds=np.array([9, 9, 2.3])))
+    again = records.plan_from(records.plan_bytes(plan))
+    assert frozen(again.smaller) == frozen(plan.smaller) != frozen({})
+    assert b"smaller" not in records.plan_bytes(decided(shared_server(gang())))
 
 
 def test_a_job_that_has_begun_is_never_refused_for_good() -> None:
@@ -157,4 +269,9 @@ def test_a_run_pays_slot_by_slot_and_stops_at_the_jobs_limit() -> None:
     (track,) = outcome.tracks
     assert [booking.paid for booking in track.bookings] == [1.5, 1.5]
     assert track.reason is not None
-    assert json.loads(json.dumps(track.reason.numbers)) == {"price": 1.5, "max_price": 4.0, "spent": 3.0}
+    assert json.loads(json.dumps(track.reason.numbers)) == {
+        "price": 1.5,
+        "max_price": 4.0,
+        "spent": 3.0,
+        "least_price": 1.25,
+    }

@@ -16,6 +16,7 @@ from pytest_django.fixtures import Settings
 from scheduling import selectors
 from scheduling.management.commands.demo import log_ins
 from scheduling.models import Pool
+from scheduling.selectors.use_prices import use_prices
 from scheduling.services import demo, demo_content
 from tenants import history
 from tenants.access import Refused
@@ -40,9 +41,9 @@ def load() -> str:
     return out.getvalue()
 
 
-def test_puts_cells_of_five_tenants_on_twelve_servers_of_one_pool() -> None:
+def test_puts_cells_of_five_tenants_on_twelve_servers_of_the_main_pool() -> None:
     load()
-    pool = Pool.objects.get()
+    pool = Pool.objects.get(slug="main")
     overview = selectors.pool_overview(pool)
     assert (pool.slot_seconds, pool.epoch_at) == (10, NOON)
     assert (len(overview.servers), Tenant.objects.count()) == (12, 5)
@@ -52,6 +53,15 @@ def test_puts_cells_of_five_tenants_on_twelve_servers_of_one_pool() -> None:
     lumen = Tenant.objects.get(slug="lumen-lab")
     with scope(lumen):
         assert selectors.tenant_quota(lumen, pool) == {"worker": 16, "ps": 4}
+
+
+def test_has_an_elastic_pool_with_prices_beside_the_one_that_pages_open() -> None:
+    load()
+    first, elastic = Pool.objects.all()
+    assert (first.slug, elastic.is_elastic, elastic.instant_policy) == ("main", True, None)
+    assert use_prices(elastic, 0) == {"worker": 50_000, "ps": 20_000}
+    workers, ps = selectors.pool_overview(elastic).totals
+    assert (workers.units, ps.units, workers.operator_units) == (24, 12, 16)
 
 
 def test_has_somebody_for_every_role_and_somebody_in_several_tenants() -> None:
@@ -78,8 +88,9 @@ def test_prints_every_log_in() -> None:
 def test_is_told_by_the_history_and_the_history_holds() -> None:
     load()
     counted = Counter(AuditEntry.objects.values_list("action", flat=True))
-    owners_per_server = sum(len(server.cells) for server in demo_content.SERVERS)
-    assert (counted["pool_create"], counted["server_add"], counted["cells_change"]) == (1, 12, owners_per_server)
+    servers = [*demo_content.SERVERS, *demo_content.ELASTIC_SERVERS]
+    owners_per_server = sum(len(server.cells) for server in servers)
+    assert (counted["pool_create"], counted["server_add"], counted["cells_change"]) == (2, 15, owners_per_server)
     assert isinstance(history.verify(), history.Verified)
 
 
@@ -166,9 +177,9 @@ def test_does_not_wipe_tenants_that_have_no_people_yet() -> None:
     assert demo.demo_wipe() == demo.NOT_DEMO
 
 
-@pytest.mark.django_db(transaction=True)
+@pytest.mark.django_db(transaction=True, reset_sequences=True)
 def test_reset_brings_back_the_same_rows_whatever_was_done_in_between() -> None:
-    call_command("demo", reset=True, at=NOON, stdout=io.StringIO())
+    load()
     first = everything()
     make_tenant("newcomer")
     with connection.cursor() as cursor:

@@ -6,6 +6,8 @@ import pytest
 
 from scheduling.core.policies.dl2 import guard
 from scheduling.models import Budget, Event, PriceTick, Server
+from scheduling.selectors.explain import job_explain
+from scheduling.selectors.job_life import happenings
 from scheduling.services.cancellation import job_cancel
 from scheduling.services.failures import server_lose
 from scheduling.services.holds import pool_hold
@@ -58,11 +60,11 @@ def test_optimus_changes_the_numbers_of_a_running_job_when_others_come() -> None
 
 def test_a_job_that_cannot_pay_its_next_slot_is_paused_and_goes_on_once_it_can() -> None:
     pool, _, renter = make_elastic(credits=7)
-    job = make_elastic_job(pool, renter, slots=4)
+    job = make_elastic_job(pool, renter, slots=4, min_workers=4)
     run(pool, 0, 3)
     paused = again(job)
     assert (paused.state, paused.reason_code) == ("queued", "low_balance")
-    assert paused.reason_numbers == {"price": 3.0, "left": 0.999999}
+    assert paused.reason_numbers == {"price": 3.0, "left": 0.999999, "least_price": 2.25}
     assert [award.start for award in slots_of(job)] == [0, 1]
     give_more(renter, 10)
     run(pool, 4, 6)
@@ -70,6 +72,32 @@ def test_a_job_that_cannot_pay_its_next_slot_is_paused_and_goes_on_once_it_can()
     assert again(job).state == "finished"
     assert [event.data["start"] for event in events("job_started")] == [0, 4]
     assert [event.data["reason"] for event in events("job_waiting")] == ["low_balance"]
+    all_is_sound(pool)
+
+
+def test_a_job_that_can_pay_less_than_its_size_runs_smaller_and_says_so_with_the_numbers() -> None:
+    pool, _, renter = make_elastic(credits=7)
+    job = make_elastic_job(pool, renter, slots=3)
+    run(pool, 0, 2)
+    assert [(award.workers, award.ps, award.paid) for award in slots_of(job)] == [
+        (4, 4, 3 * MICRO),
+        (4, 4, 3 * MICRO),
+        (1, 1, 750_000),
+    ]
+    numbers = {"workers": 1, "ps": 1, "price": 0.75, "asked": 4, "asked_ps": 4, "asked_price": 3.0}
+    numbers |= {"left": 0.999999, "limit": "low_balance"}
+    assert (again(job).state, again(job).reason_code, again(job).reason_numbers) == ("running", "smaller_size", numbers)
+    why = "Smaller than it could be: 4 workers and 4 parameter servers cost 3.00 in this slot, and 1.00 are available."
+    with scope(renter):
+        explained = job_explain(again(job)).reason.sentence
+        told = [each.sentence for each in happenings(pool, renter.pk, job.pk) if each.kind == "job_resized"]
+    assert explained == f"Runs on 1 worker and 1 parameter server; it is sized anew at 12:00:30. {why}"
+    assert told == [f"From 4 workers and 4 parameter servers to 1 and 1, from slot 2 on. {why}"]
+    give_more(renter, 10)
+    run(pool, 3, 3)
+    assert (again(job).reason_code, slots_of(job)[-1].workers) == ("", 4)
+    run(pool, 4, 4)
+    assert (again(job).state, again(job).reason_code) == ("finished", "")
     all_is_sound(pool)
 
 
@@ -82,8 +110,8 @@ def test_a_budget_and_a_limit_pause_with_their_numbers() -> None:
     pool, owner, renter = make_elastic()
     with scope(renter):
         Budget.objects.create(period="day", hard_limit=4 * MICRO, tenant=renter)
-    budgeted = make_elastic_job(pool, renter)
-    limited = make_elastic_job(pool, owner, max_price=5.0, slots=9)
+    budgeted = make_elastic_job(pool, renter, min_workers=4)
+    limited = make_elastic_job(pool, owner, max_price=5.0, slots=9, min_workers=4)
     run(pool, 0, 2)
     assert (again(budgeted).reason_code, again(budgeted).reason_numbers["left"]) == ("over_budget", 0.999999)
     assert again(limited).reason_code == "over_max_price"

@@ -108,12 +108,12 @@ def test_a_price_that_cannot_be_is_refused(prices: dict[str, int], fields: dict[
 
 def test_the_page_of_a_job_tells_its_sizes_what_it_paid_and_why_it_is_paused() -> None:
     pool, _, renter = make_elastic(credits=7)
-    job = make_elastic_job(pool, renter, slots=4)
+    job = make_elastic_job(pool, renter, slots=4, min_workers=4)
     client = client_as("owner", renter)
     for slot in range(3):
         advance(pool, slot)
     page = text_of(client.get(f"/t/renter/jobs/{job.pk}/", secure=True).content.decode())
-    assert "Costs 3.00, and 1.00 are available. It has paid 6.00 for 2 slots." in page
+    assert "Costs 3.00, its least size 2.25, and 1.00 are available. It has paid 6.00 for 2 slots." in page
     assert "Its size, slot by slot" in page
     assert "Paused." in page
     listed = text_of(client.get("/t/renter/jobs/", secure=True).content.decode())

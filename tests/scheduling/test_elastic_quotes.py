@@ -41,13 +41,20 @@ def test_a_quote_says_what_a_slot_costs_and_the_sum_as_an_estimate() -> None:
 
 def test_a_quote_of_who_cannot_pay_names_the_numbers_and_what_would_help() -> None:
     pool, _, renter = make_elastic(credits=2)
-    quote = quoted(pool, renter)
-    assert quote.terms.reason == Reason("low_balance", {"price": 3.0, "left": 1.999999})
+    quote = quoted(pool, renter, min_workers=4)
+    assert quote.terms.reason == Reason("low_balance", {"price": 3.0, "left": 1.999999, "least_price": 2.25})
     assert quote.change is not None
     assert quote.change.what in ("fewer_workers", "more_budget")
-    limited = quoted(pool, make_elastic_tenant(), max_price=1.0)
+    limited = quoted(pool, make_elastic_tenant(), max_price=1.0, min_workers=4)
     assert limited.terms.reason.code == "over_max_price"
-    assert limited.terms.reason.numbers == {"price": 3.0, "max_price": 1.0, "spent": 0.0}
+    assert limited.terms.reason.numbers == {"price": 3.0, "max_price": 1.0, "spent": 0.0, "least_price": 2.25}
+
+
+def test_a_quote_of_who_can_pay_less_is_of_the_smaller_size_and_says_why() -> None:
+    pool, _, renter = make_elastic(credits=2)
+    terms = quoted(pool, renter).terms
+    assert (terms.admitted, terms.workers, terms.price) == (True, 2, 1_500_000)
+    assert (terms.reason.code, terms.reason.numbers["asked_price"]) == ("smaller_size", 3.0)
 
 
 def make_elastic_tenant() -> Any:
@@ -90,7 +97,7 @@ def test_a_speed_that_no_policy_could_use_is_refused_at_the_submission() -> None
 
 def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
     pool, _, renter = make_elastic(credits=7)
-    job = make_elastic_job(pool, renter, slots=4)
+    job = make_elastic_job(pool, renter, slots=4, min_workers=4)
     advance(pool, 0)
     advance(pool, 1)
     with scope(renter):
@@ -104,4 +111,4 @@ def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
         (row,) = job_rows([again(job)])
         waiting = job_explain(again(job))
     assert (waiting.state, waiting.price, waiting.workers, row.held) == ("queued", 6 * MICRO, 0, 0)
-    assert waiting.reason.sentence == "Costs 3.00, and 1.00 are available."
+    assert waiting.reason.sentence == "Costs 3.00, its least size 2.25, and 1.00 are available."

@@ -22,10 +22,10 @@ from tests.scheduling.builders import NOON
 pytestmark = pytest.mark.django_db
 
 
-def play(slots: int) -> Pool:
-    """The demo as beat drives it."""
+def play(slots: int, slug: str = "main") -> Pool:
+    """The demo as beat drives it; of one of its pools."""
     demo_load(at=NOON)
-    pool = Pool.objects.get()
+    pool = Pool.objects.get(slug=slug)
     for slot in range(slots):
         pool_advance(pool_id=pool.pk, at=pool.slot_start(slot))
         outside_tick(at=pool.slot_start(slot) + timedelta(seconds=1))
@@ -85,3 +85,30 @@ def test_every_third_slot_one_job_is_a_program_that_may_run() -> None:
     work = [each.spec["epochs"] * each.spec["minibatches"] for each in (wish, real)]
     assert work[0] == work[1]
     assert real.spec["chunks"] == 2
+
+
+def test_jobs_of_the_elastic_pool_are_resized_pay_by_slot_and_one_comes_to_its_limit(settings: Settings) -> None:
+    settings.DEBUG = True
+    pool = play(14, "sweeps")
+    with scope_disabled("the test looks at all tenants"):
+        awards = Award.objects.filter(pool=pool)
+        sizes = {name: set(awards.filter(job__name=name).values_list("workers", flat=True)) for name in FIRST}
+        limited = TrainingJob.objects.get(name="sweep-0-2")
+        tenants = set(awards.values_list("tenant__slug", flat=True))
+    assert min(len(each) for each in sizes.values()) > 1
+    assert (limited.state, limited.reason_code) == ("queued", "over_max_price")
+    assert len(tenants) >= 3
+    assert audit.verify().is_clean
+
+
+FIRST = ("sweep-0-0", "sweep-0-1", "sweep-0-2")
+
+
+def test_first_jobs_of_the_elastic_pool_come_once_in_whichever_slot_somebody_looks_first(settings: Settings) -> None:
+    settings.DEBUG = True
+    demo_load(at=NOON)
+    for slot in (2, 3, 4):
+        outside_tick(at=NOON + timedelta(seconds=10 * slot + 1))
+    with scope_disabled("the test looks at all tenants"):
+        found = TrainingJob.objects.filter(pool__slug="sweeps").order_by("name").values_list("name", flat=True)
+        assert tuple(found) == FIRST

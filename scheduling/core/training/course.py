@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -118,7 +119,12 @@ def _mean(brains: Sequence[Brain]) -> Brain:
         average([brain.value for brain in brains]),
         _mean_moments([brain.policy_moments for brain in brains]),
         _mean_moments([brain.value_moments for brain in brains]),
+        _mean_usual([brain.usual for brain in brains if brain.usual is not None]),
     )
+
+
+def _mean_usual(many: Sequence[float]) -> float | None:
+    return fmean(many) if many else None
 
 
 def _mean_moments(many: Sequence[Moments]) -> Moments:
@@ -140,6 +146,7 @@ def freeze(course: Course, state: State) -> bytes:
         "slots": state.slots,
         "curve": [dict(row) for row in state.curve],
         "steps": [state.brain.policy_moments.step, state.brain.value_moments.step],
+        "usual": state.brain.usual,
     }
     text = json.dumps(document, sort_keys=True).encode()
     return pack(arrays | {"document": np.frombuffer(text, np.uint8)}, compressed=False)
@@ -164,6 +171,7 @@ def thaw(course: Course, content: bytes) -> State | None:
         groups["value"],
         Moments(steps[0], groups["policy.first"], groups["policy.second"]),
         Moments(steps[1], groups["value.first"], groups["value.second"]),
+        document["usual"],
     )
     counts = {name: document[name] for name in ("passes", "rounds", "slots")}
     return State(brain, fresh.replays, best=groups.get("best"), curve=tuple(document["curve"]), **counts)

@@ -2,6 +2,9 @@
 
 y = r + gamma V(first state of the next slot)      r alone after the last slot
 policy  -mean(log pi(a | s) (y - V(s))) - beta H    value  mean((V(s) - y)^2)
+
+Two parts can be left out, to see what they are worth. Without the critic a moving average of the slots' rewards stands
+for V(s), and y is r. Without recall a step is made on all samples of the last slot, and on no others.
 """
 
 from __future__ import annotations
@@ -30,8 +33,11 @@ from scheduling.core.policies.dl2.slot import Slot, shares_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
 from scheduling.core.training.analytical import Analytical
+from scheduling.core.training.replay import Drawn as Samples
 from scheduling.core.training.replay import Replay
 from scheduling.core.types import Plan, View
+
+LASTING = 0.95  # of the moving average: what is kept of it at every slot
 
 
 @dataclass(frozen=True)
@@ -49,21 +55,31 @@ class Rules:
     updates: int = 1  # after a slot
     resting: int = 0
     bounded: bool = False
+    critic: bool = True
+    recall: bool = True
 
 
 @dataclass(frozen=True, eq=False)
 class Brain:
-    """Both networks, and what Adam remembers of each."""
+    """Both networks, and what Adam remembers of each; `usual` is the moving average of the slots' rewards."""
 
     policy: Weights
     value: Weights
     policy_moments: Moments
     value_moments: Moments
+    usual: float | None = None  # before the first slot
+
+    def after(self, reward: float) -> Brain:
+        """With one more slot's reward in the average."""
+        usual = reward if self.usual is None else LASTING * self.usual + (1.0 - LASTING) * reward
+        return replace(self, usual=usual)
 
 
 def update(brain: Brain, replay: Replay, rules: Rules, dice: np.random.Generator, *, resting: bool = False) -> Brain:
     """One step of both networks on samples drawn from the past."""
-    drawn = replay.draw(rules.batch, dice)
+    drawn = replay.draw(rules.batch, dice) if rules.recall else replay.everything()
+    if not rules.critic:
+        return _led(brain, drawn, drawn.rewards - np.float32(brain.usual or 0.0), rules)
     targets = drawn.rewards.copy()
     if len(drawn.next_states):
         after = forward(brain.value, drawn.next_states).outputs[:, 0]
@@ -71,15 +87,18 @@ def update(brain: Brain, replay: Replay, rules: Rules, dice: np.random.Generator
     passed = forward(brain.value, drawn.states)
     _, gradients = value_gradient(brain.value, passed, targets)
     value, value_moments = adam(brain.value, gradients, brain.value_moments, rules.value_rate)
-    if resting:
-        return replace(brain, value=value, value_moments=value_moments)
-    advantages = targets - passed.outputs[:, 0]
+    brain = replace(brain, value=value, value_moments=value_moments)
+    return brain if resting else _led(brain, drawn, targets - passed.outputs[:, 0], rules)
+
+
+def _led(brain: Brain, drawn: Samples, advantages: Floats, rules: Rules) -> Brain:
+    """One step of the policy's network towards what was better than expected."""
     if rules.bounded:
-        advantages *= _weights(brain.policy, drawn.states, drawn.allowed, drawn.actions, drawn.chances)
+        advantages = advantages * _weights(brain.policy, drawn.states, drawn.allowed, drawn.actions, drawn.chances)
     beta = rules.entropy / drawn.allowed.shape[1]
     _, gradients = policy_gradient(brain.policy, drawn.states, drawn.allowed, drawn.actions, advantages, beta)
     policy, policy_moments = adam(brain.policy, gradients, brain.policy_moments, rules.rate)
-    return Brain(policy, value, policy_moments, value_moments)
+    return replace(brain, policy=policy, policy_moments=policy_moments)
 
 
 def _weights(policy: Weights, states: Floats, allowed: Any, actions: Any, chances: Floats) -> Floats:
@@ -138,9 +157,12 @@ class Learning:
         """The last slot is over: keep its samples, and make a step."""
         if self.open is None:
             return
+        self.brain = self.brain.after(self.open[1])
+        if not self.rules.recall:
+            self.replay.forget()
         self.replay.put(*self.open, following)
         self.open = None
-        if len(self.replay) < self.rules.batch:
+        if len(self.replay) < (self.rules.batch if self.rules.recall else 1):
             return
         dice = np.random.default_rng((*self.key, slot, 1))
         for _ in range(self.rules.updates):

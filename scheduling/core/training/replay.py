@@ -62,7 +62,17 @@ class Replay:
 
     def draw(self, count: int, dice: np.random.Generator) -> Drawn:
         """So many samples, each as likely as any other."""
-        chosen = dice.integers(len(self), size=count)
+        return self._at(dice.integers(len(self), size=count))
+
+    def everything(self) -> Drawn:
+        """All samples there are, each once."""
+        return self._at(np.arange(len(self)))
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self.filled = self.slots = 0
+
+    def _at(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Drawn:
         slots, where = np.unique(self.followed[chosen], return_inverse=True)
         first = int(slots[0] == -1)
         return Drawn(

@@ -1,4 +1,4 @@
-"""`manage.py demo`: five tenants, twelve servers and a person for every role, for a first look."""
+"""`manage.py demo`: five tenants, a market, an elastic pool and a person for every role, for a first look."""
 
 from __future__ import annotations
 

@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 
+from scheduling.core.estimates import speeds
 from scheduling.core.policies import build
 from scheduling.core.policies.batchsche.ways import ways
 from scheduling.core.scenario import Scenario
-from scheduling.core.speed import exchange_seconds
+from scheduling.core.speed import elastic_rate
 from scheduling.core.types import Job
 from scheduling.core.value import Sigmoid
 
@@ -19,7 +20,8 @@ Settings = Mapping[str, Any]
 Adjust = Callable[[Scenario, Settings, float], tuple[Scenario, Settings]]
 
 THETA_LEAST = 2.0
-ERROR_SEED = 15
+ERROR_SEED, VARIATION_SEED = 15, 13
+MOST_UNITS = 16  # workers, and parameter servers, that a speed function is fitted for
 
 
 def theta(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenario, Settings]:
@@ -108,16 +110,40 @@ def containers(scenario: Scenario, settings: Settings, count: float) -> tuple[Sc
 
 def speed_error(scenario: Scenario, settings: Settings, error: float) -> tuple[Scenario, Settings]:
     """Each job brings a speed function that is off by so much, up or down: every time it foretells is."""
-    dice = np.random.default_rng([ERROR_SEED, len(scenario.jobs)])
-    jobs = []
-    for job in scenario.jobs:
-        off = 1.0 + error if dice.random() < 0.5 else 1.0 - error
-        worker, ps = job.worker_types[0], job.ps_types[0]
-        alone, exchange = worker.seconds + ps.seconds, exchange_seconds(job.gradient_mb, worker.mbps)
-        slowed = exchange * worker.mbps / ps.mbps  # for each worker of a parameter server, where it is the bottleneck
-        theta = tuple(float(seconds / off) for seconds in (alone + exchange, slowed, 0.0, 0.0))
-        jobs.append(replace(job, samples=replace(job.samples, mode="async", speed=theta)))
+    off = _either(ERROR_SEED, len(scenario.jobs), error)
+    jobs = [_with_speed(job, job, slower=1.0 / by) for job, by in zip(scenario.jobs, off, strict=True)]
     return replace(scenario, jobs=tuple(jobs)), settings
+
+
+def speed_variation(scenario: Scenario, settings: Settings, variation: float) -> tuple[Scenario, Settings]:
+    """Each job is so much faster or slower than its type. It brings the speed function of its type."""
+    off = _either(VARIATION_SEED, len(scenario.jobs), variation)
+    jobs = [_with_speed(_slowed(job, 1.0 / by), job) for job, by in zip(scenario.jobs, off, strict=True)]
+    return replace(scenario, jobs=tuple(jobs)), settings
+
+
+def _either(seed: int, count: int, part: float) -> list[float]:
+    """1 + part or 1 - part for each, as likely the one as the other."""
+    dice = np.random.default_rng([seed, count])
+    return [1.0 + part if dice.random() < 0.5 else 1.0 - part for _ in range(count)]
+
+
+def _slowed(job: Job, times: float) -> Job:
+    """Everything that the job does takes so many times as long."""
+    return replace(
+        job,
+        gradient_mb=job.gradient_mb * times,
+        worker_types=tuple(replace(unit, seconds=unit.seconds * times) for unit in job.worker_types),
+        ps_types=tuple(replace(unit, seconds=unit.seconds * times) for unit in job.ps_types),
+    )
+
+
+def _with_speed(job: Job, like: Job, slower: float = 1.0) -> Job:
+    """The job with the speed function of another as its owner's: fitted as Optimus fits it, then so much slower."""
+    pairs = np.array(speeds.probes(MOST_UNITS, MOST_UNITS), np.float64)
+    seen = [elastic_rate(like, int(w), int(p), (0, 0), 1.0, centralized=False) for p, w in pairs]
+    fitted = speeds.fit(pairs[None, :, 0], pairs[None, :, 1], np.array([seen]), speeds.ASYNC)[0] * slower
+    return replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=tuple(fitted.tolist())))
 
 
 ADJUSTMENTS: Mapping[str, Adjust] = {
@@ -130,4 +156,5 @@ ADJUSTMENTS: Mapping[str, Adjust] = {
     "arrivals_in_bursts": arrivals_in_bursts,
     "containers": containers,
     "speed_error": speed_error,
+    "speed_variation": speed_variation,
 }

@@ -6,30 +6,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from scheduling.core.scenario import Scenario, read
+from scheduling.core.policies.dl2.files import WeightFile
+from scheduling.core.scenario import BadScenario, Scenario, read
+from scheduling.core.simulation import simulate
+from scheduling.core.types import BATCH
 from scheduling.core.workload import synthetic
 from scheduling.management.comparison import Column, Figures
 from scheduling.management.parallel import each
 from scheduling.management.progress import Progress
 from scheduling.management.reproduction.adjusting import ADJUSTMENTS
-from scheduling.management.reproduction.describing import Figure, Line, Scale
+from scheduling.management.reproduction.describing import LAST, Figure, Line, Scale
 from scheduling.management.reproduction.judging import Verdict, judge
+from scheduling.management.reproduction.learning import SWEPT, Task, task, trained
 from scheduling.management.reproduction.measuring import MEASURES
+from scheduling.management.reproduction.misjudging import BELIEFS
 from scheduling.management.reproduction.tabling import TABLES
-from scheduling.management.running import run
+from scheduling.management.running import Run, policies_build, run
 
 FIRST_SEED = 1
 
 
 @dataclass(frozen=True)
 class Point:
-    """One run of a figure: the place of its line and of its swept value, and the seed of its world."""
+    """One run of a figure: the place of its line and of its swept value, and the seed of its world. `weights` are what
+    was trained for it."""
 
     figure: Figure
     scale: str
     line: int
     value: int
     seed: int
+    weights: bytes | None = None
 
 
 @dataclass(frozen=True)
@@ -74,7 +81,37 @@ def repeat(figure: Figure, scale: str, processes: int, progress: Progress) -> Re
         for value in range(len(chosen.values))
         for seed in range(chosen.seeds)
     ]
+    points = _taught(points, processes, progress)
     return Repeated(figure, chosen, points, each(point_run, points, processes, progress))
+
+
+def _taught(points: Sequence[Point], processes: int, progress: Progress) -> list[Point]:
+    """The points with the weights they need. Those who need the same are trained for once."""
+    tasks = [task_of(point) for point in points]
+    once = list(dict.fromkeys(wanted for wanted in tasks if wanted is not None))
+    found = dict(zip(once, each(trained, once, processes, progress), strict=True))
+    return [
+        point if wanted is None else replace(point, weights=found[wanted][_mark(point)])
+        for point, wanted in zip(points, tasks, strict=True)
+    ]
+
+
+def task_of(point: Point) -> Task | None:
+    """What has to be trained for a point, if anything."""
+    figure, scale = point.figure, point.figure.scale(point.scale)
+    given, value = figure.lines[point.line].training, scale.values[point.value]
+    if given is None:
+        return None
+    if scale.effort is None:
+        raise BadScenario(figure.name, "trains networks, and the scale does not say how much")
+    number = (point.seed - FIRST_SEED) % scale.effort.trainings
+    wanted = task(given, scale.effort, _arguments(figure, scale, value), figure.swept, value, number)
+    return replace(wanted, marks=scale.values) if figure.swept == "steps" else wanted
+
+
+def _mark(point: Point) -> float:
+    swept = point.figure.swept
+    return point.figure.scale(point.scale).values[point.value] if swept == "steps" else LAST
 
 
 def point_run(point: Point) -> Figures:
@@ -84,18 +121,37 @@ def point_run(point: Point) -> Figures:
         return TABLES[figure.table](
             figure.lines[point.line].label, figure.scale(point.scale).values[point.value], point.seed
         )
-    done = run(scenario_of(point))
+    done = _run(point)
     return {name: MEASURES[name].of(done) for name in figure.measures}
+
+
+def _run(point: Point) -> Run:
+    """The run of a point; under a wrong belief, if that is what is swept."""
+    figure, scenario = point.figure, scenario_of(point)
+    if figure.swept not in BELIEFS:
+        return run(scenario)
+    value = figure.scale(point.scale).values[point.value]
+    policy = BELIEFS[figure.swept](policies_build(scenario)[BATCH], scenario, value)
+    return Run(scenario, {BATCH: policy}, simulate(scenario, {BATCH: policy}), (), (), {})
 
 
 def scenario_of(point: Point) -> Scenario:
     """The world of one run, and the policy that runs in it."""
     figure, scale = point.figure, point.figure.scale(point.scale)
     line, value = figure.lines[point.line], scale.values[point.value]
+    drawn = read(synthetic(seed=point.seed, **_arguments(figure, scale, value)))
+    scenario = _adjusted(drawn, figure, line, value)
+    if point.weights is None:
+        return scenario
+    return replace(scenario, policy={**scenario.policy, "weights": WeightFile("trained", point.weights)})
+
+
+def _arguments(figure: Figure, scale: Scale, value: float) -> dict[str, Any]:
+    """Of the workload."""
     arguments: dict[str, Any] = {**figure.world, **scale.world}
-    if figure.swept not in ADJUSTMENTS:
+    if figure.swept not in (*ADJUSTMENTS, *SWEPT, *BELIEFS):
         arguments[figure.swept] = int(value) if value == int(value) else value
-    return _adjusted(read(synthetic(seed=point.seed, **arguments)), figure, line, value)
+    return arguments
 
 
 def _adjusted(scenario: Scenario, figure: Figure, line: Line, value: float) -> Scenario:

@@ -17,6 +17,7 @@ from scheduling.management.tables import figure
 HELD, DIRECTION, NOT_HELD, UNKNOWN = "held", "direction only", "not held", "not measured"
 NEAR = 0.25  # relative
 EQUAL = 1e-9  # relative
+AS_GOOD = 0.1  # relative
 
 Curves = Mapping[str, Sequence[float | None]]  # by line, the mean at each swept value
 Known = Mapping[str, Sequence[float]]
@@ -51,7 +52,11 @@ def judge(claim: Claim, curves: Curves, values: Sequence[float]) -> Verdict:
     needed = [name for name in (claim.line, claim.other) if name]
     if any(None in curves[name] or not curves[name] for name in needed):
         return Verdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line has no figure")
-    found = KINDS[claim.kind](claim, {name: [float(y or 0.0) for y in curves[name]] for name in needed}, values)
+    known = {name: [float(y or 0.0) for y in curves[name]] for name in needed}
+    if claim.at is not None:
+        place = min(range(len(values)), key=lambda index: abs(values[index] - (claim.at or 0.0)))
+        known, values = {name: [curve[place]] for name, curve in known.items()}, [values[place]]
+    found = KINDS[claim.kind](claim, known, values)
     with_size = DIRECTION if found.size is False else HELD
     outcome = with_size if found.direction else NOT_HELD
     return Verdict(claim, outcome, found.ours, _line(claim, outcome, found))
@@ -120,12 +125,25 @@ def _steady(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
     """The largest of a curve over its smallest is no more than halfway from the paper's figure to twice it."""
     least = min(curves[claim.line])
     ratio = max(curves[claim.line]) / least if least > 0 else float("inf")
-    return Finding(ratio <= 1.5, ratio, _advantage(ratio, claim.number) or ratio <= (claim.number or 0.0))
+    if claim.number is None:
+        return Finding(ratio <= 1.5, ratio)
+    return Finding(ratio <= 1.5, ratio, _advantage(ratio, claim.number) or ratio <= claim.number)
 
 
 def _widens(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
     gaps = [mine - theirs for mine, theirs in zip(curves[claim.line], curves[claim.other], strict=True)]
     return Finding(gaps[-1] > gaps[0], gaps[-1] - gaps[0])
+
+
+def _narrows(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+    wider = _widens(claim, curves, values)
+    return Finding(wider.ours < 0, wider.ours)
+
+
+def _as_good(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+    """No more than a tenth above the other, of what should be small."""
+    ratio = _ratio(curves[claim.line], curves[claim.other])
+    return Finding(ratio <= 1.0 + AS_GOOD, ratio)
 
 
 def _peak_at(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
@@ -145,5 +163,7 @@ KINDS: Mapping[str, Callable[[Claim, Known, Sequence[float]], Finding]] = {
     "mean is": _mean_is,
     "steady": _steady,
     "widens": _widens,
+    "narrows": _narrows,
+    "as good": _as_good,
     "peak at": _peak_at,
 }

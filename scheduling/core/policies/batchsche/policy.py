@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.cells import deal_cells
-from scheduling.core.policies.batchsche.ways import THETA_LEAST, Fit, Way, usual_theta, ways
+from scheduling.core.policies.batchsche.ways import THETA_LEAST, Fit, Way, Window, usual_theta, ways
 from scheduling.core.prices import scarcity
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import (
@@ -78,7 +78,7 @@ class _Homes:
         cells = self.cluster.cells
         self.cells = deal_cells(self.cluster.capacity, self.cluster.quota) if cells is None else cells
         self.servers = [np.flatnonzero(self.cells[:, tenant].any(axis=0)) for tenant in range(self.cells.shape[1])]
-        self.ways: dict[int, list[Way]] = {}
+        self.empty: dict[int, Window] = {}  # by tenant, a slot with nothing on its machines
 
     def open(self, start: int, slots: int) -> None:
         """A window in which only what the view holds occupied is taken."""
@@ -94,14 +94,13 @@ class _Homes:
 
     def refusal(self, job: Job) -> Refusal:
         """Why a job that was offered the window took nothing of it. What its owner's machines cannot hold is final."""
-        found = self._ways(job)
+        found = ways(job, self.cluster.slot_seconds)
         if not found:
             return Refusal(job.number, Reason("shared_resource"), REJECTED)
-        home = self.cells[:, job.tenant, self.servers[job.tenant]][:, None, :]
-        hosts = self._hosts(job.tenant)
-        if not home.size or not any(Fit(job, way, home, hosts, slots=1).fits[0] for way in found):
+        empty = self._empty(job.tenant)
+        if not empty.free.size or not any(Fit(job, way, empty, slots=1).fits[0] for way in found[::-1]):
             return Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED)
-        shortest = min(way.slots for way in found)
+        shortest = found[0].slots
         if shortest > self.slots:
             return Refusal(
                 job.number, Reason("larger_than_window", {"needs_slots": shortest, "window_slots": self.slots})
@@ -123,15 +122,15 @@ class _Homes:
         prices = scarcity(self.theta, own.sum(axis=2), home.sum(axis=1)[:, None])  # (resources, slots)
         left = self.cluster.capacity[:, None, servers] - self.taken[:, :, servers]
         free = np.minimum(home[:, None, :] - own, left)
-        hosts = self._hosts(job.tenant)
+        window = Window(free, self._hosts(job.tenant), prices)
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
         found: list[tuple[float, int, Way, Fit]] = []
         best = 0.0
-        for way in sorted(self._ways(job), key=lambda way: way.slots):
+        for way in ways(job, self.cluster.slot_seconds):
             if way.slots > self.slots or worth[way.slots - 1] < best - TIE * max(1.0, best):
                 break
-            fit = Fit(job, way, free, hosts)
-            costs = fit.costs(job, prices)
+            fit = Fit(job, way, window)
+            costs = fit.costs(job)
             gains = worth[way.slots - 1 :] - costs
             if fit.fits.any():
                 numbers = {"price": float(costs[fit.fits].min()), "value": float(worth[way.slots - 1])}
@@ -151,10 +150,12 @@ class _Homes:
         servers = self.servers[tenant]
         return self.cluster.hosts_workers[servers], self.cluster.hosts_ps[servers]
 
-    def _ways(self, job: Job) -> list[Way]:
-        if job.number not in self.ways:
-            self.ways[job.number] = list(ways(job, self.cluster))
-        return self.ways[job.number]
+    def _empty(self, tenant: int) -> Window:
+        """A slot with nothing on the tenant's machines."""
+        if tenant not in self.empty:
+            home = self.cells[:, tenant, self.servers[tenant]][:, None, :]
+            self.empty[tenant] = Window(home, self._hosts(tenant), np.zeros(home.shape[:2]))
+        return self.empty[tenant]
 
     def _booked(self, job: Job, start: int, way: Way, fit: Fit, prices: FloatArray) -> Booking:
         """Take the units, server by server."""

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.occupancy import room
 from scheduling.core.speed import ceiling, minibatches_per_slot, parameter_servers
-from scheduling.core.types import BoolArray, Cluster, FloatArray, Job
+from scheduling.core.types import BoolArray, Cluster, FloatArray, Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
+Demand = tuple[tuple[int, float], ...]
+WORKER, PS = 0, 1
 FAR = 2**31  # more units than there are of anything
 THETA_LEAST, THETA_FACTOR, THETA_QUANTILE = 2.0, 0.8, 0.9
 
@@ -32,17 +35,23 @@ class Way:
         return self.workers, not self.central, self.types
 
 
-def ways(job: Job, cluster: Cluster) -> Iterator[Way]:
+@lru_cache(maxsize=2**10)
+def ways(job: Job, slot_seconds: float) -> tuple[Way, ...]:
     """For each pair of types and placement the fewest workers of each duration: more cost no less for the same.
 
     Nothing is tried whose workers and parameter servers take of one resource: prices could not tell them apart.
+    The quickest come first. Asked for again in every batch in which the job waits.
     """
+    return tuple(sorted(_ways(job, slot_seconds), key=lambda way: way.slots))
+
+
+def _ways(job: Job, slot_seconds: float) -> Iterator[Way]:
     for w, worker in enumerate(job.worker_types):
         for p, server in enumerate(job.ps_types):
             if ((worker.demand > 0) & (server.demand > 0)).any():
                 continue
             for central in (True, False):
-                rate = minibatches_per_slot(job, w, p, cluster.slot_seconds, centralized=central)
+                rate = minibatches_per_slot(job, w, p, slot_seconds, centralized=central)
                 last = 0
                 for workers in range(max(job.min_workers, 1 if central else 2), job.max_workers + 1):
                     slots = max(1, ceiling(job.work / (rate * workers)))
@@ -51,27 +60,57 @@ def ways(job: Job, cluster: Cluster) -> Iterator[Way]:
                     last = slots
 
 
+class Window:
+    """Some servers during a window: how many units they hold, and what units cost. Ways of a job ask for the same, so
+    all of it is worked out once.
+
+    `free` is (resources, slots, servers), `hosts` (servers,) for workers and for parameter servers, `prices`
+    (resources, slots).
+    """
+
+    def __init__(self, free: FloatArray, hosts: tuple[BoolArray, BoolArray], prices: FloatArray) -> None:
+        self.free, self.hosts, self.prices = free, hosts, prices
+        self.whole: dict[tuple[int, Demand], IntArray] = {}
+        self.known: dict[tuple[int, Demand, int], IntArray] = {}
+        self.sums: dict[Demand, FloatArray] = {}
+
+    def least(self, unit: UnitType, kind: int, slots: int) -> IntArray:
+        """(starts, servers) whole units that fit in every one of so many slots from each start."""
+        key = (kind, unit.named)
+        if key not in self.whole:
+            self.whole[key] = _whole(self.free, unit.demand, self.hosts[kind])
+        if (*key, slots) not in self.known:
+            self.known[*key, slots] = _least(self.whole[key], slots)
+        return self.known[*key, slots]
+
+    def costs(self, unit: UnitType, slots: int) -> FloatArray:
+        """(starts,) price of a unit for so many slots from each start."""
+        if unit.named not in self.sums:
+            self.sums[unit.named] = np.concatenate([[0.0], np.cumsum(unit.demand @ self.prices)])
+        sums = self.sums[unit.named]
+        totals: FloatArray = sums[slots:] - sums[:-slots]
+        return totals
+
+
 class Fit:
     """Where one way to run fits, from each start in the window: all minima are over the whole run.
 
     On one server: all workers and one parameter server. On several: all parameter servers on the server that needs
-    the fewest for the workers elsewhere, and those where the fewest fit. `free` is (resources, slots, servers), with
-    room for the run, `hosts` (servers,) for workers and for parameter servers; `slots` replaces the run's own duration.
+    the fewest for the workers elsewhere, and those where the fewest fit. The window has room for the run; `slots`
+    replaces the run's own duration.
     """
 
-    def __init__(
-        self, job: Job, way: Way, free: FloatArray, hosts: tuple[BoolArray, BoolArray], slots: int | None = None
-    ) -> None:
+    def __init__(self, job: Job, way: Way, window: Window, slots: int | None = None) -> None:
         worker, server = job.worker_types[way.types[0]], job.ps_types[way.types[1]]
-        self.way = way
+        self.way, self.window = way, window
         slots = way.slots if slots is None else slots
-        self.workers = _least(_whole(free, worker.demand, hosts[0]), slots)  # (starts, servers)
-        ps = _least(_whole(free, server.demand, hosts[1]), slots)
+        self.workers = window.least(worker, WORKER, slots)  # (starts, servers)
+        ps = window.least(server, PS, slots)
         if way.central:
             self.beside = np.full_like(self.workers, way.workers)
             needs = np.where((self.workers >= way.workers) & (ps >= 1), 1, FAR)
         else:
-            table = np.array([parameter_servers(count, worker.mbps, server.mbps) for count in range(way.workers + 1)])
+            table = _table(way.workers, worker.mbps, server.mbps)
             self.beside = np.minimum(self.workers, way.workers - 1)
             needs = table[way.workers - self.beside]
             most = FAR if job.max_ps is None else job.max_ps
@@ -82,13 +121,11 @@ class Fit:
         elsewhere = self.workers.sum(axis=1) - self.workers[at]
         self.fits: BoolArray = (self.ps < FAR) & (elsewhere >= way.workers - self.beside[at])
 
-    def costs(self, job: Job, prices: FloatArray) -> FloatArray:
-        """(starts,) price of the whole run at prices (resources, slots)."""
-        worker, ps = (
-            _sums(unit.demand @ prices, self.way.slots)
-            for unit in (job.worker_types[self.way.types[0]], job.ps_types[self.way.types[1]])
-        )
-        costs: FloatArray = self.way.workers * worker + np.where(self.fits, self.ps, 0) * ps
+    def costs(self, job: Job) -> FloatArray:
+        """(starts,) price of the whole run."""
+        worker, ps = job.worker_types[self.way.types[0]], job.ps_types[self.way.types[1]]
+        costs: FloatArray = self.way.workers * self.window.costs(worker, self.way.slots)
+        costs = costs + np.where(self.fits, self.ps, 0) * self.window.costs(ps, self.way.slots)
         return costs
 
     def units(self, start: int) -> dict[int, tuple[int, int]]:
@@ -118,11 +155,10 @@ def _least(units: IntArray, slots: int) -> IntArray:
     return units if rest == 0 else np.minimum(units[:-rest], units[rest:])
 
 
-def _sums(prices: FloatArray, slots: int) -> FloatArray:
-    """(starts,) sums over so many slots."""
-    sums = np.concatenate([[0.0], np.cumsum(prices)])
-    totals: FloatArray = sums[slots:] - sums[:-slots]
-    return totals
+@lru_cache(maxsize=2**10)
+def _table(workers: int, worker_mbps: float, ps_mbps: float) -> IntArray:
+    """(workers + 1,) parameter servers for so many workers elsewhere."""
+    return np.array([parameter_servers(count, worker_mbps, ps_mbps) for count in range(workers + 1)])
 
 
 def usual_theta(cluster: Cluster, jobs: Sequence[Job]) -> dict[str, float]:
@@ -132,7 +168,7 @@ def usual_theta(cluster: Cluster, jobs: Sequence[Job]) -> dict[str, float]:
     """
     figures: dict[str, list[float]] = {name: [] for name in cluster.resources}
     for job in jobs:
-        central = [way for way in ways(job, cluster) if way.central]
+        central = [way for way in ways(job, cluster.slot_seconds) if way.central]
         if not central:
             continue
         way = min(central, key=lambda way: (way.slots, *way.order))

@@ -18,6 +18,7 @@ class FirstFit:
         self.room = Vacancies(view.cluster, view.occupied)
         kinds = (self.room.hosts_workers, self.room.hosts_ps)
         self.hosts = (*kinds, [all(pair) for pair in zip(*kinds, strict=True)])
+        self.none: dict[tuple[object, ...], int] = {}  # by units, the least gang that no server holds now
 
     def place(self, turn: Turn, *, stay: bool) -> Placement | None:
         """Where the job was, if it shall stay; else the first server that holds the gang; else unit by unit."""
@@ -25,9 +26,7 @@ class FirstFit:
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         if stay and places and self._takes(units, places):
             return Placement(gang, places[0], places[1], Cursors())
-        whole = (gang.workers * units[0].demand + units[1].demand).tolist()
-        needed = [(resource, amount) for resource, amount in enumerate(whole) if amount]
-        server = self.room.first_with_room(needed, self.hosts[BOTH])
+        server = self._holds_all(units, gang.workers)
         if server is not None:
             self.room.take(units[0], [server] * gang.workers)
             self.room.take(units[1], [server])
@@ -40,6 +39,19 @@ class FirstFit:
             self.room.give_back(units[0], workers)
             return None
         return Placement(gang, workers, servers, Cursors())
+
+    def _holds_all(self, units: tuple[UnitType, UnitType], workers: int) -> int | None:
+        """The first server that holds so many workers and their parameter server. Room only shrinks: where a smaller
+        gang found none, nobody looks."""
+        key = (units[0].named, units[1].named)
+        if workers >= self.none.get(key, workers + 1):
+            return None
+        whole = [workers * worker + ps for worker, ps in zip(units[0].amounts, units[1].amounts, strict=True)]
+        needed = tuple((resource, amount) for resource, amount in enumerate(whole) if amount)
+        server = self.room.first_with_room(needed, self.hosts[BOTH])
+        if server is None:
+            self.none[key] = workers
+        return server
 
     def _takes(self, units: Sequence[UnitType], places: Sequence[Sequence[int]]) -> bool:
         """Take the same servers as before if all of it still fits there."""

@@ -7,7 +7,9 @@ numbered: on a server of 8 workers two cells of 2 leave one of 4.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 
@@ -15,9 +17,10 @@ from scheduling.core.cells import deal_cells
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.placement import Cursors, Placement
-from scheduling.core.types import OWN, BoolArray, Cluster, FloatArray, Job, View
+from scheduling.core.types import OWN, Allocation, BoolArray, Cluster, FloatArray, Job, UnitType, View
 
 MOST = 2**40
+Demand = tuple[tuple[int, float], ...]
 
 
 def cell(workers: int) -> int:
@@ -25,9 +28,51 @@ def cell(workers: int) -> int:
     return 1 << (workers - 1).bit_length()
 
 
+@lru_cache(maxsize=16)
 def homes(cluster: Cluster) -> FloatArray:
     """(resources, tenants, servers) virtual clusters; quotas that are mere counts are dealt to servers first."""
     return deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
+
+
+class Units:
+    """How many whole units of a demand every server holds, of what is free there.
+
+    A demand that comes again is followed: only servers that changed since are looked at. What is free is kept in
+    lists, by server and resource, and changed number by number; arrays are slow for so few.
+    """
+
+    def __init__(self, free: FloatArray, cluster: Cluster) -> None:
+        self.before, self.cluster = free, cluster  # (resources, servers)
+        self.free: list[list[float]] = free.T.tolist()
+        self.known: dict[tuple[bool, Demand], tuple[FloatArray, int]] = {}
+        self.changed: list[int] = []  # servers, in order
+
+    def workers(self, unit: UnitType) -> FloatArray:
+        """(servers,) whole workers on servers that host them."""
+        return self._counts(unit, self.cluster.hosts_workers, worker=True)
+
+    def ps(self, unit: UnitType) -> FloatArray:
+        """(servers,) whole parameter servers on servers that host them."""
+        return self._counts(unit, self.cluster.hosts_ps, worker=False)
+
+    def take(self, server: int, amounts: Sequence[float]) -> None:
+        """So much of each resource is not free any more."""
+        here = self.free[server]
+        for resource, amount in enumerate(amounts):
+            here[resource] -= amount
+        self.changed.append(server)
+
+    def _counts(self, unit: UnitType, hosts: BoolArray, *, worker: bool) -> FloatArray:
+        key = (worker, unit.named)
+        if key not in self.known:
+            free = np.array(self.free).T if self.changed else self.before
+            counts = np.where(hosts, np.clip(room(free, unit.demand), 0, MOST), 0)
+        else:
+            counts, seen = self.known[key]
+            for server in self.changed[seen:]:
+                counts[server] = whole(self.free[server], unit) if hosts[server] else 0
+        self.known[key] = counts, len(self.changed)
+        return counts
 
 
 class VirtualClusters:
@@ -41,75 +86,80 @@ class VirtualClusters:
         for booking in view.active:
             if booking.phase == OWN and booking.start <= view.slot and booking.job in view.jobs:
                 job = view.jobs[booking.job]
-                worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
+                units = (job.worker_types[booking.worker_type], job.ps_types[booking.ps_type])
                 for row in booking.allocation:
-                    self._hold(job.tenant, row.server, row.workers, row.ps, (worker, ps))
+                    self._hold(job.tenant, row, units)
 
     def place(self, job: Job, gang: Gang, free: FloatArray) -> Placement | None:
         """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
         own = np.minimum(self.left[:, job.tenant], free - self.spare)
-        found = place(job, gang, own, self.cluster)
+        found = place(job, gang, Units(own, self.cluster))
         if found is not None:
-            units = (job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand)
+            units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
             for row in found.allocation(0, 1):
-                self._hold(job.tenant, row.server, row.workers, row.ps, units)
+                self._hold(job.tenant, row, units)
         return found
 
-    def _hold(self, tenant: int, server: int, workers: int, ps: int, units: tuple[FloatArray, FloatArray]) -> None:
+    def _hold(self, tenant: int, row: Allocation, units: tuple[UnitType, UnitType]) -> None:
         """Take a cell for the workers, as large as what is left of the home allows; and the parameter servers."""
-        worker, server_demand = units
-        left = self.left[:, tenant, server]
-        left -= workers * worker + ps * server_demand
-        more = min(cell(workers) - workers if workers else 0, _units(left, worker))
-        left -= more * worker
-        self.spare[:, server] += more * worker
+        left: list[float] = self.left[:, tenant, row.server].tolist()
+        left = [have - amount for have, amount in zip(left, taken(units, row.workers, row.ps), strict=True)]
+        more = cell(row.workers) - row.workers if row.workers else 0
+        if more and (more := min(more, whole(left, units[0]))):
+            beyond = [more * amount for amount in units[0].amounts]
+            left = [have - amount for have, amount in zip(left, beyond, strict=True)]
+            self.spare[:, row.server] += beyond
+        self.left[:, tenant, row.server] = left
 
 
-def place(job: Job, gang: Gang, own: FloatArray, cluster: Cluster) -> Placement | None:
-    """The gang in cells on `own` (resources, servers): the server with the fewest free workers that has a cell for all.
+def place(job: Job, gang: Gang, units: Units) -> Placement | None:
+    """The gang in cells of `units`: the server with the fewest free workers that has a cell for all.
 
     Where none has one, all that is left of the server with the most is taken, until there is a cell for the rest.
     Parameter servers go beside the workers as far as there is room, then to the first servers.
     """
-    worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
-    counts = np.where(cluster.hosts_workers, _whole(own, worker), 0)
+    worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
+    counts = units.workers(worker).copy()
     workers: list[int] = []
     while missing := gang.workers - len(workers):
         fits = counts >= cell(missing)
         holds = int(np.where(fits, counts, MOST).argmin() if fits.any() else counts.argmax())
         if counts[holds] == 0:
             return None
-        taken = min(missing, int(counts[holds]))
-        workers += [holds] * taken
+        dealt = min(missing, int(counts[holds]))
+        workers += [holds] * dealt
         counts[holds] = 0
-    left = own.copy()
-    for server in workers:
-        left[:, server] -= worker
-    servers = _beside(left, ps, gang.ps, workers, cluster.hosts_ps)
+    servers = _beside(units, ps, gang.ps, worker, workers)
     return None if servers is None else Placement(gang, sorted(workers), servers, Cursors())
 
 
-def _beside(left: FloatArray, ps: FloatArray, count: int, workers: Sequence[int], hosts: BoolArray) -> list[int] | None:
+def _beside(units: Units, ps: UnitType, count: int, worker: UnitType, workers: Sequence[int]) -> list[int] | None:
     """Servers of the parameter servers: those of the workers first, then the others in order."""
-    near = sorted(set(workers))
-    counts = np.where(hosts, _whole(left, ps), 0)
+    near = Counter(workers)
     found: list[int] = []
-    for server in near:
-        found += [server] * int(min(count - len(found), counts[server]))
-    counts[near] = 0
-    for server in np.flatnonzero(counts).tolist() if len(found) < count else ():
-        found += [server] * int(min(count - len(found), counts[server]))
-        if len(found) == count:
-            break
+    for server in sorted(near):
+        left = list(units.free[server])
+        for _ in range(near[server]):
+            for resource, amount in worker.named:
+                left[resource] -= amount
+        more = whole(left, ps) if units.cluster.hosts_ps[server] else 0
+        found += [server] * min(count - len(found), more)
+    if len(found) == count:
+        return found
+    counts = units.ps(ps)
+    for server in np.flatnonzero(counts).tolist():
+        if server not in near:
+            found += [server] * int(min(count - len(found), counts[server]))
+            if len(found) == count:
+                break
     return found if len(found) == count else None
 
 
-def _whole(free: FloatArray, demand: FloatArray) -> FloatArray:
-    """(servers,) whole units that fit."""
-    return np.clip(room(free, demand), 0, MOST)
+def taken(units: tuple[UnitType, UnitType], workers: int, ps: int) -> list[float]:
+    """What so many workers and parameter servers take together of each resource."""
+    return [workers * worker + ps * server for worker, server in zip(units[0].amounts, units[1].amounts, strict=True)]
 
 
-def _units(free: FloatArray, demand: FloatArray) -> int:
-    """Whole units that fit in one place; arrays are slow for so few numbers."""
-    needed = [(have, need) for have, need in zip(free.tolist(), demand.tolist(), strict=True) if need > 0]
-    return min((max(0, math.floor(have / need + ROUNDING)) for have, need in needed), default=MOST)
+def whole(free: Sequence[float], unit: UnitType) -> int:
+    """Whole units that fit in one place."""
+    return min((max(0, math.floor(free[resource] / need + ROUNDING)) for resource, need in unit.named), default=MOST)

@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, ClassVar
 
 from scheduling.core.gangs import Gang, gangs, workers_asked
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.placement import Cursors, Placement, slot_booking
-from scheduling.core.policies.hived.cells import VirtualClusters, homes, place
+from scheduling.core.policies.hived.cells import Units, VirtualClusters, homes, place, taken
 from scheduling.core.scenario.fields import BadScenario, Section, quoted, whole_or_range
 from scheduling.core.speed import TOLERANCE, ceiling
 from scheduling.core.types import (
@@ -69,7 +70,7 @@ class Hived:
             waiting.append((job, remaining, gang))
         memory: dict[str, Any] = {"places": {}, "slot": view.slot}
         if self.opportunistic:
-            idle = _Idle(view.cluster, asks.free_until(1) - virtual.spare)
+            idle = _Idle(Units(asks.free_until(1) - virtual.spare, view.cluster))
             waiting = [row for row in waiting if not self._runs(row, idle, view, bookings, memory)]
         refusals += [Refusal(job.number, Reason("no_room", {"asked": gang.workers})) for job, _, gang in waiting]
         return Plan(bookings, refusals, memory=memory)
@@ -102,18 +103,18 @@ class _Asks:
 
     def __init__(self, settings: Hived, view: View) -> None:
         self.settings, self.view, self.cluster = settings, view, view.cluster
-        self.homes = homes(view.cluster)
-        self.known: dict[tuple[object, ...], bool] = {}
-        self.taken = view.occupied.copy() if view.occupied.shape[1] else view.cluster.capacity[:, None, :] * 0.0
+        self.known = _known(view.cluster)
         self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
+        occupied = view.occupied[:, :1] if self.stays_free else view.occupied
+        self.taken = occupied.copy() if occupied.shape[1] else view.cluster.capacity[:, None, :] * 0.0
 
     def gang(self, job: Job) -> tuple[Gang | None, bool]:
         """What the job asks for, halved until it fits; and whether its owner's cells could ever hold it."""
-        asked = list(gangs(job, workers_asked(job, self.settings.workers, self.settings.seed)))
-        own = next((gang for gang in asked if self._holds(job, gang, job.tenant)), None)
+        workers = workers_asked(job, self.settings.workers, self.settings.seed)
+        own = next((gang for gang in gangs(job, workers) if self._holds(job, gang, job.tenant)), None)
         if own is not None or not self.settings.opportunistic:
             return own, own is not None
-        return next((gang for gang in asked if self._holds(job, gang, None)), None), False
+        return next((gang for gang in gangs(job, workers) if self._holds(job, gang, None)), None), False
 
     def free_until(self, slots: int) -> FloatArray:
         """(resources, servers) free in every one of so many slots."""
@@ -130,43 +131,65 @@ class _Asks:
 
     def _holds(self, job: Job, gang: Gang, tenant: int | None) -> bool:
         """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
-        worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
-        key = (tenant, gang.workers, gang.ps, worker.tobytes(), ps.tobytes())
+        key = (tenant, gang.workers, gang.ps, *_named(job, gang))
         if key not in self.known:
-            where = self.cluster.capacity if tenant is None else self.homes[:, tenant]
-            self.known[key] = place(job, gang, where, self.cluster) is not None
+            where = self.cluster.capacity if tenant is None else homes(self.cluster)[:, tenant]
+            self.known[key] = place(job, gang, Units(where, self.cluster)) is not None
         return self.known[key]
 
 
-class _Idle:
-    """What nobody holds in the coming slot: `free` (resources, servers). It only shrinks."""
+@lru_cache(maxsize=16)
+def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
+    """By tenant and demand, what cells could ever hold: it depends on the cluster alone, which never changes."""
+    del cluster
+    return {}
 
-    def __init__(self, cluster: Cluster, free: FloatArray) -> None:
-        self.cluster, self.free = cluster, free
+
+def _named(job: Job, gang: Gang) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
+    """What a worker and a parameter server of the gang take."""
+    return job.worker_types[gang.worker_type].named, job.ps_types[gang.ps_type].named
+
+
+class _Idle:
+    """What nobody holds in the coming slot. It only shrinks."""
+
+    def __init__(self, units: Units) -> None:
+        self.units = units
         self.full: set[tuple[object, ...]] = set()  # gangs that found no room
+        self.sound = all(amount >= -ROUNDING for free in units.free for amount in free)
 
     def place(self, job: Job, gang: Gang, before: Sequence[Sequence[int]] | None) -> Placement | None:
         """Where it was, if that is idle; else in cells of the idle cluster."""
-        worker, ps = job.worker_types[gang.worker_type].demand, job.ps_types[gang.ps_type].demand
-        if before is not None:
+        if before is not None and self.sound:
             again = Placement(gang, before[0], before[1], Cursors())
-            after = self._after(again, worker, ps)
-            if (after >= -ROUNDING).all():
-                self.free = after
+            rows = self._rows(job, again)
+            if all(self._idle(server, amounts) for server, amounts in rows):
+                self._take(rows)
                 return again
-        key = (gang.workers, gang.ps, worker.tobytes(), ps.tobytes())
-        found = None if key in self.full else place(job, gang, self.free, self.cluster)
+        key = (gang.workers, gang.ps, *_named(job, gang))
+        found = None if key in self.full else place(job, gang, self.units)
         if found is None:
             self.full.add(key)
             return None
-        self.free = self._after(found, worker, ps)
+        rows = self._rows(job, found)
+        self.sound = self.sound and all(self._idle(server, amounts) for server, amounts in rows)
+        self._take(rows)
         return found
 
-    def _after(self, placement: Placement, worker: FloatArray, ps: FloatArray) -> FloatArray:
-        after = self.free.copy()
-        for row in placement.allocation(0, 1):
-            after[:, row.server] -= row.workers * worker + row.ps * ps
-        return after
+    def _rows(self, job: Job, placement: Placement) -> list[tuple[int, list[float]]]:
+        """Of each server, what the units there take of each resource."""
+        gang = placement.gang
+        units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
+        return [(row.server, taken(units, row.workers, row.ps)) for row in placement.allocation(0, 1)]
+
+    def _idle(self, server: int, amounts: Sequence[float]) -> bool:
+        """Whether nobody else holds that."""
+        here = self.units.free[server]
+        return all(have - amount >= -ROUNDING for have, amount in zip(here, amounts, strict=True))
+
+    def _take(self, rows: Sequence[tuple[int, Sequence[float]]]) -> None:
+        for server, amounts in rows:
+            self.units.take(server, amounts)
 
 
 def _guaranteed(job: Job, remaining: float, gang: Gang, virtual: VirtualClusters, asks: _Asks) -> Booking | None:

@@ -21,7 +21,8 @@ MOST_SEEN = 20  # measurements that are kept of a job
 
 @dataclass(eq=False)
 class Elastic:
-    """A waiting job. `held` is where it was in the last slot, None if it did not run then."""
+    """A waiting job. `held` is where it was in the last slot, None if it did not run then. `probed`: the most that it
+    was allowed when its speed function was fitted, None before that."""
 
     job: Job
     remaining: float  # mini-batches
@@ -30,6 +31,7 @@ class Elastic:
     seen: list[tuple[int, int, float]] = field(default_factory=list)  # ps, workers, mini-batches a second
     held: list[Row] | None = None
     restarts: int = 0
+    probed: Pair | None = None
 
     @classmethod
     def read(cls, job: Job, remaining: float, row: Mapping[str, Any] | None) -> Elastic:
@@ -38,7 +40,8 @@ class Elastic:
             return cls(job, remaining)
         held = None if row["held"] is None else [tuple(part) for part in row["held"]]
         seen = [tuple(point) for point in row["seen"]]
-        return cls(job, remaining, tuple(row["types"]), list(row["speed"]), seen, held, row["restarts"])
+        probed = None if row.get("probed") is None else tuple(row["probed"])
+        return cls(job, remaining, tuple(row["types"]), list(row["speed"]), seen, held, row["restarts"], probed)
 
     def memory(self) -> dict[str, Any]:
         """What a plan remembers of it, as plain JSON."""
@@ -48,6 +51,7 @@ class Elastic:
             "seen": [list(point) for point in self.seen],
             "held": None if self.held is None else [list(row) for row in self.held],
             "restarts": self.restarts,
+            "probed": None if self.probed is None else list(self.probed),
         }
 
     @property
@@ -93,9 +97,9 @@ def possible_types(job: Job, empty: EmptyCluster) -> list[Pair]:
 
 def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
     """Fit the speed function of every job that has new measurements, or none at all: then it is probed first."""
-    stale = [(each, limit) for each, limit in zip(jobs, most, strict=True) if not each.coefficients]
-    for each, _ in stale:
-        each.coefficients = list(each.job.samples.speed)
+    stale = [(each, limit) for each, limit in zip(jobs, most, strict=True) if _is_stale(each, limit)]
+    for each, limit in stale:
+        each.coefficients, each.probed = list(each.job.samples.speed), limit
     stale = [(each, limit) for each, limit in stale if not each.own_speed]
     if not stale:
         return
@@ -107,6 +111,13 @@ def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
     fitted = speeds.fit(points[0], points[1], points[2], speeds.ASYNC)
     for (each, _), coefficients in zip(stale, fitted.tolist(), strict=True):
         each.coefficients = coefficients
+
+
+def _is_stale(each: Elastic, limit: Pair) -> bool:
+    """Not fitted, or when it was allowed less: a job whose money limited it was not tried with as much as it may have
+    now."""
+    grown = each.probed is not None and (limit[0] > each.probed[0] or limit[1] > each.probed[1])
+    return not each.coefficients or (grown and not each.own_speed)
 
 
 def _probe(each: Elastic, ps: int, workers: int) -> float:

@@ -91,7 +91,7 @@ class Servers:
 
     def _deal(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
         """Servers of so many units. Room only shrinks, so of what found none once no unit is tried again."""
-        key = (id(hosts), *named(unit))
+        key = (id(hosts), unit.named)
         if key in self.full:
             return None
         dealt = self.vacancies.deal(unit, count, 0, hosts)
@@ -158,8 +158,3 @@ class Needs(dict[tuple[int, int], Need]):
         amounts = [workers * worker + ps * server for worker, server in self.demand]
         self[numbers] = [(resource, amount) for resource, amount in enumerate(amounts) if amount > 0]
         return self[numbers]
-
-
-def named(unit: UnitType) -> Need:
-    """The resources that a unit takes something of, and how much."""
-    return [(resource, amount) for resource, amount in enumerate(unit.demand.tolist()) if amount > 0]

@@ -1,0 +1,123 @@
+"""What jobs can pay for a slot, and the largest size that this buys where it is less than the policy gave.
+
+A smaller size is looked for by what the policy's own numbers cost: with fewer workers there are as many parameter
+servers for each of them, rounded down, and the same part of the price is the payer's own. So the price of a size is
+seldom more than is thought here and never much less; the policy is asked again with that size as the job's limit, and
+what it then gives is priced anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import ceil
+
+import numpy as np
+
+from scheduling.core.types import Booking, FloatArray, Job, Reason, View
+
+ROUNDING = 1e-9  # credits; the ledger counts a thousand times as much
+SMALLER, NEVER = "smaller_size", "rent_never"
+
+
+@dataclass(frozen=True)
+class Size:
+    """So many units at about that price; `most_ps` is what the job is allowed of parameter servers with them."""
+
+    workers: int
+    ps: int
+    most_ps: int
+    price: float
+
+
+@dataclass(frozen=True)
+class Short:
+    """A job whose booking costs more than it can pay: `left` credits. `size`: the largest that it can, None where there
+    is none; `least`: the smallest that there is, None where the booking is that."""
+
+    booking: Booking
+    code: str
+    numbers: Mapping[str, float]
+    left: float
+    size: Size | None
+    least: Size | None
+
+    @property
+    def reason(self) -> Reason:
+        """Why it gets nothing."""
+        numbers: dict[str, float] = {"price": self.booking.paid, **self.numbers}
+        if self.least is not None and self.code != NEVER:
+            numbers["least_price"] = self.least.price
+        return Reason(self.code, numbers)
+
+
+@dataclass(frozen=True)
+class Limit:
+    """What a job may have in the slot, since it cannot pay for what the policy gave it at `first`."""
+
+    first: Booking
+    short: Short
+    size: Size
+
+    def keeps(self, booking: Booking) -> bool:
+        """Whether the policy heeds it. One that holds a job at its numbers does not."""
+        return booking.workers <= self.size.workers and booking.ps <= self.size.most_ps
+
+    def of(self, job: Job) -> Job:
+        """The job as the policy is asked about it."""
+        most_ps = self.size.most_ps if job.max_ps is None else min(job.max_ps, self.size.most_ps)
+        return replace(job, max_workers=self.size.workers, max_ps=most_ps)
+
+    def reason(self, booking: Booking) -> Reason:
+        """Why it runs, and with less."""
+        numbers = {"workers": booking.workers, "ps": booking.ps, "price": booking.paid}
+        numbers |= {"asked": self.first.workers, "asked_ps": self.first.ps, "asked_price": self.first.paid}
+        return Reason(SMALLER, numbers | {"left": self.short.left, "limit": self.short.code})
+
+
+def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dict[int, Short]:
+    """Who cannot pay for the slot, in order of arrival; a tenant's money goes to its earlier jobs first."""
+    funds = np.full(len(view.cluster.tenants), np.inf) if view.funds is None else view.funds.copy()
+    spent, found = view.spent.copy(), {}
+    for booking in sorted(bookings, key=lambda booking: (view.jobs[booking.job].arrival, booking.job)):
+        job, price = view.jobs[booking.job], booking.paid
+        left, code, numbers = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
+        if price > max(left, 0.0) + ROUNDING:
+            sizes = list(smaller_sizes(job, booking, rates))
+            size = next((each for each in sizes if each.price <= left + ROUNDING), None)
+            least = sizes[-1] if sizes else None
+            found[job.number] = Short(booking, code, numbers, max(left, 0.0), size, least)
+            price = size.price if size else 0.0
+        funds[job.tenant] -= price
+        spent[job.tenant] += price
+    return found
+
+
+def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[float, str, dict[str, float]]:
+    """(credits, code, numbers) of what leaves the job the least for the slot."""
+    tenant = view.cluster.tenants[job.tenant]
+    rent = job.rent or tenant.rent
+    if rent == "never":
+        return 0.0, NEVER, {}
+    before = view.paid.get(job.number, 0.0)
+    means = [(funds, "low_balance", {"left": max(0.0, funds)})]
+    if rent == "budget" and tenant.budget is not None:
+        left = tenant.budget - spent
+        means.append((left, "over_budget", {"left": max(0.0, left)}))
+    if job.max_price is not None:
+        means.append((job.max_price - before, "over_max_price", {"max_price": job.max_price, "spent": before}))
+    return min(means[::-1], key=lambda each: each[0])  # of equal ones the job's own limit, then the budget
+
+
+def smaller_sizes(job: Job, booking: Booking, rates: FloatArray) -> Iterator[Size]:
+    """Smaller than the booking, the largest first: fewer workers down to the job's least number, then fewer parameter
+    servers for these."""
+    worker = float(job.worker_types[booking.worker_type].demand @ rates)
+    server = float(job.ps_types[booking.ps_type].demand @ rates)
+    part, workers, ps, least = booking.paid / booking.cost, booking.workers, booking.ps, job.min_workers
+    for fewer in range(workers - 1, least - 1, -1):
+        servers = max(1, ps * fewer // workers)
+        yield Size(fewer, servers, max(1, ceil(ps * fewer / workers)), (fewer * worker + servers * server) * part)
+    fewer = min(workers, least)
+    for servers in range((max(1, ps * fewer // workers)) - 1, 0, -1):
+        yield Size(fewer, servers, servers, (fewer * worker + servers * server) * part)

@@ -1,0 +1,104 @@
+"""An elastic pool: another policy gives every job its numbers for one slot, and each slot is paid at posted prices.
+
+The price of a slot is what the gang takes of each server times the operator's prices. It goes to the owners of the
+server's units in proportion to what they have there; the part that would be the payer's own is not charged. A job
+whose slot its funds, budget or limit do not cover gets the largest size that they do, and none if that is less than its
+least. The others are decided again each time, so that no room is lost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from scheduling.core.policies.elastic.means import Limit, Short, shortages
+from scheduling.core.policies.elastic.prices import owners_shares, priced
+from scheduling.core.scenario.fields import Section
+from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Plan, Policy, Reason, Refusal, View
+
+SINGLE_SLOTS = frozenset(
+    {"dl2", "dominant_resource_fairness", "dorm", "gandiva_fair", "offline_rl", "optimus", "rrh", "srtf", "tetris"}
+)
+MOST_ROUNDS = 8  # decisions about one slot; what those leave who cannot pay after the last one is left idle
+
+
+@dataclass(frozen=True, eq=False)
+class Elastic:
+    """`policy` decides single slots; `prices` are credits for a unit of a resource during a slot."""
+
+    name: ClassVar[str] = "elastic"
+    policy: Policy
+    prices: Mapping[str, float]
+
+    def decide(self, view: View) -> Plan:
+        """The policy's plan with its prices, each job as large as it can pay."""
+        rates = np.array([self.prices.get(name, 0.0) for name in view.cluster.resources])
+        shares = owners_shares(view.cluster)
+        limits: dict[int, Limit] = {}
+        unpaid: dict[int, Reason] = {}
+        for _ in range(MOST_ROUNDS):
+            plan = self.policy.decide(_limited(view, limits, unpaid))
+            bookings = [priced(booking, view, rates, shares) for booking in plan.bookings]
+            short = shortages(view, bookings, rates)
+            if not short:
+                break
+            for number, each in short.items():
+                _less(number, each, limits, unpaid)
+        unpaid |= {number: each.reason for number, each in short.items()}
+        kept = [booking for booking in bookings if booking.job not in unpaid]
+        smaller = {booking.job: limits[booking.job].reason(booking) for booking in kept if booking.job in limits}
+        return replace(plan, bookings=kept, refusals=_refusals(view, plan, kept, limits, unpaid), smaller=smaller)
+
+
+def _less(number: int, short: Short, limits: dict[int, Limit], unpaid: dict[int, Reason]) -> None:
+    """The job's next limit, or that it gets nothing: where no size is small enough, or the policy heeds no limit."""
+    before = limits.get(number)
+    if short.size is None or (before is not None and not before.keeps(short.booking)):
+        unpaid[number] = short.reason
+    else:
+        limits[number] = Limit(before.first if before else short.booking, short, short.size)
+
+
+def _limited(view: View, limits: Mapping[int, Limit], unpaid: Mapping[int, Reason]) -> View:
+    """The view without those who get nothing, and the others within their limits."""
+    if not limits and not unpaid:
+        return view
+    kept = [index for index, job in enumerate(view.waiting) if job.number not in unpaid]
+    jobs = (view.waiting[index] for index in kept)
+    waiting = tuple(limits[job.number].of(job) if job.number in limits else job for job in jobs)
+    return replace(view, waiting=waiting, remaining=view.remaining[kept])
+
+
+def _refusals(
+    view: View,
+    plan: Plan,
+    bookings: Sequence[Booking],
+    limits: Mapping[int, Limit],
+    unpaid: Mapping[int, Reason],
+) -> tuple[Refusal, ...]:
+    """One for every job that does not run in the slot, in order. A job that has begun is never refused for good: a
+    server that is missing now may come back. Nor is one for the size that its money limits it to."""
+    said = {refusal.job: refusal for refusal in plan.refusals}
+    said |= {number: Refusal(number, reason) for number, reason in unpaid.items()}
+    running = {booking.job for booking in bookings}
+    found = []
+    for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
+        if job.number in running:
+            continue
+        refusal = said.get(job.number) or Refusal(job.number, Reason("not_its_turn"))
+        if refusal.state == REJECTED and job.number in limits:
+            refusal = Refusal(job.number, limits[job.number].short.reason)
+        if refusal.state == REJECTED and remaining < job.work:
+            refusal = replace(refusal, state=WAITING)
+        found.append(refusal)
+    return tuple(found)
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, inner: Policy) -> Elastic:
+    """The prices of a scenario or a pool around a policy that is already built."""
+    section = Section(fields, "policy", ("policy", "prices"))
+    prices = section.amounts("prices", cluster.resources, {}, least=0.0, most=1e9)
+    return Elastic(inner, {name: prices.get(name, 0.0) for name in cluster.resources})

@@ -1,0 +1,173 @@
+"""One slot while it is packed: the best pair of job and server first, and the job server by server up to its cap."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from scheduling.core.estimates.remaining import seconds_left
+from scheduling.core.gangs import Gang
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.placement import Cursors, Placement
+from scheduling.core.policies.tetris.scores import DIGITS, Scores
+from scheduling.core.types import BoolArray, FloatArray, Job, View
+
+SHORTEST = 1e-12  # seconds; nothing is divided by less
+
+
+@dataclass(eq=False)
+class Option:
+    """A job on one pair of its types, and the servers of its units so far."""
+
+    job: Job
+    remaining: float
+    least: Gang
+    most: int  # workers
+    workers: list[int] = field(default_factory=list)
+    ps: list[int] = field(default_factory=list)
+
+    @property
+    def most_ps(self) -> int:
+        return self.most if self.job.max_ps is None else min(self.most, self.job.max_ps)
+
+    def seconds(self) -> float:
+        """Remaining time with all it may have."""
+        types = (self.least.worker_type, self.least.ps_type)
+        return max(seconds_left(self.job, self.remaining, self.most, self.most_ps, types), SHORTEST)
+
+    def demands(self) -> tuple[FloatArray, FloatArray]:
+        """(resources,) of a worker and of a parameter server."""
+        worker, ps = self.job.worker_types[self.least.worker_type], self.job.ps_types[self.least.ps_type]
+        return worker.demand, ps.demand
+
+
+class Packing:
+    """One slot while it is packed."""
+
+    def __init__(self, view: View, options: Sequence[Option], weight: float) -> None:
+        self.options, cluster = options, view.cluster
+        free = cluster.capacity - view.occupied[:, :1].sum(axis=1) + ROUNDING  # (resources, servers)
+        part = np.divide(1.0, cluster.total, out=np.zeros(len(cluster.total)), where=cluster.total > 0)
+        self.scores = Scores(free, part)
+        demands = [option.demands() for option in options]
+        self.units: list[tuple[list[float], list[float]]] = [(worker.tolist(), ps.tolist()) for worker, ps in demands]
+        both = cluster.hosts_workers & cluster.hosts_ps
+        self.together = np.array([self.scores.row(worker + ps, both) for worker, ps in demands])
+        self.apart = [
+            (self.scores.row(worker, cluster.hosts_workers), self.scores.row(ps, cluster.hosts_ps))
+            for worker, ps in demands
+        ]
+        self.scores.fill(self.together.tolist())
+        hurry = 1.0 / np.array([option.seconds() for option in options])
+        self.hurry = weight * hurry / hurry.mean()
+        self.ranks = self._ranks()
+        self.open: BoolArray = np.ones(len(options), dtype=np.bool_)
+        self.failed: dict[tuple[int, int], tuple[int, int]] = {}
+        self.ways: dict[int, list[int]] = {}
+        for index, option in enumerate(options):
+            self.ways.setdefault(option.job.number, []).append(index)
+
+    def run(self) -> dict[int, Placement]:
+        """By job, where its units are."""
+        placed: dict[int, Placement] = {}
+        for _ in self.options:
+            best = self._next()
+            if best is None:
+                break
+            option = self.options[best]
+            self.open[best] = False
+            if self._fails_again(best):
+                continue
+            before = self._fill(best)
+            if len(option.workers) >= option.least.workers:
+                gang = Gang(len(option.workers), len(option.ps), option.least.worker_type, option.least.ps_type)
+                placed[option.job.number] = Placement(gang, option.workers, option.ps, Cursors())
+                self.open[self.ways[option.job.number]] = False
+                self.failed.clear()
+            else:
+                self._give_back(best, before)
+        return placed
+
+    def _ranks(self) -> FloatArray:
+        """(options,) how well a task fits where it fits best, with the head start."""
+        ranks: FloatArray = np.round(self.scores.best[self.together] + self.hurry, DIGITS)
+        return ranks
+
+    def _next(self) -> int | None:
+        """The option whose task fits best somewhere, with its head start; ties the first; None when all are done."""
+        if self.scores.renew():
+            self.ranks = self._ranks()
+        best = int(np.where(self.open, self.ranks, -np.inf).argmax())
+        if self.open[best] and self.ranks[best] > -np.inf:
+            return best
+        # Nowhere a worker and its parameter server on one server: apart, the most urgent first.
+        best = int(np.where(self.open, self.hurry, -np.inf).argmax())
+        return best if self.open[best] else None
+
+    def _fails_again(self, index: int) -> bool:
+        """Whether another job with such units got too few of them, with the servers as they are now.
+
+        That one broke off after n workers. So does this one, if it asks for the same up to there: with a parameter
+        server beside each of the n + 1 or, from the same number on, without.
+        """
+        option = self.options[index]
+        if (before := self.failed.get(self.apart[index])) is None:
+            return False
+        workers, beside = before
+        return option.least.workers > workers and min(option.most_ps, workers + 1) == beside
+
+    def _fill(self, index: int) -> dict[int, list[float]]:
+        """Tasks for one job until its cap or until nothing fits: on a server as many as it holds, then the next.
+        What was free before on the servers that it takes of."""
+        option, server = self.options[index], -1
+        most, most_ps = option.most, option.most_ps
+        before: dict[int, list[float]] = {}
+        while len(option.workers) < most:
+            spot = self._spot(index, server, alone=len(option.ps) >= most_ps)
+            if spot is None:
+                break
+            for kind, chosen in enumerate(spot):
+                if chosen is not None:
+                    if chosen not in before:
+                        before[chosen] = list(self.scores.free[chosen])
+                    self.scores.take(chosen, self.units[index][kind])
+                    (option.workers, option.ps)[kind].append(chosen)
+            server = spot[0]
+        return before
+
+    def _spot(self, index: int, server: int, *, alone: bool) -> tuple[int, int | None] | None:
+        """Servers of the next worker and parameter server: this one if both fit, else the best for both, else apart."""
+        worker, ps = self.apart[index]
+        if alone:
+            spot = self._best(worker, server)
+            return None if spot is None else (spot, None)
+        together = self._best(int(self.together[index]), server)
+        if together is not None:
+            return together, together
+        first = self._best(worker, server)
+        if first is None:
+            return None
+        before = list(self.scores.free[first])
+        self.scores.take(first, self.units[index][0])
+        second = self.scores.spot(ps)
+        self.scores.free[first] = before
+        self.scores.stale.append(first)
+        return None if second is None else (first, second)
+
+    def _best(self, row: int, server: int) -> int | None:
+        """The server itself while it has room; else the one that fits best."""
+        return server if server >= 0 and self.scores.fits(row, server) else self.scores.spot(row)
+
+    def _give_back(self, index: int, before: Mapping[int, Sequence[float]]) -> None:
+        """Undo what was too little. If all is then as before, to the last bit, who asks for the like need not try."""
+        option = self.options[index]
+        for kind, servers in enumerate((option.workers, option.ps)):
+            for server in servers:
+                self.scores.give_back(server, self.units[index][kind])
+        if all(self.scores.free[server] == free for server, free in before.items()):
+            workers = len(option.workers)
+            self.failed[self.apart[index]] = workers, min(option.most_ps, workers + 1)
+        else:
+            self.failed.clear()

@@ -1,0 +1,64 @@
+"""Tetris: the tasks that fit the servers best go first, with a head start for jobs that end soon.
+
+How well a worker with its parameter server fits a server is the dot product of what they take and what is free there,
+both as parts of the whole cluster. To that comes the inverse of the job's remaining time. Each of the two counts in
+parts of its mean over all that is looked at in the slot, so that neither drowns the other.
+
+The best pair of job and server gets a task there, and the job more of them, server full by server, up to its cap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from scheduling.core.estimates.remaining import check_speeds
+from scheduling.core.gangs import even_gangs
+from scheduling.core.placement import EmptyCluster, slot_booking
+from scheduling.core.policies.tetris.packing import Option, Packing
+from scheduling.core.scenario.fields import Section
+from scheduling.core.types import REJECTED, Cluster, Job, Plan, Reason, Refusal, View
+
+
+@dataclass(frozen=True)
+class Tetris:
+    """`weight` is that of the remaining time against the fit, and `max_workers` limits every job. One parameter server
+    for each worker, as far as the job allows so many. Every slot is filled anew; moving costs nothing."""
+
+    name: ClassVar[str] = "tetris"
+    weight: float = 1.0
+    max_workers: int = 16
+
+    def decide(self, view: View) -> Plan:
+        """One slot for every job that gets its least gang."""
+        empty = EmptyCluster(view.cluster)
+        options: list[Option] = []
+        refusals: list[Refusal] = []
+        for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
+            ways = [
+                Option(job, remaining, gang, max(job.min_workers, min(job.max_workers, self.max_workers)))
+                for gang in even_gangs(job, job.min_workers)
+                if gang.workers == job.min_workers and empty.holds(job, gang)
+            ]
+            options += ways
+            if not ways:
+                refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
+        placed = Packing(view, options, self.weight).run() if options else {}
+        bookings = []
+        for number, (job, remaining) in {way.job.number: (way.job, way.remaining) for way in options}.items():
+            if number in placed:
+                bookings.append(slot_booking(job, remaining, placed[number], view))
+            else:
+                refusals.append(Refusal(number, Reason("no_room", {"asked": job.min_workers})))
+        return Plan(bookings, refusals)
+
+
+def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Tetris:
+    """Tetris with the settings of a scenario."""
+    section = Section(fields, "policy", ("weight", "max_workers"))
+    check_speeds(jobs)
+    return Tetris(
+        weight=section.number("weight", Tetris.weight, least=0.0),
+        max_workers=section.whole("max_workers", Tetris.max_workers, most=1024),
+    )
