@@ -28,7 +28,7 @@ class SpecReader:
     def __init__(self, pool: Pool, resources: Sequence[tuple[int, str]] | None = None) -> None:
         """`resources`: (row, name) of each, where they are known."""
         if resources is None:
-            resources = ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name")
+            resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name"))
         self.resource_ids = [pk for pk, _ in resources]
         self._names = [name for _, name in resources]
         self._slot_seconds = float(pool.slot_seconds)

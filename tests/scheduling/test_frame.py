@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import timedelta
 
 import numpy as np
 import pytest
+from django.db import transaction
 
 from scheduling.core.scenario import BadScenario
-from scheduling.models import ServerState, TenantPolicy
-from scheduling.snapshots.frame import pool_frame
+from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState, TenantPolicy
+from scheduling.snapshots.frame import Shape, _shape, pool_frame
 from scheduling.snapshots.jobs import JobReader, arrival_of
+from scheduling.snapshots.pool_rows import rows_of
+from tenants.models import Tenant
 from tenants.scoping import scope
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
 
@@ -105,3 +109,62 @@ def test_job_under_a_budget_that_was_taken_away_can_still_be_read() -> None:
 
 def test_arrival_counts_slots_from_the_epoch() -> None:
     assert arrival_of(make_pool(slot_seconds=10), NOON + timedelta(seconds=25)) == 2.5
+
+
+# --- what is kept from one reading to the next
+
+
+def changes() -> dict[str, Callable[[Server, Tenant], object]]:
+    """Each kind of row behind a frame, changed as the services change it: by rows alone, and nobody is told."""
+    return {
+        "capacity": lambda server, _: ServerCapacity.objects.filter(server=server).update(units=9),
+        "cells": lambda server, owner: make_cells(server, owner, {"ps": 1}),
+        "cell": lambda server, owner: Cell.objects.filter(server=server).update(units=2),
+        "state": lambda server, _: Server.objects.filter(pk=server.pk).update(state=ServerState.LOST),
+        "hosts": lambda server, _: Server.objects.filter(pk=server.pk).update(hosts_ps=False),
+        "server": lambda server, _: make_server(server.pool, "s02"),
+        "resource": lambda server, _: ResourceKind.objects.create(pool=server.pool, name="gpu", label="GPU"),
+        "sharing": lambda server, owner: TenantPolicy.objects.create(pool=server.pool, tenant=owner, lend="keep"),
+    }
+
+
+@pytest.mark.parametrize("change", changes())
+def test_a_frame_is_shared_until_a_row_behind_it_changes(change: str) -> None:
+    pool, owner = make_pool(), make_tenant()
+    server = make_server(pool)
+    make_cells(server, owner, {"worker": 3})
+    before = pool_frame(pool)
+    assert pool_frame(Pool.objects.get(pk=pool.pk)).shape is before.shape
+    with scope(owner):
+        changes()[change](server, owner)
+    after = pool_frame(pool)
+    _shape.cache_clear()
+    rows_of.cache_clear()
+    alone = pool_frame(pool).shape  # as a process reads it that has kept nothing
+    assert as_words(after.shape) == as_words(alone) != as_words(before.shape)
+
+
+def as_words(shape: Shape) -> str:
+    cluster = shape.cluster
+    arrays = [cluster.capacity, cluster.cells, cluster.quota, cluster.hosts_workers, cluster.hosts_ps]
+    lends = [tenant.lend for tenant in cluster.tenants]
+    return str((cluster.resources, cluster.servers, lends, [None if a is None else a.tolist() for a in arrays]))
+
+
+def test_a_change_that_is_taken_back_leaves_nothing_behind() -> None:
+    pool = make_pool()
+    server = make_server(pool)
+    with transaction.atomic():
+        ServerCapacity.objects.filter(server=server).update(units=1)
+        assert pool_frame(pool).cluster.capacity.tolist() == [[1], [1]]
+        transaction.set_rollback(True)
+    assert pool_frame(pool).cluster.capacity.tolist() == [[8], [2]]
+
+
+def test_settings_of_the_pool_are_those_of_whoever_asks() -> None:
+    pool = make_pool()
+    make_server(pool)
+    assert pool_frame(pool).pool.instant_policy is None
+    other = Pool.objects.get(pk=pool.pk)
+    other.instant_policy = {"name": "oasis"}
+    assert pool_frame(other).batch_cluster is not pool_frame(pool).batch_cluster
