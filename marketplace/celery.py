@@ -18,6 +18,14 @@ app.conf.beat_schedule = {
     "heartbeat": {"task": "marketplace.tasks.heartbeat", "schedule": HEARTBEAT_SECONDS},
     # What is not sealed yet can be removed without a trace by whoever may write to the database past its rules.
     "seal": {"task": "marketplace.tasks.ledger_seal", "schedule": 60.0, "options": {"expires": 60.0}},
+    # What days that are over moved, kept for statements. A day without its sheet is read from the book meanwhile.
+    "days": {"task": "marketplace.tasks.ledger_days_close", "schedule": 300.0, "options": {"expires": 300.0}},
+    "all days": {
+        "task": "marketplace.tasks.ledger_days_close",
+        "schedule": 3600.0,
+        "kwargs": {"everything": True},
+        "options": {"expires": 3600.0},
+    },
     # Answers kept for retries; each run takes what has grown old since the last.
     "kept answers": {
         "task": "marketplace.tasks.kept_answers_expire",

@@ -1,9 +1,11 @@
-"""The sign of life that the health page looks for, the sealing of the book, and what is forgotten in time.
+"""The sign of life that the health page looks for, the sealing of the book and its day sheets, and what is forgotten in
+time.
 
 Other tasks live in the apps.
 """
 
 import time
+from datetime import timedelta
 from typing import Any
 
 from celery import shared_task
@@ -12,7 +14,13 @@ from django.utils import timezone
 
 from marketplace.heartbeat import HEARTBEAT_KEY, HEARTBEAT_SECONDS
 from tenants.ledger.seals import seal
+from tenants.ledger.sheets import days_close
+from tenants.scoping import scope_disabled
 from tenants.services.answers import answers_expire
+
+DAYS_LOOKED_AT = timedelta(days=40)  # each time; a posting about an earlier day waits for the hourly look at all
+DAYS_AT_ONCE = 200  # sheets in one transaction
+DAYS_IN_ONE_ROUND = 5_000
 
 
 @shared_task
@@ -24,6 +32,16 @@ def heartbeat() -> None:
 @shared_task
 def ledger_seal(**_: Any) -> None:
     seal(at=timezone.now())
+
+
+@shared_task
+def ledger_days_close(*, everything: bool = False, **_: Any) -> None:
+    at = timezone.now()
+    since = None if everything else (at - DAYS_LOOKED_AT).date()
+    with scope_disabled("day sheets are made of every tenant's days"):
+        for _round in range(DAYS_IN_ONE_ROUND // DAYS_AT_ONCE):
+            if days_close(at=at, since=since, most=DAYS_AT_ONCE) < DAYS_AT_ONCE:
+                return
 
 
 @shared_task

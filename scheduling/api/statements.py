@@ -188,25 +188,26 @@ class StatementLines(TenantView):
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         start, end = period_asked(self.parameters, today=timezone.now().date())
-        rows = statement_rows(tenant=self.tenant, start=start, end=end)
+        place = min(place_read(self.parameters["cursor"]) if "cursor" in self.parameters else 0, 10**9)
+        limit = self.parameters.get("limit", USUAL_LIMIT)
+        most = None if self.form == "csv" else place + limit + 1
+        rows = statement_rows(tenant=self.tenant, start=start, end=end, most=most)
         if parts := self.parameters.get("part"):
             rows = (row for row in rows if row.part in parts)
         if self.form == "csv":
             chunks = iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])
             return csv_response(request, csv_of_chunks(chunks, LINES), name="statement_lines", tenant=self.tenant)
-        return json_response(self._page(request, rows))
+        return json_response(_page(request, rows, place, limit))
 
-    def _page(self, request: Request, rows: Iterator[StatementRow]) -> dict[str, Any]:
-        """By place: lines are made in their order, and what lies behind the page is never made."""
-        start = place_read(self.parameters["cursor"]) if "cursor" in self.parameters else 0
-        limit = self.parameters.get("limit", USUAL_LIMIT)
-        found: Sequence[StatementRow] = list(islice(rows, min(start, 10**9), min(start, 10**9) + limit + 1))
-        before = max(start - limit, 0)
-        return {
-            "next": page_address(request, str(start + limit)) if len(found) > limit else None,
-            "previous": page_address(request, str(before)) if start > 0 else None,
-            "results": LineShown(found[:limit], many=True).data,
-        }
+
+def _page(request: Request, rows: Iterator[StatementRow], place: int, limit: int) -> dict[str, Any]:
+    """By place: lines are made in their order, and what lies behind the page is never made."""
+    found: Sequence[StatementRow] = list(islice(rows, place, place + limit + 1))
+    return {
+        "next": page_address(request, str(place + limit)) if len(found) > limit else None,
+        "previous": page_address(request, str(max(place - limit, 0))) if place > 0 else None,
+        "results": LineShown(found[:limit], many=True).data,
+    }
 
 
 def _month(first: date, balances: tuple[int, int]) -> dict[str, Any]:

@@ -121,7 +121,7 @@ class Vacancies:
         demand = unit.named
         full = self._marked(demand, hosts)
         dealt: list[int] = []
-        while len(dealt) < count:
+        for _ in range(count):
             server = self._next(demand, full, cursor)
             if server is None:
                 self.give_back(unit, dealt)
@@ -130,8 +130,18 @@ class Vacancies:
             for resource, amount in demand:
                 free[resource] -= amount
             dealt.append(server)
-            cursor = (server + 1) % len(self.free)
+            cursor = server + 1
         return dealt
+
+    def deal_one(self, unit: UnitType, cursor: int, hosts: Sequence[bool]) -> int | None:
+        """The same for a single unit, which is what policies deal most."""
+        demand = unit.named
+        server = self._next(demand, self._marked(demand, hosts), cursor)
+        if server is not None:
+            free = self.free[server]
+            for resource, amount in demand:
+                free[resource] -= amount
+        return server
 
     def pack(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
         """The servers of so many units: each goes to the first server that has room for it."""
@@ -144,7 +154,7 @@ class Vacancies:
                 self.give_back(unit, dealt)
                 return None
             free = self.free[server]
-            while len(dealt) < count and _fits(demand, free):
+            while len(dealt) < count and fits(demand, free):
                 for resource, amount in demand:
                     free[resource] -= amount
                 dealt.append(server)
@@ -153,6 +163,14 @@ class Vacancies:
     def first_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
         """The first server that may host a unit and has room for it."""
         return self._next(demand, self._marked(demand, hosts), 0)
+
+    def last_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
+        """The last server that may host a unit and has room for it: of all that are dealt from the first on, the one
+        that has room for longest."""
+        full = self._marked(demand, hosts)
+        while (server := full.rfind(0)) >= 0 and not fits(demand, self.free[server]):
+            full[server] = 1
+        return server if server >= 0 else None
 
     def _next(self, demand: Demand, full: bytearray, cursor: int) -> int | None:
         """The first server with room from the cursor on, all round; those without are marked."""
@@ -204,7 +222,7 @@ class Vacancies:
                 free[resource] -= amount
 
 
-def _fits(demand: Demand, free: Sequence[float]) -> bool:
+def fits(demand: Demand, free: Sequence[float]) -> bool:
     """Whether a server with so much of each resource has room for a unit."""
     for resource, amount in demand:  # noqa: SIM110 - called for every unit; `all` takes twice as long
         if free[resource] < amount:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from fractions import Fraction
+from functools import lru_cache
 
 from scheduling.core.types import Job
 
@@ -34,8 +35,11 @@ def duration(job: Job, rate: float, workers: int) -> int:
     return max(1, ceiling(job.work / (rate * workers)))
 
 
+@lru_cache(maxsize=2**12)
 def parameter_servers(workers: int, worker_mbps: float, ps_mbps: float) -> int:
-    """Parameter servers whose bandwidth carries so many workers elsewhere: max(1, ceil(workers * b_w / b_p))."""
+    """Parameter servers whose bandwidth carries so many workers elsewhere: max(1, ceil(workers * b_w / b_p)).
+
+    Asked for every gang of every job in every slot; bandwidths are few."""
     return max(1, ceiling(workers * worker_mbps / ps_mbps))
 
 

@@ -173,8 +173,8 @@ _SENTENCES: Mapping[str, Callable[[Pool, Numbers], str]] = {
     ),
     "smaller_size": _smaller,
     "over_max_price": lambda pool, n: (
-        f"Its next slot costs {_credits(n['price'])}{_least(n)}; of your limit {_credits(n['max_price'])} it has paid "
-        f"{_credits(n['spent'])}."
+        f"Its next slot costs {_credits(n['price'])}{_least(n)}, and {_credits(max(0.0, n['max_price'] - n['spent']))} "
+        f"of your limit {_credits(n['max_price'])} are left."
         if "spent" in n
         else f"Costs {_credits(n['price'])}, more than your limit {_credits(n['max_price'])}."
     ),

@@ -49,7 +49,8 @@ def so_far(pool: Pool, awards: Sequence[Award]) -> SoFar:
 
 
 def joined(awards: Sequence[Award]) -> Award:
-    """One award, not saved, with the slots of all of them that were not lost; nothing in those in which it waited."""
+    """One award, not saved, with the slots of all of them that were not lost; nothing in those in which it waited. Its
+    numbers are the largest that it had."""
     last, delivered = awards[-1], _delivered(awards)
     begin, end = awards[0].start, last.end
     charges = {award.start: award.charges[0] for award in delivered if award.charges}
@@ -65,8 +66,8 @@ def joined(awards: Sequence[Award]) -> Award:
         phase=last.phase,
         start=begin,
         end=end,
-        workers=last.workers,
-        ps=last.ps,
+        workers=max((award.workers for award in delivered), default=last.workers),
+        ps=max((award.ps for award in delivered), default=last.ps),
         allocation=[row for award in delivered for row in award.allocation],
         value=last.value,
         cost=sum(award.cost for award in delivered),

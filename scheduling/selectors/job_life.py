@@ -98,6 +98,8 @@ def life(job: TrainingJob, award: Award | None, floor: JobFloor | None, told: Se
 
 
 def _decided(job: TrainingJob, award: Award | None, told: Sequence[Happening]) -> Step:
+    if award is not None and job.pool.is_elastic:
+        return Step(DONE, "First sized", award.awarded_at, None, "and anew in every slot since")
     if award is not None:
         decided = next((each.at for each in reversed(told) if each.kind == "job_awarded"), None)
         interval = f"interval {award.interval.number}, " if award.interval else "instant lane, "
@@ -117,7 +119,7 @@ def _begun(job: TrainingJob, award: Award | None, floor: JobFloor | None) -> Ste
             return Step(AHEAD, "Starts at the latest", pool.slot_start(floor.start), floor.start, "its place at home")
         waits = job.state == JobState.QUEUED
         return Step(AHEAD, "Starts" if waits else "Never started", None, None, "not known yet" if waits else "")
-    at, workers = pool.slot_start(award.start), f"{award.workers} workers at most"
+    at, workers = pool.slot_start(award.start), f"{award.workers} worker{'s' * (award.workers != 1)} at most"
     if job.state == JobState.AWARDED:
         return Step(NOW, "Starts", at, award.start, workers)
     if award.state == "ended" and award.cut_at is not None and award.cut_at <= award.start:

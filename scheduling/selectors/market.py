@@ -40,7 +40,7 @@ class PriceHistory:
 
 @dataclass(frozen=True)
 class Demand:
-    """Workers asked for in the batch lane's queue. `more`: the queue goes on beyond what was counted."""
+    """Workers asked for in the batch lane. `more`: the queue goes on beyond what was counted."""
 
     my_jobs: int
     my_workers: int
@@ -145,7 +145,9 @@ def _constant(pool: Pool, name: str, resource: str) -> float | None:
 
 def _demand(tenant: Tenant, pool: Pool) -> Demand:
     with scope_disabled("everybody sees how much is asked for, and nobody sees by whom"):
-        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
+        # Where every slot is dealt out anew, those that run ask again.
+        states = [JobState.QUEUED, JobState.RUNNING] if pool.is_elastic else [JobState.QUEUED]
+        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states)
         rows = list(
             queue.order_by("arrival", "id").values_list("tenant_id", "spec__max_workers", "spec__chunks")[
                 : MOST_ASKING + 1

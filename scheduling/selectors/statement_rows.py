@@ -3,22 +3,23 @@ it, and every line is there, however many."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.selectors.statements import (
-    NOT_DELIVERED,
     back_rows,
     charges_by_job,
+    count_back,
     earned_rows,
+    head_of,
     named,
     reconciled_all,
-    spent_rows_of,
-    statement_head,
+    spent_rows,
 )
 from scheduling.selectors.uncharged import CHUNK, jobs_of_period
-from tenants.ledger.sums import MovedBy, earned_by_award, moved_by_subject
+from tenants.ledger.periods import period_read
+from tenants.ledger.sums import EarnedFrom
 from tenants.models import Tenant
 
 PARTS = ("balance", "movement", "earned", "spent", "given back", "job")
@@ -40,25 +41,29 @@ class StatementRow:
     reason: str = ""
 
 
-def statement_rows(*, tenant: Tenant, start: datetime, end: datetime) -> Iterator[StatementRow]:
-    """Needs the tenant's scope, also while it is read."""
-    head = statement_head(tenant=tenant, start=start, end=end)
-    yield StatementRow("balance", start, "Opened", head.opening.total)
+def statement_rows(
+    *, tenant: Tenant, start: datetime, end: datetime, most: int | None = None
+) -> Iterator[StatementRow]:
+    """`most`: as many of each part as will be looked at, None for all. Needs the tenant's scope, also while read."""
+    found = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
+    head = head_of(found)
+    yield StatementRow("balance", start, head.opening.title, head.opening.total)
     for line in head.lines:
         yield StatementRow("movement", None, line.title, line.total)
-    yield StatementRow("balance", end, "Closed", head.closing.total)
-    yield from _earned(tenant, start, end)
-    moved = moved_by_subject(tenant_id=tenant.pk, start=start, end=end)
-    for spent in named(spent_rows_of(moved)):
+    yield StatementRow("balance", end, head.closing.title, head.closing.total)
+    yield from _earned(tenant, found.earned)
+    for spent in named(spent_rows(found.paid)):
         yield StatementRow("spent", spent.last_at, spent.name, spent.amount, spent.job_id)
-    yield from _given_back(tenant, start, end, moved)
-    ids = jobs_of_period(tenant=tenant, start=start, end=end, subjects=[row.subject for row in moved])
-    for job in reconciled_all(job_ids=ids, charges=charges_by_job(moved)):
+    limit = count_back(found) + 1 if most is None else most
+    for back in back_rows(tenant, start, end, limit=limit):
+        yield StatementRow("given back", back.at, back.name, back.returned, back.job_id, reason=back.cause)
+    charges = charges_by_job(found)
+    ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
+    for job in reconciled_all(job_ids=ids[:most], charges=charges):
         yield StatementRow("job", job.submitted_at, job.name, job.charge, job.job_id, job.lane, reason=job.reason)
 
 
-def _earned(tenant: Tenant, start: datetime, end: datetime) -> Iterator[StatementRow]:
-    found = earned_by_award(tenant_id=tenant.pk, start=start, end=end)
+def _earned(tenant: Tenant, found: Sequence[EarnedFrom]) -> Iterator[StatementRow]:
     for begin in range(0, len(found), CHUNK):
         for row in earned_rows(tenant, found[begin : begin + CHUNK], begin + 1):
             yield StatementRow(
@@ -71,9 +76,3 @@ def _earned(tenant: Tenant, start: datetime, end: datetime) -> Iterator[Statemen
                 quantity=row.quantity or None,
                 unit_price=row.unit_price,
             )
-
-
-def _given_back(tenant: Tenant, start: datetime, end: datetime, moved: list[MovedBy]) -> Iterator[StatementRow]:
-    count = sum(row.payments for row in moved if row.kind in NOT_DELIVERED)
-    for back in back_rows(tenant, start, end, limit=count + 1):
-        yield StatementRow("given back", back.at, back.name, back.returned, back.job_id, reason=back.cause)

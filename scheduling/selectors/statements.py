@@ -10,10 +10,10 @@ from datetime import date, datetime
 from scheduling.models import TrainingJob
 from scheduling.selectors.anonymous import AwardSeen, awards_seen
 from scheduling.selectors.uncharged import CHUNK, Reconciled, job_number, jobs_of_period, reconciled
-from tenants.ledger.movements import Choice, Position, balances_below, movements
-from tenants.ledger.periods import period_read
+from tenants.ledger.movements import Choice, movements
+from tenants.ledger.periods import PeriodRead, period_read
 from tenants.ledger.postings import TENANT_KINDS, TenantBalances
-from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month, turnover_by_kind
+from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month
 from tenants.models import Tenant
 
 MOST_ROWS = 200  # of each list on the page; the CSV has them all
@@ -121,12 +121,6 @@ class StatementView:
         return self.spent_sum - self.jobs_sum
 
 
-def statement_head(*, tenant: Tenant, start: datetime, end: datetime) -> StatementHead:
-    """Balances and movements by sort, without the lists."""
-    lines = _lines(turnover_by_kind(tenant_id=tenant.pk, start=start, end=end))
-    return StatementHead(_balance("Opened", tenant, start), lines, _balance("Closed", tenant, end))
-
-
 def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]:
     """(first day, (opened, closed)) of every month in which something moved, newest first: from day totals alone."""
     moved = moved_by_month(tenant_id=tenant.pk)
@@ -138,25 +132,24 @@ def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]
 
 
 def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int = MOST_ROWS) -> StatementView:
-    """Needs the tenant's scope. Linear in the entries of the period; lists are cut at `most` rows, sums never."""
+    """Needs the tenant's scope. Linear in the period's jobs and awards; lists are cut at `most` rows, sums never."""
     found = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
-    charges = {job: paid for name, paid in found.subjects.items() if paid and (job := job_number(name)) is not None}
-    ids = jobs_of_period(tenant=tenant, start=start, end=end, subjects=found.subjects)
+    charges = charges_by_job(found)
+    ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
     back = back_rows(tenant, start, end, limit=most) if most else []
     jobs = tuple(reconciled(job_ids=ids[:most], charges=charges)) if most else ()
-    head = StatementHead(_balance("Opened", tenant, start), _lines(found.by_kind), _balance("Closed", tenant, end))
     return StatementView(
         start=start,
         end=end,
-        head=head,
+        head=head_of(found),
         earned=tuple(earned_rows(tenant, found.earned, 1)) if most else (),
         earned_rows=found.earned_rows,
         earned_sum=found.earned_sum,
-        spent=tuple(named(_spent(found.paid))) if most else (),
+        spent=tuple(named(spent_rows(found.paid))) if most else (),
         spent_rows=found.paid_rows,
         spent_sum=sum(found.subjects.values()),
         back=tuple(back),
-        back_rows=sum(found.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED),
+        back_rows=count_back(found),
         back_sum=sum(found.by_kind[kind].available for kind in NOT_DELIVERED if kind in found.by_kind),
         jobs=jobs,
         jobs_rows=len(ids),
@@ -165,14 +158,18 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     )
 
 
-def charges_by_job(moved: Sequence[MovedBy]) -> dict[int, int]:
-    """Job -> what was paid for it."""
-    found: dict[int, int] = {}
-    for row in moved:
-        number = job_number(row.subject)
-        if number is not None and row.kind in ("settle", "cancel") and row.spent:
-            found[number] = found.get(number, 0) + row.spent
-    return found
+def head_of(found: PeriodRead) -> StatementHead:
+    opening, closing = _total("Opened", found.opening), _total("Closed", found.closing)
+    return StatementHead(opening, _lines(found.by_kind), closing)
+
+
+def charges_by_job(found: PeriodRead) -> dict[int, int]:
+    """Every job that money moved for -> what was paid for it."""
+    return {job: paid for name, paid in found.subjects.items() if (job := job_number(name)) is not None}
+
+
+def count_back(found: PeriodRead) -> int:
+    return sum(found.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED)
 
 
 def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Iterator[EarnedRow]:
@@ -207,11 +204,7 @@ def _earned(row: EarnedFrom, award: AwardSeen | None, number: int) -> EarnedRow:
     )
 
 
-def spent_rows_of(moved: Sequence[MovedBy]) -> list[SpentRow]:
-    return _spent([row for row in moved if row.spent and row.kind in ("settle", "cancel")])
-
-
-def _spent(rows: Sequence[MovedBy]) -> list[SpentRow]:
+def spent_rows(rows: Sequence[MovedBy]) -> list[SpentRow]:
     """One row for each job, in the order of the last payment; names come later, for those that are shown."""
     found: dict[str, SpentRow] = {}
     for row in rows:
@@ -269,11 +262,10 @@ def _lines(by_kind: Mapping[str, TenantBalances]) -> tuple[Total, ...]:
         sums[title] = TenantBalances(*(getattr(before, name) + getattr(moved, name) for name in TENANT_KINDS))
     order = {title: place for place, title in enumerate(TITLES.values())}
     titles = sorted(sums, key=lambda title: (order.get(title, len(order)), title))
-    return tuple(Total(title, sums[title].available, sums[title].held, sums[title].earned) for title in titles)
+    return tuple(_total(title, sums[title]) for title in titles)
 
 
-def _balance(title: str, tenant: Tenant, moment: datetime) -> Total:
-    found = balances_below(tenant_id=tenant.pk, position=Position(moment, 0))
+def _total(title: str, found: TenantBalances) -> Total:
     return Total(title, found.available, found.held, found.earned)
 
 

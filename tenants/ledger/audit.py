@@ -64,6 +64,7 @@ def steps(last: int) -> list[Step]:
         checks.keys,
         checks.accounts,
         checks.day_totals,
+        *(partial(checks.sheets, part) for part in range(checks.SHEET_PARTS)),
         checks.balances,
         checks.sum_of_all,
         checks.rules,

@@ -98,6 +98,23 @@ def day_totals() -> Iterator[Finding]:
         )
 
 
+def sheets(part: int) -> Iterator[Finding]:
+    """Sheets that a statement would believe say what the entries say: every SHEET_PARTS-th of them, from `part` on."""
+    rows = rows_of(
+        """
+        SELECT s.tenant_id, s.day FROM ledger_daysheet s
+         WHERE (s.tenant_id + (s.day - date 'epoch')) %% %s = %s
+           AND s.entries = (SELECT sum(entry_count) FROM ledger_daytotal t WHERE t.day = s.day AND t.account_id IN
+                            (8 * s.tenant_id, 8 * s.tenant_id + 1, 8 * s.tenant_id + 2))
+           AND s IS DISTINCT FROM ledger_sheet_of_day(s.tenant_id, s.day)
+         ORDER BY 1, 2 LIMIT %s
+        """,
+        SHEET_PARTS, part, MOST,
+    )  # fmt: skip
+    for tenant_id, day in rows:
+        yield Finding("day sheet", f"sheet of tenant {tenant_id} on {day}", "does not sum up the entries of that day")
+
+
 def balances() -> Iterator[Finding]:
     """The running balance equals the day totals (which equal the entries), and no tenant's is below zero."""
     rows = rows_of(
@@ -153,6 +170,7 @@ def functions() -> Iterator[Finding]:
             yield Finding("rule", name, "the function is missing" if name not in present else "not the code we shipped")
 
 
+SHEET_PARTS = 16  # each day sheet is looked at in one of so many steps
 SHIPPED = Path(__file__).parent / "migrations" / "sql"
 GUARDS = (
     "ledger_account_appends",
@@ -163,6 +181,7 @@ GUARDS = (
     "ledger_balance_stays",
     "ledger_daytotal_follows",
     "ledger_daytotal_stays",
+    "ledger_daysheet_fills",
     "ledger_transaction_balances",
     "ledger_transaction_enters",
     "ledger_entry_moves_balances",

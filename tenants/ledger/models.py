@@ -6,9 +6,11 @@ lives in `migrations/sql/` as triggers, so that it also holds for raw SQL.
 
 from __future__ import annotations
 
+from datetime import datetime
 from functools import reduce
 from operator import or_
 
+from django.contrib.postgres.fields import ArrayField
 from django.db import models
 from django.db.models import F, Q
 
@@ -168,6 +170,57 @@ class DayTotal(models.Model):
 
     def __str__(self) -> str:
         return f"{self.account_id} on {self.day}"
+
+
+def _texts() -> ArrayField[list[str], list[str]]:
+    return ArrayField(models.TextField())
+
+
+def _numbers() -> ArrayField[list[int], list[int]]:
+    return ArrayField(models.BigIntegerField())
+
+
+def _times() -> ArrayField[list[datetime], list[datetime]]:
+    return ArrayField(models.DateTimeField())
+
+
+class DaySheet(models.Model):
+    """What one UTC day moved for a tenant, in sums: a statement reads it instead of the entries.
+
+    Kept once the day is over, and filled by a trigger from the book alone (`migrations/sql/sheets.sql`). It holds as
+    long as the day totals count as many `entries`; otherwise the day is read from the book, and the sheet made anew.
+
+    Columns of one prefix have one length. `kind_`: by kind of transaction, what moved on each account. `paid_`: by
+    subject and kind, what rent moved on available and held. `other_subjects`: what else these two moved for. `earned_`:
+    by award (none: something else) and kind, what rent brought.
+    """
+
+    pk = models.CompositePrimaryKey("tenant_id", "day")
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+", db_index=False)
+    day = models.DateField()
+    entries = models.BigIntegerField()
+    kind_names = _texts()
+    kind_payments = _numbers()
+    kind_available = _numbers()
+    kind_held = _numbers()
+    kind_earned = _numbers()
+    paid_subjects = _texts()
+    paid_kinds = _texts()
+    paid_payments = _numbers()
+    paid_available = _numbers()
+    paid_held = _numbers()
+    paid_last_at = _times()
+    other_subjects = _texts()
+    earned_awards = _numbers()
+    earned_kinds = _texts()
+    earned_payments = _numbers()
+    earned_first_slots = _numbers()
+    earned_last_slots = _numbers()
+    earned_amounts = _numbers()
+    earned_first_at = _times()
+
+    def __str__(self) -> str:
+        return f"tenant {self.tenant_id} on {self.day}"
 
 
 class Seal(models.Model):

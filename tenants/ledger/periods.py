@@ -1,26 +1,30 @@
-"""A tenant's period at one reading of the book: sums by kind, by award that earned, by subject that was paid for."""
+"""A tenant's period: balances, sums by kind, by award that earned, by subject that was paid for. One statement of SQL,
+so that they are of one moment of the book and add up, whatever is posted meanwhile."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
 
-from tenants.ledger.postings import TenantBalances, available, earned, held
+from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances
 from tenants.ledger.sums import EarnedFrom, MovedBy
 from tenants.scoping import tenant_require
 
-PAID = ("settle", "cancel")  # kinds by which rent is paid, or stays with the owners of a cancelled one
+PAID = ("settle", "cancel")  # kinds by which rent is paid, or stays with the owners of a cancelled one (sheets.sql)
+DAY = timedelta(days=1)
 
 
 @dataclass(frozen=True)
 class PeriodRead:
     """Amounts in micro-credits. Lists are cut as asked, counts and sums never."""
 
+    opening: TenantBalances
+    closing: TenantBalances
     by_kind: Mapping[str, TenantBalances]
     payments_by_kind: Mapping[str, int]  # transactions that moved available or held
     earned: Sequence[EarnedFrom]  # by award and kind, in the order of the first payment
@@ -31,70 +35,108 @@ class PeriodRead:
     subjects: Mapping[str, int]  # everything that available or held moved for -> what was paid for it
 
 
-def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int) -> PeriodRead:
-    """Of [start, end); `most`: how many awards and how many subjects are listed.
+def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int | None = None) -> PeriodRead:
+    """Of [start, end); `most`: how many awards and how many subjects are listed, None for all.
 
-    Cost: in proportion to the period's transactions, each looked up once. Their ids go as one array, which the index
-    of ids answers in one walk; joined row by row, every one of them would be a search of its own.
+    Cost: in proportion to the awards and subjects of each day that has a sheet, and to the transactions of the rest.
     """
     tenant_require(tenant_id)
-    accounts = {"available": available(tenant_id).id, "held": held(tenant_id).id, "earned": earned(tenant_id).id}
-    asked: dict[str, Any] = {**accounts, "start": start, "end": end, "paid": list(PAID), "most": most}
+    asked: dict[str, Any] = {"tenant": tenant_id, "start": start, "end": end, "most": most}
+    asked["accounts"] = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     with connection.cursor() as cursor:
-        cursor.execute(_READ, asked)
+        cursor.execute(_READ, asked | _split(start, end))
         found = [json.loads(part) if isinstance(part, str) else part for part in cursor.fetchone()]
-    kinds, earned_rows, earned_sum, awards, subjects, paid_rows, paid = found
+    opening, closing, kinds, earned_rows, earned_sum, awards, subjects, others, paid_rows, paid = found
+    paid_for = dict(zip(_words(subjects[0]), map(int, _words(subjects[1])), strict=True))
     return PeriodRead(
+        opening=TenantBalances(*opening),
+        closing=TenantBalances(*closing),
         by_kind={kind: TenantBalances(*moved) for kind, _, *moved in kinds},
-        payments_by_kind={kind: payments for kind, payments, *_ in kinds},
+        payments_by_kind={kind: payments for kind, payments, *_ in kinds if payments},
         earned=[EarnedFrom(*(*row, datetime.fromisoformat(at))) for *row, at in awards],
         earned_rows=earned_rows,
         earned_sum=earned_sum,
         paid=[MovedBy(*(*row, datetime.fromisoformat(at))) for *row, at in paid],
         paid_rows=paid_rows,
-        subjects=dict(subjects),
+        subjects=dict.fromkeys(_words(others[0]), 0) | paid_for,
     )
 
 
-# `moved`: one row for each transaction. `known`: what those transactions are. The rest are sums of the two together.
+def _words(joined: str | None) -> list[str]:
+    """No name of the book has a blank in it. None: there are none; an empty text: one that is empty."""
+    return [] if joined is None else joined.split(" ")
+
+
+def _split(start: datetime, end: datetime) -> dict[str, Any]:
+    """The whole days of UTC inside [start, end), and the times before and after them."""
+    first, last = _midnight(start), _midnight(end)
+    low = first if first == start else first + DAY
+    edges = [(start, end)] if low > last else [(start, low), (last, end)]
+    edges = [(begin, until) for begin, until in edges if begin < until]
+    lows, highs = [begin for begin, _ in edges], [until for _, until in edges]
+    return {"first": first, "low": low.date(), "last": last, "lows": lows, "highs": highs}
+
+
+def _midnight(moment: datetime) -> datetime:
+    return moment.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+
+
+# `kept`: sheets that sum as many entries as their day has. `made`: those of the rest, out of the book. Everything else
+# is sums of the two together.
 _READ = """
-WITH moved AS MATERIALIZED (
-    SELECT transaction_id AS id, min(occurred_at) AS at, bool_or(account_id <> %(earned)s) AS own,
-           coalesce(sum(amount) FILTER (WHERE account_id = %(available)s), 0)::bigint AS available,
-           coalesce(sum(amount) FILTER (WHERE account_id = %(held)s), 0)::bigint AS held,
-           sum(amount) FILTER (WHERE account_id = %(earned)s)::bigint AS earned
-      FROM ledger_entry
-     WHERE account_id = ANY (ARRAY[%(available)s, %(held)s, %(earned)s]::bigint[])
-       AND occurred_at >= %(start)s AND occurred_at < %(end)s
-     GROUP BY 1
-), known AS MATERIALIZED (
-    SELECT id, kind, subject, (facts ->> 'award')::bigint AS award, (facts ->> 'slot')::bigint AS slot
-      FROM ledger_transaction WHERE id = ANY (ARRAY(SELECT id FROM moved))
-), kinds AS (
-    SELECT kind, count(*) FILTER (WHERE own) AS payments, sum(available) AS available, sum(held) AS held,
-           coalesce(sum(earned), 0) AS earned
-      FROM moved JOIN known USING (id) GROUP BY kind
+WITH total AS (
+    SELECT day, sum(entry_count) AS entries FROM ledger_daytotal
+     WHERE account_id = ANY (%(accounts)s) AND day >= %(low)s AND day < (%(last)s AT TIME ZONE 'UTC')::date GROUP BY day
+), kept AS (
+    SELECT s.* FROM total t JOIN ledger_daysheet s USING (day, entries) WHERE s.tenant_id = %(tenant)s
+), made AS (
+    SELECT s.* FROM (
+        SELECT day::timestamp AT TIME ZONE 'UTC' AS low, (day + 1)::timestamp AT TIME ZONE 'UTC' AS high
+          FROM total WHERE day NOT IN (SELECT day FROM kept)
+         UNION ALL SELECT * FROM unnest(%(lows)s::timestamptz[], %(highs)s::timestamptz[])
+    ) AS rest CROSS JOIN LATERAL ledger_sheet(%(tenant)s, low, high) AS s
+), sheet AS MATERIALIZED (SELECT * FROM kept UNION ALL SELECT * FROM made
 ), income AS MATERIALIZED (
-    SELECT award, kind, count(*) AS payments, min(slot) AS first, max(slot) AS last, sum(earned) AS amount,
-           min(at) AS at
-      FROM moved JOIN known USING (id) WHERE earned IS NOT NULL AND kind = ANY (%(paid)s) GROUP BY award, kind
+    SELECT award, kind, sum(payments)::bigint AS payments, min(first) AS first, max(last) AS last,
+           sum(amount)::bigint AS amount, min(at) AS at
+      FROM sheet CROSS JOIN LATERAL unnest(
+           earned_awards, earned_kinds, earned_payments, earned_first_slots, earned_last_slots, earned_amounts,
+           earned_first_at) AS e (award, kind, payments, first, last, amount, at) GROUP BY award, kind
 ), outlay AS MATERIALIZED (
-    SELECT subject, kind, count(*) AS payments, sum(available) AS available, sum(held) AS held, max(at) AS at,
-           kind = ANY (%(paid)s) AND sum(available + held) <> 0 AS paid
-      FROM moved JOIN known USING (id) WHERE own GROUP BY subject, kind
+    SELECT subject, kind, sum(payments)::bigint AS payments, sum(available)::bigint AS available,
+           sum(held)::bigint AS held, max(at) AS at, sum(available + held) <> 0 AS paid
+      FROM sheet CROSS JOIN LATERAL unnest(
+           paid_subjects, paid_kinds, paid_payments, paid_available, paid_held, paid_last_at)
+           AS p (subject, kind, payments, available, held, at) GROUP BY subject, kind
+), kinds AS (
+    SELECT kind, sum(payments) AS payments, sum(available) AS available, sum(held) AS held, sum(earned) AS earned
+      FROM sheet CROSS JOIN LATERAL unnest(kind_names, kind_payments, kind_available, kind_held, kind_earned)
+           AS k (kind, payments, available, held, earned) GROUP BY kind
 ), subjects AS MATERIALIZED (
     SELECT subject, coalesce(-sum(available + held) FILTER (WHERE paid), 0) AS amount, bool_or(paid) AS paid,
            max(at) FILTER (WHERE paid) AS at
       FROM outlay GROUP BY subject
-), first AS (SELECT subject FROM subjects WHERE paid ORDER BY at, subject LIMIT %(most)s)
-SELECT (SELECT coalesce(json_agg(json_build_array(kind, payments, available, held, earned) ORDER BY kind), '[]')
+), others AS (SELECT DISTINCT unnest(other_subjects) AS subject FROM sheet
+), first AS (SELECT subject FROM subjects WHERE paid ORDER BY at, subject LIMIT %(most)s
+), balance AS (
+    SELECT place, json_agg(
+           (SELECT coalesce(sum(amount), 0)::bigint FROM ledger_daytotal
+             WHERE account_id = account AND day < (midnight AT TIME ZONE 'UTC')::date)
+         + (SELECT coalesce(sum(amount), 0)::bigint FROM ledger_entry
+             WHERE account_id = account AND occurred_at >= midnight AND occurred_at < moment)
+           ORDER BY account) AS amounts
+      FROM (VALUES ('opening', %(first)s, %(start)s), ('closing', %(last)s, %(end)s)) AS b (place, midnight, moment)
+     CROSS JOIN unnest(%(accounts)s::bigint[]) AS account GROUP BY place
+)
+SELECT (SELECT amounts FROM balance WHERE place = 'opening'), (SELECT amounts FROM balance WHERE place = 'closing'),
+       (SELECT coalesce(json_agg(json_build_array(kind, payments, available, held, earned) ORDER BY kind), '[]')
           FROM kinds),
        (SELECT count(*) FROM income), (SELECT coalesce(sum(amount), 0)::bigint FROM income),
        (SELECT coalesce(json_agg(json_build_array(award, kind, payments, first, last, amount, at)
                                  ORDER BY at, award, kind), '[]')
           FROM (SELECT * FROM income ORDER BY at, award, kind LIMIT %(most)s) AS i),
-       (SELECT coalesce(json_agg(json_build_array(subject, amount)), '[]') FROM subjects),
-       (SELECT count(*) FROM subjects WHERE paid),
+       (SELECT json_build_array(string_agg(subject, ' '), string_agg(amount::text, ' ')) FROM subjects),
+       (SELECT json_build_array(string_agg(subject, ' ')) FROM others), (SELECT count(*) FROM subjects WHERE paid),
        (SELECT coalesce(json_agg(json_build_array(subject, kind, payments, available, held, at)
                                  ORDER BY at, subject, kind), '[]')
           FROM outlay JOIN first USING (subject) WHERE paid)

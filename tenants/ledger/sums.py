@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from tenants.ledger.postings import TENANT_KINDS, AccountName, TenantBalances, available, earned, held
+from tenants.ledger.postings import TENANT_KINDS, AccountName, available, earned, held
 from tenants.scoping import tenant_require
 
 
@@ -59,21 +59,6 @@ class Payments:
 
 
 NOTHING_PAID = Payments(0, 0, 0, 0, 0)
-
-
-def turnover_by_kind(*, tenant_id: int, start: datetime, end: datetime) -> dict[str, TenantBalances]:
-    """What each kind of transaction added to the three accounts in [start, end)."""
-    tenant_require(tenant_id)
-    ids = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
-    rows = _rows(
-        "SELECT t.kind, coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
-        "       coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint,"
-        "       coalesce(sum(e.amount) FILTER (WHERE e.account_id = %s), 0)::bigint"
-        "  FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
-        " WHERE e.account_id = ANY(%s) AND e.occurred_at >= %s AND e.occurred_at < %s GROUP BY 1 ORDER BY 1",
-        [*ids, ids, start, end],
-    )
-    return {kind: TenantBalances(*amounts) for kind, *amounts in rows}
 
 
 def earned_by_award(*, tenant_id: int, start: datetime, end: datetime) -> list[EarnedFrom]:

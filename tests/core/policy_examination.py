@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields, is_dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -21,21 +22,30 @@ from scheduling.core.types import (
 )
 
 NOTHING = 1e-9
+PLAIN = {bool, float, int, str, type(None)}  # most of what there is: they are asked nothing more
 
 
 def frozen(value: Any) -> Any:
     """A value and all that is in it, as something that can be compared: arrays become lists, functions themselves."""
+    if type(value) in PLAIN:
+        return value
     if isinstance(value, np.ndarray):
         return ("array", value.shape, value.tolist())
     if isinstance(value, np.generic):
         return value.item()
-    if is_dataclass(value):
-        return (type(value).__name__, *(frozen(getattr(value, field.name)) for field in fields(value)))
+    if names := field_names(type(value)):
+        return (type(value).__name__, *[frozen(getattr(value, name)) for name in names])
     if hasattr(value, "items"):
-        return tuple(sorted((str(key), frozen(item)) for key, item in value.items()))
+        return tuple(sorted([(str(key), frozen(item)) for key, item in value.items()]))
     if isinstance(value, list | tuple):
-        return tuple(frozen(item) for item in value)
+        return tuple([frozen(item) for item in value])
     return value
+
+
+@cache
+def field_names(kind: type) -> tuple[str, ...]:
+    """Of a dataclass; of no other class."""
+    return tuple(field.name for field in fields(kind)) if is_dataclass(kind) else ()
 
 
 def kept(view: View) -> View:

@@ -139,28 +139,36 @@ class Search:
         return min(tied, key=Schedule.rank)
 
     def all(self, job: Job, offer: Offer) -> Iterator[Schedule]:
+        fit = cache(units)  # runs overlap, and nothing changes while one job chooses
         for pair, workers, placement in gangs(job, self.workers):
             slots = length(job, self.slot_seconds, pair, workers, placement)
             for start in offer.starts:
                 if start + slots <= offer.last_end:
-                    rows = self.rows(job, offer, pair, workers, placement, range(start, start + slots))
+                    rows = self.rows(job, offer, fit, pair, workers, placement, range(start, start + slots))
                     if rows:
                         yield self.priced(job, offer, pair, placement, rows, start, start + slots)
 
     def rows(
-        self, job: Job, offer: Offer, pair: tuple[int, int], workers: int, placement: str, run: range
+        self,
+        job: Job,
+        offer: Offer,
+        fit: Callable[..., int],
+        pair: tuple[int, int],
+        workers: int,
+        placement: str,
+        run: range,
     ) -> list[tuple[int, int, int]]:
         """R9-R11, R13: where a gang would run in the slots `run`; empty if it cannot."""
         worker, ps = asked(job.worker_types[pair[0]]), asked(job.ps_types[pair[1]])
-        own_workers = min(units(worker, offer.share, t) for t in run)
-        own_ps = min(min(units(ps, offer.share, t) for t in run), job.max_ps or ENOUGH)
+        own_workers = min(fit(worker, offer.share, t) for t in run)
+        own_ps = min(min(fit(ps, offer.share, t) for t in run), job.max_ps or ENOUGH)
         if workers > own_workers:
             return []
         free_workers, free_ps = [], []
         for s in self.servers:
-            here = min(units(worker, offer.free, t, s) for t in run)
+            here = min(fit(worker, offer.free, t, s) for t in run)
             free_workers.append(here if self.hosts_workers[s] else 0)
-            here = min(units(ps, offer.free, t, s) for t in run)
+            here = min(fit(ps, offer.free, t, s) for t in run)
             free_ps.append(min(here, own_ps) if self.hosts_ps[s] else 0)
         if placement == CENTRALIZED:
             fitting = [s for s in self.servers if free_workers[s] >= workers and free_ps[s] >= 1]
@@ -219,12 +227,12 @@ class Search:
         return Schedule(pair, placement, start, end, workers, ps, tuple(rows), value, cost, paid, value - paid)
 
 
-def asked(unit: UnitType) -> list[tuple[int, float]]:
+def asked(unit: UnitType) -> tuple[tuple[int, float], ...]:
     """The resources that one unit takes, and how much of each."""
-    return [(r, float(amount)) for r, amount in enumerate(unit.demand) if amount > 0]
+    return tuple((r, float(amount)) for r, amount in enumerate(unit.demand) if amount > 0)
 
 
-def units(demand: list[tuple[int, float]], free: Callable[..., float], *where: int) -> int:
+def units(demand: tuple[tuple[int, float], ...], free: Callable[..., float], *where: int) -> int:
     """How many whole units fit into what is free there of each resource they take."""
     return min((math.floor(free(r, *where) / amount + 1e-9) for r, amount in demand), default=ENOUGH)
 

@@ -11,7 +11,7 @@ import pytest
 from scheduling.core.policies import POLICIES, build
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
-from scheduling.core.types import View
+from scheduling.core.types import Plan, Policy, View
 from tests.core.builders import make_view
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market
@@ -34,6 +34,24 @@ def market(seed: int, name: str, settings: dict[str, Any]) -> Scenario:
 def examined(scenario: Scenario) -> tuple[Outcome, Examined]:
     policy = Examined(build(scenario.policy, scenario.cluster, scenario.jobs))
     return simulate(scenario, {"batch": policy}), policy
+
+
+class Counted:
+    """Passes every question on. `plans` counts the answers that held a booking."""
+
+    def __init__(self, policy: Policy) -> None:
+        self.policy, self.name, self.plans = policy, policy.name, 0
+
+    def decide(self, view: View) -> Plan:
+        plan = self.policy.decide(view)
+        self.plans += bool(plan.bookings)
+        return plan
+
+
+def counted(scenario: Scenario) -> tuple[Outcome, int]:
+    """The run of a market whose answers are examined elsewhere: every one of `SEEDS` is."""
+    policy = Counted(build(scenario.policy, scenario.cluster, scenario.jobs))
+    return simulate(scenario, {"batch": policy}), policy.plans
 
 
 def occupied(scenario: Scenario, outcome: Outcome) -> np.ndarray:
@@ -66,7 +84,7 @@ def test_keeps_what_every_policy_promises(name: str, settings: dict[str, Any], s
 @each_policy
 def test_books_jobs_in_these_markets(name: str, settings: dict[str, Any]) -> None:
     """An examination of a policy that never books anything would prove nothing."""
-    assert sum(examined(market(seed, name, settings))[1].plans for seed in range(12)) >= 12
+    assert sum(counted(market(seed, name, settings))[1] for seed in SEEDS[:12]) >= 12
 
 
 @each_policy
@@ -82,9 +100,9 @@ def test_answers_an_empty_view_with_an_empty_plan(name: str, settings: dict[str,
 
 @each_policy
 def test_two_builds_of_a_policy_decide_alike(name: str, settings: dict[str, Any]) -> None:
-    for seed in range(6):
+    for seed in SEEDS[:6]:
         scenario = market(seed, name, settings)
-        assert frozen(examined(scenario)[0].tracks) == frozen(examined(scenario)[0].tracks)
+        assert frozen(counted(scenario)[0].tracks) == frozen(counted(scenario)[0].tracks)
 
 
 class Careless:

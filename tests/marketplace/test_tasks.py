@@ -1,9 +1,13 @@
-import pytest
+from datetime import date, timedelta
 
-from marketplace.tasks import ledger_seal
+import pytest
+from django.utils import timezone
+
+from marketplace.tasks import ledger_days_close, ledger_seal
 from tenants.ledger import audit
+from tenants.ledger.models import DaySheet
 from tenants.scoping import scope_disabled
-from tests.ledger.builders import make_tenant
+from tests.ledger.builders import grant, make_tenant
 
 
 @pytest.mark.django_db(transaction=True)
@@ -16,3 +20,20 @@ def test_the_clock_seals_the_book_and_finds_nothing_to_do_the_second_time() -> N
     assert first.sealed > 0
     assert audit.verify().sealed == first.sealed
     assert not first.findings
+
+
+@pytest.mark.django_db(transaction=True)
+def test_the_clock_closes_the_days_that_are_over_and_leaves_old_ones_to_the_look_at_all() -> None:
+    today = timezone.now()
+    with scope_disabled("grants come from outside"):
+        tenant = make_tenant()
+        for days in (0, 1, 100):
+            grant(tenant, 5, key=f"g{days}", at=today - timedelta(days=days))
+    ledger_days_close()
+    assert closed() == {(today - timedelta(days=1)).date()}
+    ledger_days_close(everything=True)
+    assert closed() == {(today - timedelta(days=days)).date() for days in (1, 100)}
+
+
+def closed() -> set[date]:
+    return set(DaySheet.objects.values_list("day", flat=True))

@@ -14,6 +14,7 @@ from scheduling.services.fairness import fairness_catch_up
 from scheduling.services.verification import pieces
 from tenants import history
 from tenants.access import Refused
+from tenants.ledger.checks import SHEET_PARTS
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.auditors import AUDIT, MEMBER, SEED, Clock, everything_asked, everything_begun, work_off
 from tests.scheduling.builders import NOON, make_pool, make_server
@@ -49,9 +50,9 @@ def test_finds_nothing_where_nothing_was_touched_and_counts_all_of_it() -> None:
     commit_checks()
     run = everything_begun()
     progress = audit_progress(run)
-    # Intervals, the end of the chain, one day; ten looks at a short ledger, and the history.
+    # Intervals, the end of the chain, one day; looks at a short ledger and its day sheets, and the history.
     assert progress is not None
-    assert (progress.done, progress.total) == (0, Interval.objects.count() + 2 + 11)
+    assert (progress.done, progress.total) == (0, Interval.objects.count() + 2 + 11 + SHEET_PARTS)
     assert verification_round(clock=Clock()) > 0
     assert (read(run).state, run.is_clean, run.result["count"], run.result["findings"]) == ("done", True, 0, [])
     assert run.result["heads"] == {pool.slug: Interval.objects.order_by("-number")[0].digest}

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
 from scheduling.core.gangs import Gang, gangs
-from scheduling.core.placement import Cursors, Placement, Vacancies, fits_empty
+from scheduling.core.placement import Cursors, EmptyCluster, Placement, Vacancies
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import (
@@ -29,6 +29,8 @@ from scheduling.core.types import (
     UnitType,
     View,
 )
+
+WORKER, PS = 0, 1
 
 
 @dataclass(frozen=True)
@@ -62,25 +64,34 @@ class _Holding:
     ps_type: int = 0
     workers: list[int] = field(default_factory=list)
     ps: list[int] = field(default_factory=list)
+    # of each resource, the part of the cluster that one worker takes, and one parameter server
+    parts: Sequence[tuple[float, float]] = ()
 
     @property
     def units(self) -> tuple[UnitType, UnitType]:
         """The types it runs on."""
         return self.job.worker_types[self.worker_type], self.job.ps_types[self.ps_type]
 
+    def share(self) -> float:
+        """The largest part that the job holds of any resource of the cluster."""
+        workers, servers, largest = len(self.workers), len(self.ps), 0.0
+        for one, other in self.parts:  # called for every worker dealt; `max` of a generator takes twice as long
+            part = one * workers + other * servers
+            if part > largest:
+                largest = part
+        return largest
+
 
 class _Filling:
     """One slot being filled. Workers and parameter servers go round the servers, each kind with its own cursor."""
 
     def __init__(self, view: View) -> None:
-        self.jobs, self.cluster = view.waiting, view.cluster
+        self.jobs, self.empty = view.waiting, EmptyCluster(view.cluster)
         self.vacancies = Vacancies(view.cluster, view.occupied)
         self.total: list[float] = view.cluster.total.tolist()
-        self.hosts = {"workers": self.vacancies.hosts_workers, "ps": self.vacancies.hosts_ps}
-        self.cursors = {"workers": 0, "ps": 0}
+        self.hosts = (self.vacancies.hosts_workers, self.vacancies.hosts_ps)
+        self.cursors = [0, 0]  # of workers and of parameter servers
         self.full: set[int] = set()  # unit types (by identity) of which not one more fits
-        self.parts: dict[int, list[float]] = {}
-        self.possible: dict[tuple[object, ...], bool] = {}
 
     def run(self) -> list[_Holding]:
         """What each waiting job holds once nobody can take another worker."""
@@ -90,19 +101,14 @@ class _Filling:
         while queue:
             _, arrival, number, holding = queue[0]
             if self._grow(holding):
-                heapq.heapreplace(queue, (self._share(holding), arrival, number, holding))
+                heapq.heapreplace(queue, (holding.share(), arrival, number, holding))
             else:
                 heapq.heappop(queue)
         return held
 
     def could_run(self, job: Job) -> bool:
-        """Whether the empty cluster holds the job's least gang. Most jobs ask for the same, so it is remembered."""
-        units = (*job.worker_types, *job.ps_types)
-        key = (job.min_workers, job.max_ps, *map(id, units))
-        if key not in self.possible:
-            least = gangs(job, job.min_workers)
-            self.possible[key] = any(fits_empty(job, gang, self.cluster) for gang in least)
-        return self.possible[key]
+        """Whether the empty cluster holds the job's least gang."""
+        return any(self.empty.holds(job, gang) for gang in gangs(job, job.min_workers))
 
     def _grow(self, holding: _Holding) -> bool:
         """Give a job its next worker, at first its least number of workers, with the parameter servers it needs."""
@@ -112,6 +118,7 @@ class _Filling:
         for gang in gangs(job, job.min_workers):
             holding.worker_type, holding.ps_type = gang.worker_type, gang.ps_type
             if self._add(holding, job.min_workers):
+                holding.parts = list(zip(*(self._part(unit) for unit in holding.units), strict=True))
                 return True
         return False
 
@@ -120,43 +127,36 @@ class _Filling:
         needed = parameter_servers(len(holding.workers) + count, worker.mbps, ps.mbps)
         if holding.job.max_ps is not None and needed > holding.job.max_ps:
             return False
-        workers = self._deal(worker, count, "workers")
+        workers = self._deal(worker, count, WORKER)
         if workers is None:
             return False
-        servers = self._deal(ps, needed - len(holding.ps), "ps")
+        more = needed - len(holding.ps)
+        servers = self._deal(ps, more, PS) if more else []
         if servers is None:
             self.vacancies.give_back(worker, workers)
             return False
-        for kind, dealt in (("workers", workers), ("ps", servers)):
-            if dealt:
-                self.cursors[kind] = (dealt[-1] + 1) % len(self.vacancies.free)
         holding.workers += workers
         holding.ps += servers
+        self.cursors[WORKER] = workers[-1] + 1
+        if servers:
+            self.cursors[PS] = servers[-1] + 1
         return True
 
-    def _deal(self, unit: UnitType, count: int, kind: str) -> list[int] | None:
+    def _deal(self, unit: UnitType, count: int, kind: int) -> list[int] | None:
         """Servers for so many units. Room only shrinks, so where one unit found none the next looks no more."""
         if id(unit) in self.full:
-            return None if count else []
-        dealt = self.vacancies.deal(unit, count, self.cursors[kind], self.hosts[kind])
-        if dealt is None and count == 1:
+            return None
+        if count > 1:
+            return self.vacancies.deal(unit, count, self.cursors[kind], self.hosts[kind])
+        server = self.vacancies.deal_one(unit, self.cursors[kind], self.hosts[kind])
+        if server is None:
             self.full.add(id(unit))
-        return dealt
-
-    def _share(self, holding: _Holding) -> float:
-        """The largest part that the job holds of any resource of the cluster."""
-        worker, ps = (self._part(unit) for unit in holding.units)
-        workers, servers = len(holding.workers), len(holding.ps)
-        return max(one * workers + other * servers for one, other in zip(worker, ps, strict=True))
+            return None
+        return [server]
 
     def _part(self, unit: UnitType) -> list[float]:
         """The part of each resource of the cluster that one unit takes."""
-        if id(unit) not in self.parts:
-            demand = unit.demand.tolist()
-            self.parts[id(unit)] = [
-                amount / total if amount else 0.0 for amount, total in zip(demand, self.total, strict=True)
-            ]
-        return self.parts[id(unit)]
+        return [amount / total if amount else 0.0 for amount, total in zip(unit.amounts, self.total, strict=True)]
 
 
 def _booking(holding: _Holding, remaining: float, view: View) -> Booking:

@@ -46,13 +46,20 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Cho
     w1, void = weights["w1"], batch.shape.void
     before = batch.state.copy()
     first = before @ w1 + weights["b1"]
+    hidden1, hidden2, logits = np.empty_like(first), np.empty_like(b2), np.empty_like(b3)
+    forbidden, some = logits.dtype.type(FORBIDDEN), batch.allowed[:void]
     asked = 0
     for _ in range(batch.most):
-        if not batch.allowed[:void].any():
+        if not some.any():
             break
-        logits = np.maximum(np.maximum(first, 0) @ w2 + b2, 0) @ w3 + b3
+        np.maximum(first, 0, out=hidden1)
+        np.dot(hidden1, w2, out=hidden2)
+        np.add(hidden2, b2, out=hidden2)
+        np.maximum(hidden2, 0, out=hidden2)
+        np.dot(hidden2, w3, out=logits)
+        np.add(logits, b3, out=logits)
         asked += 1
-        action, chance = choose(np.where(batch.allowed, logits, logits.dtype.type(FORBIDDEN)), batch)
+        action, chance = choose(np.where(batch.allowed, logits, forbidden), batch)
         choice = None if note is None else Choice(batch.state.copy(), batch.allowed.copy(), action, chance)
         if action != void:
             row = batch.apply(action)

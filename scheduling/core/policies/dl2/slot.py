@@ -111,6 +111,7 @@ class Batch:
 
     def __init__(self, slot: Slot, shares: Sequence[Share]) -> None:
         self.slot, self.shares, self.shape = slot, shares, slot.shape
+        self.width, self.first = slot.shape.row, slot.shape.columns + 2
 
     def open(self) -> None:
         """Look at the room that is left now."""
@@ -146,7 +147,7 @@ class Batch:
 
     def numbers(self, row: int) -> int:
         """Where r, w and u of a job begin in the state."""
-        return row * self.shape.row + self.shape.columns + 2
+        return row * self.width + self.first
 
     def apply(self, action: int) -> int | None:
         """Deal what the action says and follow it; the row that changed. If it does not fit, it is forbidden from now
@@ -179,9 +180,9 @@ class Batch:
 
     def _allow(self, row: int) -> None:
         share, (worker, ps), (most_workers, most_ps) = self.shares[row], self.kinds[row], self.caps[row]
-        count = self.slot.room.count
-        more_workers = not share.hopeless and len(share.workers) < most_workers and bool(count[worker])
-        more_ps = not share.hopeless and len(share.ps) < most_ps and bool(count[ps])
+        room = self.slot.room
+        more_workers = not share.hopeless and len(share.workers) < most_workers and room.has(worker)
+        more_ps = not share.hopeless and len(share.ps) < most_ps and room.has(ps)
         begin = row * ACTIONS
         self.allowed[begin + WORKER_ONLY] = more_workers
         self.allowed[begin + PS_ONLY] = more_ps
@@ -191,7 +192,10 @@ class Batch:
         """r, w and u of one job."""
         share = self.shares[row]
         workers, servers = len(share.workers), len(share.ps)
-        where = self.numbers(row)
-        self.state[where] = max([workers * worker + servers * ps for worker, ps in self.parts[row]], default=0.0)
-        self.state[where + 1] = workers / self.shape.max_workers
-        self.state[where + 2] = servers / self.shape.max_ps
+        where, state = self.numbers(row), self.state
+        largest = 0.0
+        for worker, ps in self.parts[row]:
+            largest = max(largest, workers * worker + servers * ps)
+        state[where] = largest
+        state[where + 1] = workers / self.shape.max_workers
+        state[where + 2] = servers / self.shape.max_ps
