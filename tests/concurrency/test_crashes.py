@@ -56,7 +56,7 @@ SETTLE_STEPS = [
 ]
 INSTANT_STEPS = [
     ("jobs", "lane_lock", "after"),
-    ("instant", "purse_of", "after"),
+    ("jobs", "events_append", "after"),
     ("instant", "instant_answer", "after"),
     ("instant", "units_take", "after"),
     ("instant", "prices_after", "after"),
