@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import timedelta
+from datetime import datetime, timedelta
 
 from django.utils import timezone
 
@@ -23,7 +23,8 @@ from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
 from tenants.scoping import scope, scope_disabled
 from tenants.selectors import access_of
 from tenants.services import invitation_create, token_create
-from tests.scheduling.builders import make_cells, make_server
+from tests.scheduling.builders import make_cells, make_pool, make_server
+from tests.scheduling.elastic_world import set_prices
 from tests.scheduling.markets import make_market, make_waiting
 from tests.tenants.builders import done, make_member, make_person, make_staff
 
@@ -34,6 +35,7 @@ LONG = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 90.0
 SHORT = {"epochs": 6, "value": {"kind": "linear", "slope": -0.5, "base": 100.0}}
 URGENT = {"epochs": 6, "chunks": 8, "max_workers": 8, "value": {"kind": "linear", "slope": -3.0, "base": 400.0}}
 POOR = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 0.000_01}}
+DRF = "dominant_resource_fairness"
 NAMES = {"lumen": "Lumen Speech", "castor": "Castor Vision", "orrin": "Orrin Forecast"}
 
 
@@ -70,6 +72,7 @@ def traded_world() -> World:
     poor = job(pool, lumen, "speech-cheap", 3.1, POOR)
     pool_advance(pool_id=pool.pk, at=pool.slot_start(SETTLED))
     program_of(running)
+    sized = sized_in_a_pool_of_its_own(begin, lumen, castor)
     waiting = job(pool, lumen, "speech-next", SETTLED + 0.2, LONG)
     people = {role: make_member(lumen, role, named(role)).user for role in (OWNER, BILLING, VIEWER)}
     people |= {role: make_staff(role, named(role)).user for role in (AUDITOR, OPERATOR)}
@@ -87,6 +90,8 @@ def traded_world() -> World:
         "renting": renting.pk,
         "poor": poor.pk,
         "waiting": waiting.pk,
+        "sized": sized.pk,
+        "elastic": sized.pool.slug,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
         "server": Server.objects.order_by("name")[0].pk,
@@ -98,6 +103,18 @@ def traded_world() -> World:
     }
     done(token_create(name="nightly", scopes=["jobs:read"], by=by, at=timezone.now()))
     return World(pool, lumen, castor, people, {name: str(place) for name, place in places.items()})
+
+
+def sized_in_a_pool_of_its_own(begin: datetime, lumen: Tenant, castor: Tenant) -> TrainingJob:
+    """Of an elastic pool: alone for a slot, then beside another tenant's job, and lately as small as its limit pays."""
+    pool = make_pool("sized", slot_seconds=SLOT_SECONDS, epoch_at=begin, batch_policy={"name": DRF})
+    make_server(pool, "z01", worker=8, ps=8)
+    set_prices(pool, {"worker": 0.5, "ps": 0.25})
+    found = job(pool, lumen, "speech-sweep", SETTLED - 4, LONG | {"max_price": 8.3})
+    job(pool, castor, "frames-sweep", SETTLED - 2.5, URGENT | {"epochs": 400})
+    for slot in range(SETTLED - 3, SETTLED + 1):
+        pool_advance(pool_id=pool.pk, at=pool.slot_start(slot))
+    return found
 
 
 def asked(job: TrainingJob, field: str, value: object, by: Access) -> WhatIfSeen:
