@@ -110,14 +110,14 @@ def _seen(job: TrainingJob, at: datetime) -> Seen:
     """The market now; or as it was moments ago, if nothing was told since, the same person asks again, and its tenant
     can spend what it could: money moves without an event (a top-up, earnings collected)."""
     row = supposed(job, SUPPOSED, {})
-    clock, slot = next_boundary(row)
+    clock, slot, frame = _next_boundary(row)
     last = Event.objects.order_by("-pk").values_list("pk", flat=True).first()
     late, spendable = job.arrival >= slot, balance(account=available(job.tenant_id))
     key = (job.pool_id, job.tenant_id, job.submitted_by_id, clock.decided_slot, slot, late, last, spendable)
     known = _last_seen.get(job.pool_id)
     if known is not None and known.key == key and timedelta(0) <= at - known.at <= SEEN_FOR:
         return known
-    snapshot = batch_view(job.pool, slot, clock, at, supposed=row)
+    snapshot = batch_view(job.pool, slot, clock, at, supposed=row, seen=frame)
     policy = _policy(snapshot.frame)
     what_if = WhatIf(policy, snapshot.view)
     cap = snapshot.caps.get(SUPPOSED)
@@ -178,16 +178,18 @@ def _policy(frame: PoolFrame) -> Astraea:
     return policy
 
 
-def next_boundary(row: TrainingJob) -> tuple[LaneClock, int]:
-    """(the clock as it will stand, the slot) of the decision that is the first to hear of the job."""
+def _next_boundary(row: TrainingJob) -> tuple[LaneClock, int, PoolFrame]:
+    """(the clock as it will stand, the slot) of the decision that is the first to hear of the job, and the pool as it
+    was seen."""
     pool: Pool = row.pool
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool)
     slot = max(clock.decided_slot + 1, int(-(-row.arrival // 1)))
     snapshot = glance(pool, slot, clock, supposed=row)
     now = turn(_policy(snapshot.frame), snapshot.view)
     if now.windows or now.closes_at is None:
-        return clock, slot
-    return LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(now.memory or clock.memory)), now.closes_at
+        return clock, slot, snapshot.frame
+    later = LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(now.memory or clock.memory))
+    return later, now.closes_at, snapshot.frame
 
 
 def supposed(job: TrainingJob, number: int | None, fields: Spec) -> TrainingJob:

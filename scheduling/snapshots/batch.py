@@ -49,8 +49,8 @@ def batch_view(
 ) -> BatchSnapshot:
     """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
 
-    `supposed`: a job that is looked at as if it waited too (a quote). `seen`: the pool as it was read under this very
-    lock; it is read again if somebody waits who was not known then.
+    `supposed`: a job that is looked at as if it waited too (a quote). `seen`: the pool as it was just read, under
+    the same lock or for the same quote; it is read again if somebody waits who was not known then.
     """
     queue = _queue(pool, slot)
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
