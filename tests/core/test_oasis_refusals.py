@@ -141,6 +141,15 @@ def test_proposed_bounds_are_usable_even_for_values_that_underflow() -> None:
         assert 0 < bounds.floor <= min(bounds.ceiling.values(), default=bounds.floor) < math.inf
 
 
+def test_jobs_that_are_worth_nothing_in_any_run_do_not_lower_the_floor() -> None:
+    good = [make(value=Sigmoid(80, 0.5, 4), epochs=epochs) for epochs in (1, 2, 3)]
+    hopeless = [make(value=Sigmoid(80, 6, 0.5), epochs=30) for _ in range(9)]
+    cluster = make_world().cluster
+    assert [bounds.floor for bounds in propose(cluster, [*good, *hopeless])] == [
+        bounds.floor for bounds in propose(cluster, good)
+    ]
+
+
 def test_without_jobs_the_bounds_are_still_usable() -> None:
     policy = build({"name": "oasis"}, make_world().cluster, [])
     assert isinstance(policy, Oasis)

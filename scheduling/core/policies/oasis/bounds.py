@@ -1,7 +1,8 @@
 """Price bounds that past jobs propose (rules O6, O7; readings A6 to A8).
 
 The paper's formula for the floor ends in numbers like 1e-600, at which every price is 0 or not a number; so the
-proposal uses the typical value of a unit instead.
+proposal uses the typical value of a unit instead. A job that comes too late even in its shortest run has none: with
+half of them hopeless the median is one of theirs, and prices are nothing until a machine is full.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from scheduling.core.posted.menu import values_after
 from scheduling.core.types import Cluster, FloatArray, Job
 
 FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
+HOPELESS = 0.01  # of what the most valuable job is worth: whose shortest run is worth less does not count for the floor
 
 
 @dataclass(frozen=True)
@@ -33,7 +35,7 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
     """(worker bounds, ps bounds) from past jobs.
 
     Ceiling: the largest value of a shortest run per amount of the resource in one unit (O7, with the delay of
-    reading A6). Floor: a quarter of the median value per amount and slot.
+    reading A6). Floor: a quarter of the median value per amount and slot, of the jobs that are not hopeless.
     """
     workers, servers = [], []
     for job in jobs:
@@ -56,7 +58,8 @@ def _proposal(units: Sequence[_Unit], resources: Sequence[str]) -> Bounds:
     demanding = [unit for unit in units if unit.demand.sum() > 0]
     if not demanding:
         return Bounds(1.0, {})
-    floor = FLOOR_SHARE * float(np.median([per_amount(unit) for unit in demanding]))
+    least = HOPELESS * max(unit.best for unit in demanding)
+    floor = FLOOR_SHARE * float(np.median([per_amount(unit) for unit in demanding if unit.best >= least]))
     ceiling = {}
     for index, name in enumerate(resources):
         values = [unit.best / unit.demand[index] for unit in demanding if unit.demand[index] > 0]
