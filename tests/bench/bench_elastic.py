@@ -76,7 +76,8 @@ def _slots(pool: Pool, tenants: list[Tenant], name: str, poor: int) -> dict[str,
 
 
 def _slot(pool: Pool, slot: int) -> dict[str, float]:
-    """Seconds of each part. `apply` is what is left of the step."""
+    """Seconds of each part, and of this process alone (`_own`): the rest is the database, and whoever else had the
+    processors. `apply` is what is left of the step."""
     spent: defaultdict[str, float] = defaultdict(float)
     begun, busy = time.perf_counter(), time.process_time()
     slot_settle(pool_id=pool.pk, slot=slot - 1, at=pool.slot_start(slot))
@@ -86,19 +87,21 @@ def _slot(pool: Pool, slot: int) -> dict[str, float]:
     ended = time.perf_counter()
     assert isinstance(interval, Interval), interval
     assert interval.jobs_waiting == JOBS, interval.jobs_waiting
-    spent |= {"apply": ended - settled - sum(spent.values()), "settle": settled - begun}
-    return spent | {"all": ended - begun, "own_processor_time": time.process_time() - busy}
+    known = {part: spent[part] for part in set(PARTS.values())}
+    spent |= {"apply": ended - settled - sum(known.values()), "settle": settled - begun}
+    return spent | {"all": ended - begun, "all_own": time.process_time() - busy}
 
 
 @contextmanager
 def _timed(spent: defaultdict[str, float]) -> Iterator[None]:
     def timed(work: Callable[..., Any], part: str) -> Callable[..., Any]:
         def measured(*args: Any, **options: Any) -> Any:
-            started = time.perf_counter()
+            started, busy = time.perf_counter(), time.process_time()
             try:
                 return work(*args, **options)
             finally:
                 spent[part] += time.perf_counter() - started
+                spent[f"{part}_own"] += time.process_time() - busy
 
         return measured
 

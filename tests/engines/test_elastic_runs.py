@@ -15,11 +15,13 @@ from scheduling.engines.local import files
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.local.files import Folder, Records
 from scheduling.engines.local.ports import Ports
-from scheduling.models import JobState, Pool, Run, RunState, TrainingJob
+from scheduling.models import JobState, Pool, Run, RunState, Server, TrainingJob
 from scheduling.services.cancellation import job_cancel
 from scheduling.services.clock import pool_advance
+from scheduling.services.failures import server_lose
 from scheduling.services.runs import runs_tick
 from scheduling.snapshots.slots import slots_so_far
+from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tests.engines.local import ALL, SMALL, engine_in, nobody_is_left, until
 from tests.engines.market import PARAMETERS
@@ -122,6 +124,29 @@ def test_a_gang_that_ended_for_want_of_a_decision_is_begun_again() -> None:
     tick(pool, engine, 2)
     assert [run.state for run in runs()] == [RunState.STOPPED, RunState.STARTING]
     assert [award.start for award in slots_of(job)] == [0, 2] or [award.start for award in slots_of(job)] == [0, 1, 2]
+
+
+def test_a_gang_on_a_lost_server_is_stopped_at_once_and_begun_again_elsewhere_with_the_next_slot() -> None:
+    pool, _, job = make_running({"name": "gandiva_fair", "workers": 4})
+    engine = Told()
+    tick(pool, engine, 0)
+    (first,) = engine.gangs
+    assert {member.partition("@")[2] for member in engine.members()} == {"s01"}
+    by = access_of_system("the tests")
+    server_lose(server=Server.objects.get(name="s01"), by=by, reason="smoke", at=moment(pool, 0.3))
+    runs_tick(engine=engine, at=moment(pool, 0.4))
+    assert engine.stopped == {first}
+    engine.ended[first] = STOPPED
+    runs_tick(engine=engine, at=moment(pool, 0.6))
+    assert again(job).state == JobState.QUEUED
+    tick(pool, engine, 1)
+    second = next(key for key in engine.gangs if key != first)
+    assert {member.server for phase in engine.gangs[second][1] for member in phase.members} == {"s02"}
+    assert [(award.start, award.state, award.returned) for award in slots_of(job)] == [
+        (0, "void", slots_of(job)[0].paid),
+        (1, "running", 0),
+    ]
+    assert book_is_sound()
 
 
 def test_what_the_program_tells_counts_and_its_end_ends_the_job() -> None:

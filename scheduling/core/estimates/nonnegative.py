@@ -30,8 +30,9 @@ def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
     least = (targets * targets).sum(axis=1)
     for size in range(1, unknowns + 1):
         for chosen in combinations(range(unknowns), size):
-            found = _least_squares(scaled[:, :, chosen], targets)
-            gap = np.einsum("srk,sk->sr", scaled[:, :, chosen], found) - targets
+            columns = scaled[:, :, chosen]
+            found = _least_squares(columns, targets)
+            gap = np.einsum("srk,sk->sr", columns, found) - targets
             error = (gap * gap).sum(axis=1)
             better = (found >= 0).all(axis=1) & (error < least)
             whole = np.zeros((systems, unknowns))

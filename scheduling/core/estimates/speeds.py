@@ -34,9 +34,14 @@ def probes(max_ps: int, max_workers: int) -> tuple[tuple[int, int], ...]:
 
 def terms(ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike = 1.0) -> FloatArray:
     """(..., coefficients) what each coefficient is multiplied with at each pair."""
-    p, w, m = np.broadcast_arrays(*(np.asarray(values, dtype=np.float64) for values in (ps, workers, batch)))
+    return np.stack(np.broadcast_arrays(*_terms(ps, workers, mode, batch)), axis=-1)
+
+
+def _terms(ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike) -> list[FloatArray]:
+    """By coefficient, each only as large as it has to be: over a grid of pairs most are the same in rows or columns."""
+    p, w, m = (np.asarray(values, dtype=np.float64) for values in (ps, workers, batch))
     shared = [np.ones_like(p), w / p, w, p]
-    return np.stack(shared if mode == ASYNC else [m / w, *shared], axis=-1)
+    return shared if mode == ASYNC else [m / w, *shared]
 
 
 def fit(ps: FloatArray, workers: FloatArray, speed: FloatArray, mode: str, batch: npt.ArrayLike = 1.0) -> FloatArray:
@@ -56,7 +61,10 @@ def steps_per_second(
     coefficients: FloatArray, ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike = 1.0
 ) -> FloatArray:
     """f(p, w); the pairs broadcast against the coefficients (..., coefficients) without their last axis."""
-    seconds = (terms(ps, workers, mode, batch) * coefficients).sum(axis=-1)
+    first, *others = _terms(ps, workers, mode, batch)
+    seconds: FloatArray = first * coefficients[..., 0]
+    for index, term in enumerate(others, 1):
+        seconds = seconds + term * coefficients[..., index]
     speed: FloatArray = (np.asarray(workers, np.float64) if mode == ASYNC else 1.0) / np.maximum(seconds, FASTEST)
     return speed
 

@@ -71,6 +71,7 @@ class _Greedy:
         self.more = np.zeros_like(asked.least)
         self.served = np.zeros(len(asked.least), dtype=np.bool_)
         self.grows: BoolArray = np.ones(asked.least.shape, dtype=np.bool_)  # kinds of which a job may get more
+        self.gains = (_gains(asked, PS), _gains(asked, WORKER))
 
     def first_round(self) -> None:
         """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
@@ -145,23 +146,31 @@ class _Greedy:
 
     def _best(self, jobs: IntArray) -> tuple[FloatArray, IntArray]:
         """(jobs,) the larger gain of one more parameter server or worker, -inf where there is none, and its kind."""
-        asked = self.asked
         ps, workers = self.more[jobs].T
-        now = asked.seconds[jobs, ps, workers]
-        limit = np.array(asked.seconds.shape[1:]) - 1
-        then = np.stack(
-            [
-                asked.seconds[jobs, np.minimum(ps + 1, limit[PS]), workers],
-                asked.seconds[jobs, ps, np.minimum(workers + 1, limit[WORKER])],
-            ],
-            axis=1,
-        )
-        gains = (now[:, None] - then) / asked.weight[jobs]
-        gains = np.where(gains > 0, gains * asked.factor[jobs, None], gains)
-        room = self.grows[jobs] & (asked.least[jobs] + self.more[jobs] < asked.most[jobs])
-        gains = np.where(room, gains, -np.inf)
-        kind = np.where(gains[:, WORKER] > gains[:, PS], WORKER, PS)
-        return np.maximum(gains[:, PS], gains[:, WORKER]), kind
+        ps_gain, worker_gain = self.gains[PS][jobs, ps, workers], self.gains[WORKER][jobs, ps, workers]
+        if not self.grows.all():
+            ps_gain[~self.grows[jobs, PS]] = -np.inf
+            worker_gain[~self.grows[jobs, WORKER]] = -np.inf
+        return np.maximum(ps_gain, worker_gain), (worker_gain > ps_gain).astype(np.intp)  # PS is 0, WORKER is 1
+
+
+def _gains(asked: Asked, kind: int) -> FloatArray:
+    """(jobs, ps, workers) what one more unit of a kind gains at each pair of numbers, -inf where it may not be.
+
+    A gain depends on the pair alone, so all are worked out at once, in place: there are many of them.
+    """
+    seconds, axis = asked.seconds, 1 + kind
+    gains = np.full_like(seconds, -np.inf)
+    before, after = [slice(None)] * 3, [slice(None)] * 3
+    before[axis], after[axis] = slice(None, -1), slice(1, None)
+    some = gains[tuple(before)]
+    np.subtract(seconds[tuple(before)], seconds[tuple(after)], out=some)
+    some /= asked.weight[:, kind, None, None]
+    young = asked.factor != 1.0
+    some[young] = np.where(some[young] > 0, some[young] * asked.factor[young, None, None], some[young])
+    full = np.arange(seconds.shape[axis] - 1) >= (asked.most - asked.least)[:, kind, None]  # (jobs, more)
+    np.copyto(some, -np.inf, where=full[:, :, None] if kind == PS else full[:, None, :])
+    return gains
 
 
 class _Growing:

@@ -64,7 +64,10 @@ class Elastic:
         """(parameter servers, workers) of the last slot."""
         if self.held is None:
             return None
-        return sum(row[2] for row in self.held), sum(row[1] for row in self.held)
+        workers = ps = 0
+        for _, more_workers, more_ps in self.held:
+            workers, ps = workers + more_workers, ps + more_ps
+        return ps, workers
 
     @property
     def own_speed(self) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from scheduling.core.placement import Vacancies
@@ -34,7 +34,9 @@ class Servers:
         self.hosts_both = [all(hosts) for hosts in zip(vacancies.hosts_workers, vacancies.hosts_ps, strict=True)]
         self.queue = [(-self.free[server][key], server) for server, both in enumerate(self.hosts_both) if both]
         heapq.heapify(self.queue)
-        self.needs: dict[tuple[int, int], Needs] = {}
+        self.top: list[int] = []  # the freest servers, in order; they are not in the queue
+        self.sums: list[list[float]] = []  # by place in it, what is free there and on those before it
+        self.needs: dict[tuple[Sequence[float], Sequence[float]], Needs] = {}
         self.full: set[tuple[object, ...]] = set()  # demands and kinds of which not one more unit fits
 
     def evenly(self, order: Order) -> list[Row] | None:
@@ -43,23 +45,17 @@ class Servers:
         Server i of k gets p // k parameter servers and w // k workers, and the first p mod k (w mod k) one more.
         """
         needs = self._needs(order)
-        missing = dict(needs[order.workers, order.ps])
-        chosen: list[int] = []
-        rows = None
-        for server in self._freest(max(order.workers, order.ps)):
-            chosen.append(server)
-            free = self.free[server]
-            for resource in missing:
-                missing[resource] -= free[resource]
-            if max(missing.values(), default=0.0) > SLACK:
+        needed = needs[order.workers, order.ps]
+        for count in range(1, self._reach(max(order.workers, order.ps)) + 1):
+            if _lacks(self.sums[count - 1], needed):
                 continue  # so many servers hold too little in all
-            if (rows := self._split(order, needs, chosen)) is not None:
-                break
-        for server, workers, ps in rows or ():
-            self._take(server, needs[workers, ps])
-        for server in chosen:
-            heapq.heappush(self.queue, (-self.free[server][self.key], server))
-        return rows
+            if (rows := self._split(order, needs, self.top[:count])) is not None:
+                for server, workers, ps in rows:
+                    self._take(server, needs[workers, ps])
+                for server, _, _ in rows:
+                    self._renew(server)
+                return rows
+        return None
 
     def again(self, order: Order, rows: Sequence[Row]) -> bool:
         """Take the same servers as before, if all of it still fits there and they still host its kinds."""
@@ -100,23 +96,31 @@ class Servers:
         return dealt
 
     def _needs(self, order: Order) -> Needs:
-        """What any numbers of the order's units take together; found out when asked for, once for equal types."""
-        key = (id(order.worker), id(order.server))
+        """What any numbers of the order's units take together; found out when asked for, once for equal demands."""
+        key = (order.worker.amounts, order.server.amounts)
         if key not in self.needs:
-            self.needs[key] = Needs(order.worker, order.server)
+            self.needs[key] = Needs(*key)
         return self.needs[key]
 
-    def _freest(self, most: int) -> Iterator[int]:
-        """Servers from the freest on, at most so many; they leave the queue."""
-        passed: set[int] = set()
-        while self.queue and len(passed) < most:
+    def _reach(self, most: int) -> int:
+        """Look at the freest servers, at most so many; how many there are. They stay in mind until one changes: most
+        gangs find no room, and the next looks at the same servers."""
+        while self.queue and len(self.top) < most:
             free, server = heapq.heappop(self.queue)
-            if -free == self.free[server][self.key] and server not in passed:
-                passed.add(server)
-                yield server
+            here = self.free[server]
+            if -free == here[self.key] and server not in self.top:
+                self.sums.append([a + b for a, b in zip(self.sums[-1], here, strict=True)] if self.sums else list(here))
+                self.top.append(server)
+        return min(most, len(self.top))
 
     def _renew(self, server: int) -> None:
-        if self.hosts_both[server]:
+        """Less is free on a server. If it was among the freest, it and those behind it are queued again."""
+        if server in self.top:
+            place = self.top.index(server)
+            for other in self.top[place:]:
+                heapq.heappush(self.queue, (-self.free[other][self.key], other))
+            del self.top[place:], self.sums[place:]
+        elif self.hosts_both[server]:
             heapq.heappush(self.queue, (-self.free[server][self.key], server))
 
     def _split(self, order: Order, needs: Needs, servers: Sequence[int]) -> list[Row] | None:
@@ -145,13 +149,20 @@ class Servers:
             free[resource] -= amount
 
 
+def _lacks(free: Sequence[float], need: Need) -> bool:
+    """Whether there is surely too little of something."""
+    for resource, amount in need:  # noqa: SIM110 - called for every number of servers; `any` takes twice as long
+        if amount - free[resource] > SLACK:
+            return True
+    return False
+
+
 class Needs(dict[tuple[int, int], Need]):
     """What (workers, parameter servers) of two types take together: the resources, and how much of each."""
 
-    def __init__(self, worker: UnitType, server: UnitType) -> None:
+    def __init__(self, worker: Sequence[float], server: Sequence[float]) -> None:
         super().__init__()
-        self.units = (worker, server)  # kept, so that no other type takes their identity
-        self.demand = list(zip(worker.demand.tolist(), server.demand.tolist(), strict=True))
+        self.demand = list(zip(worker, server, strict=True))
 
     def __missing__(self, numbers: tuple[int, int]) -> Need:
         workers, ps = numbers

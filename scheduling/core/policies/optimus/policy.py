@@ -175,7 +175,7 @@ class Optimus:
             job=job.number,
             start=view.slot,
             end=end,
-            allocation=tuple(Allocation(server, view.slot, end, w, p) for server, w, p in each.held if w or p),
+            allocation=tuple([Allocation(server, view.slot, end, w, p) for server, w, p in each.held if w or p]),
             work=each.remaining if completes else rate,
             workers=workers,
             ps=ps,

@@ -25,9 +25,9 @@ def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
 
 def demands(job: Job, types: Pair, cluster: Cluster) -> FloatArray:
     """(kinds, 3 resources) what a parameter server and a worker take of each pool."""
-    worker, ps = job.worker_types[types[0]].demand, job.ps_types[types[1]].demand
-    nothing = np.zeros(len(cluster.resources))
-    return np.array([np.concatenate([nothing, ps, ps]), np.concatenate([worker, nothing, worker])])
+    worker, ps = job.worker_types[types[0]].amounts, job.ps_types[types[1]].amounts
+    nothing = (0.0,) * len(cluster.resources)
+    return np.array([(*nothing, *ps, *ps), (*worker, *nothing, *worker)])
 
 
 def choose_types(
@@ -50,6 +50,6 @@ def choose_types(
 
 def gang_share(order: Order, total: Sequence[float]) -> float:
     """The largest share of the cluster's totals (resources,) that a gang takes of any resource."""
-    kinds = zip(order.server.demand.tolist(), order.worker.demand.tolist(), total, strict=True)
+    kinds = zip(order.server.amounts, order.worker.amounts, total, strict=True)
     taken = [(order.ps * ps + order.workers * worker, most) for ps, worker, most in kinds]
     return max((amount / most for amount, most in taken if amount > 0), default=0.0)
