@@ -11,7 +11,7 @@ from django.db import connection, transaction
 from scheduling.core import policies, settlement
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import INSTANT, Booking, Plan, Reason
-from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
+from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, Part, TrainingJob
 from scheduling.services.budgets import budget_events
 from scheduling.services.feed import event, events_append, job_subject
 from scheduling.services.posting import prices_after
@@ -61,7 +61,6 @@ class Answer:
 
     snapshot: InstantSnapshot
     given: Booking | Reason  # a booking names the counter's servers, see `scheduling.core.calendar`
-    settled_slot: int  # the last slot that is over
 
 
 def instant_admit(*, job: TrainingJob, at: datetime, told: Sequence[Event] = ()) -> Award | None:
@@ -99,18 +98,14 @@ def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
 
     Needs the scope of all tenants. The job need not be saved (a quote).
     """
-    clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
-    # A slot that is settled is over, however late the clock is.
-    settled, frontier = (clock.settled_slot, clock.frontier) if clock else (-1, 0)
-    slot = max(settled + 1, int(-(-job.arrival // 1)))
-    snapshot = instant_view(job, slot=slot, frontier=frontier, most=purse.most)
-    return Answer(snapshot, _decided(snapshot, job, purse), settled)
+    snapshot = instant_view(job, most=purse.most)
+    return Answer(snapshot, _decided(snapshot, job, purse))
 
 
 def answer_again(answer: Answer, job: TrainingJob, purse: Purse) -> Answer:
     """What the lane would have said to another job of the same tenant in the same market."""
     snapshot = asked_again(answer.snapshot, job, most=purse.most)
-    return Answer(snapshot, _decided(snapshot, job, purse), answer.settled_slot)
+    return Answer(snapshot, _decided(snapshot, job, purse))
 
 
 def _decided(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> Booking | Reason:
@@ -176,7 +171,7 @@ def _award(
     job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
     events_append([*told, *_news(job, award, purse, at), *prices_after(snapshot, booking, taken, at)])
-    if award.start <= answer.settled_slot + 1:  # the boundary at which it would have been started is over
+    if award.start <= snapshot.settled_slot + 1:  # the boundary at which it would have been started is over
         awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
     _hold(award, at)

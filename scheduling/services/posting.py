@@ -40,9 +40,9 @@ def prices_refresh(*, pool: Pool) -> bool:
         if clock is None or clock.decided_slot >= batch.decided_slot:
             return False
         slot = batch.decided_slot
-        frame, view = counter_view(pool, slot=slot, frontier=batch.frontier)
+        frame, view = counter_view(pool, slot=slot)
         if (prices := _asked(frame, view, pool.posted_slots)) is not None:
-            events_append(_posted(frame, slot, _found(frame, view, prices), at=pool.slot_start(slot)))
+            events_append(_posted(frame, view.slot, _found(frame, view, prices), at=pool.slot_start(slot)))
         LaneClock.objects.filter(pk=clock.pk).update(decided_slot=slot)
     return True
 

@@ -125,7 +125,11 @@ class PoolFrame:
 
 def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
     """The pool as it stands. Tenants: those with cells, and `also` these ids."""
-    text = pool_text(pool)
+    return frame_of(pool, pool_text(pool), also=also)
+
+
+def frame_of(pool: Pool, text: str, *, also: Iterable[int] = ()) -> PoolFrame:
+    """The pool as the text says."""
     owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
     return PoolFrame(pool, _shape(text, tuple(sorted(owners | set(also))), float(pool.slot_seconds)))
 

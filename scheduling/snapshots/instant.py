@@ -5,20 +5,20 @@ Read after the lane's lock is taken, in the same transaction: what it says is fr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
-from django.db import connection
 from django.db.models import F
 
 from scheduling.core.calendar import Shared, Stage
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.types import INSTANT, OWN, Allocation, Booking, FloatArray, Job, Resale, View
 from scheduling.models import Award, AwardState, FreedUnits, Part, Pool, TrainingJob
-from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.frame import PoolFrame, frame_of
+from scheduling.snapshots.instant_rows import InstantRows, held_of, instant_rows
 from scheduling.snapshots.jobs import JobReader
-from scheduling.snapshots.windows import published_windows
+from scheduling.snapshots.windows import windows_of
 
 SLOTS_AHEAD = 1024  # nothing is sold further ahead than this
 
@@ -41,23 +41,25 @@ class InstantSnapshot:
     job: Job
     view: View
     freed: Sequence[FreedShare]
+    settled_slot: int  # the last slot that is over
 
 
-def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | None) -> InstantSnapshot:
-    """What the instant policy may know about this job, saved or not, which may start in `slot` at the earliest.
+def instant_view(row: TrainingJob, *, most: float | None) -> InstantSnapshot:
+    """What the instant policy may know about this job, saved or not.
 
     `most`: credits that its tenant can pay now. Needs the scope of all tenants.
     """
-    freed = list(FreedUnits.objects.filter(pool=row.pool, slot__gte=slot, amount__gt=F("sold")).order_by("pk"))
-    frame = pool_frame(row.pool, also=[row.tenant_id, *(units.tenant_id for units in freed)])
+    rows = instant_rows(row.pool, int(-(-row.arrival // 1)))
+    freed = _freed(row.pool, rows.slot) if rows.any_freed else []
+    frame = frame_of(row.pool, rows.text, also=[row.tenant_id, *(units.tenant_id for units in freed)])
     reader = JobReader(frame)
     job = _job(frame, reader, row, most)
-    calendar = _calendar(frame, reader, slot, frontier)
-    stage = calendar.stage(INSTANT, slot)
-    shares = _freed_shares(frame, stage, slot, freed)
+    calendar = _calendar(frame, reader, rows)
+    stage = calendar.stage(INSTANT, rows.slot)
+    shares = _freed_shares(frame, stage, rows.slot, freed)
     view = View(
-        slot=slot,
-        horizon=slot + SLOTS_AHEAD,
+        slot=rows.slot,
+        horizon=rows.slot + SLOTS_AHEAD,
         cluster=stage.cluster,
         waiting=(job,),
         remaining=np.array([float(job.work)]),
@@ -67,16 +69,18 @@ def instant_view(row: TrainingJob, *, slot: int, frontier: int, most: float | No
         tail=stage.tail,
         resale=tuple(_resale(frame, item) for item in shares),
     )
-    return InstantSnapshot(frame, calendar, job, view, shares)
+    return InstantSnapshot(frame, calendar, job, view, shares, rows.settled_slot)
 
 
-def counter_view(pool: Pool, *, slot: int, frontier: int) -> tuple[PoolFrame, View]:
-    """What is for sale from `slot` on, and nobody who asks. Needs the scope of all tenants."""
-    frame = pool_frame(pool)
-    stage = _calendar(frame, JobReader(frame), slot, frontier).stage(INSTANT, slot)
+def counter_view(pool: Pool, *, slot: int) -> tuple[PoolFrame, View]:
+    """What is for sale from `slot` on, or the first that is not over, and nobody who asks. Needs the scope of all
+    tenants."""
+    rows = instant_rows(pool, slot)
+    frame = frame_of(pool, rows.text)
+    stage = _calendar(frame, JobReader(frame), rows).stage(INSTANT, rows.slot)
     view = View(
-        slot=slot,
-        horizon=slot + SLOTS_AHEAD,
+        slot=rows.slot,
+        horizon=rows.slot + SLOTS_AHEAD,
         cluster=stage.cluster,
         waiting=(),
         remaining=np.zeros(0),
@@ -147,18 +151,22 @@ def share_of(job: Job, frame: PoolFrame) -> int:
     return int(min(fit, job.max_workers * 100.0) * frame.pool.instant_share_percent // 100)
 
 
-def _calendar(frame: PoolFrame, reader: JobReader, slot: int, frontier: int) -> Shared:
-    """Both lanes' calendar from `slot` on, as the simulation keeps it."""
+def _calendar(frame: PoolFrame, reader: JobReader, rows: InstantRows) -> Shared:
+    """Both lanes' calendar from the first slot on, as the simulation keeps it."""
+    slot, held = rows.slot, held_of(frame, rows)
     calendar = Shared(frame.shape.parts, origin=slot)
-    calendar.frontier = frontier
-    calendar.windows = list(published_windows(frame, slot))
-    held = _held(frame, slot)
+    calendar.frontier = rows.frontier
+    calendar.windows = list(windows_of(frame, slot, rows.windows))
     calendar.home_all.fill(held[Part.HOME])
     calendar.operator_instant.fill(held[Part.OPERATOR])
     if _own_use_matters(calendar, slot):
         for tenant, amounts in _own_use(frame, reader, slot).items():
             calendar.own_use(tenant).fill(amounts)
     return calendar
+
+
+def _freed(pool: Pool, slot: int) -> list[FreedUnits]:
+    return list(FreedUnits.objects.filter(pool=pool, slot__gte=slot, amount__gt=F("sold")).order_by("pk"))
 
 
 def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Iterable[FreedUnits]) -> tuple[FreedShare, ...]:
@@ -181,33 +189,6 @@ def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
     units = freed.units
     resource, owner = frame.resource_index[units.resource_id], frame.tenant_index[units.tenant_id]
     return Resale(freed.place, resource, units.slot, owner, freed.share)
-
-
-def _held(frame: PoolFrame, slot: int) -> Mapping[str, FloatArray]:
-    """Part -> (resources, slots, servers) what both lanes hold of that part of each server from `slot` on."""
-    held = {part.value: np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))) for part in Part}
-    with connection.cursor() as cursor:  # by column: it may be thousands of rows, for every answer anew
-        cursor.execute(
-            "SELECT part, array_agg(resource_id), array_agg(slot), array_agg(server_id), array_agg(batch + instant)"
-            "  FROM scheduling_calendarcell WHERE pool_id = %s AND slot >= %s AND (batch > 0 OR instant > 0)"
-            " GROUP BY part",
-            [frame.pool.pk, slot],
-        )
-        for part, *columns in cursor.fetchall():
-            held[part] = _as_array(frame, slot, *columns)
-    return held
-
-
-def _as_array(
-    frame: PoolFrame, slot: int, resources: list[int], slots: list[int], servers: list[int], amounts: list[float]
-) -> FloatArray:
-    since = np.array(slots) - slot
-    held = np.zeros((len(frame.resource_ids), int(since.max()) + 1, len(frame.server_ids)))
-    # Ids stand in order in a frame, so an index is where an id would be sorted in.
-    places = np.searchsorted(frame.resource_ids, resources), since, np.searchsorted(frame.server_ids, servers)
-    held[places] = amounts
-    held[..., list(frame.lost)] = 0.0
-    return held
 
 
 def _own_use_matters(calendar: Shared, slot: int) -> bool:

@@ -21,7 +21,7 @@ from tenants.scoping import scope_disabled
 KEPT = 8  # texts, and frames made of them, in each process
 
 # A text is the same only if its rows come in the same order.
-_READ = """
+POOL_TEXT = """
 SELECT json_build_object(
          'resources', (SELECT json_agg(json_build_array(id, name) ORDER BY id)
                          FROM scheduling_resourcekind WHERE pool_id = %(pool)s),
@@ -62,7 +62,7 @@ class PoolRows:
 def pool_text(pool: Pool) -> str:
     """To be read with `rows_of`."""
     with connection.cursor() as cursor:
-        cursor.execute(_READ, {"pool": pool.pk})
+        cursor.execute(POOL_TEXT, {"pool": pool.pk})
         (text,) = cursor.fetchone()
     return str(text)
 

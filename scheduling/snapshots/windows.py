@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from functools import lru_cache
 
@@ -24,8 +24,12 @@ def windows_bytes(frame: PoolFrame, windows: Sequence[Window]) -> bytes:
 def published_windows(frame: PoolFrame, slot: int) -> tuple[Window, ...]:
     """The windows that end after `slot`, in order, with the owners of this frame."""
     rows = Interval.objects.filter(pool=frame.pool, window_end__gt=slot).order_by("number")
-    stored = rows.values_list("windows", flat=True)
-    found = [window for text in stored for window in _read(bytes(text), frame.owner_ids)]
+    return windows_of(frame, slot, [bytes(stored) for stored in rows.values_list("windows", flat=True)])
+
+
+def windows_of(frame: PoolFrame, slot: int, stored: Iterable[bytes]) -> tuple[Window, ...]:
+    """The same from what is stored with these intervals."""
+    found = [window for text in stored for window in _read(text, frame.owner_ids)]
     return tuple(sorted((w for w in found if w.end > slot), key=lambda window: window.start))
 
 
