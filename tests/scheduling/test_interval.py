@@ -59,13 +59,13 @@ def test_job_at_home_is_awarded_its_floor_free() -> None:
     assert balances(lumen).held == 0
 
 
-def test_an_interval_reads_the_cells_of_its_pool_once() -> None:
+def test_an_interval_reads_its_pool_once() -> None:
     pool, (lumen,) = make_market("lumen")
     make_waiting(pool, lumen)
     with CaptureQueriesContext(connection) as captured:
         run_slots(pool, 0, 1)
-    cells = [query for query in captured if '"scheduling_cell"' in query["sql"].partition(" FROM ")[2].split(" ", 1)[0]]
-    assert len(cells) == 2  # of two slots, in each of which something is decided
+    readings = [query for query in captured if "scheduling_servercapacity" in query["sql"]]
+    assert len(readings) == 2  # of two slots, in each of which something is decided
 
 
 def test_window_opens_one_slot_after_the_first_arrival_and_says_so() -> None:
