@@ -11,6 +11,7 @@ from django.db.models import QuerySet
 
 from tenants.access import NOBODY, Access
 from tenants.models import ApiToken, AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.repeated import RepeatedRead
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
 
@@ -47,10 +48,16 @@ def access_of_token(token: ApiToken, tenant: Tenant | None) -> Access:
         return NOBODY
     if token.tenant is None:
         return Access(user=token.user, tenant=tenant, roles=staff_roles(token.user), token=token)
-    with scope_disabled("a scope opens only after the membership was looked up"):
-        own = Membership.objects.filter(tenant=token.tenant, user=token.user).values_list("role", flat=True)
-        roles = frozenset(own)
+    roles = frozenset(row.role for row in _memberships(tenant_id=token.tenant_id, user_id=token.user_id))
     return Access(user=token.user, tenant=tenant, roles=roles, token=token)
+
+
+def _memberships_of(tenant_id: int, user_id: int) -> QuerySet[Membership]:
+    with scope_disabled("a scope opens only after the membership was looked up"):
+        return Membership.objects.filter(tenant=tenant_id, user=user_id).order_by()
+
+
+_memberships = RepeatedRead(_memberships_of, scoped=False, tenant_id=-1, user_id=-2)
 
 
 def access_again(access: Access, at: datetime) -> Access:
@@ -75,7 +82,14 @@ def access_anywhere(user: User) -> Access:
 
 def token_by_hash(token_hash: str) -> ApiToken | None:
     """Whatever its state: the caller looks at that."""
-    return ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).first()
+    return next(iter(_tokens(token_hash=token_hash)), None)
+
+
+_tokens = RepeatedRead(
+    lambda token_hash: ApiToken.objects.select_related("user", "tenant").filter(token_hash=token_hash).order_by(),
+    scoped=False,
+    token_hash="of a token",  # noqa: S106  an example
+)
 
 
 def token_list(access: Access) -> QuerySet[ApiToken]:

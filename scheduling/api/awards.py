@@ -22,7 +22,7 @@ from scheduling.selectors.awards import (
     award_rows,
     awards_anonymous,
 )
-from tenants.api.fields import Answer, Credits, Moment
+from tenants.api.fields import Answer, Credits, Moment, time_text
 from tenants.api.listing import Listing, choice, whole, word
 from tenants.api.operations import operation
 from tenants.api.views import TenantView
@@ -61,20 +61,20 @@ class _AwardBase(Answer):
     allocation = PlacedShown(source="placed", many=True)
 
     def get_starts_at(self, row: AwardRow) -> str:
-        return Moment().to_representation(row.award.pool.slot_start(row.award.start))
+        return time_text(row.award.pool.slot_start(row.award.start))
 
     def get_ends_at(self, row: AwardRow) -> str:
-        return Moment().to_representation(row.award.pool.slot_start(row.award.end))
+        return time_text(row.award.pool.slot_start(row.award.end))
 
 
 class AwardShown(_AwardBase):
     id = serializers.IntegerField(source="award.pk")
     job = serializers.IntegerField(source="award.job_id")
-    job_name = serializers.CharField(source="award.job.name")
+    job_name = serializers.CharField(source="award.job_name")
     attempt = serializers.IntegerField(source="award.attempt")
     pool = serializers.CharField(source="award.pool.slug")
     interval = serializers.IntegerField(
-        source="award.interval.number", allow_null=True, default=None, help_text="Null: the instant lane's."
+        source="award.interval_number", allow_null=True, default=None, help_text="Null: the instant lane's."
     )
     awarded_at = Moment(source="award.awarded_at")
     price = Credits(source="award.paid")

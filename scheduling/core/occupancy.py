@@ -7,7 +7,7 @@ from itertools import groupby
 
 import numpy as np
 
-from scheduling.core.types import Allocation, Booking, Cluster, FloatArray, Job, read_only
+from scheduling.core.types import Allocation, Booking, Cluster, Demand, FloatArray, Job, read_only
 
 ROUNDING = 1e-9  # amounts are sums of decimals; capacity is never exceeded by more than this
 
@@ -29,6 +29,14 @@ def room(free: FloatArray, demand: FloatArray) -> FloatArray:
         return np.full(free.shape[1:], np.inf)
     needed = demand[named].reshape(-1, *([1] * (free.ndim - 1)))
     return np.floor(free[named] / needed + ROUNDING).min(axis=0)
+
+
+def fits(demand: Demand, free: Sequence[float]) -> bool:
+    """Whether a server with so much of each resource has room for a unit."""
+    for resource, amount in demand:  # noqa: SIM110 - called for every unit; `all` takes twice as long
+        if free[resource] < amount:
+            return False
+    return True
 
 
 class Occupancy:

@@ -12,12 +12,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
-
-import numpy as np
 
 from scheduling.core.gangs import Gang
-from scheduling.core.occupancy import ROUNDING
+from scheduling.core.occupancy import ROUNDING, fits
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import (
     CENTRALIZED,
@@ -25,6 +22,7 @@ from scheduling.core.types import (
     Allocation,
     Booking,
     Cluster,
+    Demand,
     FloatArray,
     Job,
     UnitType,
@@ -77,9 +75,6 @@ def _counts(servers: Sequence[int]) -> dict[int, int]:
     for server in servers:
         counts[server] = counts.get(server, 0) + 1
     return counts
-
-
-Demand = tuple[tuple[int, float], ...]  # of the resources that are taken, how much
 
 
 @dataclass(slots=True)
@@ -222,19 +217,6 @@ class Vacancies:
                 free[resource] -= amount
 
 
-def fits(demand: Demand, free: Sequence[float]) -> bool:
-    """Whether a server with so much of each resource has room for a unit."""
-    for resource, amount in demand:  # noqa: SIM110 - called for every unit; `all` takes twice as long
-        if free[resource] < amount:
-            return False
-    return True
-
-
-def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
-    """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
-    return EmptyCluster(cluster).holds(job, gang)
-
-
 def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
     """The coming slot on a placement with any number of parameter servers. What the run is worth stands on the
     booking that completes the job."""
@@ -256,34 +238,3 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -
         value=float(job.value(end - job.arrival)) if completes else 0.0,
         ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
     )
-
-
-class EmptyCluster:
-    """Asked which gangs it holds. Most jobs ask for the same, and again in every slot in which they wait."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self.cluster = cluster
-        self.known = _known(cluster)
-
-    def holds(self, job: Job, gang: Gang) -> bool:
-        """Whether the gang could ever run."""
-        worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
-        key = (gang.workers, gang.ps, worker.named, ps.named)
-        if key not in self.known:
-            placement = self._room.place(job, gang, Cursors())
-            self.known[key] = placement is not None
-            if placement is not None:
-                self._room.give_back(worker, placement.workers)
-                self._room.give_back(ps, placement.ps)
-        return self.known[key]
-
-    @cached_property
-    def _room(self) -> Vacancies:
-        return Vacancies(self.cluster, np.zeros((len(self.cluster.resources), 0, len(self.cluster.servers))))
-
-
-@lru_cache(maxsize=16)
-def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
-    """By demand, what a cluster holds: it depends on the cluster alone, which never changes."""
-    del cluster
-    return {}

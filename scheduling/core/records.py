@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from itertools import groupby
@@ -32,6 +32,7 @@ from scheduling.core.types import (
     UnitType,
     View,
     Window,
+    read_only,
 )
 from scheduling.core.value import KINDS
 
@@ -227,11 +228,20 @@ def _cluster_from(row: Mapping[str, Any]) -> Cluster:
     return Cluster(
         resources=tuple(row["resources"]),
         servers=tuple(row["servers"]),
-        tenants=tuple(Tenant(**{**t, "reserve_price": _array_from(t["reserve_price"])}) for t in row["tenants"]),
+        tenants=_tenants_from(row["tenants"]),
         slot_seconds=row["slot_seconds"],
         cells=None if row["cells"] is None else _array_from(row["cells"]),
         **arrays,
     )
+
+
+def _tenants_from(rows: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
+    """Most of hundreds of tenants name the same reserve prices: equal ones share an array."""
+    texts = [repr(row["reserve_price"]) for row in rows]
+    shared = {
+        text: read_only(_array_from(row["reserve_price"])) for text, row in dict(zip(texts, rows, strict=True)).items()
+    }
+    return tuple(Tenant(**{**row, "reserve_price": shared[text]}) for text, row in zip(texts, rows, strict=True))
 
 
 def _booking(booking: Booking) -> Document:

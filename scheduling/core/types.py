@@ -24,6 +24,7 @@ import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
+Demand = tuple[tuple[int, float], ...]  # of the resources that a unit takes something of, and how much
 
 OPERATOR = "operator"
 BATCH, INSTANT = "batch", "instant"
@@ -64,7 +65,7 @@ class UnitType:
         return tuple(self.demand.tolist())
 
     @cached_property
-    def named(self) -> tuple[tuple[int, float], ...]:
+    def named(self) -> Demand:
         """The resources that a unit takes something of, and how much: looked at in every slot, so found out once."""
         return tuple((resource, amount) for resource, amount in enumerate(self.amounts) if amount > 0)
 

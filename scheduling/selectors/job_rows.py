@@ -9,6 +9,7 @@ from django.db.models import QuerySet
 
 from scheduling.models import Award, AwardState, Lane, LaneClock, TrainingJob
 from scheduling.selectors.explain import JobView, job_view
+from tenants.repeated import RepeatedRead
 
 
 @dataclass(frozen=True)
@@ -39,13 +40,19 @@ def job_list() -> QuerySet[TrainingJob]:
 
 def job_by_id(job_id: int) -> TrainingJob | None:
     """Of the open tenant."""
-    return TrainingJob.objects.select_related("pool", "tenant", "submitted_by").filter(pk=job_id).first()
+    return next(iter(_job(job_id=job_id)), None)
+
+
+_job = RepeatedRead(
+    lambda job_id: TrainingJob.objects.select_related("pool", "tenant", "submitted_by").filter(pk=job_id).order_by(),
+    scoped=True,
+    job_id=-1,
+)
 
 
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     """In their order, of whichever pools: two queries, the second one only where an award is alive."""
-    newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
-    found = newest.distinct("job_id").only(*_TOLD)
+    found = _newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk)
     awards = {(award.job_id, award.attempt): award for award in found}
     settled = _settled({award.pool_id for award in awards.values() if award.state in _ALIVE})
     return [_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs]
@@ -56,6 +63,12 @@ def job_row(job: TrainingJob, award: Award | None) -> JobRow:
     return _row(job, award, _settled({award.pool_id} if award and award.state in _ALIVE else ()))
 
 
+def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
+    rows = Award.objects.filter(job__in=job_ids).order_by("job_id", "-attempt", "-start")
+    return rows.distinct("job_id").only(*_TOLD)
+
+
+_newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
 _ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
 _TOLD: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
 _TOLD += ("returned", "charges", "work_left", "paid_before")
@@ -63,7 +76,9 @@ _TOLD += ("returned", "charges", "work_left", "paid_before")
 
 def _settled(pools: Collection[int]) -> dict[int, int]:
     """Pool id -> the last slot that is paid for."""
-    rows = LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH) if pools else LaneClock.objects.none()
+    if not pools:
+        return {}
+    rows = LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH)
     return dict(rows.values_list("pool_id", "settled_slot"))
 
 

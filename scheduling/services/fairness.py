@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import compress
-from typing import Any
+from typing import Any, cast
 
 from django.core.cache import cache as shared
 from django.db import IntegrityError, transaction
@@ -20,8 +20,8 @@ from django.db.models import Max
 
 from scheduling.core import policies, records
 from scheduling.core.metrics import fairness as figures
-from scheduling.core.metrics.certificates import Certificate, alone_plans
-from scheduling.core.types import Plan, View
+from scheduling.core.metrics.certificates import Certificate, Promising, alone_floors, alone_plans
+from scheduling.core.types import Plan, Policy, View
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
 from scheduling.services.fairness_days import day_add
@@ -87,11 +87,12 @@ def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
     return FairnessRows(values.interval, tuple(rows))
 
 
-def fairness_values(interval: Interval, view: View, plan: Plan) -> FairnessValues:
-    """What the rows of an interval must say. Depends on nothing but what it is given."""
-    policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
+def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy | None = None) -> FairnessValues:
+    """What the rows of an interval must say. Depends on nothing but what it is given. `policy`: the one that the
+    interval names, where it is built already."""
+    policy = policy or policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
     with_floors = bool(getattr(policy, "floor", False))
-    alone = alone_plans(policy, view) if plan.windows else {}
+    alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
     found = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
     whole = _interval_row(interval, found, ids, view.cluster.resources)
@@ -104,6 +105,10 @@ def fairness_values(interval: Interval, view: View, plan: Plan) -> FairnessValue
     tenant_ids = list(compress(ids, took_part))
     columns |= {"pool_id": [whole.pool_id] * len(tenant_ids), "number": [whole.number] * len(tenant_ids)}
     return FairnessValues(whole, tenant_ids, columns)
+
+
+def _alone(policy: Policy, view: View, *, with_floors: bool) -> Mapping[int, Plan]:
+    return alone_floors(cast(Promising, policy), view) if with_floors else alone_plans(policy, view)
 
 
 def _store(rows: FairnessRows) -> bool:

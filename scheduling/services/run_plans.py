@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 
 from scheduling.engines.base import Member, Phase
-from scheduling.models import Award, Pool
+from scheduling.models import Award, JobState, Pool
 from scheduling.services.settlement import ALIVE
 
-DECIDED_WITHIN = timedelta(seconds=8)  # of a slot's beginning; a clock that is later finds gangs saved and ended
+DECIDED_WITHIN = timedelta(seconds=8)  # of a slot's beginning, or the slot; a later clock finds gangs saved and ended
 Counts = dict[tuple[str, str], int]  # (role, server) -> how many
 
 
@@ -20,11 +20,17 @@ def end_slot(award: Award) -> int:
 
 def ends_at(award: Award, at: datetime) -> datetime:
     """When its gang has to be gone: now, where the award is over. One that is sized anew at the end of its slot is told
-    to go on until that is decided, at most for so long."""
+    to go on until that is decided, at most for so long; not if its job is cancelled, for then this slot is the last."""
     if award.state not in ALIVE:
         return at
     end = award.pool.slot_start(end_slot(award))
-    return end if award.work_left is None else end + DECIDED_WITHIN
+    last = award.work_left is None or award.job.state == JobState.CANCELLED
+    return end if last else end + decided_within(award.pool)
+
+
+def decided_within(pool: Pool) -> timedelta:
+    """How long after a boundary a gang waits for its decision, unpaid."""
+    return min(DECIDED_WITHIN, timedelta(seconds=pool.slot_seconds))
 
 
 def phases(

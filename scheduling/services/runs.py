@@ -21,7 +21,7 @@ from scheduling.models.runs import OPEN
 from scheduling.notify import tenant_tell
 from scheduling.services.programs import program_of
 from scheduling.services.run_ends import run_end
-from scheduling.services.run_plans import DECIDED_WITHIN, end_slot, ends_at, phases
+from scheduling.services.run_plans import decided_within, end_slot, ends_at, phases
 from scheduling.services.run_slots import listed, members_of, next_slot, still_open
 from scheduling.services.settlement import ALIVE
 from scheduling.snapshots.specs import PROGRAM
@@ -104,7 +104,7 @@ def awards_due(at: datetime) -> Iterator[Award]:
 
 def _too_late(pool: Pool, at: datetime) -> Q:
     """Runs that were carried into the slot that runs and ended for want of a decision just before: begun is another."""
-    return Q(state=RunState.STOPPED, ended_at__lt=pool.slot_start(pool.slot_at(at)) + DECIDED_WITHIN)
+    return Q(state=RunState.STOPPED, ended_at__lt=pool.slot_start(pool.slot_at(at)) + decided_within(pool))
 
 
 def handle_of(run: Run) -> Handle:

@@ -5,7 +5,7 @@ Money is a decimal text of credits with six digits; times are UTC with a Z.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import cache
@@ -52,11 +52,57 @@ class Answer(serializers.Serializer[Any]):
     def fields(self) -> Any:
         return super().fields if self._context else _fields_of(type(self))
 
+    @cached_property
+    def _shown(self) -> Sequence[_Shown]:
+        return _shown(self.fields) if self._context else _shown_of(type(self))
+
+    def to_representation(self, instance: Any) -> dict[str, Any]:
+        """As the framework has it, with what it would find out for each field of each row found out once."""
+        found: dict[str, Any] = {}
+        for name, read, show in self._shown:
+            try:
+                value = read(instance)
+            except serializers.SkipField:
+                continue
+            found[name] = None if value is None else show(value)
+        return found
+
+
+_Shown = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]  # name, value of a row, what is told of it
+
 
 @cache
 def _fields_of(answer: type[Answer]) -> Any:
     """Bound to an answer that has neither a value nor a context, and never will."""
     return super(Answer, answer()).fields
+
+
+@cache
+def _shown_of(answer: type[Answer]) -> Sequence[_Shown]:
+    return _shown(_fields_of(answer))
+
+
+def _shown(fields: Mapping[str, Any]) -> Sequence[_Shown]:
+    readable = [(name, field) for name, field in fields.items() if not field.write_only]
+    return tuple((name, _reader(field), field.to_representation) for name, field in readable)
+
+
+def _reader(field: serializers.Field[Any, Any, Any, Any]) -> Callable[[Any], Any]:
+    """The plain case at once; what is special about a value, such as that it is missing, the field itself finds."""
+    if type(field).get_attribute is not serializers.Field.get_attribute:
+        return field.get_attribute
+    names: Sequence[str] = field.source_attrs
+
+    def read(row: Any) -> Any:
+        value = row
+        try:
+            for name in names:
+                value = value[name] if isinstance(value, dict) else getattr(value, name)
+        except (AttributeError, KeyError):
+            return field.get_attribute(row)
+        return field.get_attribute(row) if callable(value) else value
+
+    return read
 
 
 class Text(serializers.CharField):

@@ -33,16 +33,16 @@ class AccountName:
 
     kind: str
     tenant_id: int | None = None
+    id: int = field(init=False, repr=False, compare=False)  # follows from the others, and is asked for all the time
 
     def __post_init__(self) -> None:
         if self.kind not in (HOUSE_IDS if self.tenant_id is None else TENANT_KINDS):
             raise BadPosting(f"there is no account {self.kind!r} of {self.tenant_id or 'the house'}")
+        place = HOUSE_IDS[self.kind] if self.tenant_id is None else TENANT_KINDS.index(self.kind)
+        object.__setattr__(self, "id", (self.tenant_id or 0) * IDS_PER_TENANT + place)
 
-    @property
-    def id(self) -> int:
-        if self.tenant_id is None:
-            return HOUSE_IDS[self.kind]
-        return self.tenant_id * IDS_PER_TENANT + TENANT_KINDS.index(self.kind)
+    def __hash__(self) -> int:
+        return self.id
 
     @classmethod
     @lru_cache(maxsize=NAMES)

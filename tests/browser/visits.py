@@ -22,7 +22,7 @@ TENANT = {
     "intervals": ["intervals/"],
     "interval": ["intervals/{pool}/1/"],
     "job_submit": ["submit/"],
-    "tenant_jobs": ["jobs/", "jobs/?q=nothing-like-this"],
+    "tenant_jobs": ["jobs/", "jobs/?name=nothing-like-this"],
     "job": [f"jobs/{{{name}}}/" for name in ("ended", "running", "renting", "poor", "waiting", "sized")],
     "job_cancel": ["jobs/{running}/cancel/"],
     "tenant_members": ["members/"],

@@ -17,7 +17,7 @@ from scheduling.core.settlement import charges
 from scheduling.core.simulation import simulate
 from scheduling.core.types import OWN, SHARED, Allocation, Booking, Plan, View
 from scheduling.services.chain import policy_bytes
-from tests.core.builders import make_cluster, make_job, make_scenario, make_tenant, make_view
+from tests.core.builders import make_cluster, make_job, make_scenario, make_tenant, make_unit_type, make_view
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market
 
@@ -147,21 +147,32 @@ def test_a_later_job_of_the_tenant_gets_what_the_earlier_one_leaves_of_its_money
     assert [(booking.job, booking.workers, booking.paid) for booking in plan.bookings] == [(0, 2, 1.5), (1, 1, 0.75)]
 
 
+def test_what_a_smaller_gang_does_not_cost_is_there_for_a_later_job_of_the_tenant() -> None:
+    light = gang(1, chunks=1, min_workers=1, minibatches=99, worker_types=[make_unit_type((0.5, 0))])
+    view = shared_server(gang(0, chunks=3, min_workers=1), light, funds=np.array([9, 9, 2.1]))
+    plan = decided(view)  # a worker with its parameter server costs 0.75, of the light job 0.5
+    assert [(booking.job, booking.workers) for booking in plan.bookings] == [(0, 2), (1, 1)]
+
+
 @dataclass(frozen=True)
 class Stubborn:
     """Gives every job four workers and a parameter server, whatever it asks for."""
 
     name: ClassVar[str] = "stubborn"
+    asked: list[View]
 
     def decide(self, view: View) -> Plan:
+        self.asked.append(view)
         rows = (Allocation(0, view.slot, view.slot + 1, 4, 1),)
         return Plan([Booking(job.number, view.slot, view.slot + 1, rows, 1.0, 4, 1) for job in view.waiting])
 
 
 def test_a_policy_that_heeds_no_limit_leaves_the_job_without_a_slot() -> None:
     view = shared_server(gang(chunks=4, min_workers=1), funds=np.array([9, 9, 1.0]))
-    plan = Elastic(Stubborn(), PRICES).decide(view)
+    policy = Stubborn([])
+    plan = Elastic(policy, PRICES).decide(view)
     assert (plan.bookings, plan.smaller) == ([], {})
+    assert [len(each.waiting) for each in policy.asked] == [1, 1, 0]
     assert [refusal.reason.code for refusal in plan.refusals] == ["low_balance"]
 
 

@@ -14,13 +14,14 @@ from scheduling.core.metrics.certificates import (
     FLOOR_MISSED,
     OTHER_FLOOR,
     Certificate,
+    alone_floors,
     alone_plans,
 )
 from scheduling.core.metrics.fairness import Fairness, interval_fairness
 from scheduling.core.policies import build
 from scheduling.core.records import plan_bytes, plan_from, view_bytes, view_from
 from scheduling.core.simulation import simulate
-from scheduling.core.types import OWN, SHARED, Plan, Policy, View
+from scheduling.core.types import OWN, SHARED, WAITING, Plan, Policy, View
 from tests.cases import cases
 from tests.core.random_markets import random_market
 from tests.core.test_astraea_cases import paper_scenario
@@ -75,6 +76,19 @@ def test_every_promise_is_kept_in_guarantee_mode() -> None:
         count += found.certificates
     print(f"{count} certificates")
     assert count > 30
+
+
+def test_floors_of_being_alone_say_as_much_of_a_guarantee_as_whole_plans() -> None:
+    gone = 0
+    for policy, view, plan in intervals("guarantee"):
+        alone = alone_plans(policy, view)
+        gone += sum(refusal.state != WAITING for lone in alone.values() for refusal in lone.refusals)
+        for changed in (plan, replace(plan, floors=[replace(floor, value=floor.value + 1) for floor in plan.floors])):
+            one, other = (
+                interval_fairness(view, changed, each, with_floors=True) for each in (alone, alone_floors(policy, view))
+            )
+            assert one == other
+    assert gone > 5  # jobs that alone are refused for good, and have no floor
 
 
 def test_paper_mode_breaks_promises_and_they_are_shown() -> None:

@@ -114,6 +114,27 @@ def test_a_gang_waits_for_the_decision_and_is_stopped_when_its_job_is_paused() -
     assert engine.stopped == set(engine.gangs)
 
 
+def test_a_gang_whose_job_is_cancelled_is_gone_at_the_end_of_the_slot_that_is_paid() -> None:
+    pool, renter, job = make_running({"name": "srtf", "workers": 4})
+    engine = Told()
+    tick(pool, engine, 0)
+    job_cancel(job_id=job.pk, by=member(renter), at=moment(pool, 0.4))
+    tick(pool, engine, 0.5)
+    ((end, _),) = engine.gangs.values()
+    assert end == moment(pool, 1).timestamp()
+    assert not engine.stopped
+
+
+def test_no_gang_waits_longer_for_its_decision_than_a_slot() -> None:
+    pool, _, _ = make_running({"name": "srtf", "workers": 4})
+    Pool.objects.filter(pk=pool.pk).update(slot_seconds=5)
+    pool.refresh_from_db()
+    engine = Told()
+    tick(pool, engine, 0)
+    ((end, _),) = engine.gangs.values()
+    assert end == moment(pool, 2).timestamp()
+
+
 def test_a_gang_that_ended_for_want_of_a_decision_is_begun_again() -> None:
     pool, _, job = make_running({"name": "srtf", "workers": 4})
     engine = Told()

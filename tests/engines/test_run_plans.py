@@ -7,10 +7,12 @@ from typing import Any
 
 import pytest
 
+from scheduling.core.policies import build
 from scheduling.core.scenario import BadScenario
 from scheduling.models import Award, Pool
 from scheduling.services.programs import program_of
 from scheduling.services.run_plans import end_slot, ends_at, phases
+from tests.core.builders import make_cluster, make_job, make_ps, make_view
 from tests.scheduling.builders import NOON
 
 NAMES = {1: "s1", 2: "s2"}
@@ -90,3 +92,17 @@ def test_wrong_program_is_refused_at_the_field(program: object, place: str, word
     with pytest.raises(BadScenario, match=words) as refused:
         program_of(SPEC | {"program": program})
     assert refused.value.place == place
+
+
+def test_a_gang_that_optimus_scatters_unit_by_unit_runs_whole() -> None:
+    cluster = make_cluster([[3, 2, 1], [0, 1, 3]])
+    view = make_view(cluster=cluster, waiting=[make_job(chunks=6, epochs=9, ps_types=[make_ps(mbps=2.0)])])
+    settings = {"name": "elastic", "policy": {"name": "optimus", "scatter": True}, "prices": {}}
+    [booking] = build(settings, cluster, view.waiting).decide(view).bookings
+    rows = [[row.server + 1, 0, 1, row.workers, row.ps] for row in booking.allocation]
+    assert len({(workers, ps) for *_, workers, ps in rows}) > 1  # no even split
+    [phase] = phases(award(*rows, start=0, end=1, work_left=1.0), {1: "s1", 2: "s2", 3: "s3"}, NOON)
+    roles = [one.role for one in phase.members]
+    assert (roles.count("worker"), roles.count("ps")) == (booking.workers, booking.ps)
+    assert booking.workers > 1
+    assert len({(one.role, one.rank) for one in phase.members}) == len(roles)

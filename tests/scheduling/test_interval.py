@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from django.db import connection
 from django.db.models import Sum
+from django.test.utils import CaptureQueriesContext
 
 from scheduling.models import (
     Award,
@@ -55,6 +57,15 @@ def test_job_at_home_is_awarded_its_floor_free() -> None:
         floor = JobFloor.objects.get(job=job)
     assert (floor.value, floor.start, floor.end) == (award.value, 1, 3)
     assert balances(lumen).held == 0
+
+
+def test_an_interval_reads_its_pool_once() -> None:
+    pool, (lumen,) = make_market("lumen")
+    make_waiting(pool, lumen)
+    with CaptureQueriesContext(connection) as captured:
+        run_slots(pool, 0, 1)
+    readings = [query for query in captured if "scheduling_servercapacity" in query["sql"]]
+    assert len(readings) == 2  # of two slots, in each of which something is decided
 
 
 def test_window_opens_one_slot_after_the_first_arrival_and_says_so() -> None:

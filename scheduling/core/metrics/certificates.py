@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
@@ -26,14 +27,32 @@ class Certificate:
     broken: str = ""
 
 
+class Promising(Policy, Protocol):
+    """A policy that gives each new job a floor."""
+
+    def promises(self, view: View) -> Sequence[Floor]:
+        """The floors of its plan for this view, at least those of positive value, without the rest of the plan."""
+        ...
+
+
 def alone_plans(policy: Policy, view: View) -> dict[int, Plan]:
     """Tenant -> what the same policy decides at this boundary for a tenant that is alone with its own cells.
 
     Only tenants with collected jobs are asked; alone, the others would have had nothing to decide.
     """
+    return {tenant: policy.decide(alone) for tenant, alone in _alone_views(view)}
+
+
+def alone_floors(policy: Promising, view: View) -> dict[int, Plan]:
+    """The same of a policy that promises floors, with nothing but those: a certificate asks for no more, and what a
+    tenant alone would rent of itself takes longer to work out."""
+    return {tenant: Plan(floors=policy.promises(alone)) for tenant, alone in _alone_views(view)}
+
+
+def _alone_views(view: View) -> Iterator[tuple[int, View]]:
     tenants = sorted({job.tenant for job in view.waiting if job.arrival < view.slot})
     cells = cells_of(view.cluster)
-    return {tenant: policy.decide(alone_view(view, tenant, cells)) for tenant in tenants}
+    return ((tenant, alone_view(view, tenant, cells)) for tenant in tenants)
 
 
 def cells_of(cluster: Cluster) -> FloatArray:

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar
 
+from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import Gang, gangs
-from scheduling.core.placement import Cursors, EmptyCluster, Placement, Vacancies
+from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import (

@@ -10,8 +10,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from scheduling.core.empty import fits_empty
 from scheduling.core.gangs import Gang, gangs, workers_asked
-from scheduling.core.placement import Cursors, Placement, Vacancies, fits_empty
+from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import ceiling
 from scheduling.core.types import (

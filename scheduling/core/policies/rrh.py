@@ -17,8 +17,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from scheduling.core.empty import fits_empty
 from scheduling.core.gangs import Gang, gangs, workers_asked
-from scheduling.core.placement import Cursors, Placement, Vacancies, fits_empty
+from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import TOLERANCE, ceiling
 from scheduling.core.types import (

@@ -19,6 +19,7 @@ from scheduling.core.scenario import Scenario, read
 from scheduling.core.training import course as courses
 from scheduling.core.training.course import Course, State
 from scheduling.core.training.learner import Rules
+from scheduling.core.training.lessons import Lessons
 from scheduling.core.workload import synthetic
 from scheduling.core.workload.model_jobs import MODELS
 from scheduling.management import training
@@ -88,7 +89,7 @@ def _steps_of_lessons(wanted: Task) -> float:
     return min(steps, wanted.effort.steps)
 
 
-def _stages(course: Course, wanted: Task, given: training.Lessons, steps_of_pass: int) -> Iterator[tuple[float, State]]:
+def _stages(course: Course, wanted: Task, given: Lessons, steps_of_pass: int) -> Iterator[tuple[float, State]]:
     """(steps, state) from the beginning, after every pass over the lessons and after every round."""
     state = courses.begin(course)
     yield 0, state

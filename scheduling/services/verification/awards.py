@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from scheduling.core import settlement
 from scheduling.core.settlement import micro
 from scheduling.core.types import Booking
 from scheduling.models import Award, AwardState, Interval, JobFloor, Lane
 from scheduling.services.plans import work_left
-from scheduling.services.terms import charges_of
+from scheduling.services.terms import charges_listed
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.services.verification.replay import Replayed, name_of
 
@@ -19,20 +20,23 @@ def awards_verify(
 ) -> list[Finding]:
     """Each booking of the plan has one award on its terms, and no award is without a booking. `attempts`: by job."""
     where, rows = name_of(interval), {award.job_id: award for award in awards}
+    amounts = settlement.charges_of_all(replayed.plan.bookings)
     found = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
-    for booking in replayed.plan.bookings:
+    for booking, due in zip(replayed.plan.bookings, amounts, strict=True):
         award = rows.pop(booking.job, None)
         if award is None:
             found.append(Finding(where, f"job {booking.job} has no award"))
         else:
-            found += terms_verify(award, booking, replayed)
+            found += terms_verify(award, booking, replayed, due)
             found += _origin(award, interval, attempts.get(award.job_id, 0))
     return found + [Finding(where, f"job {job} has an award and no booking") for job in rows]
 
 
-def terms_verify(award: Award, booking: Booking, replayed: Replayed) -> list[Finding]:
-    """The award's terms against the booking, its charges worked out anew."""
-    charges = charges_of(replayed.owner_ids, booking)
+def terms_verify(
+    award: Award, booking: Booking, replayed: Replayed, amounts: settlement.Amounts | None = None
+) -> list[Finding]:
+    """The award's terms against the booking, its charges worked out anew; `amounts` where they are already."""
+    charges = charges_listed(replayed.owner_ids, settlement.charges(booking) if amounts is None else amounts)
     right = {
         "tenant_id": replayed.owner_ids[replayed.view.jobs[booking.job].tenant],
         "start": booking.start,

@@ -91,7 +91,7 @@ def fairness_verify(
     if stored is None:
         return []
     where = f"fairness of {name_of(interval)}"
-    values = fairness_values(interval, replayed.view, replayed.plan)
+    values = fairness_values(interval, replayed.view, replayed.plan, replayed.policy)
     found, right = differences(where, _pairs(stored, values.interval)), _columns(values)
     # The cluster lists its tenants by their ids. Were that otherwise, the rows would be compared one by one.
     return found if tenants.agree(right) else found + _tenants_differ(where, tenants.rows(), right.rows())

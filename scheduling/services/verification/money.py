@@ -63,13 +63,14 @@ def _entries(transaction: TransactionView | None) -> Entries | None:
 
 def _came_back(award: Award, told: Iterable[TransactionView]) -> int:
     """Refunded, or left over by a cancellation."""
-    lines = [line for row in told for line in row.entries if row.key != f"award:{award.pk}"]
-    return sum(amount for account, amount in lines if account == available(award.tenant_id))
+    mine, hold = available(award.tenant_id).id, f"award:{award.pk}"
+    return sum(amount for row in told if row.key != hold for account, amount in row.entries if account.id == mine)
 
 
 def _kept_within(award: Award, where: str, told: Iterable[TransactionView]) -> list[Finding]:
     """Whatever else moved (refunds, cancellations): no more leaves an award's hold than was put in."""
-    left = sum(amount for row in told for account, amount in row.entries if account == held(award.tenant_id))
+    mine = held(award.tenant_id).id
+    left = sum(amount for row in told for account, amount in row.entries if account.id == mine)
     over = award.state in (AwardState.DONE, AwardState.ENDED, AwardState.VOID)
     if left < 0:
         return [Finding(where, f"{-left} micro-credits more left its hold than were set aside")]

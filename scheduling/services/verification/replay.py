@@ -10,7 +10,7 @@ from typing import Any
 
 from scheduling.core import policies, records
 from scheduling.core.policies.elastic import Elastic
-from scheduling.core.types import Allocation, Plan, View
+from scheduling.core.types import Allocation, Plan, Policy, View
 from scheduling.models import Interval
 from scheduling.services.chain import Contents, code_version, contents_of, link
 from scheduling.services.collector import collector_resting
@@ -23,10 +23,15 @@ class Replayed:
     """The interval's input, and the answer that the policy gives to it today."""
 
     view: View
+    policy: Policy
     plan: Plan
     owner_ids: tuple[int, ...]  # behind the owners axis
     server_ids: tuple[int, ...]
-    elastic: bool = False  # it dealt out single slots
+
+    @property
+    def elastic(self) -> bool:
+        """It dealt out single slots."""
+        return self.policy.name == Elastic.name
 
     def rows(self, allocation: Sequence[Allocation]) -> list[list[int]]:
         """An allocation as it is stored."""
@@ -40,11 +45,12 @@ def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
         contents = contents_of(interval)
         found = differences(where, {"the digest": (interval.digest, link(interval, contents))})
         view = records.view_from(contents.view)
-        plan = _decided(contents, view)
+        policy = policies.build(json.loads(contents.policy), view.cluster, ())
+        plan = _decided(policy, view)
     except (zlib.error, ValueError, KeyError, TypeError) as error:
         return None, [Finding(where, f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
     owner_ids = (*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID)
-    replayed = Replayed(view, plan, owner_ids, tuple(int(name) for name in view.cluster.servers), _is_elastic(contents))
+    replayed = Replayed(view, policy, plan, owner_ids, tuple(int(name) for name in view.cluster.servers))
     return replayed, found + _differs(interval, contents, replayed)
 
 
@@ -52,12 +58,7 @@ def name_of(interval: Interval) -> str:
     return f"interval {interval.number} of pool {interval.pool_id}"
 
 
-def _is_elastic(contents: Contents) -> bool:
-    return bool(json.loads(contents.policy)["name"] == Elastic.name)
-
-
-def _decided(contents: Contents, view: View) -> Plan:
-    policy = policies.build(json.loads(contents.policy), view.cluster, ())
+def _decided(policy: Policy, view: View) -> Plan:
     with collector_resting():
         return policy.decide(view)
 

@@ -49,6 +49,7 @@ class Candidates:
 
 _beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
 _known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Candidates]]] = WeakKeyDictionary()
+_alike: WeakKeyDictionary[Job, dict[tuple[object, ...], Candidates]] = WeakKeyDictionary()
 
 
 def candidates(job: Job, cluster: Cluster, *, exact: bool) -> Candidates:
@@ -60,8 +61,20 @@ def candidates(job: Job, cluster: Cluster, *, exact: bool) -> Candidates:
     if of_job is None:
         of_job = of_cluster[job] = {}
     if exact not in of_job:
-        of_job[exact] = _find_candidates(job, cluster, exact)
+        of_job[exact] = _in_clusters_alike(job, cluster, exact)
     return of_job[exact]
+
+
+def _in_clusters_alike(job: Job, cluster: Cluster, exact: bool) -> Candidates:
+    """They depend on no more of a cluster than this: on its owner's cells alone a job often has the same ones."""
+    beside = tuple(
+        min(_most_beside_ps(cluster, worker.demand), max(job.max_workers, 1) - 1) for worker in job.worker_types
+    )
+    key = (exact, cluster.slot_seconds, beside)
+    known = _alike.setdefault(job, {})
+    if key not in known:
+        known[key] = _find_candidates(job, cluster, exact)
+    return known[key]
 
 
 def _find_candidates(job: Job, cluster: Cluster, exact: bool) -> Candidates:

@@ -54,6 +54,12 @@ class Astraea(Settings):
         told = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
         return Plan(refusals=tuple(told), memory=now.memory, frontier=now.frontier)
 
+    def promises(self, view: View) -> list[Floor]:
+        """The new floors of `decide`, which nothing else in a plan changes. Jobs that it refuses for good, for they
+        fit nowhere or are worth nothing any more, have none there, and one of the value 0 here."""
+        now = turn(self, view)
+        return self._new_floors(view, [job for job in view.waiting if job.arrival < view.slot], now)
+
     def _decide_windows(self, view: View, now: Turn) -> Plan:
         collected = [job for job in view.waiting if job.arrival < view.slot]
         late = view.waiting[len(collected) :]  # they arrive at the boundary itself
@@ -73,7 +79,7 @@ class Astraea(Settings):
         return Plan(tuple(bookings), tuple(refused), tuple(given), tuple(windows), memory, now.frontier)
 
     def _new_floors(self, view: View, jobs: Sequence[Job], now: Turn) -> list[Floor]:
-        if not self.floor:
+        if not self.floor or not now.windows:
             return []
         return plan_floors(self, view, [job for job in jobs if job.number not in view.floors], now.windows[0])
 

@@ -11,10 +11,9 @@ import numpy.typing as npt
 
 from scheduling.core.occupancy import room
 from scheduling.core.speed import ceiling, minibatches_per_slot, parameter_servers
-from scheduling.core.types import BoolArray, Cluster, FloatArray, Job, UnitType
+from scheduling.core.types import BoolArray, Cluster, Demand, FloatArray, Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
-Demand = tuple[tuple[int, float], ...]
 WORKER, PS = 0, 1
 FAR = 2**31  # more units than there are of anything
 THETA_LEAST, THETA_FACTOR, THETA_QUANTILE = 2.0, 0.8, 0.9

@@ -10,7 +10,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduling.core.placement import Vacancies, fits
+from scheduling.core.occupancy import fits
+from scheduling.core.placement import Vacancies
 from scheduling.core.types import FloatArray, UnitType, View
 
 WORKER, PS = 0, 1

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import Gang
-from scheduling.core.placement import Cursors, EmptyCluster, Placement, slot_booking
+from scheduling.core.placement import Cursors, Placement, slot_booking
 from scheduling.core.policies.dl2.networks import Floats
 from scheduling.core.policies.dl2.room import PS, WORKER, Room
 from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from scheduling.core.empty import fits_empty
 from scheduling.core.gangs import Gang, gangs
-from scheduling.core.placement import Cursors, Placement, fits_empty
+from scheduling.core.placement import Cursors, Placement
 from scheduling.core.policies.dorm.answer import allocation
 from scheduling.core.policies.dorm.problem import Held, Problem, Wish
 from scheduling.core.scenario import Section

@@ -12,8 +12,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
+from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import workers_asked
-from scheduling.core.placement import EmptyCluster, slot_booking
+from scheduling.core.placement import slot_booking
 from scheduling.core.policies.gandiva_fair.placing import FirstFit
 from scheduling.core.policies.gandiva_fair.turns import (
     Past,

@@ -17,10 +17,9 @@ from scheduling.core.cells import deal_cells
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.placement import Cursors, Placement
-from scheduling.core.types import OWN, Allocation, BoolArray, Cluster, FloatArray, Job, UnitType, View
+from scheduling.core.types import OWN, Allocation, BoolArray, Cluster, Demand, FloatArray, Job, UnitType, View
 
 MOST = 2**40
-Demand = tuple[tuple[int, float], ...]
 
 
 def cell(workers: int) -> int:

@@ -25,6 +25,7 @@ from scheduling.core.types import (
     SHARED,
     Booking,
     Cluster,
+    Demand,
     FloatArray,
     Job,
     Plan,
@@ -145,7 +146,7 @@ def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     return {}
 
 
-def _named(job: Job, gang: Gang) -> tuple[tuple[tuple[int, float], ...], tuple[tuple[int, float], ...]]:
+def _named(job: Job, gang: Gang) -> tuple[Demand, Demand]:
     """What a worker and a parameter server of the gang take."""
     return job.worker_types[gang.worker_type].named, job.ps_types[gang.ps_type].named
 

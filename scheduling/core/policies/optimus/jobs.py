@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy as np
 
+from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates import speeds
 from scheduling.core.gangs import Gang
-from scheduling.core.placement import EmptyCluster
 from scheduling.core.policies.optimus.placing import Row
 from scheduling.core.speed import elastic_rate
 from scheduling.core.types import FloatArray, Job, UnitType

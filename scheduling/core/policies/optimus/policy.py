@@ -8,8 +8,9 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds
-from scheduling.core.placement import EmptyCluster, Vacancies
+from scheduling.core.placement import Vacancies
 from scheduling.core.policies.optimus.allocation import BREAK, SKIP, Asked, allocate, dominant
 from scheduling.core.policies.optimus.jobs import Elastic, Pair, fit_speeds, possible_types, remaining_seconds
 from scheduling.core.policies.optimus.placing import Order, Row, Servers

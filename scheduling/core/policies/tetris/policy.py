@@ -13,9 +13,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds
 from scheduling.core.gangs import even_gangs
-from scheduling.core.placement import EmptyCluster, slot_booking
+from scheduling.core.placement import slot_booking
 from scheduling.core.policies.tetris.packing import Option, Packing
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, Cluster, Job, Plan, Reason, Refusal, View

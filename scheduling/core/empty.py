@@ -1,0 +1,47 @@
+"""Which gangs a cluster with nothing on it holds: who could ever run."""
+
+from __future__ import annotations
+
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from scheduling.core.gangs import Gang
+from scheduling.core.placement import Cursors, Vacancies
+from scheduling.core.types import Cluster, Job
+
+
+class EmptyCluster:
+    """Asked which gangs it holds. Most jobs ask for the same, and again in every slot in which they wait."""
+
+    def __init__(self, cluster: Cluster) -> None:
+        self.cluster = cluster
+        self.known = _known(cluster)
+
+    def holds(self, job: Job, gang: Gang) -> bool:
+        """Whether the gang could ever run."""
+        worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
+        key = (gang.workers, gang.ps, worker.named, ps.named)
+        if key not in self.known:
+            placement = self._room.place(job, gang, Cursors())
+            self.known[key] = placement is not None
+            if placement is not None:
+                self._room.give_back(worker, placement.workers)
+                self._room.give_back(ps, placement.ps)
+        return self.known[key]
+
+    @cached_property
+    def _room(self) -> Vacancies:
+        return Vacancies(self.cluster, np.zeros((len(self.cluster.resources), 0, len(self.cluster.servers))))
+
+
+@lru_cache(maxsize=16)
+def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
+    """By demand, what a cluster holds: it depends on the cluster alone, which never changes."""
+    del cluster
+    return {}
+
+
+def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
+    """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
+    return EmptyCluster(cluster).holds(job, gang)

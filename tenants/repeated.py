@@ -1,0 +1,63 @@
+"""Reads that come with nearly every call of a program: the ORM puts each into SQL once, and not for every call.
+
+That takes it four times as long as the database needs to answer. What is read, and in whose scope, stays as it is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from contextvars import Context
+from copy import copy
+from types import SimpleNamespace
+from typing import Any, Generic, TypeVar
+
+from django.db import DEFAULT_DB_ALIAS, connections
+from django.db.models import Model, QuerySet
+from django.db.models.query import ModelIterable
+
+from tenants.scoping import scope, scope_current
+
+Row = TypeVar("Row", bound=Model)
+_SOMEBODY = -7_201_955_183_426_707  # stands for the tenant of the scope while a read is put into SQL
+
+
+class RepeatedRead(Generic[Row]):
+    """`rows` makes the queryset from values by name, of whole rows of a model. `examples`: a value for each name, of
+    the kind that will come, and such as stands nowhere else in the query. `scoped`: of the open tenant.
+    """
+
+    def __init__(self, rows: Callable[..., QuerySet[Row]], *, scoped: bool, **examples: Any) -> None:
+        self._rows, self._scoped, self._examples = rows, scoped, examples
+        self._said: tuple[Any, str, tuple[Callable[[Any], Any], ...]] | None = None
+
+    def __call__(self, **values: Any) -> list[Row]:
+        tenant_id = scope_current().tenant_id if self._scoped else None
+        if self._scoped and tenant_id is None:
+            return list(self._rows(**values))  # of every tenant: another query, and a rare one
+        if self._said is None:
+            self._said = Context().run(self._say)
+        compiler, sql, parts = self._said
+        given = values | {"": tenant_id}
+        ours = copy(compiler)
+        ours.connection = connections[DEFAULT_DB_ALIAS]  # each thread has its own
+        ours.as_sql = lambda *_, **__: (sql, tuple(part(given) for part in parts))
+        query = SimpleNamespace(get_compiler=lambda *_, **__: ours)
+        asked: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
+        return list(ModelIterable(asked))
+
+    def _say(self) -> tuple[Any, str, tuple[Callable[[Any], Any], ...]]:
+        with scope(_SOMEBODY):
+            query = self._rows(**self._examples).query
+        compiler = query.get_compiler(DEFAULT_DB_ALIAS)
+        sql, parameters = compiler.as_sql()
+        names = {(type(value), value): name for name, value in self._examples.items()} | {(int, _SOMEBODY): ""}
+        found = [names.get((type(value), value)) for value in parameters]
+        if not set(self._examples) <= set(found) or self._scoped != ("" in found):
+            raise RuntimeError(f"not every value of a repeated read was found again: {sql} {parameters}")
+        converters = compiler.get_converters([column for column, *_ in compiler.select])
+        compiler.get_converters = lambda _: converters
+        return compiler, sql, tuple(map(_part, found, parameters))
+
+
+def _part(name: str | None, constant: Any) -> Callable[[dict[str, Any]], Any]:
+    return (lambda _: constant) if name is None else lambda given: given[name]
