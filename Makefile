@@ -10,6 +10,8 @@ SEED ?= 1
 BIN := .venv/bin
 export PIP_DISABLE_PIP_VERSION_CHECK = 1
 export PIP_ROOT_USER_ACTION = ignore
+# Dozens of processes start in the tests, five in the product: each would compile the whole of it anew.
+unexport PYTHONDONTWRITEBYTECODE
 
 help: ## list the commands
 	@grep -E '^[a-z]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-8s %s\n", $$1, $$2}'
