@@ -20,6 +20,7 @@ from tests.tenants.builders import PASSWORD
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Act = Callable[..., Any]
+PATIENCE = 30.0  # seconds; only a page that never changes takes so long
 
 
 def slot_passes(pool: Pool) -> None:
@@ -39,7 +40,7 @@ def log_in(one: Visitor, user: User) -> None:
 
 def live(one: Visitor, path: str) -> None:
     one.open(path)
-    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=30_000)
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=PATIENCE * 1_000)
 
 
 def seen(one: Visitor, selector: str, text: str) -> bool:
@@ -59,24 +60,24 @@ def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> 
 
     renter.open("/t/lumen/submit/")
     fill(renter, "speech-base")
-    until(lambda: seen(renter, "#quote .verdict", "Would be admitted"), seconds=10.0)
+    until(lambda: seen(renter, "#quote .verdict", "Would be admitted"), seconds=PATIENCE)
     renter.page.click("button[name=submit]")
     renter.page.wait_for_selector("h1:has-text('speech-base') >> text=Queued")
-    renter.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=30_000)
+    renter.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=PATIENCE * 1_000)
 
     for _ in range(9):
         act(slot_passes, pool)
         if act(is_awarded, pool):
             break
-    until(lambda: not seen(renter, "h1", "Queued"), seconds=5.0)
-    until(lambda: seen(renter, "#job-live", "running, held"), seconds=5.0)
-    until(lambda: seen(owner, "#share-money", "batch job"), seconds=5.0)
-    until(lambda: seen(owner, "#share-lead", "Renters pay you"), seconds=5.0)
+    until(lambda: not seen(renter, "h1", "Queued"), seconds=PATIENCE)
+    until(lambda: seen(renter, "#job-live", "running, held"), seconds=PATIENCE)
+    until(lambda: seen(owner, "#share-money", "batch job"), seconds=PATIENCE)
+    until(lambda: seen(owner, "#share-lead", "Renters pay you"), seconds=PATIENCE)
 
     for _ in range(3):
         act(slot_passes, pool)
-    until(lambda: ledger.page.locator("#ledger-entries .lend").count() > 0, seconds=5.0)
-    until(lambda: owner.page.locator("#share-money tbody .lend").count() > 0, seconds=5.0)
+    until(lambda: ledger.page.locator("#ledger-entries .lend").count() > 0, seconds=PATIENCE)
+    until(lambda: owner.page.locator("#share-money tbody .lend").count() > 0, seconds=PATIENCE)
     assert seen(ledger, "#ledger-entries .lend", "+")
 
 

@@ -116,13 +116,13 @@ def gang(program: str, parameters: dict[str, Any], *, seconds: float = 20.0, wor
     return Gang(secrets.token_hex(16), "job-1", program, values, phases, now + seconds, **fields)
 
 
-def ended(engine: LocalEngine, handle: Handle, patience: float = 20.0) -> Status:
+def ended(engine: LocalEngine, handle: Handle, patience: float = 60.0) -> Status:
     """Its last word."""
     until(lambda: engine.status(handle).state == ENDED, lambda: story(engine, handle), patience, engine)
     return engine.status(handle)
 
 
-def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 20.0) -> None:
+def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 60.0) -> None:
     """Wait until its program has told of this."""
 
     def came() -> bool:
@@ -160,7 +160,7 @@ def story(engine: LocalEngine, handle: Handle) -> str:
 def until(
     condition: Callable[[], object],
     say: Callable[[], str] = lambda: "",
-    patience: float = 20.0,
+    patience: float = 60.0,
     engine: LocalEngine | None = None,
 ) -> None:
     """Ask again and again until it is true."""

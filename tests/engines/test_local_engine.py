@@ -76,9 +76,11 @@ def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_i
 
 def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
     with engine_in() as engine:
-        now = time.time()
-        phases = (Phase(now, members(1)), Phase(now + 8.0, members(2, server="s2")))
-        handle = engine.start(gang("trainer", LONG, phases=phases, seconds=30))
+        asked = gang("trainer", LONG, seconds=90)
+        handle = engine.start(asked)
+        told(engine, handle, "epoch")  # it has something to save, however long it took to start
+        moves = Phase(time.time() + 1.0, members(2, server="s2"))
+        engine.change(handle, asked.end_at, (*asked.phases, moves))
         until(
             lambda: "processes and a coordinator on s2." in text_of(engine, handle),
             lambda: story(engine, handle),
