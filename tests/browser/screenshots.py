@@ -57,6 +57,7 @@ ALL = (
     Picture("submit", f"{HERE}/submit/", "#quote .verdict", fields=JOB, height=1100),
     Picture("jobs", f"{HERE}/jobs/", FIRST_JOB),
     Picture("job", RUNNING, "#job-live", then=FIRST_JOB, height=1500),
+    Picture("job-elastic", f"{HERE}/jobs/?name=sweep-0-0", "#job-live .c7", then=FIRST_JOB, height=1300),
     Picture("servers", f"{HERE}/servers/", ".gantt"),
     Picture("share", f"{HERE}/share/", "#share-money tbody tr"),
     Picture("ledger", f"{HERE}/ledger/", "#ledger-entries tbody tr"),
