@@ -143,12 +143,20 @@ def outside_tick(*, at: datetime) -> int:
         coming[0] = really(coming[0], slot)
     for number, wish in enumerate(coming):
         _submit(pool, members[wish.tenant], wish, f"outside:{slot}:{number}", at)
-    elastic = Pool.objects.filter(slug=content.ELASTIC_POOL["slug"]).first()
-    swept = [] if elastic is None else sweeps(slot, len(members))  # a demo of an older version has none
-    for wish in swept:
-        _submit(elastic, members[wish.tenant], wish, f"outside:{wish.name}", at)
+    swept = _sweep(members, slot, at)
     _pay_in(members, slot, at)
-    return len(coming) + len(swept)
+    return len(coming) + swept
+
+
+def _sweep(members: Sequence[Access], slot: int, at: datetime) -> int:
+    """The same of the elastic pool. A demo of an older version has none."""
+    pool = Pool.objects.filter(slug=content.ELASTIC_POOL["slug"]).first()
+    if pool is None:
+        return 0
+    coming = sweeps(slot, len(members))
+    for wish in coming:
+        _submit(pool, members[wish.tenant], wish, f"outside:{wish.name}", at)
+    return len(coming)
 
 
 def _members() -> Sequence[Access]:
