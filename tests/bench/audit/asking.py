@@ -35,7 +35,7 @@ from scheduling.models import (
 from scheduling.services import audit_rounds as rounds_part
 from scheduling.services import fairness as fairness_part
 from scheduling.services.audit_rounds import audits_next, verification_round
-from scheduling.services.audits import OPEN_AUDITS, audit_progress
+from scheduling.services.audits import OPEN_AUDITS
 from scheduling.services.verification import pieces as pieces_part
 from scheduling.services.verification import walk as walk_part
 from scheduling.views.fairness import pages
@@ -146,7 +146,7 @@ def _verification(pool: Pool) -> Iterator[dict[str, Any]]:
         _Watch(pieces_part, "_ledger") as ledger,
         _Steps(rounds_part, "verification_piece") as pieces,
     ):
-        seconds, processor, seen = _everything(pool)
+        seconds, processor = _everything(pool)
     count = Interval.objects.filter(pool=pool).count()
     per = 1e3 / count
     of_database = (sum(database.cpu_times()[:2]) - before) * per
@@ -162,28 +162,23 @@ def _verification(pool: Pool) -> Iterator[dict[str, Any]]:
         yield _part(f"verify, {name}", part.seconds * per, "-", {"processor_ms": part.processor * per})
     rest = {"processor_ms": (processor - replayed.processor) * per, "database_processor_ms": of_database}
     yield _part("verify, beyond the replay", (seconds - replayed.seconds) * per, "5", rest)
-    detail = {"pieces": len(pieces.moments) - 1, "longest_without_s": pieces.longest, "percents": len(seen)}
-    assert seen == sorted(seen)
-    yield plain("progress of a verification: different states that were shown", len(set(seen)), "states", "-", detail)
+    detail = {"states": len(pieces.moments) - 1}
+    yield plain("progress: longest time without a new state", round(pieces.longest, 2), "s", "-", detail)
 
 
-def _everything(pool: Pool) -> tuple[float, float, list[float]]:
-    """As an auditor asks for it and the clock's ticks do it: seconds on the clock and of this process, and the progress
-    that a page would have shown after each round."""
+def _everything(pool: Pool) -> tuple[float, float]:
+    """As an auditor asks for it and the clock's ticks do it: seconds on the clock and of this process."""
     AuditRun.objects.filter(state__in=OPEN_AUDITS).update(state=AuditState.CANCELLED)  # of a bench that was broken off
     VerificationRun.objects.filter(state__in=OPEN_WORK).update(state=WorkState.CANCELLED)
     run = everything_asked(pool)
-    seen: list[float] = []
     seconds, processor = time.perf_counter(), time.process_time()
     audits_next(clock=timezone.now, seed=b"of a benchmark")
     while verification_round(clock=timezone.now):
-        run.refresh_from_db()
-        shown = audit_progress(run)
-        seen += [] if shown is None else [shown.percent]
+        pass
     took = time.perf_counter() - seconds, time.process_time() - processor
     run.refresh_from_db()
     assert run.is_clean, (run.sentence, run.result)
-    return *took, seen
+    return took
 
 
 def _part(name: str, value: float, target: str, detail: Mapping[str, float]) -> dict[str, Any]:
