@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduling.core.policies.dl2 import guard
-from scheduling.models import Budget, Event, PriceTick, Server
+from scheduling.models import Budget, Event, PriceTick, Server, TrainingJob
 from scheduling.selectors.explain import job_explain
 from scheduling.selectors.job_life import happenings
 from scheduling.services.cancellation import job_cancel
@@ -99,6 +99,25 @@ def test_a_job_that_can_pay_less_than_its_size_runs_smaller_and_says_so_with_the
     run(pool, 4, 4)
     assert (again(job).state, again(job).reason_code) == ("finished", "")
     all_is_sound(pool)
+
+
+def test_a_budget_that_made_a_job_smaller_is_named_as_such() -> None:
+    pool, _, renter = make_elastic()
+    with scope(renter):
+        Budget.objects.create(period="day", hard_limit=4 * MICRO, tenant=renter)
+    job = make_elastic_job(pool, renter)
+    run(pool, 0, 1)
+    assert [award.workers for award in slots_of(job)] == [4, 1]
+    assert (again(job).reason_code, again(job).reason_numbers["limit"]) == ("smaller_size", "over_budget")
+    member_of = member(renter).user
+    with scope(renter):
+        Budget.objects.all().delete()
+        Budget.objects.create(period="day", hard_limit=5 * MICRO, tenant=renter, member=member_of)
+    with scope_disabled("the test says who submitted"):
+        TrainingJob.objects.filter(pk=job.pk).update(submitted_by=member_of)
+    run(pool, 2, 2)
+    assert [award.workers for award in slots_of(job)] == [4, 1, 1]
+    assert again(job).reason_numbers["limit"] == "over_budget"
 
 
 def give_more(tenant, credits: int) -> None:
