@@ -9,9 +9,11 @@ import secrets
 import shutil
 import tempfile
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 import django
+import hypothesis
 import psycopg
 import pytest
 from django.conf import settings
@@ -25,6 +27,7 @@ if "BOURSE_TEST_FOLDER" not in os.environ:
 FOLDER = Path(os.environ["BOURSE_TEST_FOLDER"])
 STATE = State(FOLDER)
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
+FILLED_BY_MIGRATE = {"django_content_type", "auth_permission"}
 os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
 os.environ["DEBUG"] = "true"
 os.environ["BOURSE_VAR"] = str(FOLDER / "var")
@@ -33,6 +36,12 @@ os.environ["DATABASE_URL"] = STATE.database_url
 os.environ["REDIS_URL"] = STATE.redis_url.replace("db=0", f"db={WORKER.removeprefix('gw') or 0}")
 
 _servers = Servers(STATE, settings=FORGETFUL)
+
+# How long an example takes says how busy the machine is, not whether the product is right.
+hypothesis.settings.register_profile(
+    "unhurried", hypothesis.settings.default, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
+)
+hypothesis.settings.load_profile("unhurried")
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -82,21 +91,35 @@ def _cheap_passwords() -> None:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def _book_is_emptied_between_tests() -> Iterator[None]:
-    """The book refuses TRUNCATE, which is how Django empties the database after a test with `transaction=True`.
+def _tables_are_emptied_at_once() -> Iterator[None]:
+    """How the database is emptied after a test with `transaction=True`.
 
-    That one statement runs with triggers off, which only a superuser of the database can do.
+    Django truncates, which makes new files for each table and index: a hundred times as long as to delete the few rows
+    that a test leaves, and then writes the kinds of contents and permissions anew, which are the same after each test:
+    they stay. Triggers are off, which only a superuser of the database can allow: the book refuses what empties it, and
+    with them the foreign keys, so that the order does not matter.
     """
-    from django.db.backends.postgresql.operations import DatabaseOperations
-
-    flush = DatabaseOperations.execute_sql_flush
-
-    def flush_without_triggers(self: DatabaseOperations, sql_list: list[str]) -> None:
-        flush(self, ["SET LOCAL session_replication_role = replica", *sql_list])
+    from django.test import TransactionTestCase
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(DatabaseOperations, "execute_sql_flush", flush_without_triggers)
+        patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: _empty_database())
         yield
+
+
+def _empty_database() -> None:
+    from django.db import connection, transaction
+
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SET LOCAL session_replication_role = replica")
+        cursor.execute(_emptying())
+
+
+@cache
+def _emptying() -> str:
+    from django.db import connection
+
+    tables = set(connection.introspection.django_table_names(only_existing=True, include_views=False))
+    return "; ".join(f'DELETE FROM "{table}"' for table in sorted(tables - FILLED_BY_MIGRATE))  # noqa: S608
 
 
 @pytest.fixture(autouse=True)

@@ -3,7 +3,7 @@
     python -m tests.concurrency.faulty "advance POOL SLOT" [MODULE FUNCTION before|after]
 
 Steps are functions of the services. They are wrapped here, in the tests' own process: the product has no switch that
-somebody could leave on. FAULT_VICTIM names another process that dies, with its children, in place of this one.
+somebody could leave on. A `victim` is another process that dies, with its children, in place of this one.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import importlib
 import os
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import django
@@ -21,23 +21,22 @@ import psutil
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 
 
-def arm(module: str, function: str, when: str) -> None:
+def arm(module: str, function: str, when: str, victim: int) -> None:
     """The next call of the step is the last."""
     place = importlib.import_module(module)
     step = getattr(place, function)
 
     def last(*args: Any, **kwargs: Any) -> Any:
         if when == "before":
-            strike()
+            strike(victim)
         outcome = step(*args, **kwargs)
-        strike()
+        strike(victim)
         return outcome
 
     setattr(place, function, last)
 
 
-def strike() -> None:
-    victim = int(os.environ.get("FAULT_VICTIM", 0))
+def strike(victim: int) -> None:
     if not victim:
         os.kill(os.getpid(), signal.SIGKILL)
     process = psutil.Process(victim)
@@ -113,9 +112,22 @@ WORK: dict[str, Callable[..., None]] = {
     "show": show,
 }
 
+
+def prepare_to_work() -> None:
+    """Everything is imported that any work asks for."""
+    django.setup()
+    for module in ("scheduling.tasks", "tests.scheduling.clocks", "tests.scheduling.live"):
+        importlib.import_module(module)
+
+
+def main(words: Sequence[str], victim: int = 0) -> None:
+    work, *arguments = words[0].split()
+    if words[1:]:
+        module, function, when = words[1:]
+        arm(module, function, when, victim)
+    WORK[work](*arguments)
+
+
 if __name__ == "__main__":
     django.setup()
-    work, *words = sys.argv[1].split()
-    if sys.argv[2:]:
-        arm(*sys.argv[2:5])
-    WORK[work](*words)
+    main(sys.argv[1:])

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
-import subprocess
-import sys
-from pathlib import Path
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -16,6 +14,7 @@ from scheduling.models import Award, Interval, Pool, TrainingJob, VerificationRu
 from scheduling.services.verification import intervals_verify
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
+from tests.concurrency.beside import Beside, beside
 from tests.conftest import STATE
 from tests.scheduling.auditors import everything_asked, work_off
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -24,7 +23,6 @@ from tests.scheduling.live import fund, make_live_pool, money, submitted
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-ROOT = Path(__file__).parent.parent.parent
 SERVICES = "scheduling.services."
 
 INTERVAL_STEPS = [
@@ -56,7 +54,7 @@ SETTLE_STEPS = [
 ]
 INSTANT_STEPS = [
     ("jobs", "lane_lock", "after"),
-    ("jobs", "events_append", "after"),
+    ("instant", "purse_of", "after"),
     ("instant", "instant_answer", "after"),
     ("instant", "units_take", "after"),
     ("instant", "prices_after", "after"),
@@ -83,16 +81,19 @@ COMMITTED = ("live", "job_submit", "after")  # all is done, and the reply is los
 PLACES = {"live": "tests.scheduling.live"}
 
 
-def kill_at(work: str, step: tuple[str, str, str]) -> None:
-    """Another process does the work and is killed at the step."""
+@pytest.fixture(scope="module")
+def other(django_db_setup: None) -> Iterator[Beside]:
+    """Another process at the same database."""
     url = STATE.database_url.replace("/bourse?", f"/{connection.settings_dict['NAME']}?")
+    with beside(os.environ | {"DATABASE_URL": url}) as process:
+        yield process
+
+
+def kill_at(other: Beside, work: str, step: tuple[str, str, str]) -> None:
+    """Another process does the work and is killed at the step."""
     module, function, when = step
-    place = PLACES.get(module, SERVICES + module)
-    command = [sys.executable, "-m", "tests.concurrency.faulty", work, place, function, when]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"DATABASE_URL": url}, capture_output=True, text=True, timeout=60
-    )
-    assert done.returncode == -signal.SIGKILL, done.stderr
+    ended = other.work(work, PLACES.get(module, SERVICES + module), function, when)
+    assert ended.status == -signal.SIGKILL, ended.errors
 
 
 def undisturbed(slots: int) -> tuple[dict[str, Any], int, int]:
@@ -119,29 +120,29 @@ def books_are_right() -> None:
 
 
 @pytest.mark.parametrize("step", INTERVAL_STEPS, ids="-".join)
-def test_interval_survives_its_workers_death(step: tuple[str, str, str]) -> None:
+def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     pool, _ = contested()
     expected, sold, _ = undisturbed(25)
     advance(pool, sold - 1)
-    kill_at(f"advance main {sold}", step)
+    kill_at(other, f"advance main {sold}", step)
     advance(pool, 25)
     assert everything() == expected
     books_are_right()
 
 
 @pytest.mark.parametrize("step", SETTLE_STEPS, ids="-".join)
-def test_settlement_survives_its_workers_death(step: tuple[str, str, str]) -> None:
+def test_settlement_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     pool, _ = contested()
     expected, _, settled = undisturbed(25)
     advance(pool, settled - 1)
-    kill_at(f"advance main {settled}", step)
+    kill_at(other, f"advance main {settled}", step)
     advance(pool, 25)
     assert everything() == expected
     books_are_right()
 
 
 @pytest.mark.parametrize("step", OUTAGE_STEPS, ids="-".join)
-def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, str]) -> None:
+def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """The market stops in the middle of what was sold; whoever comes back first dies at it."""
     pool, _ = contested()
     Pool.objects.update(outage_grace_seconds=10)
@@ -154,19 +155,19 @@ def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, 
         expected = everything()
         transaction.set_rollback(True)
     assert any(state == "void" and paid for _, _, state, paid, _ in expected["awards"])
-    kill_at(f"advance main {back}", step)
+    kill_at(other, f"advance main {back}", step)
     advance(pool, back)
     assert everything() == expected
     books_are_right()
 
 
 @pytest.mark.parametrize("step", [*INSTANT_STEPS, COMMITTED], ids="-".join)
-def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str]) -> None:
+def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """The client heard nothing and asks again with its key."""
     pool, tenant = make_live_pool(), make_tenant("lumen")
     make_cells(make_server(pool, worker=8, ps=2), tenant, {"worker": 2, "ps": 1})
     fund(tenant)
-    kill_at("submit main lumen a-key", step)
+    kill_at(other, "submit main lumen a-key", step)
     answer = submitted(pool, tenant, key="a-key")
     assert answer.repeated == (step == COMMITTED)
     with scope_disabled("the test looks at all tenants"):
@@ -180,11 +181,11 @@ def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str]) -
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_everything_is_verified_from_where_its_process_was_killed(when: str) -> None:
+def test_everything_is_verified_from_where_its_process_was_killed(when: str, other: Beside) -> None:
     pool, _ = contested()
     advance(pool, 12)
     run = everything_asked()
-    kill_at("audit", ("verification.pieces", "_keep", when))
+    kill_at(other, "audit", ("verification.pieces", "_keep", when))
     walk = VerificationRun.objects.get(pool=pool)
     looked_at = Interval.objects.count() if when == "after" else 0
     assert (walk.number, walk.tries) == (looked_at, int(when == "before"))

@@ -16,38 +16,42 @@ from shutil import rmtree
 import psycopg
 import pytest
 
-from marketplace.embedded import Servers, State
+from marketplace.embedded import FORGETFUL, Servers, State
+from tests.concurrency.beside import ROOT, beside
 from tests.concurrency.test_crashes import INTERVAL_STEPS, SERVICES, SETTLE_STEPS
 
-ROOT = Path(__file__).parent.parent.parent
 DEADLINE = 60.0
 
 
+def folder() -> Path:
+    """For servers of our own: those of the other tests must live on. Its path is short, for sockets lie in it."""
+    made = Path(tempfile.mkdtemp(prefix="bourse-"))
+    made.chmod(0o711)
+    return made
+
+
+@pytest.fixture(scope="module")
+def prepared() -> Iterator[State]:
+    """Servers that are shut down, and in their database a contested market."""
+    state = State(folder())
+    with Servers(state, settings=FORGETFUL, with_redis=False), beside(environment(state)) as other:
+        other.done("prepare")
+    yield state
+    rmtree(state.folder, ignore_errors=True)
+
+
 @pytest.fixture
-def state() -> Iterator[State]:
-    """A folder for servers of our own: those of the other tests must live on. Short, for sockets lie in it."""
-    folder = Path(tempfile.mkdtemp(prefix="bourse-"))
-    folder.chmod(0o711)
-    yield State(folder)
-    rmtree(folder, ignore_errors=True)
+def state(prepared: State) -> Iterator[State]:
+    """The same servers once more, which may be killed."""
+    own = folder()
+    subprocess.run(["cp", "--archive", f"{prepared.folder}/.", own], check=True)  # the files keep their owner
+    yield State(own)
+    rmtree(own, ignore_errors=True)
 
 
-def environment(state: State, **more: str) -> dict[str, str]:
+def environment(state: State) -> dict[str, str]:
     own = {"DATABASE_URL": state.database_url, "REDIS_URL": state.redis_url, "BOURSE_VAR": str(state.folder / "var")}
-    return os.environ | own | more
-
-
-def run(state: State, work: str, *step: str, **more: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-m", "tests.concurrency.faulty", work, *step]
-    return subprocess.run(
-        command, cwd=ROOT, env=environment(state, **more), capture_output=True, text=True, timeout=DEADLINE
-    )
-
-
-def done(state: State, work: str) -> str:
-    outcome = run(state, work)
-    assert outcome.returncode == 0, outcome.stderr
-    return outcome.stdout
+    return os.environ | own
 
 
 def pid_of(servers: Servers, name: str) -> int:
@@ -68,7 +72,7 @@ def product(state: State, *names: str) -> Iterator[None]:
             process = subprocess.Popen(
                 commands[name], cwd=ROOT, env=environment(state), stdout=log, stderr=log, start_new_session=True
             )
-            stack.callback(process.wait, 20)
+            stack.callback(process.wait, DEADLINE)
             stack.callback(process.send_signal, signal.SIGTERM)
         yield
 
@@ -92,25 +96,19 @@ def test_market_goes_on_after_the_database_was_killed_at(step: tuple[str, str, s
     servers = Servers(state, with_redis=False)
     servers.start()
     try:
-        done(state, "prepare")
-        done(state, "advance main 1")
-        before = decided(state)
-        struck = run(
-            state,
-            "advance main 25",
-            SERVICES + module,
-            function,
-            when,
-            FAULT_VICTIM=str(pid_of(servers, "PostgreSQL")),
-        )
-        assert struck.returncode == 1, struck.stderr
-        assert "OperationalError" in struck.stderr
-        servers.stop()
-        servers.start()
-        assert decided(state) >= before
-        done(state, "advance main 25")
-        done(state, "verify")
-        assert "('finished'," in done(state, "show")
+        with beside(environment(state)) as other:
+            other.done("advance main 1")
+            before = decided(state)
+            victim = pid_of(servers, "PostgreSQL")
+            struck = other.work("advance main 25", SERVICES + module, function, when, victim=victim)
+            assert struck.status == 1, struck.errors
+            assert "OperationalError" in struck.errors
+            servers.stop()
+            servers.start()
+            assert decided(state) >= before
+            other.done("advance main 25")
+            other.done("verify")
+            assert "('finished'," in other.done("show")
     finally:
         servers.stop()
 
@@ -119,7 +117,6 @@ def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
     servers = Servers(state)
     servers.start()
     try:
-        done(state, "prepare")
         with psycopg.connect(state.database_url) as connection:
             connection.execute("UPDATE scheduling_pool SET slot_seconds = 1, epoch_at = now()")
         with product(state, "worker", "beat"):
@@ -129,6 +126,7 @@ def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
             servers.start()
             reached = decided(state)
             wait_until(lambda: decided(state) >= reached + 5, "the clock stood still")
-        done(state, "verify")
+        with beside(environment(state)) as other:
+            other.done("verify")
     finally:
         servers.stop()
