@@ -55,7 +55,7 @@ def test_live_slots_are_those_of_the_simulation(policy: dict[str, str]) -> None:
             ps_mbps=4_000.0,
             **({"max_price": 2.5} if draw.random() < 0.4 else {}),
         )
-    frame = pool_frame(pool)
+    frame = pool_frame(pool, also={owner.pk, renter.pk})
     reader = JobReader(frame)
     with scope_disabled("the test looks at every job"):
         jobs = tuple(reader.read(row) for row in TrainingJob.objects.order_by("pk"))
