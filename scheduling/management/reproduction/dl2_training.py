@@ -15,7 +15,7 @@ FEW = {"span": 8.0, "servers": 5}
 MEASURES = ("mean_completion", "makespan")
 EFFORT = Effort(steps=2000, lessons=320, seen=16, checks=3, hidden=128)
 LITTLE = Effort(steps=600, lessons=100, seen=8, watched=3, every=3, checks=2, hidden=64)
-NOISE = "what training wins is a few parts in a hundred here, and less than two trainings differ by"
+NOISE = "what rewards win here is less than the spread over draws"
 NOTE = "15 jobs on 10 machines, hidden layers of 128. A step is an update: by 256 samples of lessons, or after a slot."
 
 
@@ -132,8 +132,8 @@ FIGURES: tuple[Figure, ...] = (
         name="dl2-t2",
         paper="DL2, Table 2",
         title="What each part of the training is worth",
-        swept="jobs",
-        axis="jobs",
+        swept="steps",
+        axis="steps",
         lines=(
             OURS,
             Line("without actor-critic", DL2, training=Training(rules=(("critic", False),))),
@@ -150,9 +150,9 @@ FIGURES: tuple[Figure, ...] = (
             )
         ),
         world=WORLD,
-        full=_full(15),
-        small=_few(8),
-        note=f"{NOTE} Each has the weights that were best on draws of its own, as a training delivers them.",
+        full=_full(1000, 2000, jobs=15),
+        small=_few(300, 600, jobs=8),
+        note=f"{NOTE} What is shown is the network at that step: the best one is often that of lessons alone.",
     ),
     Figure(
         name="dl2-18",
