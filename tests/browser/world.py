@@ -106,7 +106,7 @@ def traded_world() -> World:
 
 
 def sized_in_a_pool_of_its_own(begin: datetime, lumen: Tenant, castor: Tenant) -> TrainingJob:
-    """Of an elastic pool: alone for a slot, then beside another tenant's job, and lately as small as its limit pays."""
+    """Of an elastic pool: alone for a slot, then beside another tenant's job, and paused at its limit."""
     pool = make_pool("sized", slot_seconds=SLOT_SECONDS, epoch_at=begin, batch_policy={"name": DRF})
     make_server(pool, "z01", worker=8, ps=8)
     set_prices(pool, {"worker": 0.5, "ps": 0.25})
