@@ -28,6 +28,7 @@ FOLDER = Path(os.environ["BOURSE_TEST_FOLDER"])
 STATE = State(FOLDER)
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 FILLED_BY_MIGRATE = {"django_content_type", "auth_permission"}
+LONGEST = ("marketplace/test_up.py", "concurrency/test_market_killed.py", "concurrency/test_servers_killed.py")
 os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
 os.environ["DEBUG"] = "true"
 os.environ["BOURSE_VAR"] = str(FOLDER / "var")
@@ -52,6 +53,12 @@ def pytest_configure(config: pytest.Config) -> None:
         # A worker that inherited this would read the settings before its own Redis database is named above.
         del os.environ["DJANGO_SETTINGS_MODULE"]
         _start_servers()
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest first: whoever took one of them last would work alone in the end."""
+    items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
