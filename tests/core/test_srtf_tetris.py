@@ -142,3 +142,13 @@ def test_wrong_settings_are_named(fields, place):
     with pytest.raises(BadScenario) as refusal:
         build(fields, make_cluster(), ())
     assert refusal.value.place == place
+
+
+def test_tetris_tries_a_gang_like_one_that_failed_where_it_needs_fewer_parameter_servers():
+    """Two of four parameter servers are left: too few for a gang of four with one each, enough for four with one."""
+    first = make_job(0, minibatches=1, chunks=2, min_workers=2)
+    second = make_job(1, minibatches=2, chunks=4, min_workers=4)
+    third = make_job(2, minibatches=9, chunks=4, min_workers=4, max_ps=1)
+    cluster = make_cluster(((8,), (4,)))
+    tracks = run(make_scenario([first, second, third], cluster=cluster), "tetris")
+    assert [slots(track)[0] for track in tracks] == [0, 1, 0]
