@@ -27,6 +27,7 @@ class Training:
     lessons: float | None = None  # steps; None: `Effort.lessons`
     rewards: bool = True
     clusters: int = 1
+    first_bundle: bool = True  # whether each job has its least gang for certain; then nothing is left to explore
     rules: tuple[tuple[str, Any], ...] = ()  # changes of `learning.RULES`
     types: tuple[tuple[float, int], ...] = ()
 

@@ -60,6 +60,7 @@ def trained(wanted: Task) -> Mapping[float, bytes]:
         columns=len(MODELS) + 1,
         types=tuple(sorted(model.name for model in MODELS)),
         hidden=wanted.effort.hidden,
+        first_bundle=wanted.training.first_bundle,
     )
     given = training.lessons_of(watched, shape)
     rules = replace(RULES, **dict(wanted.training.rules))
