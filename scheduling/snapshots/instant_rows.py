@@ -1,5 +1,5 @@
-"""What the instant lane reads of a pool for one answer, in one statement: all of it is of one moment, and whoever waits
-for the lane's lock waits for one journey to the database in the place of five."""
+"""What the instant lane reads of a pool for one answer: the batch lane's clock, and then all else in one statement, for
+whoever waits for the lane's lock waits for each journey to the database."""
 
 from __future__ import annotations
 
@@ -14,20 +14,17 @@ from scheduling.models import Lane, Part, Pool
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.pool_rows import POOL_TEXT
 
+_CLOCK = "SELECT settled_slot, frontier FROM scheduling_laneclock WHERE pool_id = %(pool)s AND lane = %(lane)s"
 _READ = f"""
-WITH clock AS (SELECT settled_slot, frontier FROM scheduling_laneclock WHERE pool_id = %(pool)s AND lane = %(lane)s),
-     since AS (SELECT greatest(coalesce((SELECT settled_slot FROM clock), -1) + 1, %(first)s) AS slot)
-SELECT coalesce((SELECT settled_slot FROM clock), -1), coalesce((SELECT frontier FROM clock), 0), since.slot,
-       ({POOL_TEXT}),
-       ARRAY(SELECT windows FROM scheduling_interval WHERE pool_id = %(pool)s AND window_end > since.slot
+SELECT ({POOL_TEXT}),
+       ARRAY(SELECT windows FROM scheduling_interval WHERE pool_id = %(pool)s AND window_end > %(slot)s
               ORDER BY number),
-       EXISTS(SELECT FROM scheduling_freedunits WHERE pool_id = %(pool)s AND slot >= since.slot AND amount > sold),
+       EXISTS(SELECT FROM scheduling_freedunits WHERE pool_id = %(pool)s AND slot >= %(slot)s AND amount > sold),
        held.*
-  FROM since CROSS JOIN LATERAL (
-       SELECT array_agg(part = 'operator'), array_agg(resource_id), array_agg(slot), array_agg(server_id),
-              array_agg(batch + instant)
-         FROM scheduling_calendarcell
-        WHERE pool_id = %(pool)s AND slot >= since.slot AND (batch > 0 OR instant > 0)) AS held
+  FROM (SELECT array_agg(part = 'operator'), array_agg(resource_id), array_agg(slot), array_agg(server_id),
+               array_agg(batch + instant)
+          FROM scheduling_calendarcell
+         WHERE pool_id = %(pool)s AND slot >= %(slot)s AND (batch > 0 OR instant > 0)) AS held
 """  # noqa: S608  put together of two constants
 
 
@@ -47,8 +44,12 @@ class InstantRows:
 def instant_rows(pool: Pool, first: int) -> InstantRows:
     """From slot `first` on, or the first that is not over. Needs the scope of all tenants."""
     with connection.cursor() as cursor:
-        cursor.execute(_READ, {"pool": pool.pk, "lane": Lane.BATCH.value, "first": first})
-        settled, frontier, slot, text, windows, any_freed, *held = cursor.fetchone()
+        # By itself: only where the slot stands in the statement does the database know how few rows lie ahead of it.
+        cursor.execute(_CLOCK, {"pool": pool.pk, "lane": Lane.BATCH.value})
+        settled, frontier = cursor.fetchone() or (-1, 0)
+        slot = max(settled + 1, first)
+        cursor.execute(_READ, {"pool": pool.pk, "slot": slot})
+        text, windows, any_freed, *held = cursor.fetchone()
     columns = [column or [] for column in held]  # of no row at all there is no column
     return InstantRows(settled, frontier, slot, text, [bytes(stored) for stored in windows], any_freed, columns)
 
