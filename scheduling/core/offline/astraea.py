@@ -55,7 +55,7 @@ def upper_bound(cluster: Cluster, jobs: Sequence[Job], slots: int) -> float:
 
 def _runs(job: Job, cluster: Cluster) -> Iterator[_Run]:
     """The runs that fit an empty cluster, with the fewest parameter servers that any placement needs."""
-    for way in ways(job, cluster):
+    for way in ways(job, cluster.slot_seconds):
         worker, ps = job.worker_types[way.types[0]], job.ps_types[way.types[1]]
         whole = np.where(cluster.hosts_workers, room(cluster.capacity, worker.demand), 0)
         largest = int(np.where(cluster.hosts_ps, whole, 0).max())

@@ -28,7 +28,7 @@ def theta(scenario: Scenario, settings: Settings, part: float) -> tuple[Scenario
     """Astraea with so much of the largest value of a unit and slot: theta - 1 is that, never below 1."""
     highest: dict[str, float] = dict.fromkeys(scenario.cluster.resources, 0.0)
     for job in scenario.jobs:
-        central = [way for way in ways(job, scenario.cluster) if way.central]
+        central = [way for way in ways(job, scenario.cluster.slot_seconds) if way.central]
         if not central:
             continue
         way = min(central, key=lambda way: way.slots)

@@ -168,8 +168,9 @@ def _verification(pool: Pool) -> Iterator[dict[str, Any]]:
 
 def _everything(pool: Pool) -> tuple[float, float]:
     """As an auditor asks for it and the clock's ticks do it: seconds on the clock and of this process."""
-    AuditRun.objects.filter(state__in=OPEN_AUDITS).update(state=AuditState.CANCELLED)  # of a bench that was broken off
-    VerificationRun.objects.filter(state__in=OPEN_WORK).update(state=WorkState.CANCELLED)
+    now = timezone.now()  # what a bench that was broken off has left behind
+    AuditRun.objects.filter(state__in=OPEN_AUDITS).update(state=AuditState.CANCELLED, ended_at=now)
+    VerificationRun.objects.filter(state__in=OPEN_WORK).update(state=WorkState.CANCELLED, ended_at=now)
     run = everything_asked(pool)
     seconds, processor = time.perf_counter(), time.process_time()
     audits_next(clock=timezone.now, seed=b"of a benchmark")

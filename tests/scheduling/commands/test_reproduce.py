@@ -201,7 +201,8 @@ def test_the_offline_bound_of_one_job_is_its_best_run() -> None:
     scenario = read(synthetic(seed=3, jobs=1, **{**MARKET, "servers": 1}))
     job = scenario.jobs[0]
     best = upper_bound(scenario.cluster, scenario.jobs, 200)
-    shortest = min(way.slots for way in ways(job, scenario.cluster) if way.workers <= scenario.cluster.total[0])
+    fitting = [way for way in ways(job, scenario.cluster.slot_seconds) if way.workers <= scenario.cluster.total[0]]
+    shortest = min(way.slots for way in fitting)
     assert best == pytest.approx(float(job.value(job.first_slot + shortest - job.arrival)))
 
 
