@@ -9,14 +9,9 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
-from functools import cache
-from itertools import groupby
 from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
+from scheduling.core.plain import Document, array_from, plain, plain_array, record
 from scheduling.core.types import (
     Allocation,
     Booking,
@@ -35,11 +30,6 @@ from scheduling.core.types import (
     read_only,
 )
 from scheduling.core.value import KINDS
-
-Document = dict[str, Any]
-_field_names: dict[type[Any], tuple[str, ...]] = {}  # of each kind of record, asked once
-FEW = 16  # numbers of an array that are counted faster one by one
-PLAIN = frozenset({str, int, float, bool, type(None)})
 
 
 def to_bytes(document: Mapping[str, Any]) -> bytes:
@@ -64,17 +54,17 @@ def view_bytes(view: View) -> bytes:
     document = {
         "slot": view.slot,
         "horizon": view.horizon,
-        "cluster": _record(view.cluster) | {"tenants": [_record(tenant) for tenant in view.cluster.tenants]},
+        "cluster": record(view.cluster) | {"tenants": [record(tenant) for tenant in view.cluster.tenants]},
         "waiting": [job.number for job in view.waiting],
-        "remaining": _array(view.remaining),
-        "occupied": _array(view.occupied),
+        "remaining": plain_array(view.remaining),
+        "occupied": plain_array(view.occupied),
         "active": [_booking(booking) for booking in view.active],
         "jobs": [_job(jobs[number]) for number in sorted(jobs)],
         "floors": [_floor(view.floors[number]) for number in sorted(view.floors)],
-        "windows": [_record(window) for window in view.windows],
-        "tail": _array(view.tail),
-        "spent": _array(view.spent),
-        "funds": _array(view.funds),
+        "windows": [record(window) for window in view.windows],
+        "tail": plain_array(view.tail),
+        "spent": plain_array(view.spent),
+        "funds": plain_array(view.funds),
         "memory": dict(view.memory),
     }
     if view.frontier > view.slot:  # else it says nothing that the slot does not say
@@ -82,7 +72,7 @@ def view_bytes(view: View) -> bytes:
     if view.paid:
         document["paid"] = [[number, view.paid[number]] for number in sorted(view.paid)]
     if view.resale:
-        document["resale"] = [_record(resale) for resale in view.resale]
+        document["resale"] = [record(resale) for resale in view.resale]
     return to_bytes(document)
 
 
@@ -95,15 +85,15 @@ def view_from(stored: bytes) -> View:
         horizon=document["horizon"],
         cluster=_cluster_from(document["cluster"]),
         waiting=tuple(jobs[number] for number in document["waiting"]),
-        remaining=_array_from(document["remaining"]),
-        occupied=_array_from(document["occupied"]),
+        remaining=array_from(document["remaining"]),
+        occupied=array_from(document["occupied"]),
         active=tuple(_booking_from(row) for row in document["active"]),
         jobs=jobs,
         floors={row["job"]: _floor_from(row) for row in document["floors"]},
         windows=tuple(_window_from(row) for row in document["windows"]),
-        tail=None if document["tail"] is None else _array_from(document["tail"]),
-        spent=_array_from(document["spent"]),
-        funds=None if document["funds"] is None else _array_from(document["funds"]),
+        tail=None if document["tail"] is None else array_from(document["tail"]),
+        spent=array_from(document["spent"]),
+        funds=None if document["funds"] is None else array_from(document["funds"]),
         memory=document["memory"],
         frontier=document.get("frontier", 0),
         resale=tuple(Resale(**row) for row in document.get("resale", ())),
@@ -117,7 +107,7 @@ def plan_bytes(plan: Plan) -> bytes:
         "bookings": [_booking(booking) for booking in plan.bookings],
         "refusals": [{"job": r.job, "state": r.state, **_reason(r.reason)} for r in plan.refusals],
         "floors": [_floor(floor) for floor in plan.floors],
-        "windows": [_record(window) for window in plan.windows],
+        "windows": [record(window) for window in plan.windows],
         "memory": None if plan.memory is None else dict(plan.memory),
         "frontier": plan.frontier,
     }
@@ -143,65 +133,16 @@ def plan_from(stored: bytes) -> Plan:
 
 
 def _reason(reason: Reason) -> Document:
-    return {"code": reason.code, "numbers": _plain(dict(reason.numbers))}
-
-
-def _record(value: Any) -> Document:
-    """The fields of a dataclass in plain JSON; nested records are the caller's business."""
-    kind = type(value)
-    if kind not in _field_names:
-        _field_names[kind] = tuple(field.name for field in fields(value) if field.name != "tenants")
-    return {name: _plain(getattr(value, name)) for name in _field_names[kind]}
-
-
-def _plain(value: Any) -> Any:
-    if type(value) in PLAIN:  # nearly all of them; the questions below take longer
-        return value
-    if isinstance(value, np.ndarray):
-        return _array(value)
-    if isinstance(value, np.generic):
-        return value.item()
-    if isinstance(value, Mapping):
-        return {name: _plain(inner) for name, inner in value.items()}
-    if isinstance(value, tuple | list):
-        return [_plain(inner) for inner in value]
-    return value
-
-
-def _array(array: npt.NDArray[Any] | None) -> Document | None:
-    """An array as its shape and its runs: [how often, value] in order of memory. Calendars are long runs."""
-    if array is None:
-        return None
-    return {"shape": list(array.shape), "type": _type_name(array.dtype), "runs": _runs(array.ravel())}
-
-
-def _runs(flat: npt.NDArray[Any]) -> list[tuple[int, Any]]:
-    """How often, and which value, in turn."""
-    if len(flat) <= FEW:  # the demands of a unit: two numbers or three
-        return [(len(list(same)), value) for value, same in groupby(flat.tolist())]
-    begins = np.concatenate([[0], np.flatnonzero(flat[1:] != flat[:-1]) + 1])
-    lengths = np.diff(begins, append=len(flat))
-    return list(zip(lengths.tolist(), flat[begins].tolist(), strict=True))
-
-
-@cache
-def _type_name(kind: np.dtype[Any]) -> str:
-    return kind.name
-
-
-def _array_from(document: Mapping[str, Any]) -> Any:
-    runs = document["runs"]
-    values = np.array([value for _, value in runs], dtype=document["type"])
-    return np.repeat(values, [length for length, _ in runs]).reshape(document["shape"])
+    return {"code": reason.code, "numbers": plain(dict(reason.numbers))}
 
 
 def _job(job: Job) -> Document:
     kind = next(kind for kind, form in KINDS.items() if type(job.value) is form)
-    return _record(job) | {
-        "worker_types": [_record(unit) for unit in job.worker_types],
-        "ps_types": [_record(unit) for unit in job.ps_types],
-        "value": _record(job.value) | {"kind": kind},
-        "samples": _record(job.samples),
+    return record(job) | {
+        "worker_types": [record(unit) for unit in job.worker_types],
+        "ps_types": [record(unit) for unit in job.ps_types],
+        "value": record(job.value) | {"kind": kind},
+        "samples": record(job.samples),
     }
 
 
@@ -220,17 +161,17 @@ def _job_from(row: Mapping[str, Any]) -> Job:
 
 
 def _unit_from(row: Mapping[str, Any]) -> UnitType:
-    return UnitType(**{**row, "demand": _array_from(row["demand"])})
+    return UnitType(**{**row, "demand": array_from(row["demand"])})
 
 
 def _cluster_from(row: Mapping[str, Any]) -> Cluster:
-    arrays = {name: _array_from(row[name]) for name in ("capacity", "quota", "hosts_workers", "hosts_ps")}
+    arrays = {name: array_from(row[name]) for name in ("capacity", "quota", "hosts_workers", "hosts_ps")}
     return Cluster(
         resources=tuple(row["resources"]),
         servers=tuple(row["servers"]),
         tenants=_tenants_from(row["tenants"]),
         slot_seconds=row["slot_seconds"],
-        cells=None if row["cells"] is None else _array_from(row["cells"]),
+        cells=None if row["cells"] is None else array_from(row["cells"]),
         **arrays,
     )
 
@@ -239,22 +180,22 @@ def _tenants_from(rows: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
     """Most of hundreds of tenants name the same reserve prices: equal ones share an array."""
     texts = [repr(row["reserve_price"]) for row in rows]
     shared = {
-        text: read_only(_array_from(row["reserve_price"])) for text, row in dict(zip(texts, rows, strict=True)).items()
+        text: read_only(array_from(row["reserve_price"])) for text, row in dict(zip(texts, rows, strict=True)).items()
     }
     return tuple(Tenant(**{**row, "reserve_price": shared[text]}) for text, row in zip(texts, rows, strict=True))
 
 
 def _booking(booking: Booking) -> Document:
-    return _record(booking) | {"allocation": _rows(booking.allocation)}
+    return record(booking) | {"allocation": _rows(booking.allocation)}
 
 
 def _booking_from(row: Mapping[str, Any]) -> Booking:
-    arrays = {name: _array_from(row[name]) if row[name] else None for name in ("payouts", "slot_payouts")}
+    arrays = {name: array_from(row[name]) if row[name] else None for name in ("payouts", "slot_payouts")}
     return Booking(**{**row, **arrays, "allocation": _rows_from(row["allocation"])})
 
 
 def _floor(floor: Floor) -> Document:
-    return _record(floor) | {"allocation": _rows(floor.allocation)}
+    return record(floor) | {"allocation": _rows(floor.allocation)}
 
 
 def _floor_from(row: Mapping[str, Any]) -> Floor:
@@ -262,7 +203,7 @@ def _floor_from(row: Mapping[str, Any]) -> Floor:
 
 
 def _window_from(row: Mapping[str, Any]) -> Window:
-    return Window(row["start"], row["end"], *(_array_from(row[name]) for name in ("prices", "idle", "rented")))
+    return Window(row["start"], row["end"], *(array_from(row[name]) for name in ("prices", "idle", "rented")))
 
 
 def _rows(allocation: tuple[Allocation, ...]) -> list[list[int]]:

@@ -8,6 +8,7 @@ from datetime import datetime
 from typing import Any
 
 from scheduling.models import Lane, LaneClock, Pool
+from tenants.repeated import RepeatedRead
 
 
 @dataclass(frozen=True)
@@ -27,7 +28,10 @@ def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | Non
 
 def clocks_of(pool: Pool) -> dict[str, LaneClock]:
     """The pool's clocks by lane, as they are now; not locked. A lane that was never asked has none."""
-    return {clock.lane: clock for clock in LaneClock.objects.filter(pool=pool)}
+    return {clock.lane: clock for clock in _clocks(pool_id=pool.pk)}
+
+
+_clocks = RepeatedRead(lambda pool_id: LaneClock.objects.filter(pool=pool_id).order_by(), scoped=False, pool_id=-1)
 
 
 def frontier_of(clocks: Mapping[str, LaneClock]) -> int:
