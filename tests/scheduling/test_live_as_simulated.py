@@ -13,7 +13,7 @@ from scheduling.services.intervals import batch_policy
 from scheduling.services.settlement import slot_settle
 from scheduling.services.terms import allocation_rows
 from scheduling.services.verification import intervals_verify
-from scheduling.snapshots.frame import PoolFrame, pool_frame
+from scheduling.snapshots.frame import PoolFrame, planning_frame
 from scheduling.snapshots.jobs import JobReader
 from tenants.ledger.audit import verify
 from tenants.scoping import scope, scope_disabled
@@ -57,7 +57,7 @@ def make_random_market(seed: int) -> Pool:
 
 
 def simulated(pool: Pool) -> tuple[PoolFrame, Outcome]:
-    frame = pool_frame(pool)
+    frame = planning_frame(pool, ())
     reader = JobReader(frame)
     with scope_disabled("the test looks at every job"):
         rows = list(TrainingJob.objects.filter(pool=pool).order_by("pk"))

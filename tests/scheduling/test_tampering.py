@@ -71,6 +71,19 @@ def test_one_byte_of_what_an_interval_was_told_and_answered() -> None:
             assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}:"), (column, found)
 
 
+def test_a_view_that_leads_the_policy_astray_is_named_and_stops_nothing() -> None:
+    """Jobs of a tenant that the view does not have."""
+    pool, _ = make_watched()
+    interval = deciding(pool)
+    astray = re.sub(rb'"tenant":\d+', b'"tenant":97', zlib.decompress(bytes(interval.view)))
+    with put_back():
+        tamper("UPDATE scheduling_interval SET view = %s WHERE id = %s", [zlib.compress(astray), interval.pk])
+        found = findings(pool)
+    assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}: its bytes cannot be replayed"), (
+        found
+    )
+
+
 INTERVAL_COLUMNS = [
     ("slot", "slot + 1000"),
     ("window_start", "window_start + 1"),

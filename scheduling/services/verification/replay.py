@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -40,15 +39,18 @@ class Replayed:
 
 def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
     """None where the stored bytes can no longer be read, or no plan comes of them."""
-    where = name_of(interval)
     try:
-        contents = contents_of(interval)
-        found = differences(where, {"the digest": (interval.digest, link(interval, contents))})
-        view = records.view_from(contents.view)
-        policy = policies.build(json.loads(contents.policy), view.cluster, ())
-        plan = _decided(policy, view)
-    except (zlib.error, ValueError, KeyError, TypeError) as error:
-        return None, [Finding(where, f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
+        return _replayed(interval)
+    except Exception as error:
+        return None, [Finding(name_of(interval), f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
+
+
+def _replayed(interval: Interval) -> tuple[Replayed, list[Finding]]:
+    contents = contents_of(interval)
+    found = differences(name_of(interval), {"the digest": (interval.digest, link(interval, contents))})
+    view = records.view_from(contents.view)
+    policy = policies.build(json.loads(contents.policy), view.cluster, ())
+    plan = _decided(policy, view)
     owner_ids = (*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID)
     replayed = Replayed(view, policy, plan, owner_ids, tuple(int(name) for name in view.cluster.servers))
     return replayed, found + _differs(interval, contents, replayed)
