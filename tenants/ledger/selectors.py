@@ -9,6 +9,7 @@ from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.db import connection
+from django.db.models import QuerySet
 
 from tenants.ledger.models import Entry, Transaction
 from tenants.ledger.postings import AccountName, TenantBalances, available, earned, held
@@ -199,24 +200,25 @@ def _facts(stored: Any) -> Mapping[str, Any]:
     return json.loads(stored) if isinstance(stored, str) else stored
 
 
-def _views(transactions: Any) -> tuple[TransactionView, ...]:
-    rows = list(transactions)
-    entries: dict[int, list[tuple[AccountName, int]]] = {row.pk: [] for row in rows}
+def _views(transactions: QuerySet[Transaction]) -> tuple[TransactionView, ...]:
+    rows = list(transactions.values_list(*_VIEWED))
+    entries: dict[int, list[tuple[AccountName, int]]] = {number: [] for number, *_ in rows}
     lines = Entry.objects.filter(transaction__in=entries).order_by("transaction_id", "line")
     for transaction_id, account_id, amount in lines.values_list("transaction_id", "account_id", "amount"):
         entries[transaction_id].append((AccountName.of(account_id), amount))  # a payment may have a line per owner
     tenant_id = scope_current().tenant_id
-    visible = {
-        number: tuple(line for line in lines if tenant_id in (None, line[0].tenant_id))
-        for number, lines in entries.items()
-    }
+    if tenant_id is not None:
+        entries = {
+            number: [line for line in lines if line[0].tenant_id == tenant_id] for number, lines in entries.items()
+        }
     return tuple(
-        TransactionView(
-            row.pk, row.key, row.kind, row.subject, row.occurred_at, row.corrects_id, row.facts, visible[row.pk]
-        )
-        for row in rows
-        if visible[row.pk]
+        TransactionView(number, key, kind, subject, at, corrects, facts, tuple(entries[number]))
+        for number, key, kind, subject, at, corrects, facts in rows
+        if entries[number]
     )
+
+
+_VIEWED = ("pk", "key", "kind", "subject", "occurred_at", "corrects_id", "facts")
 
 
 def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
