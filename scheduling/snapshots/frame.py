@@ -15,12 +15,13 @@ import numpy as np
 
 from scheduling.core.parts import Parts, parts_of
 from scheduling.core.types import Cluster, FloatArray, Tenant, read_only
-from scheduling.models import Pool, ServerState
+from scheduling.models import Pool, ServerState, TenantPolicy
 from scheduling.snapshots.pool_rows import KEPT, Sharing, live_tenants, pool_text, rows_of
 from tenants.ledger.postings import MICRO
 
 OPERATOR_ID = 0  # in place of a tenant's id, wherever owners are listed
-NOTHING_SAID = Sharing(rent="auto", budget=None, lend="lend", reserve_price={})  # of a tenant without a row
+_UNSAID = TenantPolicy()  # not saved: the model says what holds without a row
+NOTHING_SAID = Sharing(str(_UNSAID.rent), _UNSAID.budget, str(_UNSAID.lend), dict(_UNSAID.reserve_price))
 
 
 @dataclass(frozen=True, eq=False)

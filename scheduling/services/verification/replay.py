@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -37,11 +38,19 @@ class Replayed:
         return [[self.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]
 
 
+# What reading changed bytes, or deciding on what they say, may end in. A failure of the database or of the machine is
+# none of them: it accuses nobody.
+ASTRAY = (
+    *(zlib.error, ValueError, TypeError, LookupError, ArithmeticError),
+    *(AttributeError, AssertionError, RuntimeError, StopIteration),
+)
+
+
 def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
     """None where the stored bytes can no longer be read, or no plan comes of them."""
     try:
         return _replayed(interval)
-    except Exception as error:
+    except ASTRAY as error:
         return None, [Finding(name_of(interval), f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
 
 
