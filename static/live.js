@@ -38,24 +38,25 @@
   function move(topics) {
     for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
   }
-  const kept = new Map(); // several parts are replaced at once
+  const kept = new WeakMap(); // by request: several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
-    const { ctx } = event.detail;
+    const { ctx } = event.detail, el = ctx.target;
     if (/^\s*<!doctype/i.test(ctx.text || "")) { event.preventDefault(); location.reload(); return; } // logged out: a page instead of a part
-    const el = document.getElementById(ctx.sourceElement && ctx.sourceElement.id);
-    if (!el) return;
-    kept.set(el.id, { focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) });
+    if (!(el instanceof Element) || !el.id) return;
+    kept.set(ctx, { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) });
   });
+  function putBack(before) {
+    const el = document.getElementById(before.id);
+    if (!el) return;
+    for (const open of before.open) { const details = document.getElementById(open); if (details) details.open = true; }
+    const boxes = el.querySelectorAll("[data-scroll-to]");
+    before.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
+    const target = before.focus && document.getElementById(before.focus), lost = !document.activeElement || document.activeElement === document.body;
+    if (target && lost) target.focus({ preventScroll: true }); // who has gone on to another field meanwhile stays there
+  }
   document.addEventListener("htmx:finally:request", (event) => {
-    const id = event.detail.ctx.sourceElement && event.detail.ctx.sourceElement.id, el = id && document.getElementById(id);
-    const before = kept.get(id);
-    kept.delete(id);
-    if (before && el) {
-      for (const open of before.open) { const details = document.getElementById(open); if (details) details.open = true; }
-      const boxes = el.querySelectorAll("[data-scroll-to]");
-      before.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
-      if (before.focus) { const target = document.getElementById(before.focus); if (target) target.focus({ preventScroll: true }); }
-    }
+    const { ctx } = event.detail, id = ctx.sourceElement && ctx.sourceElement.id, el = id && document.getElementById(id);
+    if (kept.has(ctx)) putBack(kept.get(ctx));
     busy.delete(id);
     if (el) document.dispatchEvent(new CustomEvent("part", { detail: el }));
     say(state);

@@ -47,6 +47,27 @@ def seen(one: Visitor, selector: str, text: str) -> bool:
     return text in " ".join(one.page.locator(selector).all_inner_texts())
 
 
+GOES_ON = """() => new Promise((done) => {
+  const epochs = document.getElementById("id_epochs"), worth = document.getElementById("id_worth");
+  const ofForm = (event) => event.detail.ctx.sourceElement.id === "job-form";
+  epochs.focus();
+  document.addEventListener("htmx:before:swap", (event) => {
+    if (ofForm(event)) document.addEventListener("htmx:before:settle", () => worth.focus(), { once: true });
+  });
+  document.addEventListener("htmx:finally:request", (event) => ofForm(event) && done(document.activeElement.id));
+  epochs.value = "3";
+  epochs.dispatchEvent(new Event("input", { bubbles: true }));
+})"""
+
+
+def test_a_quote_that_comes_in_leaves_the_reader_in_the_field_gone_on_to(visit: Act, act: Act) -> None:
+    _, rents, _ = act(market)
+    one = visit(rents)
+    live(one, "/t/lumen/submit/")
+    one.page.wait_for_selector("#quote .verdict", timeout=PATIENCE * 1_000)
+    assert one.page.evaluate(GOES_ON) == "id_worth"
+
+
 @pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
 def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> None:
     pool, rents, owns = act(market)
