@@ -175,6 +175,13 @@ def test_bounds_that_are_left_out_come_from_the_jobs() -> None:
     assert policy.price["floor"] == 1.0
 
 
+def test_jobs_that_are_worth_nothing_in_any_run_do_not_lower_the_floor() -> None:
+    good = [make(value=Sigmoid(80, 0.5, 4), samples=samples) for samples in (2, 4, 6)]
+    hopeless = [make(value=Sigmoid(80, 2, 0.5), samples=60) for _ in range(9)]
+    cluster = make_world().cluster
+    assert propose(cluster, [*good, *hopeless]).floor == propose(cluster, good).floor > 0.01
+
+
 # --- out of the ordinary --------------------------------------------------------------------------------------------
 
 

@@ -1,4 +1,4 @@
-"""Price bounds that an operator sets, checked here: 0 < floor <= ceiling, finite."""
+"""Price bounds: those that an operator sets, checked here (0 < floor <= ceiling, finite), and what jobs propose."""
 
 from __future__ import annotations
 
@@ -12,6 +12,9 @@ import numpy as np
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import FloatArray
 
+FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
+HOPELESS = 0.01  # of what the most valuable job is worth: whose shortest run is worth less does not count for the floor
+
 
 @dataclass(frozen=True)
 class Bounds:
@@ -23,6 +26,26 @@ class Bounds:
     def ceilings(self, resources: Sequence[str]) -> FloatArray:
         """(resources,) in the cluster's order; a resource that is not named stays at the floor."""
         return np.array([self.ceiling.get(name, self.floor) for name in resources])
+
+
+@dataclass(frozen=True)
+class Worth:
+    """What a job could be worth: in its shortest run, and per amount and slot of what it takes."""
+
+    best: float
+    per_amount: float
+
+
+def proposed_floor(jobs: Sequence[Worth]) -> float:
+    """A quarter of the median value per amount and slot, of the jobs that are not hopeless; 1 where there are none.
+
+    A job that comes too late even in its shortest run is worth next to nothing: with half of them hopeless the median
+    is one of theirs, and prices are nothing until a machine is full.
+    """
+    if not jobs:
+        return 1.0
+    least = HOPELESS * max(job.best for job in jobs)
+    return FLOOR_SHARE * float(np.median([job.per_amount for job in jobs if job.best >= least]))
 
 
 def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> Bounds:

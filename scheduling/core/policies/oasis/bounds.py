@@ -1,25 +1,21 @@
 """Price bounds that past jobs propose (rules O6, O7; readings A6 to A8).
 
 The paper's formula for the floor ends in numbers like 1e-600, at which every price is 0 or not a number; so the
-proposal uses the typical value of a unit instead. A job that comes too late even in its shortest run has none: with
-half of them hopeless the median is one of theirs, and prices are nothing until a machine is full.
+proposal uses the typical value of a unit instead.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, worker_slots
-from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.bounds import Bounds, Worth, proposed_floor
 from scheduling.core.posted.menu import values_after
 from scheduling.core.types import Cluster, FloatArray, Job
-
-FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
-HOPELESS = 0.01  # of what the most valuable job is worth: whose shortest run is worth less does not count for the floor
 
 
 @dataclass(frozen=True)
@@ -54,12 +50,10 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
 
 
 def _proposal(units: Sequence[_Unit], resources: Sequence[str]) -> Bounds:
-    per_amount: Callable[[_Unit], float] = lambda unit: unit.best / (unit.unit_slots * unit.demand.sum())  # noqa: E731
     demanding = [unit for unit in units if unit.demand.sum() > 0]
     if not demanding:
         return Bounds(1.0, {})
-    least = HOPELESS * max(unit.best for unit in demanding)
-    floor = FLOOR_SHARE * float(np.median([per_amount(unit) for unit in demanding if unit.best >= least]))
+    floor = proposed_floor([Worth(unit.best, unit.best / (unit.unit_slots * unit.demand.sum())) for unit in demanding])
     ceiling = {}
     for index, name in enumerate(resources):
         values = [unit.best / unit.demand[index] for unit in demanding if unit.demand[index] > 0]

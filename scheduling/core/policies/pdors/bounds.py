@@ -8,20 +8,19 @@ from collections.abc import Iterable
 import numpy as np
 
 from scheduling.core.policies.pdors.work import speed_of
-from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.bounds import Bounds, Worth, proposed_floor
 from scheduling.core.posted.menu import values_after
 from scheduling.core.types import Cluster, Job
-
-FLOOR_SHARE = 0.25  # of the median value of a unit: rather low than high (measured: reading A8)
 
 
 def propose(cluster: Cluster, jobs: Iterable[Job]) -> Bounds:
     """One floor for all resources, and a ceiling for each.
 
     Ceiling: the largest value of a shortest run per amount in a worker and a parameter server, which takes the
-    internal speed and all workers. Floor: a quarter of the median value per amount and slot at the external speed.
+    internal speed and all workers. Floor: a quarter of the median value per amount and slot at the external speed, of
+    the jobs that are not hopeless.
     """
-    per_amount: list[float] = []
+    worth: list[Worth] = []
     ceiling: dict[str, float] = {}
     for job in jobs:
         for worker in job.worker_types:
@@ -33,9 +32,10 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> Bounds:
             if not (math.isfinite(best) and best > 0 and demand.any()):
                 continue
             work = max(1, math.ceil(speed.samples * speed.external))
-            per_amount.append(best / (work * float(worker.demand.sum() + ps.demand.sum() / float(speed.ps_ratio))))
+            amount = float(worker.demand.sum() + ps.demand.sum() / float(speed.ps_ratio))
+            worth.append(Worth(best, best / (work * amount)))
             for resource in np.flatnonzero(demand > 0).tolist():
                 name = cluster.resources[resource]
                 ceiling[name] = max(ceiling.get(name, 0.0), best / float(demand[resource]))
-    floor = FLOOR_SHARE * float(np.median(per_amount)) if per_amount else 1.0
+    floor = proposed_floor(worth)
     return Bounds(floor, {name: max(floor, most) for name, most in ceiling.items()})
