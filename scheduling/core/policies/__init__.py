@@ -52,12 +52,14 @@ POLICIES: dict[str, Builder] = {
     "gandiva_fair": gandiva_fair.build,
     "hived": hived.build,
     "oasis": oasis.build,
-    "optimus": optimus.build,
     "pdors": pdors.build,
     "rrh": rrh.build,
     "srtf": srtf.build,
     "tetris": tetris.build,
 }
+POLICIES["optimus"] = optimus.builder(
+    {"dominant_resource_fairness": dominant_resource_fairness.build, "tetris": tetris.build}
+)
 POLICIES["dl2"] = dl2.builder(dl2.Dl2, POLICIES)  # whoever else there is can teach them
 POLICIES["offline_rl"] = dl2.builder(dl2.OfflineRl, POLICIES)
 

@@ -55,6 +55,15 @@ class DominantResourceFairness:
                 refusals.append(Refusal(holding.job.number, reason, state))
         return Plan(bookings, refusals)
 
+    def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
+        """By job, where its gang is: workers and parameter servers go round the servers here, too."""
+        vacancies, cursors = Vacancies(view.cluster, view.occupied), Cursors()
+        placed: dict[int, Placement] = {}
+        for job in view.waiting:
+            if (found := vacancies.place(job, gangs[job.number], cursors)) is not None:
+                placed[job.number], cursors = found, found.cursors
+        return placed
+
 
 @dataclass(slots=True)
 class _Holding:

@@ -3,6 +3,7 @@
 Jobs that run are resized at slot boundaries; whoever is resized or moved loses the time of a checkpoint.
 """
 
-from scheduling.core.policies.optimus.policy import Optimus, build
+from scheduling.core.policies.optimus.building import builder
+from scheduling.core.policies.optimus.policy import Optimus
 
-__all__ = ["Optimus", "build"]
+__all__ = ["Optimus", "builder"]

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import InitVar, dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
 from scheduling.core.empty import EmptyCluster
-from scheduling.core.estimates.remaining import check_speeds
+from scheduling.core.gangs import Gang
 from scheduling.core.placement import Vacancies
-from scheduling.core.policies.optimus.allocation import BREAK, SKIP, Asked, allocate, dominant
+from scheduling.core.policies.optimus.allocation import SKIP, Asked, allocate, dominant
 from scheduling.core.policies.optimus.jobs import Elastic, Pair, fit_speeds, possible_types, remaining_seconds
+from scheduling.core.policies.optimus.parts import OWN, Placer, numbers_of, rows_of
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, pools
-from scheduling.core.scenario.fields import BadScenario, Section
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import (
     CENTRALIZED,
@@ -24,26 +24,32 @@ from scheduling.core.types import (
     Allocation,
     Booking,
     Cluster,
-    Job,
     Plan,
     Reason,
     Refusal,
     View,
 )
 
-UNITS = ("share", "amount")
 YOUNG_EPOCHS, YOUNG_PART = 5, 0.1  # fewer epochs done, or a smaller part of all
 WORTH = 2.0  # times its cost that a restart must save
 LONGEST_RESTART = 0.9  # of a slot, so that every slot trains something
 
 
+class _Carried:
+    """What the policy carries beside its settings."""
+
+    _allocator: Placer | None
+    _placer: Placer | None
+
+
 @dataclass(frozen=True)
-class Optimus:
+class Optimus(_Carried):
     """`max_ps` and `max_workers` limit every job, `young` weighs the gains of jobs that began only just, `restart` is
     what a change costs in seconds, and after `max_restarts` changes a job keeps its numbers. `key` is the resource by
     which servers are sorted (None: cpu, or else the first). `unit` and `stop`: see the allocation. With `retry` a
     gang that found no place is tried once more with its least numbers, anywhere; with `scatter` it is first tried with
-    all its numbers, anywhere, which no rule of the paper does: few servers seldom hold many gangs evenly."""
+    all its numbers, anywhere, which no rule of the paper does: few servers seldom hold many gangs evenly. `allocation`
+    and `placement` name another policy to take numbers, or places, from instead."""
 
     name: ClassVar[str] = "optimus"
     max_ps: int = 16
@@ -56,6 +62,17 @@ class Optimus:
     key: str | None = None
     retry: bool = True
     scatter: bool = False
+    allocation: str = OWN
+    placement: str = OWN
+    allocator: InitVar[Placer | None] = None
+    placer: InitVar[Placer | None] = None
+
+    def __post_init__(self, allocator: Placer | None, placer: Placer | None) -> None:
+        for name, other in ((self.allocation, allocator), (self.placement, placer)):
+            if (name == OWN) != (other is None):
+                raise ValueError(f"the part of {name} is missing, or one too many is given")
+        object.__setattr__(self, "_allocator", allocator)
+        object.__setattr__(self, "_placer", placer)
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
@@ -83,6 +100,8 @@ class Optimus:
 
     def _numbers(self, jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], view: View) -> list[Pair]:
         """(parameter servers, workers) of every job; (0, 0) for those that get nothing."""
+        if self._allocator is not None:
+            return numbers_of(self._allocator, jobs, view)
         total, free = pools(view.cluster, view.cluster.capacity), pools(view.cluster, free_now(view))
         choose_types(jobs, choices, view.cluster, free)
         least, most = (np.array([limits(each) for each in jobs]) for limits in (self._least, self._most))
@@ -139,20 +158,34 @@ class Optimus:
                 rows[index] = each.held or []
             else:
                 moving.append((gang_share(order, total), index, order))
-        for _, index, order in sorted(moving, key=lambda row: row[:2]):  # jobs come in order of arrival
-            if (found := self._place(servers, order, jobs[index])) is not None:
-                rows[index] = found
+        moving.sort(key=lambda row: row[:2])  # jobs come in order of arrival
+        found = self._found_by_another(servers, [(jobs[index], order) for _, index, order in moving], view)
+        for _, index, order in moving:
+            place = self._place(servers, order) if self._placer is None else found.get(jobs[index].job.number)
+            if place is None and self.retry:
+                ps, workers = self._least(jobs[index])
+                place = servers.anywhere(Order(workers, ps, *jobs[index].units))
+            if place is not None:
+                rows[index] = place
         return [booking for index, each in enumerate(jobs) if (booking := self._book(each, rows.get(index), view))]
 
-    def _place(self, servers: Servers, order: Order, each: Elastic) -> list[Row] | None:
-        """The smallest number of servers; where kinds have servers of their own, anywhere; else the least gang."""
+    def _place(self, servers: Servers, order: Order) -> list[Row] | None:
+        """The smallest number of servers; where kinds have servers of their own, anywhere."""
         found = servers.evenly(order)
         if found is None and (self.scatter or not all(servers.hosts_both)):
             found = servers.anywhere(order)
-        if found is None and self.retry:
-            ps, workers = self._least(each)
-            found = servers.anywhere(Order(workers, ps, *each.units))
         return found
+
+    def _found_by_another(
+        self, servers: Servers, moving: Sequence[tuple[Elastic, Order]], view: View
+    ) -> dict[int, list[Row]]:
+        """By job, where the other policy puts the gangs that keep no place."""
+        if self._placer is None:
+            return {}
+        gangs = {each.job.number: Gang(order.workers, order.ps, *each.types) for each, order in moving}
+        orders = {each.job.number: order for each, order in moving}
+        found = rows_of(self._placer, servers.vacancies, gangs, view)
+        return {number: rows for number, rows in found.items() if servers.again(orders[number], rows)}
 
     def _key(self, cluster: Cluster) -> int:
         name = self.key or "cpu"
@@ -191,26 +224,3 @@ class Optimus:
 def _is_young(each: Elastic) -> bool:
     done = 1.0 - each.remaining / each.job.work
     return done * each.job.epochs < YOUNG_EPOCHS or done < YOUNG_PART
-
-
-def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Optimus:
-    """Optimus with the settings of a scenario."""
-    names = ("max_ps", "max_workers", "unit", "stop", "young", "restart", "max_restarts", "key", "retry", "scatter")
-    section = Section(fields, "policy", names)
-    check_speeds(jobs)
-    flags = {name: section.raw(name, getattr(Optimus, name)) for name in ("retry", "scatter")}
-    for name, flag in flags.items():
-        if not isinstance(flag, bool):
-            raise BadScenario(f"policy.{name}", "must be true or false")
-    return Optimus(
-        max_ps=section.whole("max_ps", Optimus.max_ps, most=1024),
-        max_workers=section.whole("max_workers", Optimus.max_workers, most=1024),
-        unit=section.choice("unit", UNITS, Optimus.unit),
-        stop=section.choice("stop", (SKIP, BREAK), Optimus.stop),
-        young=section.number("young", Optimus.young, above=0.0, most=1.0),
-        restart=section.number("restart", Optimus.restart, least=0.0),
-        max_restarts=section.whole("max_restarts", Optimus.max_restarts, least=0),
-        key=section.choice("key", cluster.resources, Optimus.key),
-        retry=flags["retry"],
-        scatter=flags["scatter"],
-    )

@@ -19,23 +19,32 @@ SHORTEST = 1e-12  # seconds; nothing is divided by less
 
 @dataclass(eq=False)
 class Option:
-    """A job on one pair of its types, and the servers of its units so far."""
+    """A job on one pair of its types, and the servers of its units so far. `exactly` so many parameter servers it has;
+    None: one for each worker, as far as the job allows."""
 
     job: Job
     remaining: float
     least: Gang
     most: int  # workers
+    exactly: int | None = None
     workers: list[int] = field(default_factory=list)
     ps: list[int] = field(default_factory=list)
 
     @property
     def most_ps(self) -> int:
+        if self.exactly is not None:
+            return self.exactly
         return self.most if self.job.max_ps is None else min(self.most, self.job.max_ps)
 
     def seconds(self) -> float:
         """Remaining time with all it may have."""
         types = (self.least.worker_type, self.least.ps_type)
         return max(seconds_left(self.job, self.remaining, self.most, self.most_ps, types), SHORTEST)
+
+    @property
+    def enough(self) -> bool:
+        """Whether it has what it needs at least."""
+        return len(self.workers) >= self.least.workers and len(self.ps) >= (self.exactly or 0)
 
     def demands(self) -> tuple[FloatArray, FloatArray]:
         """(resources,) of a worker and of a parameter server."""
@@ -81,7 +90,7 @@ class Packing:
             if self._fails_again(best):
                 continue
             before = self._fill(best)
-            if len(option.workers) >= option.least.workers:
+            if option.enough:
                 gang = Gang(len(option.workers), len(option.ps), option.least.worker_type, option.least.ps_type)
                 placed[option.job.number] = Placement(gang, option.workers, option.ps, Cursors())
                 self.open[self.ways[option.job.number]] = False
@@ -135,7 +144,16 @@ class Packing:
                     self.scores.take(chosen, self.units[index][kind])
                     (option.workers, option.ps)[kind].append(chosen)
             server = spot[0]
+        self._fill_up(index, before)
         return before
+
+    def _fill_up(self, index: int, before: dict[int, list[float]]) -> None:
+        """The parameter servers of a job that has more of them than workers."""
+        option, (_, ps) = self.options[index], self.apart[index]
+        while len(option.ps) < (option.exactly or 0) and (spot := self.scores.spot(ps)) is not None:
+            before.setdefault(spot, list(self.scores.free[spot]))
+            self.scores.take(spot, self.units[index][1])
+            option.ps.append(spot)
 
     def _spot(self, index: int, server: int, *, alone: bool) -> tuple[int, int | None] | None:
         """Servers of the next worker and parameter server: this one if both fit, else the best for both, else apart."""
@@ -166,8 +184,9 @@ class Packing:
         for kind, servers in enumerate((option.workers, option.ps)):
             for server in servers:
                 self.scores.give_back(server, self.units[index][kind])
+        workers = len(option.workers)
         if all(self.scores.free[server] == free for server, free in before.items()):
-            workers = len(option.workers)
-            self.failed[self.apart[index]] = workers, min(option.most_ps, workers + 1)
+            if workers < option.least.workers:  # and not only too few parameter servers
+                self.failed[self.apart[index]] = workers, min(option.most_ps, workers + 1)
         else:
             self.failed.clear()

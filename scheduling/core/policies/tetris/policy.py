@@ -15,8 +15,8 @@ from typing import Any, ClassVar
 
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds
-from scheduling.core.gangs import even_gangs
-from scheduling.core.placement import slot_booking
+from scheduling.core.gangs import Gang, even_gangs
+from scheduling.core.placement import Placement, slot_booking
 from scheduling.core.policies.tetris.packing import Option, Packing
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, Cluster, Job, Plan, Reason, Refusal, View
@@ -53,6 +53,13 @@ class Tetris:
             else:
                 refusals.append(Refusal(number, Reason("no_room", {"asked": job.min_workers})))
         return Plan(bookings, refusals)
+
+    def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
+        """By job, where its gang is, packed like the tasks of Tetris' own."""
+        pairs = zip(view.waiting, view.remaining.tolist(), strict=True)
+        wanted = ((job, remaining, gangs[job.number]) for job, remaining in pairs)
+        options = [Option(job, remaining, gang, gang.workers, gang.ps) for job, remaining, gang in wanted]
+        return Packing(view, options, self.weight).run() if options else {}
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Tetris:

@@ -1,0 +1,50 @@
+"""Optimus with the settings of a scenario."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from scheduling.core.estimates.remaining import check_speeds
+from scheduling.core.policies.optimus.allocation import BREAK, SKIP
+from scheduling.core.policies.optimus.parts import OWN, Placer
+from scheduling.core.policies.optimus.policy import Optimus
+from scheduling.core.scenario.fields import BadScenario, Section
+from scheduling.core.types import Cluster, Job
+
+UNITS = ("share", "amount")
+Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Placer]
+FIELDS = ("max_ps", "max_workers", "unit", "stop", "young", "restart", "max_restarts", "key", "retry", "scatter")
+PARTS = ("allocation", "placement")
+
+
+def builder(others: Mapping[str, Builder]) -> Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Optimus]:
+    """What builds Optimus with the settings of a scenario; of the `others` it may take one of its parts."""
+
+    def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Optimus:
+        section = Section(fields, "policy", (*FIELDS, *PARTS))
+        check_speeds(jobs)
+        flags = {name: section.raw(name, getattr(Optimus, name)) for name in ("retry", "scatter")}
+        for name, flag in flags.items():
+            if not isinstance(flag, bool):
+                raise BadScenario(f"policy.{name}", "must be true or false")
+        parts = {name: section.choice(name, (OWN, *others), OWN) for name in PARTS}
+        allocator, placer = (others[name]({}, cluster, jobs) if name != OWN else None for name in parts.values())
+        return Optimus(
+            max_ps=section.whole("max_ps", Optimus.max_ps, most=1024),
+            max_workers=section.whole("max_workers", Optimus.max_workers, most=1024),
+            unit=section.choice("unit", UNITS, Optimus.unit),
+            stop=section.choice("stop", (SKIP, BREAK), Optimus.stop),
+            young=section.number("young", Optimus.young, above=0.0, most=1.0),
+            restart=section.number("restart", Optimus.restart, least=0.0),
+            max_restarts=section.whole("max_restarts", Optimus.max_restarts, least=0),
+            key=section.choice("key", cluster.resources, Optimus.key),
+            retry=flags["retry"],
+            scatter=flags["scatter"],
+            allocation=parts["allocation"],
+            placement=parts["placement"],
+            allocator=allocator,
+            placer=placer,
+        )
+
+    return build

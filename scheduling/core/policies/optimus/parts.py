@@ -1,0 +1,49 @@
+"""Optimus with one of its parts taken from another policy: whose numbers the jobs get, or who finds their places."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Protocol
+
+import numpy as np
+
+from scheduling.core.gangs import Gang
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.placement import Placement, Vacancies
+from scheduling.core.policies.optimus.jobs import Elastic, Pair
+from scheduling.core.policies.optimus.placing import Row
+from scheduling.core.types import Policy, View
+
+OWN = "optimus"
+
+
+class Placer(Policy, Protocol):
+    """A policy that can also place gangs whose numbers somebody else gave."""
+
+    def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
+        """By job, where its gang is in the coming slot; those who find no place are left out."""
+
+
+def numbers_of(policy: Policy, jobs: Sequence[Elastic], view: View) -> list[Pair]:
+    """(parameter servers, workers) that a policy gives each job in the coming slot, (0, 0) where it gives none; the
+    jobs take its types."""
+    given = {booking.job: booking for booking in policy.decide(view).bookings}
+    for each in jobs:
+        if (booking := given.get(each.job.number)) is not None:
+            each.choose((booking.worker_type, booking.ps_type))
+    found = (given.get(each.job.number) for each in jobs)
+    return [(0, 0) if booking is None else (booking.ps, booking.workers) for booking in found]
+
+
+def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, Gang], view: View) -> dict[int, list[Row]]:
+    """By job, where a policy puts its gang among what is vacant. Nothing is taken yet."""
+    taken = view.cluster.capacity - (np.array(vacancies.free).T - ROUNDING)  # (resources, servers)
+    kept = [index for index, job in enumerate(view.waiting) if job.number in gangs]
+    waiting = tuple(view.waiting[index] for index in kept)
+    left = replace(view, occupied=taken[:, None, :], waiting=waiting, remaining=view.remaining[kept])
+    return {number: _rows(placement) for number, placement in placer.place(left, gangs).items()}
+
+
+def _rows(placement: Placement) -> list[Row]:
+    return [(row.server, row.workers, row.ps) for row in placement.allocation(0, 1)]
