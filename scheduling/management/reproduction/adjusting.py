@@ -15,6 +15,7 @@ from scheduling.core.scenario import Scenario
 from scheduling.core.speed import elastic_rate
 from scheduling.core.types import Job
 from scheduling.core.value import Sigmoid
+from scheduling.management.reproduction.training_modes import synchronous
 
 Settings = Mapping[str, Any]
 Adjust = Callable[[Scenario, Settings, float], tuple[Scenario, Settings]]
@@ -157,4 +158,5 @@ ADJUSTMENTS: Mapping[str, Adjust] = {
     "containers": containers,
     "speed_error": speed_error,
     "speed_variation": speed_variation,
+    "synchronous": synchronous,
 }

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import quoted, suggestion
-from scheduling.management.reproduction import astraea, dl2, dl2_training, oasis, optimus, pdors
+from scheduling.management.reproduction import astraea, dl2, dl2_training, oasis, optimus, optimus_parts, pdors
 from scheduling.management.reproduction.describing import Figure, Omitted
 
-PAPERS = (astraea, oasis, pdors, optimus, dl2, dl2_training)
+PAPERS = (astraea, oasis, pdors, optimus, optimus_parts, dl2, dl2_training)
 FIGURES: Mapping[str, Figure] = {figure.name: figure for paper in PAPERS for figure in paper.FIGURES}
 OMITTED: Sequence[Omitted] = [omitted for paper in PAPERS for omitted in getattr(paper, "OMITTED", ())]
 

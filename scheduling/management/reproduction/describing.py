@@ -106,6 +106,7 @@ class Figure:
     world: Mapping[str, Any] = field(default_factory=dict)
     adjust: tuple[Adjustment, ...] = ()
     table: str = ""  # in `tabling.TABLES`, for what no market is needed
+    speed: str = ""  # in `training_modes.SPEEDS`; "": the one speed of all policies (0060)
     note: str = ""
 
     def scale(self, name: str) -> Scale:

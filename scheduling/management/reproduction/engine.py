@@ -21,6 +21,7 @@ from scheduling.management.reproduction.learning import SWEPT, Task, task, train
 from scheduling.management.reproduction.measuring import MEASURES
 from scheduling.management.reproduction.misjudging import BELIEFS
 from scheduling.management.reproduction.tabling import TABLES
+from scheduling.management.reproduction.training_modes import SPEEDS
 from scheduling.management.running import Run, policies_build, run
 
 FIRST_SEED = 1
@@ -126,12 +127,15 @@ def point_run(point: Point) -> Figures:
 
 
 def _run(point: Point) -> Run:
-    """The run of a point; under a wrong belief, if that is what is swept."""
+    """The run of a point: under a wrong belief, if that is what is swept, and at the speed that the figure has."""
     figure, scenario = point.figure, scenario_of(point)
-    if figure.swept not in BELIEFS:
+    if figure.swept not in BELIEFS and not figure.speed:
         return run(scenario)
-    value = figure.scale(point.scale).values[point.value]
-    policy = BELIEFS[figure.swept](policies_build(scenario)[BATCH], scenario, value)
+    policy = policies_build(scenario)[BATCH]
+    if figure.swept in BELIEFS:
+        policy = BELIEFS[figure.swept](policy, scenario, figure.scale(point.scale).values[point.value])
+    if figure.speed:
+        policy = SPEEDS[figure.speed](policy)
     return Run(scenario, {BATCH: policy}, simulate(scenario, {BATCH: policy}), (), (), {})
 
 

@@ -140,6 +140,12 @@ def _narrows(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
     return Finding(wider.ours < 0, wider.ours)
 
 
+def _pulls_away(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+    """How many times as much the other has rises, of what should be small."""
+    first, last = (curves[claim.other][at] / max(curves[claim.line][at], EQUAL) for at in (0, -1))
+    return Finding(last > first, last - first)
+
+
 def _as_good(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
     """No more than a tenth above the other, of what should be small."""
     ratio = _ratio(curves[claim.line], curves[claim.other])
@@ -164,6 +170,7 @@ KINDS: Mapping[str, Callable[[Claim, Known, Sequence[float]], Finding]] = {
     "steady": _steady,
     "widens": _widens,
     "narrows": _narrows,
+    "pulls away": _pulls_away,
     "as good": _as_good,
     "peak at": _peak_at,
 }

@@ -137,17 +137,4 @@ FIGURES = (
 
 OMITTED = (
     Omitted("optimus-12", "Optimus, Fig. 12", "time of one scheduling round: `make bench ONLY=optimus` has ours"),
-    Omitted(
-        "optimus-16",
-        "Optimus, Fig. 16",
-        "training modes: every policy here trains at one speed, which has no modes (0060)",
-    ),
-    Omitted(
-        "optimus-18",
-        "Optimus, Fig. 18",
-        "needs Optimus' placement under other allocations, which no policy here offers",
-    ),
-    Omitted(
-        "optimus-19", "Optimus, Fig. 19", "placement: the one speed of 0060 knows only whether a gang is on one server"
-    ),
 )
