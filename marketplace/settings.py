@@ -105,6 +105,7 @@ TEMPLATES = [
 
 DATABASES = {"default": addresses.database(DATABASE_URL)}
 if env.flag("DATABASE_POOL", False):
+    DATABASES["default"]["ENGINE"] = "marketplace.pooled"
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 

@@ -1,0 +1,43 @@
+"""Django's PostgreSQL, with a pool that gives out the connection that was given back last.
+
+The one that waited longest is what others give out. But a connection knows what it was asked before: the tables, the
+functions and their statements. In turn, each of twenty learns all of it, and the first calls of everybody wait for
+that: 30 ms each in the instant lane.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from django.db.backends.postgresql import base
+from psycopg import Connection
+from psycopg_pool import ConnectionPool
+
+
+class NewestFirst(ConnectionPool[Connection[Any]]):
+    """Those at rest stand in the order in which they came back; who has been there longest is closed when too many are
+    idle."""
+
+    def _get_ready_connection(self, timeout: float | None) -> Connection[Any] | None:
+        self._pool.rotate(1)  # the pool takes from the front, under its lock
+        return super()._get_ready_connection(timeout)
+
+
+class DatabaseWrapper(base.DatabaseWrapper):
+    _connection_pools: dict[str, ConnectionPool[Connection[Any]]]  # of the process, by alias
+    _configure_connection: Callable[[Connection[Any]], None]
+
+    @property
+    def pool(self) -> ConnectionPool[Connection[Any]] | None:
+        options = self.settings_dict["OPTIONS"].get("pool")
+        if options and self.alias not in self._connection_pools:
+            ours = NewestFirst(
+                kwargs=self.get_connection_params() | {"autocommit": True},
+                open=False,  # by whoever asks first
+                configure=self._configure_connection,
+                **options,
+            )
+            self._connection_pools.setdefault(self.alias, ours)
+        found: ConnectionPool[Connection[Any]] | None = super().pool
+        return found

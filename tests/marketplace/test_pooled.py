@@ -1,0 +1,41 @@
+"""The pool of connections of a web process."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+from django.db import connections
+
+from marketplace.pooled.base import DatabaseWrapper, NewestFirst
+
+
+@pytest.fixture
+def wrapper(django_db_setup: None) -> Iterator[DatabaseWrapper]:
+    settings: dict[str, Any] = connections["default"].settings_dict
+    options = settings["OPTIONS"] | {"pool": {"min_size": 2, "max_size": 3, "timeout": 10}}
+    made = DatabaseWrapper(settings | {"OPTIONS": options}, alias="pooled")
+    yield made
+    made.close_pool()
+
+
+def test_connection_given_back_last_is_given_out_first(wrapper: DatabaseWrapper) -> None:
+    pool = wrapper.pool
+    assert isinstance(pool, NewestFirst)
+    pool.open()
+    first, second, third = (pool.getconn() for _ in range(3))
+    for one in (second, third, first):
+        pool.putconn(one)
+    assert [pool.getconn() for _ in range(3)] == [first, third, second]
+    for one in (first, second, third):
+        pool.putconn(one)
+
+
+def test_all_of_one_address_share_one_pool(wrapper: DatabaseWrapper) -> None:
+    other = DatabaseWrapper(wrapper.settings_dict, alias="pooled")
+    assert other.pool is wrapper.pool
+
+
+def test_without_a_pool_there_is_none(django_db_setup: None) -> None:
+    assert DatabaseWrapper(connections["default"].settings_dict, alias="pooled").pool is None
