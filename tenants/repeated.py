@@ -51,7 +51,8 @@ class RepeatedRead(Generic[Row]):
         compiler = query.get_compiler(DEFAULT_DB_ALIAS)
         sql, parameters = compiler.as_sql()
         names = {(type(value), value): name for name, value in self._examples.items()} | {(int, _SOMEBODY): ""}
-        found = [names.get((type(value), value)) for value in parameters]
+        # The database's own kinds of whole numbers are ours: a name for each stands around the value.
+        found = [names.get((int if isinstance(value, int) else type(value), value)) for value in parameters]
         if not set(self._examples) <= set(found) or self._scoped != ("" in found):
             raise RuntimeError(f"not every value of a repeated read was found again: {sql} {parameters}")
         converters = compiler.get_converters([column for column, *_ in compiler.select])
@@ -60,4 +61,8 @@ class RepeatedRead(Generic[Row]):
 
 
 def _part(name: str | None, constant: Any) -> Callable[[dict[str, Any]], Any]:
-    return (lambda _: constant) if name is None else lambda given: given[name]
+    if name is None:
+        return lambda _: constant
+    if isinstance(constant, int) and type(constant) is not int:
+        return lambda given: type(constant)(given[name])
+    return lambda given: given[name]

@@ -18,7 +18,7 @@ from scheduling.services.posting import prices_after
 from scheduling.services.settlement import awards_start
 from scheduling.services.terms import allocation_rows, award_new
 from scheduling.services.units import Unit, amounts_in, units_take
-from scheduling.snapshots.budgets import left_for, limits
+from scheduling.snapshots.budgets import left_for, tenant_limits
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.instant import InstantSnapshot, asked_again, instant_view, share_of
 from tenants.ledger.postings import MICRO, InsufficientFunds, available
@@ -88,7 +88,7 @@ def instant_admit(*, job: TrainingJob, at: datetime, told: Sequence[Event] = ())
 
 def purse_of(job: TrainingJob, at: datetime) -> Purse:
     """Read, not locked: the hold has the last word."""
-    found = limits(tenant_ids=[job.tenant_id], at=at)
+    found = tenant_limits(tenant_id=job.tenant_id, at=at)
     spendable = balance(account=available(job.tenant_id))
     return Purse(spendable, left_for(found, job.tenant_id, job.submitted_by_id), budgeted=bool(found))
 

@@ -24,7 +24,7 @@ from scheduling.services.lanes import clocks_of, frontier_of, lane_lock
 from scheduling.services.lanes import closes as closes
 from scheduling.services.programs import program_of
 from scheduling.services.second_chance import job_queue
-from scheduling.snapshots.budgets import left_for, limits
+from scheduling.snapshots.budgets import left_for, tenant_limits
 from scheduling.snapshots.jobs import arrival_of
 from scheduling.snapshots.specs import SpecRead, spec_read
 from tenants.access import Access, Refused
@@ -180,7 +180,7 @@ def _closed(pool: Pool, lane: str, clocks: Mapping[str, LaneClock], at: datetime
 
 def _over_budget(tenant: Tenant, user: User | None, spec: Mapping[str, Any], at: datetime) -> OverBudget | None:
     """A budget that is used up lets no job in that would want to rent."""
-    left = left_for(limits(tenant_ids=[tenant.pk], at=at), tenant.pk, user.pk if user else None)
+    left = left_for(tenant_limits(tenant_id=tenant.pk, at=at), tenant.pk, user.pk if user else None)
     if left == 0 and spec.get("rent") != "never":
         return OverBudget("over_budget", "The budget of this period is used up.", 0)
     return None

@@ -5,7 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
+
+from django.db import connection
+from django.db.models import QuerySet
+from django.db.transaction import TransactionManagementError
 
 from scheduling.models import Lane, LaneClock, Pool
 from tenants.repeated import RepeatedRead
@@ -18,12 +23,25 @@ class Busy:
 
 def lane_lock(*, pool_id: int, lane: Lane, wait: bool = True) -> LaneClock | None:
     """The lane's clock, locked until the transaction ends. Without `wait`: None while somebody else holds it."""
-    clocks = LaneClock.objects.filter(pool_id=pool_id, lane=lane)
-    found = clocks.select_for_update(no_key=True, skip_locked=not wait).first()
-    if found is None and not clocks.exists():
+    found = _locked(pool_id, lane, wait)
+    if found is None and not LaneClock.objects.filter(pool_id=pool_id, lane=lane).exists():
         LaneClock.objects.bulk_create([LaneClock(pool_id=pool_id, lane=lane)], ignore_conflicts=True)
-        found = clocks.select_for_update(no_key=True, skip_locked=not wait).first()
+        found = _locked(pool_id, lane, wait)
     return found
+
+
+def _locked(pool_id: int, lane: Lane, wait: bool) -> LaneClock | None:
+    if not connection.in_atomic_block:
+        raise TransactionManagementError("a lane's lock ends with its transaction: there must be one")
+    return next(iter((_waited if wait else _unlocked)(pool_id=pool_id, lane=lane.value)), None)
+
+
+def _lockable(pool_id: int, lane: str, *, wait: bool) -> QuerySet[LaneClock]:
+    return LaneClock.objects.filter(pool=pool_id, lane=lane).select_for_update(no_key=True, skip_locked=not wait)
+
+
+_waited = RepeatedRead(partial(_lockable, wait=True), scoped=False, pool_id=-1, lane="a lane")
+_unlocked = RepeatedRead(partial(_lockable, wait=False), scoped=False, pool_id=-1, lane="a lane")
 
 
 def clocks_of(pool: Pool) -> dict[str, LaneClock]:

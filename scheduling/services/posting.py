@@ -22,6 +22,7 @@ from scheduling.services.lanes import lane_lock
 from scheduling.services.units import Unit
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.instant import InstantSnapshot, after_booking, counter_view
+from tenants.repeated import RepeatedRead
 from tenants.scoping import scope_disabled
 
 Ticks = dict[tuple[int, int], tuple[float | None, float, float]]  # (resource, slot) -> price, offered, sold
@@ -117,9 +118,19 @@ def _posted(frame: PoolFrame, first: int, ticks: Ticks, *, at: datetime, stored:
 
 
 def _stored(frame: PoolFrame, start: int, end: int) -> Ticks:
-    rows = PriceTick.objects.filter(pool=frame.pool, lane=Lane.INSTANT, slot__gte=start, slot__lt=end)
-    found = rows.values_list("resource_id", "slot", "price", "offered", "sold")
-    return {(resource_id, slot): (price, offered, sold) for resource_id, slot, price, offered, sold in found}
+    rows = _ticks(pool_id=frame.pool.pk, start=start, end=end)
+    return {(row.resource_id, row.slot): (row.price, row.offered, row.sold) for row in rows}
+
+
+_ticks = RepeatedRead(
+    lambda pool_id, start, end: PriceTick.objects.filter(
+        pool=pool_id, lane=Lane.INSTANT, slot__gte=start, slot__lt=end
+    ).order_by(),
+    scoped=False,
+    pool_id=-1,
+    start=-2,
+    end=-3,
+)
 
 
 def _or_none(price: float) -> float | None:

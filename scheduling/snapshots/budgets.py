@@ -11,6 +11,8 @@ from django.db.models import F, Sum
 
 from scheduling.models import Award, Budget, TrainingJob
 from scheduling.snapshots.spending import period_start
+from tenants.repeated import RepeatedRead
+from tenants.scoping import scope
 
 
 @dataclass(frozen=True)
@@ -35,7 +37,19 @@ class Limit:
 
 def limits(*, tenant_ids: Collection[int], at: datetime) -> tuple[Limit, ...]:
     """Every budget of these tenants: one query for the budgets and one for each length of period in use."""
-    budgets = list(Budget.objects.filter(tenant__in=tenant_ids).order_by("pk"))
+    return _limits(list(Budget.objects.filter(tenant__in=tenant_ids).order_by("pk")), at)
+
+
+def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[Limit, ...]:
+    """The same for one tenant, as every submission asks for it."""
+    with scope(tenant_id):
+        return _limits(_budgets(), at)
+
+
+_budgets = RepeatedRead(lambda: Budget.objects.order_by("pk"), scoped=True)
+
+
+def _limits(budgets: Collection[Budget], at: datetime) -> tuple[Limit, ...]:
     spent = {
         period: _spent({row.tenant_id for row in budgets if row.period == period}, period_start(period, at))
         for period in {row.period for row in budgets}

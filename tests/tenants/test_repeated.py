@@ -45,3 +45,13 @@ def test_an_example_that_stands_nowhere_in_the_query_is_an_error() -> None:
 def test_a_read_of_no_tenants_rows_needs_no_scope_and_one_of_a_tenants_says_so() -> None:
     with scope(make_tenant("one")), pytest.raises(RuntimeError, match="not every value"):
         RepeatedRead(of_role, scoped=False, role="an example")(role=OWNER)
+
+
+def test_numbers_that_are_compared_keep_the_kind_that_the_database_gave_them() -> None:
+    read = RepeatedRead(
+        lambda least, most: Membership.objects.filter(pk__gte=least, pk__lt=most), scoped=True, least=-1, most=-2
+    )
+    one = make_member(make_tenant("one"), OWNER)
+    with scope(one.tenant):
+        assert read(least=one.pk, most=one.pk + 1) == [one]
+        assert read(least=one.pk + 1, most=one.pk + 2) == []
