@@ -2,15 +2,42 @@
 
 from __future__ import annotations
 
+import copy
+from dataclasses import dataclass
+
 import pytest
 from django.db import transaction
 
 from tenants.api.open import OpenView
 from tenants.api.views import CoalitionView, PersonView, StaffView, TenantView
 from tests.api.builders import Program
-from tests.api.table import CALLERS, STRANGER, Names, Row, caller_of, make_world, operations, rows
+from tests.api.table import CALLERS, STRANGER, Names, Row, World, caller_of, make_world, operations, rows
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Two tenants in one pool, and somebody of each kind who calls, in the first of them or in none."""
+
+    own: World
+    other: World
+    callers: dict[str, Program]
+
+
+def make_scene() -> Scene:
+    own = make_world("own")
+    other = make_world("other", own.pool)
+    return Scene(own, other, {name: caller_of(name, own) for name in CALLERS})
+
+
+built = built_once(make_scene)
+
+
+@pytest.fixture
+def scene(built: Scene) -> Scene:
+    return copy.deepcopy(built)
 
 
 def status(row: Row, caller: Program, names: Names) -> tuple[int, str]:
@@ -36,30 +63,26 @@ def test_every_view_says_whose_its_address_is() -> None:
 
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.operation)
-def test_role_gets_what_the_table_says(row: Row) -> None:
-    own = make_world("own")
-    other = make_world("other", own.pool)
+def test_role_gets_what_the_table_says(row: Row, scene: Scene) -> None:
     found, expected = {}, {}
-    for name in CALLERS:
-        caller = caller_of(name, own)
-        for world in (own, other):
+    worlds = [(world, row.names(world)) for world in (scene.own, scene.other)]
+    for name, caller in scene.callers.items():
+        for world, names in worlds:
             place = name, world.tenant.slug
-            got, kind = status(row, caller, row.names(world))
-            expected[place] = row.expected(name, own=world is own)
+            got, kind = status(row, caller, names)
+            expected[place] = row.expected(name, own=world is scene.own)
             found[place] = got
             assert (kind == "application/problem+json") == (got >= 400), place
     assert found == expected
 
 
 @pytest.mark.parametrize("row", [row for row in rows() if row.foreign], ids=lambda row: row.operation)
-def test_another_tenants_object_is_not_found_under_the_own_address(row: Row) -> None:
-    own = make_world("own")
-    other = make_world("other", own.pool)
-    theirs = row.names(other)
-    mixed = row.names(own) | {name: theirs[name] for name in row.foreign}
-    for name in CALLERS:
+def test_another_tenants_object_is_not_found_under_the_own_address(row: Row, scene: Scene) -> None:
+    theirs = row.names(scene.other)
+    mixed = row.names(scene.own) | {name: theirs[name] for name in row.foreign}
+    for name, caller in scene.callers.items():
         if name == STRANGER:
             continue
         allowed = row.expected(name, own=True)
         expected = 404 if allowed < 400 else allowed
-        assert status(row, caller_of(name, own), mixed)[0] == expected, name
+        assert status(row, caller, mixed)[0] == expected, name
