@@ -113,12 +113,19 @@ def _tables_are_emptied_at_once() -> Iterator[None]:
         yield
 
 
+@pytest.fixture
+def nothing_built(db: None) -> None:
+    """For a test that builds a world of its own in a file that shares one (`tests.worlds`)."""
+    _empty_database()
+
+
 def _empty_database() -> None:
     from django.db import connection, transaction
 
     with transaction.atomic(), connection.cursor() as cursor:
         cursor.execute("SET LOCAL session_replication_role = replica")
         cursor.execute(_emptying())
+        cursor.execute("SET LOCAL session_replication_role = origin")
 
 
 @cache

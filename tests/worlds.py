@@ -2,8 +2,8 @@
 
 Each test works in a savepoint of its own, so it finds the database as it was built, whatever others did to it. Where
 tests change what was built in memory too, each is given a copy of it. A test names the fixture, or another one that
-does, among its arguments: only then is the world built around the test and not in it. Not for files with tests of
-`transaction=True`, nor for a world that must have begun just now.
+does, among its arguments: only then is the world built around the test and not in it. A test in such a file that wants
+another world asks for `nothing_built`. Not for files with tests of `transaction=True`.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator
 from typing import TypeVar
 
 import pytest
-from django.db import transaction
+from django.db import connection, transaction
 from pytest_django import DjangoDbBlocker
 
 World = TypeVar("World")
@@ -29,6 +29,7 @@ def built_once(build: Callable[[], World]) -> Callable[[DjangoDbBlocker, None], 
         try:
             with django_db_blocker.unblock():
                 world = build()
+                connection.check_constraints()  # what waits for a commit that never comes
             yield world
         finally:
             with django_db_blocker.unblock():

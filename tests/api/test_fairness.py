@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from datetime import UTC
 
 import pytest
@@ -14,8 +15,16 @@ from tests.api.builders import Program, problem, program
 from tests.scheduling.auditors import SEED, work_off
 from tests.scheduling.fair_world import Fair, make_fair
 from tests.tenants.builders import make_member, make_staff
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+built = built_once(make_fair)
+
+
+@pytest.fixture
+def fair(built: Fair) -> Fair:
+    return copy.deepcopy(built)
 
 
 def auditor() -> Program:
@@ -30,8 +39,7 @@ def span(fair: Fair) -> str:
     return f"?from={fair.pool.epoch_at.astimezone(UTC).date()}"
 
 
-def test_overview_tenants_and_health_are_of_the_days_asked_for() -> None:
-    fair = make_fair()
+def test_overview_tenants_and_health_are_of_the_days_asked_for(fair: Fair) -> None:
     caller, days = auditor(), span(fair)
     found = caller.get(f"{root(fair)}{days}").json()
     assert (found["intervals"], found["broken"], found["behind"]) == (IntervalFairness.objects.count(), 0, 0)
@@ -50,8 +58,7 @@ def test_overview_tenants_and_health_are_of_the_days_asked_for() -> None:
     assert csv.getvalue().decode().startswith("tenant,name,ratio,")
 
 
-def test_tenant_reads_its_own_row_and_nobody_elses() -> None:
-    fair = make_fair()
+def test_tenant_reads_its_own_row_and_nobody_elses(fair: Fair) -> None:
     lumen, orrin = fair.tenants["lumen"], fair.tenants["orrin"]
     caller = program(make_member(lumen, OWNER).user, lumen)
     path = f"tenants/{{}}/pools/{fair.pool.slug}/fairness/{span(fair)}"
@@ -61,8 +68,7 @@ def test_tenant_reads_its_own_row_and_nobody_elses() -> None:
     problem(caller.get("audits/"), 403, "not_allowed")
 
 
-def test_interval_has_every_certificate_with_its_arithmetic() -> None:
-    fair = make_fair()
+def test_interval_has_every_certificate_with_its_arithmetic(fair: Fair) -> None:
     row = IntervalFairness.objects.filter(renters__gt=0).order_by("number")[0]
     caller = auditor()
     found = caller.get(f"{root(fair)}intervals/{row.number}/").json()
@@ -74,8 +80,7 @@ def test_interval_has_every_certificate_with_its_arithmetic() -> None:
     problem(caller.get(f"{root(fair)}intervals/9999/"), 404, "not_found")
 
 
-def test_verification_is_started_followed_and_read() -> None:
-    fair = make_fair()
+def test_verification_is_started_followed_and_read(fair: Fair) -> None:
     caller = auditor()
     started = caller.post(f"{root(fair)}verify/", {"what": "everything"}, key="once")
     assert (started.status_code, started.json()["state"]) == (202, "queued")
@@ -97,6 +102,7 @@ def test_verification_is_started_followed_and_read() -> None:
     problem(caller.post(f"{root(fair)}verify/", {"what": "bundle"}), 400, "invalid_request")
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_bundle_is_made_and_downloaded_by_a_program() -> None:
     fair = make_fair(6)
     caller = auditor()
@@ -111,6 +117,7 @@ def test_bundle_is_made_and_downloaded_by_a_program() -> None:
     assert taken.getvalue()[:2] == b"PK"
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_operator_sets_limits_and_the_auditor_only_reads_them() -> None:
     fair = make_fair(6)
     body = {"thresholds": {"jain_index": 0.9}, "reason": "The audit asks."}

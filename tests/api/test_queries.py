@@ -5,8 +5,10 @@ More is a regression, or a decision: write the file anew with BOURSE_WRITE_BASEL
 
 from __future__ import annotations
 
+import copy
 import json
 import os
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -14,7 +16,8 @@ from django.core.cache import cache
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tests.api.table import READERS, Row, caller_of, make_world, rows
+from tests.api.table import READERS, Row, World, caller_of, make_world, rows
+from tests.worlds import built_once
 
 BASELINE = Path(__file__).with_name("queries.json")
 WRITE = os.environ.get("BOURSE_WRITE_BASELINE") == "1"
@@ -25,10 +28,17 @@ def baseline() -> dict[str, int]:
     return json.loads(BASELINE.read_text(encoding="utf-8")) if BASELINE.exists() else {}
 
 
+built = built_once(partial(make_world, "own"))
+
+
+@pytest.fixture
+def world(built: World) -> World:
+    return copy.deepcopy(built)
+
+
 @pytest.mark.django_db
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row.operation)
-def test_operation_asks_as_many_queries_as_its_baseline(row: Row) -> None:
-    world = make_world("own")
+def test_operation_asks_as_many_queries_as_its_baseline(row: Row, world: World) -> None:
     role = next((name for name in READERS if row.answers.get(name, 999) < 300), READERS[-1])
     caller, names = caller_of(role, world), row.names(world)
     cache.clear()

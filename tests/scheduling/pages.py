@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from django.test import Client
 from django.utils import timezone
@@ -44,14 +44,24 @@ class Story:
 def story(**fields: object) -> Story:
     """Owner leaves eight workers idle, and renter rents them from slot 8 on, which is the first that can be rented.
     Two of its slots are over."""
+    return told_now(traded(**fields))
+
+
+def traded(**fields: object) -> Story:
+    """The same before the clock is set: what nobody has done in it is yet to come."""
     pool, owner, renter = make_renting(**({"epoch_at": timezone.now(), "clock_first": 8} | fields))
     running = make_waiting(pool, renter, 0.0, epochs=3, value=WORTH)
     ahead = make_waiting(pool, renter, 0.1, epochs=3, value=WORTH)
     pool_advance(pool_id=pool.pk, at=pool.slot_start(NOW))
+    return Story(pool, owner, renter, running, ahead, running)
+
+
+def told_now(traded: Story) -> Story:
+    """Slot `NOW` begins at this moment, and a job has just come."""
+    pool = traded.pool
     pool.epoch_at = timezone.now() - (pool.slot_start(NOW) - pool.epoch_at)
     pool.save()
-    waiting = make_waiting(pool, renter, float(NOW))
-    return Story(pool, owner, renter, running, ahead, waiting)
+    return replace(traded, waiting=make_waiting(pool, traded.renter, float(NOW)))
 
 
 def text_of(html: str) -> str:

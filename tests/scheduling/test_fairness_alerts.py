@@ -3,6 +3,8 @@ back."""
 
 from __future__ import annotations
 
+import copy
+
 import pytest
 from django.utils import timezone
 
@@ -13,9 +15,17 @@ from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import AUDITOR, OPERATOR
 from tests.scheduling.fair_world import Fair, make_fair
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 BY = access_of_system("a test")
+
+built = built_once(make_fair)
+
+
+@pytest.fixture
+def fair(built: Fair) -> Fair:
+    return copy.deepcopy(built)
 
 
 def limit(fair: Fair, **thresholds: float | None) -> Refused | None:
@@ -30,8 +40,7 @@ def look() -> int:
     return alerts_look(at=timezone.now())
 
 
-def test_passing_a_limit_is_told_once_and_again_after_it_came_back() -> None:
-    fair = make_fair()
+def test_passing_a_limit_is_told_once_and_again_after_it_came_back(fair: Fair) -> None:
     assert limit(fair, one_bidder=0.1, jain_index=0.5) is None
     assert (look(), look(), look()) == (1, 0, 0)
     (event,) = told("fairness_alert")
@@ -48,8 +57,7 @@ def test_passing_a_limit_is_told_once_and_again_after_it_came_back() -> None:
     assert len(told("fairness_alert")) == 2
 
 
-def test_tenants_that_it_is_about_are_told_by_an_event_of_their_own() -> None:
-    fair = make_fair()
+def test_tenants_that_it_is_about_are_told_by_an_event_of_their_own(fair: Fair) -> None:
     limit(fair, lowest_ratio=0.5)  # Pelican keeps its cells and gains nothing
     assert look() == 1
     (event,) = told("fairness_concern")
@@ -57,8 +65,7 @@ def test_tenants_that_it_is_about_are_told_by_an_event_of_their_own() -> None:
     assert event.kind in OWN_KINDS  # so that a webhook can ask for it
 
 
-def test_a_limit_that_is_changed_is_looked_at_anew_and_stands_in_the_history() -> None:
-    fair = make_fair()
+def test_a_limit_that_is_changed_is_looked_at_anew_and_stands_in_the_history(fair: Fair) -> None:
     limit(fair, one_bidder=0.1)
     look()
     limit(fair, one_bidder=0.2)
@@ -86,8 +93,9 @@ def test_a_limit_that_is_changed_is_looked_at_anew_and_stands_in_the_history() -
         ({"one_bidder": float("nan")}, "Because.", OPERATOR, "invalid_threshold"),
     ],
 )
-def test_what_cannot_be_set_is_refused(thresholds: dict[str, float], reason: str, role: str, code: str) -> None:
-    fair = make_fair(4)
+def test_what_cannot_be_set_is_refused(
+    thresholds: dict[str, float], reason: str, role: str, code: str, fair: Fair
+) -> None:
     by = Access(user=None, tenant=None, roles=frozenset({role}))
     answer = alerts_set(pool=fair.pool, thresholds=thresholds, by=by, reason=reason, at=timezone.now())
     assert isinstance(answer, Refused)

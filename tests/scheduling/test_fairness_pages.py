@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -20,8 +21,16 @@ from tenants.scoping import scope_disabled
 from tests.scheduling.fair_world import Fair, make_fair
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+built = built_once(make_fair)
+
+
+@pytest.fixture
+def fair(built: Fair) -> Fair:
+    return copy.deepcopy(built)
 
 
 def pages(fair: Fair, number: int) -> list[str]:
@@ -40,8 +49,7 @@ def lead(client: Client, path: str) -> str:
     return text_of(answer.content.decode())
 
 
-def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits() -> None:
-    fair = make_fair()
+def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits(fair: Fair) -> None:
     number = renting_number()
     clients = {role: client_as(role, None) for role in (AUDITOR, OPERATOR)}
     for client in clients.values():
@@ -57,8 +65,7 @@ def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits(
     assert "at least 0.900" in lead(operator, there)
 
 
-def test_overview_says_what_was_worked_out() -> None:
-    fair = make_fair()
+def test_overview_says_what_was_worked_out(fair: Fair) -> None:
     today = utc_day(timezone.now())
     found = fairness_overview(fair.pool, first=today - timedelta(days=6), last=today)
     text = lead(client_as(AUDITOR, None), "/fairness/?days=7")
@@ -76,8 +83,7 @@ def test_overview_says_what_was_worked_out() -> None:
     assert f"Worst off owner {found.worst_off.name}" in text
 
 
-def test_tables_of_the_overview_sort_and_export_by_themselves() -> None:
-    make_fair()
+def test_tables_of_the_overview_sort_and_export_by_themselves(fair: Fair) -> None:
     client = client_as(AUDITOR, None)
     up = client.get("/fairness/?days=7&table=ratios&sort=name").content.decode()
     rows = up[up.index('id="ratios"') : up.index('id="rewards"')]
@@ -90,8 +96,7 @@ def test_tables_of_the_overview_sort_and_export_by_themselves() -> None:
     assert sorted(line[0] for line in lines[1:]) == names
 
 
-def test_tenant_sees_its_own_numbers_and_of_others_neither_name_nor_figure() -> None:
-    fair = make_fair()
+def test_tenant_sees_its_own_numbers_and_of_others_neither_name_nor_figure(fair: Fair) -> None:
     lumen, others = fair.tenants["lumen"], ("Orrin Speech", "Castor Vision", "Pelican Bio", "Tarn Climate")
     number = renting_number()
     there = [f"/t/lumen/fairness/?pool={fair.pool.slug}", f"/t/lumen/fairness/{fair.pool.slug}/intervals/{number}/"]
@@ -108,8 +113,7 @@ def test_tenant_sees_its_own_numbers_and_of_others_neither_name_nor_figure() -> 
     assert stranger.get(there[0]).status_code == 404
 
 
-def test_interval_can_be_recomputed_by_hand() -> None:
-    fair = make_fair()
+def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:
     number = renting_number()
     account = interval_account(fair.pool, number)
     assert account is not None
@@ -132,8 +136,7 @@ def test_interval_can_be_recomputed_by_hand() -> None:
     assert client.get(f"/fairness/pools/{fair.pool.slug}/intervals/99999/").status_code == 404
 
 
-def test_charge_is_units_times_posted_prices_less_the_own_part() -> None:
-    make_fair()
+def test_charge_is_units_times_posted_prices_less_the_own_part(fair: Fair) -> None:
     with scope_disabled("the test looks at every charge"):
         accounts = [account for job in TrainingJob.objects.select_related("pool") for account in charge_account(job)]
     rented = [account for account in accounts if account.award.paid]
@@ -146,6 +149,7 @@ def test_charge_is_units_times_posted_prices_less_the_own_part() -> None:
     assert all(account.slots == () for account in accounts if not account.award.paid)
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_own_tenant_verifies_its_charge_on_the_jobs_page() -> None:
     fair = make_fair(16)
     tarn = fair.tenants["tarn"]
@@ -159,6 +163,7 @@ def test_own_tenant_verifies_its_charge_on_the_jobs_page() -> None:
     assert stranger.get(path).status_code == 404
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_intervals_are_found_by_what_is_looked_for() -> None:
     fair = make_fair(mode="paper", worker=2, ps=1)
     client = client_as(AUDITOR, None)

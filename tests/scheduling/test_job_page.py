@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import re
 from typing import Any
 
@@ -38,9 +39,17 @@ from tests.scheduling.live import (
     publish,
     settle,
 )
-from tests.scheduling.pages import Story, client_as, story, text_of
+from tests.scheduling.pages import Story, client_as, story, text_of, told_now, traded
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+built = built_once(traded)
+
+
+@pytest.fixture
+def scene(built: Story) -> Story:
+    return told_now(copy.deepcopy(built))
 
 
 def page_of(job: TrainingJob, tenant: Tenant):
@@ -75,8 +84,7 @@ def address(scene: Story, job: TrainingJob, what: str = "") -> str:
 
 
 @pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])
-def test_opens_for_each_role_that_may_see_jobs(role: str) -> None:
-    scene = story()
+def test_opens_for_each_role_that_may_see_jobs(role: str, scene: Story) -> None:
     client = client_as(role, scene.renter)
     sees = 200 if role in ROLES_ALLOWED[Permission.JOBS_VIEW] else 403
     cancels = role in ROLES_ALLOWED[Permission.JOBS_CANCEL]
@@ -89,8 +97,7 @@ def test_opens_for_each_role_that_may_see_jobs(role: str) -> None:
 
 
 @pytest.mark.parametrize("what", ["", "cancel/", "queue/"])
-def test_another_tenants_job_is_not_there(what: str) -> None:
-    scene = story()
+def test_another_tenants_job_is_not_there(what: str, scene: Story) -> None:
     client = client_as(OWNER, scene.owner)
     foreign = f"/t/{scene.owner.slug}/jobs/{scene.running.pk}/{what}"
     assert client.get(address(scene, scene.running, what), secure=True).status_code == 404
@@ -98,15 +105,13 @@ def test_another_tenants_job_is_not_there(what: str) -> None:
     assert client.get(foreign, secure=True).status_code in (404, 405)
 
 
-def test_page_without_right_says_why() -> None:
-    scene = story()
+def test_page_without_right_says_why(scene: Story) -> None:
     page = client_as(BILLING, scene.renter).get(address(scene, scene.running), secure=True)
     assert page.status_code == 403
     assert "billing" in text_of(page.content.decode())
 
 
-def test_running_job_tells_where_it_is_until_when_and_for_how_much() -> None:
-    scene = story()
+def test_running_job_tells_where_it_is_until_when_and_for_how_much(scene: Story) -> None:
     html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
     words = text_of(html)
     assert "Runs on 4 rented workers since" in words
@@ -116,22 +121,19 @@ def test_running_job_tells_where_it_is_until_when_and_for_how_much() -> None:
     assert 'data-live="job:' in html
 
 
-def test_owner_sees_the_books_lines_too() -> None:
-    scene = story()
+def test_owner_sees_the_books_lines_too(scene: Story) -> None:
     html = client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
     assert "Lines of the book" in html
 
 
-def test_waiting_job_says_why_and_leaves_out_what_is_not_there_yet() -> None:
-    scene = story()
+def test_waiting_job_says_why_and_leaves_out_what_is_not_there_yet(scene: Story) -> None:
     words = text_of(client_as(VIEWER, scene.renter).get(address(scene, scene.waiting), secure=True).content.decode())
     assert "Waits for" in words or "Waiting for interval" in words
     assert "Price, slot by slot" not in words
     assert "Who is paid" not in words
 
 
-def test_live_part_comes_alone_and_asks_for_itself_again() -> None:
-    scene = story()
+def test_live_part_comes_alone_and_asks_for_itself_again(scene: Story) -> None:
     client = client_as(VIEWER, scene.renter)
     html = client.get(address(scene, scene.running, "?part=job"), secure=True).content.decode()
     assert "<html" not in html
@@ -139,8 +141,7 @@ def test_live_part_comes_alone_and_asks_for_itself_again() -> None:
     assert client.get(address(scene, scene.running, "?part=nothing"), secure=True).status_code == 404
 
 
-def test_settled_and_held_are_what_the_book_says() -> None:
-    scene = story()
+def test_settled_and_held_are_what_the_book_says(scene: Story) -> None:
     page = page_of(scene.running, scene.renter)
     assert page.slots is not None
     assert page.award is not None
@@ -155,8 +156,7 @@ def test_settled_and_held_are_what_the_book_says() -> None:
     assert page.slots.held + rest == money(scene.renter)[1]
 
 
-def test_finished_job_has_paid_everything() -> None:
-    scene = story()
+def test_finished_job_has_paid_everything(scene: Story) -> None:
     page = page_of(scene.running, scene.renter)
     assert page.award is not None
     pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(page.award.end + 1))
@@ -167,8 +167,7 @@ def test_finished_job_has_paid_everything() -> None:
     assert {row.state for row in after.slots.rows} == {SETTLED}
 
 
-def test_slots_have_the_states_of_their_time_and_a_bar_each() -> None:
-    scene = story()
+def test_slots_have_the_states_of_their_time_and_a_bar_each(scene: Story) -> None:
     page = page_of(scene.running, scene.renter)
     assert page.slots is not None
     states = [row.state for row in page.slots.rows]
@@ -182,9 +181,8 @@ def test_slots_have_the_states_of_their_time_and_a_bar_each() -> None:
     assert all(bar.y + bar.height == pytest.approx(bars.base) for bar in bars.bars)
 
 
-def test_promise_stands_beside_what_was_awarded() -> None:
+def test_promise_stands_beside_what_was_awarded(scene: Story) -> None:
     """The owner's own job at home: alone it would have had the same."""
-    scene = story()
     job = sent(scene, scene.owner, "batch")
     pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(26))
     page = page_of(job, scene.owner)
@@ -210,6 +208,7 @@ def rented(keep: int, start: int = 3):
     return pool, lumen, castor, award
 
 
+@pytest.mark.usefixtures("nothing_built")
 @pytest.mark.parametrize("keep", [0, 7, 100])
 def test_cancelling_before_the_start_returns_and_keeps_what_was_said(keep: int) -> None:
     _, lumen, castor, award = rented(keep)
@@ -229,6 +228,7 @@ def test_cancelling_before_the_start_returns_and_keeps_what_was_said(keep: int) 
     assert page.payees == ()
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_cancelling_a_running_job_goes_on_paying_what_was_said() -> None:
     pool, lumen, _, award = rented(10, start=0)
     settle(pool, 0)
@@ -245,8 +245,7 @@ def test_cancelling_a_running_job_goes_on_paying_what_was_said() -> None:
     assert settled_in_book(award.job, lumen) == said.settled + said.still_paid
 
 
-def test_confirmation_shows_the_figures_and_changes_nothing() -> None:
-    scene = story()
+def test_confirmation_shows_the_figures_and_changes_nothing(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
     words = text_of(client.get(address(scene, scene.running, "cancel/"), secure=True).content.decode())
     assert "Nothing has happened yet" in words
@@ -254,8 +253,7 @@ def test_confirmation_shows_the_figures_and_changes_nothing() -> None:
     assert page_of(scene.running, scene.renter).job.state == "running"
 
 
-def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so() -> None:
-    scene = story()
+def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
     client.post(address(scene, scene.waiting, "cancel/"), secure=True)
     words = text_of(client.get(address(scene, scene.waiting, "cancel/"), secure=True).content.decode())
@@ -263,8 +261,7 @@ def test_job_that_is_over_cannot_be_cancelled_and_the_page_says_so() -> None:
     assert "Cancel the job" not in words
 
 
-def test_lost_server_leaves_an_earlier_attempt_with_its_refund() -> None:
-    scene = story()
+def test_lost_server_leaves_an_earlier_attempt_with_its_refund(scene: Story) -> None:
     page = page_of(scene.running, scene.renter)
     assert page.award is not None
     server_id = page.award.allocation[0][0]
@@ -279,6 +276,7 @@ def test_lost_server_leaves_an_earlier_attempt_with_its_refund() -> None:
     assert "server was lost" in words
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
     scene = story(instant_policy=INSTANT)
     job = sent(scene, scene.renter, "instant", max_price=0.0001)
@@ -305,8 +303,7 @@ def test_workers_are_told_by_server_unless_they_move(rows: list[tuple[int, ...]]
     assert where(rows, {1: "s1", 2: "s2", 3: "s3"}) == sentence
 
 
-def test_number_of_queries_does_not_grow_with_the_slots() -> None:
-    scene = story()
+def test_number_of_queries_does_not_grow_with_the_slots(scene: Story) -> None:
     client = client_as(OWNER, scene.renter)
     counts = []
     for job in (scene.waiting, scene.running):
@@ -322,7 +319,6 @@ def test_number_of_queries_does_not_grow_with_the_slots() -> None:
     assert len(seen) <= counts[1]
 
 
-def test_every_time_has_its_slot_in_the_tooltip() -> None:
-    scene = story()
+def test_every_time_has_its_slot_in_the_tooltip(scene: Story) -> None:
     html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
     assert re.search(r'<time datetime="[^"]+" data-slot="\d+" title="slot \d+">', html)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import csv
 import io
 import json
@@ -27,10 +28,19 @@ from tenants.selectors import access_of
 from tenants.views.tables import table_of
 from tests.scheduling.builders import make_pool, make_tenant
 from tests.scheduling.live import money
-from tests.scheduling.pages import client_as, client_of, story, text_of
+from tests.scheduling.pages import Story, client_as, client_of, text_of, told_now, traded
 from tests.scheduling.test_servers_page import make_person
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+built = built_once(traded)
+
+
+@pytest.fixture
+def scene(built: Story) -> Story:
+    return told_now(copy.deepcopy(built))
+
 
 MANY = """
 INSERT INTO scheduling_trainingjob (tenant_id, pool_id, name, lane, state, reason_code, reason_numbers, spec,
@@ -57,8 +67,7 @@ def names(html: str) -> list[int]:
 
 
 @pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])
-def test_opens_for_each_role_that_may_see_jobs(role: str) -> None:
-    scene = story()
+def test_opens_for_each_role_that_may_see_jobs(role: str, scene: Story) -> None:
     client = client_as(role, scene.renter)
     sees = role in ROLES_ALLOWED[Permission.JOBS_VIEW]
     page = get(client, scene.renter)
@@ -71,8 +80,7 @@ def test_opens_for_each_role_that_may_see_jobs(role: str) -> None:
         assert ("Cancel the chosen jobs" in page.content.decode()) == cancels
 
 
-def test_another_tenants_jobs_are_not_on_it_and_cannot_be_cancelled() -> None:
-    scene = story()
+def test_another_tenants_jobs_are_not_on_it_and_cannot_be_cancelled(scene: Story) -> None:
     client = client_as(OWNER, scene.owner)
     assert get(client, scene.renter).status_code == 404
     assert names(get(client, scene.owner).content.decode()) == []
@@ -81,8 +89,7 @@ def test_another_tenants_jobs_are_not_on_it_and_cannot_be_cancelled() -> None:
         assert TrainingJob.objects.get(pk=scene.waiting.pk).state == "queued"
 
 
-def test_each_row_says_why_who_pays_and_how_much() -> None:
-    scene = story()
+def test_each_row_says_why_who_pays_and_how_much(scene: Story) -> None:
     words = text_of(get(client_as(VIEWER, scene.renter), scene.renter).content.decode())
     assert "Runs on rented units until" in words
     assert "batch, rented" in words
@@ -106,20 +113,19 @@ def test_each_row_says_why_who_pays_and_how_much() -> None:
         ("?mine=on", []),
     ],
 )
-def test_filter_lets_through_what_it_says(query: str, which: list[str]) -> None:
-    scene = story()
+def test_filter_lets_through_what_it_says(query: str, which: list[str], scene: Story) -> None:
     html = get(client_as(VIEWER, scene.renter), scene.renter, query).content.decode()
     assert set(names(html)) == {getattr(scene, name).pk for name in which}
 
 
-def test_only_my_own_are_those_that_i_submitted() -> None:
-    scene = story()
+def test_only_my_own_are_those_that_i_submitted(scene: Story) -> None:
     person = make_person(SUBMITTER, scene.renter)
     with scope(scene.renter):
         TrainingJob.objects.filter(pk=scene.ahead.pk).update(submitted_by=person)
     assert names(get(client_of(person), scene.renter, "?mine=on").content.decode()) == [scene.ahead.pk]
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_newest_stand_first_and_names_sort() -> None:
     lumen = make_tenant("lumen")
     many(lumen, 120)
@@ -143,16 +149,14 @@ def test_empty_pages_say_what_to_do() -> None:
     assert "No job fits this filter" in text_of(get(owner, lumen, "?state=failed").content.decode())
 
 
-def test_live_part_keeps_its_filter() -> None:
-    scene = story()
+def test_live_part_keeps_its_filter(scene: Story) -> None:
     html = get(client_as(VIEWER, scene.renter), scene.renter, "?state=running&part=jobs").content.decode()
     assert "<html" not in html
     assert "state=running&amp;part=jobs" in html
     assert 'data-live="jobs slot"' in html
 
 
-def test_confirmation_lists_what_happens_and_cancels_nothing() -> None:
-    scene = story()
+def test_confirmation_lists_what_happens_and_cancels_nothing(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
     chosen = {"job": [scene.running.pk, scene.waiting.pk]}
     words = text_of(client.post("/t/renter/jobs/cancel/", chosen, secure=True).content.decode())
@@ -162,8 +166,7 @@ def test_confirmation_lists_what_happens_and_cancels_nothing() -> None:
         assert not TrainingJob.objects.filter(state=JobState.CANCELLED).exists()
 
 
-def test_confirmed_jobs_are_cancelled_and_the_others_are_not() -> None:
-    scene = story()
+def test_confirmed_jobs_are_cancelled_and_the_others_are_not(scene: Story) -> None:
     client = client_as(SUBMITTER, scene.renter)
     chosen = {"job": [scene.running.pk, scene.waiting.pk, 10**9, "x"], "confirmed": "1"}
     before = money(scene.renter)
@@ -174,14 +177,12 @@ def test_confirmed_jobs_are_cancelled_and_the_others_are_not() -> None:
     assert money(scene.renter) == before  # one held nothing, the other goes on being paid
 
 
-def test_nothing_chosen_is_said() -> None:
-    scene = story()
+def test_nothing_chosen_is_said(scene: Story) -> None:
     page = client_as(SUBMITTER, scene.renter).post("/t/renter/jobs/cancel/", {}, secure=True, follow=True)
     assert "Choose the jobs to cancel first" in page.content.decode()
 
 
-def test_export_has_lane_price_payer_and_reason_of_each_job() -> None:
-    scene = story()
+def test_export_has_lane_price_payer_and_reason_of_each_job(scene: Story) -> None:
     answer = get(client_as(VIEWER, scene.renter), scene.renter, "?format=csv&sort=submitted")
     rows = list(csv.DictReader(io.StringIO(b"".join(answer.streaming_content).decode())))
     by_id = {int(row["Job"]): row for row in rows}
@@ -195,6 +196,7 @@ def test_export_has_lane_price_payer_and_reason_of_each_job() -> None:
     assert sum(float(row["Price in credits"] or 0) for row in rows) == pytest.approx(held / 1e6, abs=1e-9)
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_export_of_many_asks_few_questions() -> None:
     lumen = make_tenant("lumen")
     many(lumen, 2_500)
@@ -205,6 +207,7 @@ def test_export_of_many_asks_few_questions() -> None:
     assert len(seen) < 25
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_page_asks_as_few_questions_for_fifty_rows_as_for_one() -> None:
     lumen = make_tenant("lumen")
     many(lumen, 60)
@@ -226,6 +229,7 @@ QUESTIONS = {
 }
 
 
+@pytest.mark.usefixtures("nothing_built")
 @pytest.mark.parametrize("case", QUESTIONS)
 def test_page_reads_an_index_and_sorts_nothing(case: str) -> None:
     """The first page, and one from the middle: neither reads the table nor sorts it."""
@@ -288,6 +292,7 @@ def test_saved_view_cannot_lead_to_another_site() -> None:
     assert sent["Location"].startswith("/t/lumen/jobs/?")
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_old_times_and_odd_cursors_break_nothing() -> None:
     lumen = make_tenant("lumen")
     many(lumen, 3)
