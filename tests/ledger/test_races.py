@@ -96,6 +96,8 @@ def wait_for_waiting_sessions(number: int) -> None:
     timer.start()
     try:
         while not limit.is_set():
+            # In a transaction the sessions are listed once, and one that connects after that would never be seen.
+            run("SELECT pg_stat_clear_snapshot()")
             ((waiting,),) = run(
                 "SELECT count(DISTINCT pid) FROM pg_locks WHERE NOT granted AND pid <> pg_backend_pid()"
                 " AND pid IN (SELECT pid FROM pg_stat_activity WHERE datname = current_database())"
