@@ -98,7 +98,7 @@ def people_of(word: str) -> list[psutil.Process]:
 
 def nobody_is_left(key: str) -> None:
     """Of this gang. Its supervisor has said so; it needs a moment to end itself."""
-    until(lambda: not people_of(key), lambda: str(people_of(key)), 1.0)
+    until(lambda: not people_of(key), lambda: str(people_of(key)))
 
 
 def members(workers: int, ps: int = 1, server: str = "s1") -> tuple[Member, ...]:

@@ -80,7 +80,10 @@ def members(var: Path, run: Run) -> dict[tuple[str, int], psutil.Process]:
 def engines_there() -> int:
     """At work, or waiting for their turn."""
     with connection.cursor() as cursor:
-        cursor.execute("SELECT count(*) FROM pg_stat_activity WHERE query LIKE 'SELECT pg_try_advisory_lock%'")
+        cursor.execute(
+            "SELECT count(*) FROM pg_stat_activity"
+            " WHERE query LIKE 'SELECT pg_try_advisory_lock%' AND datname = current_database()"
+        )
         return int(cursor.fetchone()[0])
 
 
