@@ -108,11 +108,14 @@ def _tenants_added_up(whole: PoolDay, lost: Mapping[int, int]) -> dict[int, Tena
 
 
 def _sums_of(resources: int) -> str:
+    """OFFSET 0 has each interval's rows looked up by its key: left to choose, the database reads the whole table of all
+    days for each of them."""
     units = [f"sum((t.{name} ->> %s)::float8 ORDER BY t.number)" for name in UNITS for _ in range(resources)]
     sums = ", ".join([*(f"sum(t.{name} ORDER BY t.number)" for name in SUMS), *units])
     return f"""
 SELECT t.tenant_id, sum(f.revenue * t.share ORDER BY t.number), count(*) FILTER (WHERE t.waiting > 0), {sums}
-  FROM scheduling_tenantfairness t JOIN scheduling_intervalfairness f ON f.id = t.fairness_id
+  FROM scheduling_intervalfairness f
+ CROSS JOIN LATERAL (SELECT * FROM scheduling_tenantfairness WHERE fairness_id = f.id OFFSET 0) t
  WHERE f.pool_id = %s AND f.number BETWEEN %s AND %s GROUP BY t.tenant_id
 """  # noqa: S608  columns of our own model
 
