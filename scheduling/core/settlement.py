@@ -134,6 +134,8 @@ def split_rows(amounts: Amounts, weights: FloatArray) -> Amounts:
     a share is near a whole number or remainders are near each other, is split again in exact numbers. Equal weights
     need no rounding at all. None of the amounts or weights may be negative.
     """
+    if weights.shape[1] == 1 and ((amounts == 0)[:, None] | ((weights > 0) & (weights < np.inf))).all():
+        return amounts[:, None].copy()  # the one part is all there is
     parts = np.zeros(weights.shape, np.int64)
     most = weights.max(axis=1, initial=0.0)
     even = ((weights == most[:, None]) | (weights == 0)).all(axis=1) & (most > 0)

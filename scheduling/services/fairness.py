@@ -11,9 +11,10 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import compress
 from typing import Any, cast
 
+import numpy as np
+import numpy.typing as npt
 from django.core.cache import cache as shared
 from django.db import IntegrityError, transaction
 from django.db.models import Max
@@ -21,10 +22,10 @@ from django.db.models import Max
 from scheduling.core import policies, records
 from scheduling.core.metrics import fairness as figures
 from scheduling.core.metrics.certificates import Certificate, Promising, alone_floors, alone_plans
-from scheduling.core.types import Plan, Policy, View
+from scheduling.core.types import BoolArray, FloatArray, Plan, Policy, View
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
-from scheduling.services.fairness_days import day_add
+from scheduling.services.fairness_days import UNITS, day_add
 from tenants.scoping import scope_disabled
 
 MOST_INTERVALS = 20  # of one call: the process that works them out also moves the market
@@ -40,12 +41,12 @@ class FairnessRows:
 
 @dataclass(frozen=True)
 class FairnessValues:
-    """The same with a list for each column of the tenants' rows: a verification compares a hundred rows for each
-    interval. In the order of the cluster's tenants, of those that took part."""
+    """The same as columns, for a verification compares a hundred rows for each interval. The tenants' are in the order
+    of the cluster, of those that took part: numbers (tenants,), NaN where there is none, and units by resource."""
 
-    interval: IntervalFairness
-    tenant_ids: Sequence[int]
-    columns: Mapping[str, Sequence[Any]]
+    interval: Mapping[str, Any]
+    numbers: Mapping[str, npt.NDArray[Any]]
+    units: Mapping[str, Sequence[Mapping[str, float]]]
 
 
 def fairness_in_turn() -> int:
@@ -82,9 +83,9 @@ def fairness_store(interval: Interval) -> bool:
 def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
     """The rows of an interval, not saved."""
     values = fairness_values(interval, view, plan)
-    names, listed = values.columns.keys(), zip(values.tenant_ids, *values.columns.values(), strict=True)
-    rows = [TenantFairness(tenant_id=tenant, **dict(zip(names, row, strict=True))) for tenant, *row in listed]
-    return FairnessRows(values.interval, tuple(rows))
+    columns = {name: figures.listed(column) for name, column in values.numbers.items()} | values.units
+    rows = [TenantFairness(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
+    return FairnessRows(IntervalFairness(**values.interval), tuple(rows))
 
 
 def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy | None = None) -> FairnessValues:
@@ -95,16 +96,19 @@ def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy |
     alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
     found = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
-    whole = _interval_row(interval, found, ids, view.cluster.resources)
-    whole.with_floors = with_floors
+    whole = _interval_row(interval, found, ids, view.cluster.resources) | {"with_floors": with_floors}
     took_part = _took_part(found.columns)
-    columns = {name: list(compress(column, took_part)) for name, column in found.columns.items()}
-    named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants' are alike
-    for name in ("offered", "sold", "kept"):
-        columns[name] = list(map(named, columns[name]))
-    tenant_ids = list(compress(ids, took_part))
-    columns |= {"pool_id": [whole.pool_id] * len(tenant_ids), "number": [whole.number] * len(tenant_ids)}
-    return FairnessValues(whole, tenant_ids, columns)
+    columns = {name: column[took_part] for name, column in found.columns.items()}
+    units = {name: _by_resource(columns.pop(name), view.cluster.resources) for name in UNITS}
+    columns["tenant_id"] = np.array(ids, np.int64)[took_part]
+    columns |= {name: np.full(len(columns["tenant_id"]), whole[name]) for name in ("pool_id", "number")}
+    return FairnessValues(whole, columns, units)
+
+
+def _by_resource(amounts: FloatArray, resources: Sequence[str]) -> list[dict[str, float]]:
+    """(tenants, resources) amounts with the resources' names."""
+    named = cache(lambda units: dict(zip(resources, units, strict=True)))  # most tenants' are alike
+    return [named(tuple(units)) for units in amounts.tolist()]
 
 
 def _alone(policy: Policy, view: View, *, with_floors: bool) -> Mapping[int, Plan]:
@@ -136,25 +140,26 @@ def _open(pool_id: int, most: int) -> list[Interval]:
 
 def _interval_row(
     interval: Interval, found: figures.Fairness, ids: Sequence[int], resources: Sequence[str]
-) -> IntervalFairness:
-    return IntervalFairness(
-        interval=interval,
-        pool_id=interval.pool_id,
-        number=interval.number,
-        decided_at=interval.decided_at,
-        revenue=found.revenue,
-        ratio_variance=found.ratio_variance,
-        jain_index=found.jain_index,
-        reward_dispersion=found.reward_dispersion,
-        worst_off=None if found.worst_off is None else ids[found.worst_off],
-        certificates=found.certificates,
-        broken_count=len(found.broken),
-        broken=[_broken(certificate, ids) for certificate in found.broken],
-        renters=found.renters,
-        top_prices=dict(zip(resources, found.top_prices, strict=False)),
-        unsold=dict(zip(resources, found.unsold, strict=True)),
-        waiting_for=dict(found.waiting_for),
-    )
+) -> dict[str, Any]:
+    """Its columns."""
+    return {
+        "interval_id": interval.pk,
+        "pool_id": interval.pool_id,
+        "number": interval.number,
+        "decided_at": interval.decided_at,
+        "revenue": found.revenue,
+        "ratio_variance": found.ratio_variance,
+        "jain_index": found.jain_index,
+        "reward_dispersion": found.reward_dispersion,
+        "worst_off": None if found.worst_off is None else ids[found.worst_off],
+        "certificates": found.certificates,
+        "broken_count": len(found.broken),
+        "broken": [_broken(certificate, ids) for certificate in found.broken],
+        "renters": found.renters,
+        "top_prices": dict(zip(resources, found.top_prices, strict=False)),
+        "unsold": dict(zip(resources, found.unsold, strict=True)),
+        "waiting_for": dict(found.waiting_for),
+    }
 
 
 def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
@@ -167,9 +172,10 @@ def _broken(certificate: Certificate, ids: Sequence[int]) -> dict[str, Any]:
     }
 
 
-def _took_part(columns: Mapping[str, Sequence[Any]]) -> list[bool]:
+def _took_part(columns: Mapping[str, npt.NDArray[Any]]) -> BoolArray:
     """Of each tenant: whether it had work, or cells that could be sold, or a part of the quotas while others gained and
     it did not."""
-    names = ("own_value", "rented_value", "paid", "received", "alone", "contributed", "waiting")
-    rows = zip(*(columns[name] for name in names), columns["ratio"], columns["kept"], strict=True)
-    return [any(amounts) or any(kept) or ratio is not None for *amounts, ratio, kept in rows]
+    some: BoolArray = ~np.isnan(columns["ratio"]) | columns["kept"].any(axis=1)
+    for name in ("own_value", "rented_value", "paid", "received", "alone", "contributed", "waiting"):
+        some |= columns[name] != 0
+    return some

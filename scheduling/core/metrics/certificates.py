@@ -62,13 +62,13 @@ def cells_of(cluster: Cluster) -> FloatArray:
 
 def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
     """The stored view without anything that is not the tenant's. Indexes stay what they were."""
-    kept = np.zeros_like(cells)
+    kept, quota = np.zeros_like(cells), np.zeros(cells.shape[:2])
     kept[:, tenant] = cells[:, tenant]
+    quota[:, tenant] = kept[:, tenant].sum(axis=1)
+    for array in (kept, quota):
+        array.setflags(write=False)  # else the cluster would make copies
     cluster = replace(
-        view.cluster,
-        capacity=kept[:, tenant],
-        quota=kept.sum(axis=2),
-        cells=None if view.cluster.cells is None else kept,
+        view.cluster, capacity=kept[:, tenant], quota=quota, cells=None if view.cluster.cells is None else kept
     )
     active = tuple(b for b in view.active if view.jobs[b.job].tenant == tenant and b.phase == OWN)
     waiting = [index for index, job in enumerate(view.waiting) if job.tenant == tenant]

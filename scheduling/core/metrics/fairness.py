@@ -5,13 +5,13 @@ A pure function of the interval's stored input and answer, so that it can be wor
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from scheduling.core.metrics.certificates import Certificate, certificates, realised
 from scheduling.core.metrics.figures import jain_index
@@ -47,10 +47,11 @@ class TenantFairness:
 
 @dataclass(frozen=True)
 class Fairness:
-    """One interval. `columns`: each figure of `TenantFairness` as a list over all tenants, which is how a hundred of
-    them are quickly compared. `waiting_for`: reason -> jobs that go on waiting; `unsold`: unit-slots by resource."""
+    """One interval. `columns`: each figure of `TenantFairness`, (tenants,) or (tenants, resources), NaN where there is
+    none: so a hundred tenants are quickly compared. `waiting_for`: reason -> jobs that go on waiting; `unsold`:
+    unit-slots by resource."""
 
-    columns: Mapping[str, Sequence[Any]]
+    columns: Mapping[str, npt.NDArray[Any]]
     revenue: float  # value of all that was awarded
     ratio_variance: float | None
     jain_index: float | None  # of the rewards
@@ -65,8 +66,16 @@ class Fairness:
 
     @cached_property
     def tenants(self) -> tuple[TenantFairness, ...]:
-        rows = zip(*self.columns.values(), strict=True)
+        rows = zip(*(listed(column) for column in self.columns.values()), strict=True)
         return tuple(TenantFairness(**dict(zip(self.columns, row, strict=True))) for row in rows)
+
+
+def listed(column: npt.NDArray[Any]) -> list[Any]:
+    """A column's figures one by one: None where there is none, tuples by resource."""
+    if column.ndim == 2:
+        return [tuple(amounts) for amounts in column.tolist()]
+    absent = np.isnan(column)
+    return [None if none else figure for figure, none in zip(column.tolist(), absent.tolist(), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,13 +93,12 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     found, without = certificates(view, plan, alone, with_floors=with_floors)
     units = _units(view, plan)
     columns = _columns(view, plan, units, without)
-    rewards = np.array([reward for reward in columns["reward"] if reward is not None])
-    ratios = [ratio for ratio in columns["ratio"] if ratio is not None]
+    rewards, ratios = (columns[name][~np.isnan(columns[name])] for name in ("reward", "ratio"))
     prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     return Fairness(
         columns=columns,
         revenue=float(sum(realised(view.jobs[b.job], b) for b in plan.bookings)),
-        ratio_variance=float(np.var(ratios)) if ratios else None,
+        ratio_variance=float(ratios.var()) if ratios.size else None,
         jain_index=jain_index(rewards),
         reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() else None,
         worst_off=_worst_off(columns["reward"]),
@@ -103,30 +111,32 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     )
 
 
-def _columns(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> dict[str, list[Any]]:
-    """Figure -> (tenants,), see `TenantFairness`."""
+def _columns(view: View, plan: Plan, units: _Units, alone: Sequence[float]) -> dict[str, npt.NDArray[Any]]:
+    """Figure -> (tenants,) or (tenants, resources), see `TenantFairness`."""
     money, share = _money(view, plan), _shares(view.cluster.quota)
     revenue = float(money["own_value"].sum() + money["rented_value"].sum())
     gain = money["own_value"] + money["rented_value"] - money["paid"] + money["received"]
     total = view.cluster.total
     offered = units.offered[total > 0, :-1] / total[total > 0, None]
     contributed = offered.mean(axis=0) if offered.size else np.zeros(len(gain))
-    waiting = Counter(view.jobs[refusal.job].tenant for refusal in plan.refusals if refusal.state == WAITING)
-    floats = {**money, "gain": gain, "share": share, "contributed": contributed, "forgone": units.forgone[:-1]}
-    columns: dict[str, list[Any]] = {name: amounts.tolist() for name, amounts in floats.items()}
-    for name in ("offered", "sold", "kept"):  # one row for each owner: rows are quicker to take apart than columns
-        columns[name] = [tuple(amounts) for amounts in getattr(units, name)[:, :-1].T.tolist()]
-    columns["ratio"] = _ratios(gain / revenue if revenue > 0 else np.zeros(0), share)
-    earned = zip(columns["earned"], columns["contributed"], strict=True)
-    columns["reward"] = [amount / given if given > 0 else None for amount, given in earned]
-    return columns | {"alone": list(alone), "waiting": [waiting[tenant] for tenant in range(len(gain))]}
+    waiting = [view.jobs[refusal.job].tenant for refusal in plan.refusals if refusal.state == WAITING]
+    return {
+        **money,
+        **{name: getattr(units, name)[:, :-1].T for name in ("offered", "sold", "kept")},
+        "gain": gain,
+        "share": share,
+        "contributed": contributed,
+        "forgone": units.forgone[:-1],
+        "ratio": _quotients(gain / revenue, share) if revenue > 0 else np.full(len(gain), np.nan),
+        "reward": _quotients(money["earned"], contributed),
+        "alone": np.array(alone),
+        "waiting": np.bincount(np.array(waiting, np.int64), minlength=len(gain)),
+    }
 
 
-def _ratios(gained: FloatArray, share: FloatArray) -> list[float | None]:
-    """R25 of each tenant. `gained`: (tenants,) parts of the revenue; empty where there was none."""
-    if not gained.size:
-        return [None] * len(share)
-    return [part / due if due > 0 else None for part, due in zip(gained.tolist(), share.tolist(), strict=True)]
+def _quotients(amounts: FloatArray, weights: FloatArray) -> FloatArray:
+    """(tenants,) amount by weight; NaN where there is no weight."""
+    return np.divide(amounts, weights, out=np.full(len(weights), np.nan), where=weights > 0)
 
 
 def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
@@ -188,11 +198,12 @@ def _kept(view: View, plan: Plan, window: Window) -> FloatArray:
     return idle * keeps[:, None]
 
 
-def _worst_off(by_tenant: Sequence[float | None]) -> int | None:
-    rewards = {index: reward for index, reward in enumerate(by_tenant) if reward is not None}
-    if len(set(rewards.values())) < 2:
+def _worst_off(rewards: FloatArray) -> int | None:
+    """Of (tenants,) rewards, NaN where there is none."""
+    some = np.flatnonzero(~np.isnan(rewards))
+    if not some.size or rewards[some].min() == rewards[some].max():
         return None
-    return min(rewards, key=lambda index: (rewards[index], index))
+    return int(some[rewards[some].argmin()])
 
 
 def _waiting_for(plan: Plan) -> dict[str, int]:

@@ -36,7 +36,7 @@ def terms_verify(
     award: Award, booking: Booking, replayed: Replayed, amounts: settlement.Amounts | None = None
 ) -> list[Finding]:
     """The award's terms against the booking, its charges worked out anew; `amounts` where they are already."""
-    charges = charges_listed(replayed.owner_ids, settlement.charges(booking) if amounts is None else amounts)
+    amounts = settlement.charges(booking) if amounts is None else amounts
     right = {
         "tenant_id": replayed.owner_ids[replayed.view.jobs[booking.job].tenant],
         "start": booking.start,
@@ -51,8 +51,8 @@ def terms_verify(
         "value": booking.value,
         "floor": booking.floor,
         "cost": booking.cost,
-        "paid": sum(amount for slot in charges for _, amount in slot),
-        "charges": charges,
+        "paid": int(amounts.sum()),
+        "charges": charges_listed(replayed.owner_ids, amounts),
         "on_operator": [],  # the batch lane tells home cells and the operator's units apart by servers alone
     }
     if replayed.elastic:

@@ -19,6 +19,7 @@ from scheduling.services.verification.replay import Replayed, name_of
 from tenants.scoping import tenant_require
 
 FIELDS = [field for field in TenantFairness._meta.concrete_fields if field.name not in ("id", "fairness")]
+WHOLE = [field.attname for field in IntervalFairness._meta.concrete_fields if field.name != "id"]
 DOCUMENTS = ("offered", "sold", "kept")
 NUMBERS = tuple(field.attname for field in FIELDS if field.attname not in DOCUMENTS)
 OPTIONAL = tuple(field.attname for field in FIELDS if field.null)
@@ -78,10 +79,9 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
 
 def _columns(right: FairnessValues) -> Columns:
     """What the rows should be."""
-    columns = {"tenant_id": right.tenant_ids, **right.columns}
-    absent = [[value is None for value in columns[name]] for name in OPTIONAL]
-    numbers = np.array([*(columns[name] for name in NUMBERS), *absent], dtype=np.float64)
-    return Columns(numbers.T, [columns[name] for name in DOCUMENTS])
+    numbers = [right.numbers[name] for name in NUMBERS]
+    absent = [np.isnan(right.numbers[name]) for name in OPTIONAL]
+    return Columns(np.array([*numbers, *absent], dtype=np.float64).T, [right.units[name] for name in DOCUMENTS])
 
 
 def fairness_verify(
@@ -108,6 +108,5 @@ def _tenants_differ(
     return found + [Finding(f"{where}, tenant {tenant}", "it has a row and took no part") for tenant in stored]
 
 
-def _pairs(stored: IntervalFairness, right: IntervalFairness) -> dict[str, tuple[object, object]]:
-    names = [field.attname for field in stored._meta.concrete_fields if field.name != "id"]
-    return {name: (getattr(stored, name), getattr(right, name)) for name in names}
+def _pairs(stored: IntervalFairness, right: Mapping[str, object]) -> dict[str, tuple[object, object]]:
+    return {name: (getattr(stored, name), right[name]) for name in WHOLE}

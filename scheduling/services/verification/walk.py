@@ -67,18 +67,18 @@ def walk_on(
     """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `told` is
     called after each."""
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
-    intervals = list(rest.order_by("number")[:most])
-    rows, done = rows_of(intervals), 0
     with collector_resting():
+        intervals = list(rest.order_by("number")[:most])
+        rows, done = rows_of(intervals), 0
         while done < len(intervals):
             _step(walk, intervals[done], rows)
             done += 1
             told()
             if too_long():
                 break
-    awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]
-    walk.findings += course_verify(awards, bounds.settled_slot)
-    walk.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
+        awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]
+        walk.findings += course_verify(awards, bounds.settled_slot)
+        walk.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
     return len(intervals) == most or done < len(intervals)
 
 

@@ -32,14 +32,16 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
         job = view.jobs[floor.job]
         if job.tenant in calendars:
             calendars[job.tenant].reserve(floor, job)
-    given = []
+    given: list[Floor] = []
+    before: Job | None = None
     for job in sorted(jobs, key=lambda job: (job.tenant, -job.priority, job.arrival, job.number)):
         calendar = calendars[job.tenant]
+        if before is not None and before.tenant == job.tenant:  # nobody asks after a tenant's last
+            calendar.reserve(given[-1], before)
         ways = candidates(job, view.cluster, exact=settings.workers == "exact")
         used = calendar.used(end - start) if settings.server_choice == "least_used" else None
-        floor = FloorSearch(calendar, job, ways, used).floor()
-        calendar.reserve(floor, job)
-        given.append(floor)
+        given.append(FloorSearch(calendar, job, ways, used).floor())
+        before = job
     return given
 
 
