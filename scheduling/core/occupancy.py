@@ -24,9 +24,11 @@ def room(free: FloatArray, demand: FloatArray) -> FloatArray:
 
     Resources that the demand does not name never bind; a demand of nothing at all has no limit (infinity).
     """
-    named = np.flatnonzero(demand > 0)
+    named = (demand > 0).nonzero()[0]
     if len(named) == 0:
         return np.full(free.shape[1:], np.inf)
+    if len(named) == 1:
+        return np.floor(free[named[0]] / demand[named[0]] + ROUNDING)
     needed = demand[named].reshape(-1, *([1] * (free.ndim - 1)))
     return np.floor(free[named] / needed + ROUNDING).min(axis=0)
 

@@ -22,7 +22,7 @@ from django.db.models import Max
 from scheduling.core import policies, records
 from scheduling.core.metrics import fairness as figures
 from scheduling.core.metrics.certificates import Certificate, Promising, alone_floors, alone_plans
-from scheduling.core.types import BoolArray, FloatArray, Plan, Policy, View
+from scheduling.core.types import BoolArray, Plan, Policy, View
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
 from scheduling.services.fairness_days import UNITS, day_add
@@ -97,18 +97,13 @@ def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy |
     found = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
     whole = _interval_row(interval, found, ids, view.cluster.resources) | {"with_floors": with_floors}
-    took_part = _took_part(found.columns)
-    columns = {name: column[took_part] for name, column in found.columns.items()}
-    units = {name: _by_resource(columns.pop(name), view.cluster.resources) for name in UNITS}
+    took_part = np.flatnonzero(_took_part(found.columns))
+    columns = {name: column.take(took_part, axis=0) for name, column in found.columns.items()}
+    named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants' are alike
+    units = {name: list(map(named, map(tuple, columns.pop(name).tolist()))) for name in UNITS}
     columns["tenant_id"] = np.array(ids, np.int64)[took_part]
     columns |= {name: np.full(len(columns["tenant_id"]), whole[name]) for name in ("pool_id", "number")}
     return FairnessValues(whole, columns, units)
-
-
-def _by_resource(amounts: FloatArray, resources: Sequence[str]) -> list[dict[str, float]]:
-    """(tenants, resources) amounts with the resources' names."""
-    named = cache(lambda units: dict(zip(resources, units, strict=True)))  # most tenants' are alike
-    return [named(tuple(units)) for units in amounts.tolist()]
 
 
 def _alone(policy: Policy, view: View, *, with_floors: bool) -> Mapping[int, Plan]:

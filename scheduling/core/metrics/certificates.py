@@ -40,17 +40,23 @@ def alone_plans(policy: Policy, view: View) -> dict[int, Plan]:
 
     Only tenants with collected jobs are asked; alone, the others would have had nothing to decide.
     """
-    return {tenant: policy.decide(alone) for tenant, alone in _alone_views(view)}
+    return {tenant: policy.decide(alone) for tenant, alone in _alone_views(view, _collected(view))}
 
 
 def alone_floors(policy: Promising, view: View) -> dict[int, Plan]:
     """The same of a policy that promises floors, with nothing but those: a certificate asks for no more, and what a
-    tenant alone would rent of itself takes longer to work out."""
-    return {tenant: Plan(floors=policy.promises(alone)) for tenant, alone in _alone_views(view)}
+    tenant alone would rent of itself takes longer to work out. Tenants whose jobs all have their floors get no more."""
+    without = [job for job in _collected(view) if job.number not in view.floors]
+    return {tenant: Plan(floors=policy.promises(alone)) for tenant, alone in _alone_views(view, without)}
 
 
-def _alone_views(view: View) -> Iterator[tuple[int, View]]:
-    tenants = sorted({job.tenant for job in view.waiting if job.arrival < view.slot})
+def _collected(view: View) -> list[Job]:
+    return [job for job in view.waiting if job.arrival < view.slot]
+
+
+def _alone_views(view: View, jobs: Sequence[Job]) -> Iterator[tuple[int, View]]:
+    """Of the jobs' tenants."""
+    tenants = sorted({job.tenant for job in jobs})
     cells = cells_of(view.cluster)
     return ((tenant, alone_view(view, tenant, cells)) for tenant in tenants)
 

@@ -17,7 +17,7 @@ from scheduling.services.verification.money import money_verify
 from scheduling.services.verification.replay import Replayed, name_of, replay
 from scheduling.services.verification.rows import Rows, rows_of
 
-CHUNK = 40  # intervals in memory at once: half a second's work where a hundred tenants take part
+CHUNK = 60  # intervals in memory at once: half a second's work where a hundred tenants take part
 
 
 @dataclass(frozen=True)

@@ -20,9 +20,10 @@ class WindowMinimum:
         self.slots = len(values)
         levels = max(self.slots.bit_length(), 1)
         self.table = np.full((levels, 2 * self.slots + 1), beyond, dtype=np.int32)
+        self.most = np.full(levels, beyond)  # of windows of 2 ** level slots or more
         if beyond > MOST or (values != beyond).any():  # else the table is right as it is: nothing is reserved yet
             self.update(values, 0, self.slots)
-        self.most = self.table[:, : self.slots].max(axis=1, initial=beyond)  # of windows of 2 ** level slots or more
+            self.most = self.table[:, : self.slots].max(axis=1, initial=beyond)
 
     def update(self, values: IntArray, begin: int, end: int) -> None:
         """The values in [begin, end) have fallen; `most` stays what it was, an upper bound."""
