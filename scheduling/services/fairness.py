@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import zlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any, cast
@@ -48,6 +48,12 @@ class FairnessValues:
     numbers: Mapping[str, npt.NDArray[Any]]
     units: Mapping[str, Sequence[Mapping[str, float]]]
 
+    def rows(self) -> Iterator[dict[str, Any]]:
+        """The tenants' rows one by one."""
+        columns = {**{name: figures.listed(column) for name, column in self.numbers.items()}, **self.units}
+        alike = {name: self.interval[name] for name in ("pool_id", "number")}
+        return (dict(zip(columns, row, strict=True)) | alike for row in zip(*columns.values(), strict=True))
+
 
 def fairness_in_turn() -> int:
     """Catch up, unless somebody is at it: a second process would do the same work for nothing."""
@@ -83,9 +89,7 @@ def fairness_store(interval: Interval) -> bool:
 def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
     """The rows of an interval, not saved."""
     values = fairness_values(interval, view, plan)
-    columns = {name: figures.listed(column) for name, column in values.numbers.items()} | values.units
-    rows = [TenantFairness(**dict(zip(columns, row, strict=True))) for row in zip(*columns.values(), strict=True)]
-    return FairnessRows(IntervalFairness(**values.interval), tuple(rows))
+    return FairnessRows(IntervalFairness(**values.interval), tuple(TenantFairness(**row) for row in values.rows()))
 
 
 def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy | None = None) -> FairnessValues:
@@ -102,7 +106,6 @@ def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy |
     named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants' are alike
     units = {name: list(map(named, map(tuple, columns.pop(name).tolist()))) for name in UNITS}
     columns["tenant_id"] = np.array(ids, np.int64)[took_part]
-    columns |= {name: np.full(len(columns["tenant_id"]), whole[name]) for name in ("pool_id", "number")}
     return FairnessValues(whole, columns, units)
 
 

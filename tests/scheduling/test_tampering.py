@@ -276,6 +276,15 @@ def test_every_column_of_a_fairness_record() -> None:
             assert any(line.startswith(named) for line in found), (column, found)
 
 
+def test_a_figure_that_is_no_number_in_the_place_of_one_that_is_missing() -> None:
+    pool, _ = make_watched()
+    there = "FROM scheduling_tenantfairness WHERE pool_id = %s AND reward IS NULL"
+    ((row, number, tenant),) = run(f"SELECT id, number, tenant_id {there} ORDER BY id LIMIT 1", [pool.pk])
+    tamper("UPDATE scheduling_tenantfairness SET reward = 'NaN' WHERE id = %s", [row])
+    named = f"fairness of interval {number} of pool {pool.pk}, tenant {tenant}: reward is nan, and should be None"
+    assert findings(pool)[0] == named
+
+
 def test_a_fairness_record_that_was_dropped() -> None:
     pool, _ = make_watched()
     number = deciding(pool).number

@@ -19,18 +19,20 @@ from scheduling.services.verification.replay import Replayed, name_of
 from tenants.scoping import tenant_require
 
 FIELDS = [field for field in TenantFairness._meta.concrete_fields if field.name not in ("id", "fairness")]
-WHOLE = [field.attname for field in IntervalFairness._meta.concrete_fields if field.name != "id"]
+NAMES = tuple(field.attname for field in FIELDS)
+WHOLE = tuple(field.attname for field in IntervalFairness._meta.concrete_fields if field.name != "id")
 DOCUMENTS = ("offered", "sold", "kept")
-NUMBERS = tuple(field.attname for field in FIELDS if field.attname not in DOCUMENTS)
+ALIKE = ("pool_id", "number")  # in all rows of an interval
+NUMBERS = tuple(name for name in NAMES if name not in (*DOCUMENTS, *ALIKE))
 OPTIONAL = tuple(field.attname for field in FIELDS if field.null)
 # A hundred rows as one run of bytes: to make a Python number of each figure takes longer than to compare them all.
 _SENT = " || ".join(
-    [*(f"float8send(coalesce({name}::float8, 'NaN'))" for name in NUMBERS)]
-    + [f"float8send(({name} IS NULL)::int::float8)" for name in OPTIONAL]
+    f"float8send(coalesce({name}, 'NaN'))" if name in OPTIONAL else f"float8send({name}::float8)" for name in NUMBERS
 )
 _TEXTS = ", ".join(f"string_agg({name}::text, E'\\n')" for name in DOCUMENTS)
+_COUNTED = ", ".join([*(f"min({name}), max({name})" for name in ALIKE), *(f"count({name})" for name in OPTIONAL)])
 _ROWS = f"""
-SELECT fairness_id, string_agg({_SENT}, ''::bytea), {_TEXTS}
+SELECT fairness_id, ARRAY[{_COUNTED}], string_agg({_SENT}, ''::bytea), {_TEXTS}
   FROM (SELECT * FROM scheduling_tenantfairness WHERE fairness_id = ANY(%s) ORDER BY fairness_id, tenant_id) AS row
  GROUP BY fairness_id
 """  # noqa: S608  columns of our own model
@@ -38,27 +40,22 @@ SELECT fairness_id, string_agg({_SENT}, ''::bytea), {_TEXTS}
 
 @dataclass(frozen=True, eq=False)
 class Columns:
-    """The tenants' rows of one interval. `numbers`: (tenants, NUMBERS and whether each of OPTIONAL is null), NaN where
-    there is none; `documents`: each of DOCUMENTS for each tenant."""
+    """The tenants' rows of one interval. `counted`: the least and the largest of each of ALIKE, and how many tenants
+    have each of OPTIONAL; `numbers`: (tenants, NUMBERS), NaN where there is none; `documents`: each of DOCUMENTS for
+    each tenant."""
 
+    counted: Sequence[int]
     numbers: FloatArray
     documents: Sequence[Sequence[Any]]
 
     def agree(self, other: Columns) -> bool:
-        return self.documents == other.documents and np.array_equal(self.numbers, other.numbers, equal_nan=True)
-
-    def rows(self) -> dict[int, dict[str, Any]]:
-        """Tenant -> its row, with None where there is no number."""
-        found = {}
-        for row, *documents in zip(self.numbers.tolist(), *self.documents, strict=True):
-            values = dict(zip(NUMBERS, row, strict=False)) | dict(zip(DOCUMENTS, documents, strict=True))
-            absent = [name for name, is_null in zip(OPTIONAL, row[len(NUMBERS) :], strict=True) if is_null]
-            found[int(values.pop("tenant_id"))] = values | dict.fromkeys(absent)
-        return found
+        """A stored NaN is a number that is known, and is counted."""
+        same = self.counted == other.counted and self.documents == other.documents
+        return same and np.array_equal(self.numbers, other.numbers, equal_nan=True)
 
 
 Tenants = Mapping[int, Columns]  # of a fairness row
-NOBODY = Columns(np.zeros((0, len(NUMBERS) + len(OPTIONAL))), [[] for _ in DOCUMENTS])
+NOBODY = Columns([], np.zeros((0, len(NUMBERS))), [[] for _ in DOCUMENTS])
 
 
 def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
@@ -68,20 +65,24 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
         cursor.execute(_ROWS, [list(fairness_ids)])
         found = cursor.fetchall()
     read = cache(json.loads)  # the same few texts again and again
-    wide = len(NUMBERS) + len(OPTIONAL)
     return {
         fairness_id: Columns(
-            np.frombuffer(sent, dtype=">f8").reshape(-1, wide), [list(map(read, text.split("\n"))) for text in texts]
+            counted,
+            np.frombuffer(sent, dtype=">f8").reshape(-1, len(NUMBERS)),
+            [list(map(read, text.split("\n"))) for text in texts],
         )
-        for fairness_id, sent, *texts in found
+        for fairness_id, counted, sent, *texts in found
     }
 
 
 def _columns(right: FairnessValues) -> Columns:
     """What the rows should be."""
-    numbers = [right.numbers[name] for name in NUMBERS]
-    absent = [np.isnan(right.numbers[name]) for name in OPTIONAL]
-    return Columns(np.array([*numbers, *absent], dtype=np.float64).T, [right.units[name] for name in DOCUMENTS])
+    numbers = np.array([right.numbers[name] for name in NUMBERS], dtype=np.float64).T
+    if not len(numbers):
+        return NOBODY
+    counted = [right.interval[name] for name in ALIKE for _ in ("least", "largest")]
+    counted += [len(numbers) - int(np.isnan(right.numbers[name]).sum()) for name in OPTIONAL]
+    return Columns(counted, numbers, [right.units[name] for name in DOCUMENTS])
 
 
 def fairness_verify(
@@ -92,21 +93,18 @@ def fairness_verify(
         return []
     where = f"fairness of {name_of(interval)}"
     values = fairness_values(interval, replayed.view, replayed.plan, replayed.policy)
-    found, right = differences(where, _pairs(stored, values.interval)), _columns(values)
+    found = differences(where, {name: (getattr(stored, name), values.interval[name]) for name in WHOLE})
     # The cluster lists its tenants by their ids. Were that otherwise, the rows would be compared one by one.
-    return found if tenants.agree(right) else found + _tenants_differ(where, tenants.rows(), right.rows())
+    return found if tenants.agree(_columns(values)) else found + _tenants_differ(where, stored, values)
 
 
-def _tenants_differ(
-    where: str, stored: dict[int, dict[str, Any]], right: Mapping[int, Mapping[str, Any]]
-) -> list[Finding]:
+def _tenants_differ(where: str, whole: IntervalFairness, values: FairnessValues) -> list[Finding]:
+    """One by one, as they are stored."""
     found: list[Finding] = []
-    for tenant, wanted in right.items():
-        about, kept = f"{where}, tenant {tenant}", stored.pop(tenant, None)
+    rows = {row["tenant_id"]: row for row in TenantFairness.objects.filter(fairness=whole.pk).values(*NAMES)}
+    for wanted in values.rows():
+        tenant = wanted["tenant_id"]
+        about, kept = f"{where}, tenant {tenant}", rows.pop(tenant, None)
         pairs = {} if kept is None else {name: (kept[name], value) for name, value in wanted.items()}
         found += [Finding(about, "its row is missing")] if kept is None else differences(about, pairs)
-    return found + [Finding(f"{where}, tenant {tenant}", "it has a row and took no part") for tenant in stored]
-
-
-def _pairs(stored: IntervalFairness, right: Mapping[str, object]) -> dict[str, tuple[object, object]]:
-    return {name: (getattr(stored, name), right[name]) for name in WHOLE}
+    return found + [Finding(f"{where}, tenant {tenant}", "it has a row and took no part") for tenant in rows]
