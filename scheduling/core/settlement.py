@@ -120,7 +120,10 @@ def _split_payments(bookings: Sequence[Booking]) -> list[Amounts]:
     payouts = [_checked(booking) for booking in bookings]
     totals = np.stack([amounts.sum(axis=0) for amounts in payouts])  # (bookings, owners)
     owed = split_rows(np.array([micro(booking.paid) for booking in bookings], np.int64), totals)
-    by_slot = np.zeros((*totals.shape, max(len(amounts) for amounts in payouts)))  # (bookings, owners, slots)
+    slots = max(len(amounts) for amounts in payouts)
+    if slots == 1:  # nothing is left to split
+        return [parts[None, :] for parts in owed]
+    by_slot = np.zeros((*totals.shape, slots))  # (bookings, owners, slots)
     for index, amounts in enumerate(payouts):
         by_slot[index, :, : len(amounts)] = amounts.T
     parts = split_rows(owed.ravel(), by_slot.reshape(-1, by_slot.shape[2])).reshape(by_slot.shape)
@@ -134,8 +137,6 @@ def split_rows(amounts: Amounts, weights: FloatArray) -> Amounts:
     a share is near a whole number or remainders are near each other, is split again in exact numbers. Equal weights
     need no rounding at all. None of the amounts or weights may be negative.
     """
-    if weights.shape[1] == 1 and ((amounts == 0)[:, None] | ((weights > 0) & (weights < np.inf))).all():
-        return amounts[:, None].copy()  # the one part is all there is
     parts = np.zeros(weights.shape, np.int64)
     most = weights.max(axis=1, initial=0.0)
     even = ((weights == most[:, None]) | (weights == 0)).all(axis=1) & (most > 0)

@@ -35,22 +35,26 @@ class PairRoom:
     def __init__(self, pair: Pair, free: FloatArray, hosts_workers: BoolArray, hosts_ps: BoolArray) -> None:
         self._demands = (pair.worker.demand, pair.ps.demand)
         self._hosts = (hosts_workers, hosts_ps)
-        slots, servers = free.shape[1:]
-        self.workers: Units = np.zeros((slots, servers), dtype=np.int16)
-        self.ps: Units = np.zeros((slots, servers), dtype=np.int16)
+        slots = free.shape[1]
+        self.workers: Units = _whole(free, pair.worker.demand, hosts_workers).astype(np.int16)  # (slots, servers)
+        self.ps: Units = _whole(free, pair.ps.demand, hosts_ps).astype(np.int16)
         self.beside: IntArray = np.zeros(slots, dtype=np.int64)
         self.together: IntArray = np.zeros(slots, dtype=np.int64)
         self.most_ps: IntArray = np.zeros(slots, dtype=np.int64)
         self._doubled: tuple[list[Units], list[Units]] = ([self.workers], [self.ps])
         self._windows: dict[int, Windows] = {}
         self._version = 0
-        self.refresh(free, slice(0, slots), np.arange(servers))
+        self._measure(slice(0, slots))
 
     def refresh(self, free: FloatArray, slots: slice, servers: IntArray) -> None:
         """Count anew on some servers in some slots; `free` is (resources, all slots, all servers)."""
         amounts = free[:, slots, servers]
         for units, demand, hosts in zip((self.workers, self.ps), self._demands, self._hosts, strict=True):
-            units[slots, servers] = np.where(hosts[servers], np.clip(room(amounts, demand), 0, MOST_UNITS), 0)
+            units[slots, servers] = _whole(amounts, demand, hosts[servers])
+        self._measure(slots)
+
+    def _measure(self, slots: slice) -> None:
+        """The figures of these slots, after their units were counted."""
         workers, ps = self.workers[slots], self.ps[slots]
         if workers.shape[1]:
             self.beside[slots] = np.where(ps > 0, workers, 0).max(axis=1)
@@ -94,6 +98,12 @@ class PairRoom:
     def least(self, start: int, end: int) -> tuple[Units, Units]:
         """(servers,) workers and parameter servers that are free in every slot of [start, end)."""
         return self.workers[start:end].min(axis=0), self.ps[start:end].min(axis=0)
+
+
+def _whole(amounts: FloatArray, demand: FloatArray, hosts: BoolArray) -> FloatArray:
+    """(slots, servers) whole units that fit into the amounts, on servers that host them."""
+    units: FloatArray = np.where(hosts, np.clip(room(amounts, demand), 0, MOST_UNITS), 0)
+    return units
 
 
 class Room:
