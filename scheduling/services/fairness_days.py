@@ -36,7 +36,9 @@ class Day:
         _add_interval(self.whole, interval, prices_before)
         lost = Counter(row["tenant"] for row in interval.broken)
         for row in rows:
-            tenant = self.tenants.setdefault(row.tenant_id, _tenant_day(self.whole, row.tenant_id))
+            if row.tenant_id not in self.tenants:
+                self.tenants[row.tenant_id] = _tenant_day(self.whole, row.tenant_id)
+            tenant = self.tenants[row.tenant_id]
             _add_tenant(tenant, interval, row)
             tenant.broken += lost.pop(row.tenant_id, 0)
 
