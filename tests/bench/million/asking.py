@@ -24,7 +24,7 @@ from scheduling.models import Interval, Pool, TrainingJob
 from scheduling.services.clock import pool_advance
 from scheduling.services.jobs import job_submit
 from tenants.ledger.sheets import days_close
-from tenants.models import Tenant, User
+from tenants.models import ApiToken, Tenant, User
 from tenants.scoping import scope, scope_disabled
 from tenants.selectors import access_of
 from tests.api.builders import program
@@ -52,6 +52,7 @@ def measure(state: State) -> Iterator[dict[str, Any]]:
     with scope_disabled("days that are over are closed as by the clock"):
         while days_close(at=timezone.now()):
             pass
+    ApiToken.objects.filter(revoked_at=None).update(revoked_at=timezone.now())  # of measurements before this one
     own, staff = program(owner, tenant).secret, program(operator, None).secret
     opened = pages.addresses(tenant, _month())
     with web_server(web_processes()) as web:
