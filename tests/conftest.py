@@ -4,6 +4,7 @@ They start when the first test asks for a database (or for the `servers` fixture
 them. Under pytest-xdist the controlling process starts them for all its workers.
 """
 
+import gc
 import os
 import secrets
 import shutil
@@ -59,6 +60,12 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest first: whoever took one of them last would work alone in the end."""
     items.sort(key=lambda item: not item.path.as_posix().endswith(LONGEST))
+
+
+def pytest_collection_finish() -> None:
+    """What is loaded and collected lives as long as the tests do: the search for garbage leaves it out."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 
 import pytest
@@ -16,9 +17,17 @@ from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import tamper
 from tests.scheduling.builders import make_cells, make_server
 from tests.scheduling.markets import MICRO, at, award_of, make_market, make_renting, make_waiting, run_slots
-from tests.scheduling.test_verification import change_interval, findings, make_history
+from tests.scheduling.test_verification import History, change_interval, findings, make_history
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+built = built_once(make_history)
+
+
+@pytest.fixture
+def history(built: History) -> History:
+    return copy.deepcopy(built)
 
 
 def tenant_rows() -> list[TenantFairness]:
@@ -26,8 +35,7 @@ def tenant_rows() -> list[TenantFairness]:
         return list(TenantFairness.objects.order_by("number", "tenant"))
 
 
-def test_every_interval_gets_its_figures_once_whoever_asks_and_however_often() -> None:
-    make_history()
+def test_every_interval_gets_its_figures_once_whoever_asks_and_however_often(history: History) -> None:
     assert IntervalFairness.objects.count() == 0  # nothing of it happens while an interval is decided
     assert fairness_catch_up() == Interval.objects.count()
     before = len(tenant_rows())
@@ -38,8 +46,7 @@ def test_every_interval_gets_its_figures_once_whoever_asks_and_however_often() -
     assert len(tenant_rows()) == before > 0
 
 
-def test_a_backlog_is_worked_off_in_portions_oldest_first() -> None:
-    make_history()
+def test_a_backlog_is_worked_off_in_portions_oldest_first(history: History) -> None:
     assert fairness_catch_up(most=2) == 2
     assert list(IntervalFairness.objects.values_list("number", flat=True)) == [1, 2]
     cache.add(LOCK, 1)
@@ -50,8 +57,8 @@ def test_a_backlog_is_worked_off_in_portions_oldest_first() -> None:
     assert IntervalFairness.objects.count() == Interval.objects.count()
 
 
-def test_gains_are_values_less_payments_and_what_was_earned() -> None:
-    _, (rented, own, later) = make_history()
+def test_gains_are_values_less_payments_and_what_was_earned(history: History) -> None:
+    _, (rented, own, later) = history
     fairness_catch_up()
     awards = [award_of(job) for job in (rented, own, later)]
     rows = tenant_rows()
@@ -67,8 +74,7 @@ def test_gains_are_values_less_payments_and_what_was_earned() -> None:
         assert {row.tenant_id for row in TenantFairness.objects.all()} == {own.tenant_id}
 
 
-def test_every_promise_of_the_history_is_kept() -> None:
-    make_history()
+def test_every_promise_of_the_history_is_kept(history: History) -> None:
     fairness_catch_up()
     assert sum(row.certificates for row in IntervalFairness.objects.all()) == 3
     assert not any(row.broken for row in IntervalFairness.objects.all())
@@ -87,6 +93,7 @@ def make_paper_market():
     return pool, [make_waiting(pool, tenant, arrival=3.0, **job, value=value) for tenant in (first, second)]
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_paper_mode_shows_what_its_mechanism_breaks() -> None:
     """S3: alone the second tenant would not have waited for a price to fall that it does not pay."""
     _, (one, other) = make_paper_market()
@@ -102,16 +109,15 @@ def test_paper_mode_shows_what_its_mechanism_breaks() -> None:
     assert (whole.certificates, whole.broken) == (2, [told])
 
 
-def test_keeps_what_was_written() -> None:
-    make_history()
+def test_keeps_what_was_written(history: History) -> None:
     fairness_catch_up()
     for model in (IntervalFairness, TenantFairness):
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), scope_disabled("a test"):
             model.objects.update(number=99)
 
 
-def test_verification_finds_nothing_in_figures_that_nobody_touched() -> None:
-    pool, _ = make_history()
+def test_verification_finds_nothing_in_figures_that_nobody_touched(history: History) -> None:
+    pool, _ = history
     fairness_catch_up()
     assert findings(pool) == []
 
@@ -127,27 +133,27 @@ def test_verification_finds_nothing_in_figures_that_nobody_touched() -> None:
         ("tenantfairness", "sold", json.dumps({"worker": 7})),
     ],
 )
-def test_verification_finds_a_changed_figure(table: str, column: str, value: object) -> None:
-    pool, _ = make_history()
+def test_verification_finds_a_changed_figure(table: str, column: str, value: object, history: History) -> None:
+    pool, _ = history
     fairness_catch_up()
     tamper(f'UPDATE scheduling_{table} SET "{column}" = %s', [value])  # noqa: S608
     assert any(finding.startswith("fairness of interval") and f"{column} is" in finding for finding in findings(pool))
 
 
-def test_verification_finds_a_removed_row() -> None:
-    pool, jobs = make_history()
+def test_verification_finds_a_removed_row(history: History) -> None:
+    pool, jobs = history
     fairness_catch_up()
     tamper("DELETE FROM scheduling_tenantfairness WHERE tenant_id = %s", [jobs[1].tenant_id])
     assert any(f"tenant {jobs[1].tenant_id}: its row is missing" in finding for finding in findings(pool))
 
 
-def test_bytes_that_cannot_be_read_hold_up_nothing() -> None:
-    make_history()
+def test_bytes_that_cannot_be_read_hold_up_nothing(history: History) -> None:
     first = Interval.objects.order_by("number")[0]
     change_interval(first, view=b"nonsense")
     assert fairness_catch_up() == Interval.objects.count() - 1
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_an_owner_that_keeps_its_cells_forgoes_what_they_would_have_brought() -> None:
     pool, owner, renter = make_renting()
     make_waiting(pool, renter)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 from datetime import UTC
 
@@ -14,9 +15,17 @@ from scheduling.services.fairness_days import price_jumped
 from scheduling.services.verification import days_verify
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import tamper
-from tests.scheduling.test_verification import make_history
+from tests.scheduling.test_verification import History, make_history
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+built = built_once(make_history)
+
+
+@pytest.fixture
+def history(built: History) -> History:
+    return copy.deepcopy(built)
 
 
 @pytest.fixture(autouse=True)
@@ -25,8 +34,8 @@ def everybody() -> object:
         yield
 
 
-def test_a_day_is_the_sum_of_its_intervals() -> None:
-    pool, _ = make_history()
+def test_a_day_is_the_sum_of_its_intervals(history: History) -> None:
+    pool, _ = history
     fairness_catch_up(most=2)  # in portions, as the market does it
     fairness_catch_up()
     rows = list(IntervalFairness.objects.filter(pool=pool))
@@ -38,9 +47,9 @@ def test_a_day_is_the_sum_of_its_intervals() -> None:
     assert day.with_renters == day.one_bidder == sum(row.renters == 1 for row in rows) > 0
 
 
-def test_gains_that_follow_the_quotas_are_counted_also_for_who_gained_nothing() -> None:
+def test_gains_that_follow_the_quotas_are_counted_also_for_who_gained_nothing(history: History) -> None:
     """An owner that neither works nor sells while others gain has a ratio of nothing, and not none."""
-    pool, (rented, own, _) = make_history()
+    pool, (rented, own, _) = history
     fairness_catch_up()
     days = {day.tenant_id: day for day in TenantDay.objects.filter(pool=pool)}
     rows = TenantFairness.objects.filter(pool=pool, tenant=own.tenant_id).select_related("fairness")
@@ -62,9 +71,9 @@ def test_gains_that_follow_the_quotas_are_counted_also_for_who_gained_nothing() 
     ],
 )
 def test_verification_names_a_sum_that_was_changed_and_adding_up_again_mends_it(
-    table: str, column: str, value: object
+    table: str, column: str, value: object, history: History
 ) -> None:
-    pool, _ = make_history()
+    pool, _ = history
     fairness_catch_up()
     assert days_verify(pool_ids=[pool.pk]) == ()
     tamper(f'UPDATE scheduling_{table} SET "{column}" = %s', [value])  # noqa: S608
@@ -76,8 +85,8 @@ def test_verification_names_a_sum_that_was_changed_and_adding_up_again_mends_it(
     assert days_verify(pool_ids=[pool.pk]) == ()
 
 
-def test_verification_names_sums_that_are_missing_or_of_no_interval() -> None:
-    pool, _ = make_history()
+def test_verification_names_sums_that_are_missing_or_of_no_interval(history: History) -> None:
+    pool, _ = history
     fairness_catch_up()
     PoolDay.objects.update(day="2001-01-01")
     told = [str(finding) for finding in days_verify(pool_ids=[pool.pk])]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import io
 import json
 import zlib
@@ -9,22 +10,25 @@ import zlib
 import pytest
 from django.core.management import CommandError, call_command
 
-from scheduling.models import Award, Interval
+from scheduling.models import Award, Interval, Pool, TrainingJob
 from scheduling.services.chain import contents_of, link
 from scheduling.services.settlement import slot_settle
 from scheduling.services.verification import charge_verify, intervals_verify
 from tenants.access import Refused
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.markets import at, award_of, make_market, make_renting, make_waiting, run_slots
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
+
+History = tuple[Pool, list[TrainingJob]]
 
 
 def findings(pool, **options) -> list[str]:
     return [str(finding) for finding in intervals_verify(pool_ids=[pool.pk], **options).findings]
 
 
-def make_history(slots: int = 12):
+def make_history(slots: int = 12) -> History:
     """Two jobs that rent, one at home, settled up to the last slot."""
     pool, owner, renter = make_renting()
     jobs = [make_waiting(pool, renter), make_waiting(pool, owner), make_waiting(pool, renter, arrival=4.5)]
@@ -35,19 +39,28 @@ def make_history(slots: int = 12):
     return pool, jobs
 
 
-def test_finds_nothing_in_an_untouched_history() -> None:
-    pool, _ = make_history()
+built = built_once(make_history)
+
+
+@pytest.fixture
+def history(built: History) -> History:
+    return copy.deepcopy(built)
+
+
+def test_finds_nothing_in_an_untouched_history(history: History) -> None:
+    pool, _ = history
     verified = intervals_verify(pool_ids=[pool.pk])
     assert verified.findings == ()
     assert verified.intervals == Interval.objects.count() > 3
     assert verified.awards == 3
 
 
-def test_finds_nothing_from_a_later_interval_on() -> None:
-    pool, _ = make_history()
+def test_finds_nothing_from_a_later_interval_on(history: History) -> None:
+    pool, _ = history
     assert findings(pool, first=3) == []
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_finds_nothing_in_a_pool_that_never_decided() -> None:
     pool, _ = make_market("lumen")
     assert findings(pool) == []
@@ -63,8 +76,8 @@ def deciding(pool) -> Interval:
     return Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("number")[0]
 
 
-def test_finds_a_changed_plan_and_names_the_job() -> None:
-    pool, _ = make_history()
+def test_finds_a_changed_plan_and_names_the_job(history: History) -> None:
+    pool, _ = history
     interval = deciding(pool)
     plan = json.loads(zlib.decompress(bytes(interval.plan)))
     plan["bookings"][0]["value"] += 1
@@ -76,8 +89,8 @@ def test_finds_a_changed_plan_and_names_the_job() -> None:
     assert any(f"other bookings (job {job})" in finding for finding in found)
 
 
-def test_finds_a_plan_that_was_changed_together_with_its_digest() -> None:
-    pool, _ = make_history()
+def test_finds_a_plan_that_was_changed_together_with_its_digest(history: History) -> None:
+    pool, _ = history
     interval = Interval.objects.filter(pool=pool).order_by("-number")[0]
     plan = json.loads(zlib.decompress(bytes(interval.plan)))
     plan["frontier"] += 1
@@ -89,8 +102,8 @@ def test_finds_a_plan_that_was_changed_together_with_its_digest() -> None:
     assert any("the last digest of the chain" in finding for finding in found)
 
 
-def test_finds_a_changed_input() -> None:
-    pool, _ = make_history()
+def test_finds_a_changed_input(history: History) -> None:
+    pool, _ = history
     interval = deciding(pool)
     view = json.loads(zlib.decompress(bytes(interval.view)))
     view["jobs"][0]["epochs"] = 9
@@ -99,16 +112,16 @@ def test_finds_a_changed_input() -> None:
     assert any("the digest is" in finding for finding in findings(pool))
 
 
-def test_finds_a_missing_interval() -> None:
-    pool, _ = make_history()
+def test_finds_a_missing_interval(history: History) -> None:
+    pool, _ = history
     quiet = Interval.objects.filter(pool=pool, jobs_awarded=0).exclude(number=1).order_by("number")[0]
     tamper("DELETE FROM scheduling_jobfloor WHERE interval_id = %s", [quiet.pk])
     tamper("DELETE FROM scheduling_interval WHERE id = %s", [quiet.pk])
     assert any(f"its number is {quiet.number + 1}" in finding for finding in findings(pool))
 
 
-def test_finds_bytes_that_cannot_be_read() -> None:
-    pool, _ = make_history()
+def test_finds_bytes_that_cannot_be_read(history: History) -> None:
+    pool, _ = history
     change_interval(deciding(pool), view=b"nonsense")
     assert any("cannot be replayed" in finding for finding in findings(pool))
 
@@ -117,16 +130,16 @@ def rented(jobs) -> Award:
     return award_of(jobs[0])
 
 
-def test_finds_a_charge_moved_from_one_owner_to_another() -> None:
-    pool, jobs = make_history()
+def test_finds_a_charge_moved_from_one_owner_to_another(history: History) -> None:
+    pool, jobs = history
     award = rented(jobs)
     charges = [[[0, amount] for _, amount in slot] for slot in award.charges]
     tamper("UPDATE scheduling_award SET charges = %s WHERE id = %s", [json.dumps(charges), award.pk])
     assert any("charges is" in finding for finding in findings(pool))
 
 
-def test_finds_an_award_that_no_interval_decided() -> None:
-    pool, jobs = make_history()
+def test_finds_an_award_that_no_interval_decided(history: History) -> None:
+    pool, jobs = history
     award = rented(jobs)
     tamper("UPDATE scheduling_award SET interval_id = NULL WHERE id = %s", [award.pk])
     found = findings(pool)
@@ -134,8 +147,8 @@ def test_finds_an_award_that_no_interval_decided() -> None:
     assert any("has no interval" in finding for finding in found)
 
 
-def test_finds_a_hold_of_another_amount() -> None:
-    pool, jobs = make_history()
+def test_finds_a_hold_of_another_amount(history: History) -> None:
+    pool, jobs = history
     award = rented(jobs)
     commit_checks()
     tamper(
@@ -146,8 +159,8 @@ def test_finds_a_hold_of_another_amount() -> None:
     assert any("the hold is" in finding for finding in findings(pool))
 
 
-def test_finds_a_slot_that_was_not_paid() -> None:
-    pool, jobs = make_history()
+def test_finds_a_slot_that_was_not_paid(history: History) -> None:
+    pool, jobs = history
     award = rented(jobs)
     key = f"settle:{pool.pk}:{award.start}:{award.pk}"
     commit_checks()
@@ -157,28 +170,28 @@ def test_finds_a_slot_that_was_not_paid() -> None:
     assert any("elsewhere was settled and is not owed" in finding for finding in found)
 
 
-def test_finds_a_changed_floor() -> None:
-    pool, jobs = make_history()
+def test_finds_a_changed_floor(history: History) -> None:
+    pool, jobs = history
     tamper("UPDATE scheduling_jobfloor SET value = value + 1 WHERE job_id = %s", [jobs[1].pk])
     assert any(f"the floor of job {jobs[1].pk}" in finding for finding in findings(pool))
 
 
-def test_finds_a_clock_that_forgot_what_its_policy_was_told() -> None:
-    pool, _ = make_history()
+def test_finds_a_clock_that_forgot_what_its_policy_was_told(history: History) -> None:
+    pool, _ = history
     tamper("UPDATE scheduling_laneclock SET memory = %s WHERE pool_id = %s", ['{"boundary": 99}', pool.pk])
     assert any("what its policy is told next" in finding for finding in findings(pool))
 
 
-def test_charge_of_a_rented_job_is_proved_from_interval_to_book() -> None:
-    _, jobs = make_history()
+def test_charge_of_a_rented_job_is_proved_from_interval_to_book(history: History) -> None:
+    _, jobs = history
     verified = charge_verify(job_id=jobs[0].pk)
     assert not isinstance(verified, Refused)
     assert verified.findings == ()
     assert [award.pk for award in verified.awards] == [rented(jobs).pk]
 
 
-def test_charge_that_was_changed_is_found() -> None:
-    _, jobs = make_history()
+def test_charge_that_was_changed_is_found(history: History) -> None:
+    _, jobs = history
     award = rented(jobs)
     tamper("UPDATE scheduling_award SET paid = paid + 1 WHERE id = %s", [award.pk])
     verified = charge_verify(job_id=jobs[0].pk)
@@ -186,6 +199,7 @@ def test_charge_that_was_changed_is_found() -> None:
     assert any("paid is" in str(finding) for finding in verified.findings)
 
 
+@pytest.mark.usefixtures("nothing_built")
 def test_job_that_was_never_served_has_no_charge() -> None:
     pool, (lumen,) = make_market("lumen")
     verified = charge_verify(job_id=make_waiting(pool, lumen).pk)
@@ -193,16 +207,16 @@ def test_job_that_was_never_served_has_no_charge() -> None:
     assert (verified.awards, verified.findings) == ((), ())
 
 
-def test_command_says_that_all_is_in_order() -> None:
-    pool, _ = make_history()
+def test_command_says_that_all_is_in_order(history: History) -> None:
+    pool, _ = history
     out = io.StringIO()
     call_command("verify_intervals", pool=pool.slug, stdout=out)
     assert "the intervals are in order" in out.getvalue()
     assert f"{pool.slug}: head {Interval.objects.order_by('-number')[0].digest}" in out.getvalue()
 
 
-def test_command_ends_with_one_and_says_what_differs() -> None:
-    pool, _ = make_history()
+def test_command_ends_with_one_and_says_what_differs(history: History) -> None:
+    pool, _ = history
     change_interval(deciding(pool), paid=1)
     err = io.StringIO()
     with pytest.raises(SystemExit) as ended:
@@ -217,8 +231,8 @@ def test_command_refuses_what_does_not_exist(options) -> None:
         call_command("verify_intervals", **options)
 
 
-def test_command_proves_one_charge() -> None:
-    _, jobs = make_history()
+def test_command_proves_one_charge(history: History) -> None:
+    _, jobs = history
     out = io.StringIO()
     call_command("verify_charge", str(jobs[0].pk), stdout=out)
     assert "every amount is as the interval decided it" in out.getvalue()
