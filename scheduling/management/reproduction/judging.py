@@ -141,9 +141,9 @@ def _narrows(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
 
 
 def _pulls_away(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
-    """How many times as much the other has rises, of what should be small."""
+    """How many times as much the other has rises, of what should be small, and is more in the end."""
     first, last = (curves[claim.other][at] / max(curves[claim.line][at], EQUAL) for at in (0, -1))
-    return Finding(last > first, last - first)
+    return Finding(last > max(first, 1.0), last - first)
 
 
 def _as_good(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:

@@ -163,6 +163,7 @@ VALUES = (1.0, 2.0)
         (Claim("widens", "", "a", "b"), (2, 5), (1, 4), "not held", 0.0),
         (Claim("pulls away", "", "a", "b"), (2, 2), (3, 4), "held", 0.5),
         (Claim("pulls away", "", "a", "b"), (2, 4), (3, 5), "not held", -0.25),
+        (Claim("pulls away", "", "a", "b"), (4, 4), (1, 3), "not held", 0.5),
         (Claim("peak at", "", "a", number=2.0), (1, 2), (), "held", 2.0),
         (Claim("peak at", "", "a", number=2.0), (3, 2), (), "not held", 1.0),
         (Claim("rises", "", "a"), (1, None), (), "not measured", None),
