@@ -93,6 +93,20 @@ def test_a_gang_may_have_more_parameter_servers_than_workers_and_is_placed_whole
     assert placed(placer, ((2, 2),), Gang(1, 4), Gang(2, 2)).keys() == {1}
 
 
+def test_a_gang_that_lacks_only_parameter_servers_keeps_no_other_from_being_tried() -> None:
+    scenario = market(((2, 2, 2),), [make(0, epochs=1), make(1, epochs=30)])
+    gangs = {0: Gang(2, 5), 1: Gang(3, 3)}
+    assert Tetris().place(first_view(scenario), gangs).keys() == {1}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_another_places_gangs_where_something_is_left(name: str) -> None:
+    scenario = market(((4, 4),), [make(chunks=3)])
+    taken = np.array([[[4.0, 0.0]]])
+    mixed = policy(scenario, placement=name).decide(replace(first_view(scenario), occupied=taken))
+    assert places(mixed) == {0: [(1, 3, 1)]}
+
+
 @pytest.mark.parametrize("name", OTHERS)
 def test_under_anothers_placement_too_a_job_whose_numbers_stay_keeps_its_servers(name: str) -> None:
     jobs = [make(number, chunks=3, epochs=6, arrival=number) for number in range(3)]

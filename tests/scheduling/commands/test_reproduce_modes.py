@@ -63,6 +63,14 @@ def test_one_worker_computes_as_long_in_either_mode_as_in_the_workload(model: st
     assert each * together.chunks + fixed == pytest.approx(own * together.chunks)
 
 
+@pytest.mark.parametrize(("mode", "crosses"), [(ASYNC, 1), (SYNC, 2)])
+def test_larger_gradients_take_longer_to_cross_and_nothing_else(mode: str, crosses: int) -> None:
+    job = first("resnet-50", mode)
+    usual, twice = (np.array(coefficients(each)) for each in (job, replace(job, gradient_mb=2 * job.gradient_mb)))
+    assert usual[crosses] > 0
+    assert twice == pytest.approx(usual * np.where(np.arange(len(usual)) == crosses, 2.0, 1.0))
+
+
 def test_what_crosses_the_network_is_that_of_the_publications_example() -> None:
     """Its Fig. 10, in units of half the gradients: 3 and 2."""
     assert crossing([(0, 1, 1), (1, 1, 1), (2, 2, 0)]) * 2 == 3
