@@ -26,6 +26,7 @@ from scheduling.core.types import BoolArray, Plan, Policy, View
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
 from scheduling.services.fairness_days import UNITS, day_add
+from scheduling.services.many_rows import rows_insert
 from tenants.scoping import scope_disabled
 
 MOST_INTERVALS = 20  # of one call: the process that works them out also moves the market
@@ -120,7 +121,7 @@ def _store(rows: FairnessRows) -> bool:
             rows.interval.save(force_insert=True)
             for row in rows.tenants:
                 row.fairness = rows.interval
-            TenantFairness.objects.bulk_create(rows.tenants, batch_size=1_000)
+            rows_insert(rows.tenants)
             day_add(rows.interval, rows.tenants)
     except IntegrityError:
         if not IntervalFairness.objects.filter(interval=rows.interval.interval_id).exists():

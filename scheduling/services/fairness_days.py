@@ -15,6 +15,7 @@ from django.db.models import Max, Min
 from django.db.models.functions import TruncDate
 
 from scheduling.models import IntervalFairness, PoolDay, TenantDay, TenantFairness
+from scheduling.services.many_rows import rows_insert
 from tenants.scoping import scope_disabled, tenant_require
 
 JUMP = 2.0  # times the highest price of the last interval that had one: the price jumped
@@ -49,13 +50,7 @@ def day_add(interval: IntervalFairness, rows: Sequence[TenantFairness]) -> None:
     day.add(interval, rows, _prices_before(interval))
     day.whole.save()
     touched = [day.tenants[row.tenant_id] for row in rows]
-    TenantDay.objects.bulk_create(
-        touched,
-        batch_size=500,
-        update_conflicts=True,
-        unique_fields=["pool", "day", "tenant"],
-        update_fields=[*SUMS, *UNITS, "even", "waiting", "broken"],
-    )
+    rows_insert(touched, once=("pool_id", "day", "tenant_id"))
 
 
 def days_rebuild(*, pool_id: int) -> int:
