@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 
@@ -82,11 +82,13 @@ class Occupancy:
         if they do not fit; one by one it is found where."""
         self._reserve(slot + 1)
         rows = [row for _, booking in pairs for row in booking.allocation]
-        if any(row.start != slot or row.end != slot + 1 for row in rows):
+        end = slot + 1
+        counts = [(row.server, row.workers, row.ps) for row in rows if row.start == slot and row.end == end]
+        if len(counts) < len(rows):
             return False
-        units = np.array([(row.server, row.workers, row.ps) for row in rows], dtype=np.int64).reshape(len(rows), 3)
+        units = np.fromiter(chain.from_iterable(counts), np.int64, 3 * len(rows)).reshape(len(rows), 3)
         kinds = [
-            (job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand)
+            (job.worker_types[booking.worker_type].amounts, job.ps_types[booking.ps_type].amounts)
             for job, booking in pairs
         ]
         demand = np.repeat(np.array(kinds), [len(booking.allocation) for _, booking in pairs], axis=0)

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from operator import not_
 
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, fits
@@ -64,16 +65,27 @@ class Placement:
 
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
         """The same units in every slot of [start, end), a row for each server."""
+        return rows_of(self.counts(), start, end)
+
+    def counts(self) -> list[tuple[int, int, int]]:
+        """Each server that holds some of it, in order, with its workers and parameter servers."""
         workers, ps = _counts(self.workers), _counts(self.ps)
-        servers = sorted(workers.keys() | ps.keys())
-        return tuple([Allocation(server, start, end, workers.get(server, 0), ps.get(server, 0)) for server in servers])
+        return [(server, workers.get(server, 0), ps.get(server, 0)) for server in sorted(workers | ps)]
+
+
+def rows_of(counts: Sequence[tuple[int, int, int]], start: int, end: int) -> tuple[Allocation, ...]:
+    """Rows of an allocation that is the same in every slot, from servers with their workers and parameter servers."""
+    return tuple([Allocation(server, start, end, workers, ps) for server, workers, ps in counts])
 
 
 def _counts(servers: Sequence[int]) -> dict[int, int]:
     """How often each is named."""
-    counts: dict[int, int] = {}
+    counts = dict.fromkeys(servers, 1)
+    if len(counts) == len(servers):  # most gangs go round the servers and come to none twice
+        return counts
+    counts = dict.fromkeys(counts, 0)
     for server in servers:
-        counts[server] = counts.get(server, 0) + 1
+        counts[server] += 1
     return counts
 
 
@@ -143,16 +155,15 @@ class Vacancies:
         demand = unit.named
         full = self._marked(demand, hosts)
         dealt: list[int] = []
-        while len(dealt) < count:
+        while missing := count - len(dealt):
             server = self._next(demand, full, 0)
             if server is None:
                 self.give_back(unit, dealt)
                 return None
-            free = self.free[server]
-            while len(dealt) < count and fits(demand, free):
-                for resource, amount in demand:
-                    free[resource] -= amount
-                dealt.append(server)
+            held = _take_most(demand, self.free[server], missing)
+            dealt += [server] * held
+            if held < missing:
+                full[server] = 1
         return dealt
 
     def first_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
@@ -198,7 +209,7 @@ class Vacancies:
     def _not_hosted(self, hosts: Sequence[bool]) -> bytes:
         """By server, 1 where the hosts host nothing."""
         if id(hosts) not in self._hosted:
-            self._hosted[id(hosts)] = bytes(not host for host in hosts)
+            self._hosted[id(hosts)] = bytes(map(not_, hosts))
         return self._hosted[id(hosts)]
 
     def give_back(self, unit: UnitType, servers: Sequence[int]) -> None:
@@ -217,7 +228,25 @@ class Vacancies:
                 free[resource] -= amount
 
 
-def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
+def _take_most(demand: Demand, free: list[float], most: int) -> int:
+    """As many units as a server holds, at most so many, one after the other; how many they are."""
+    taken = 0
+    if len(demand) == 1:
+        ((resource, amount),) = demand
+        left = free[resource]
+        while taken < most and left >= amount:
+            left -= amount
+            taken += 1
+        free[resource] = left
+        return taken
+    while taken < most and fits(demand, free):
+        for resource, amount in demand:
+            free[resource] -= amount
+        taken += 1
+    return taken
+
+
+def slot_booking(job: Job, remaining: float, placement: Placement, view: View, phase: str | None = None) -> Booking:
     """The coming slot on a placement with any number of parameter servers. What the run is worth stands on the
     booking that completes the job."""
     gang, kind, end = placement.gang, placement.kind, view.slot + 1
@@ -234,6 +263,7 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View) -
         ps=gang.ps,
         worker_type=gang.worker_type,
         ps_type=gang.ps_type,
+        phase=phase,
         placement=kind,
         value=float(job.value(end - job.arrival)) if completes else 0.0,
         ideal=float(job.value(end - job.first_slot)) if completes else 0.0,

@@ -14,7 +14,7 @@ pre-sized worker, a parameter server, or gpu, cpu, memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
@@ -193,15 +193,31 @@ class Cluster:
         return np.flatnonzero(~(self.hosts_workers | self.hosts_ps))
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True, init=False)
 class Allocation:
-    """So many workers and parameter servers of a job on one server during [start, end)."""
+    """So many workers and parameter servers of a job on one server during [start, end).
+
+    Made more often than anything else. What a frozen class writes for itself looks every field up by its name, so it
+    is begun by hand with the fields' own setters, in half the time.
+    """
 
     server: int
     start: int
     end: int
     workers: int
     ps: int
+
+    def __init__(self, server: int, start: int, end: int, workers: int, ps: int) -> None:
+        _set_server(self, server)
+        _set_start(self, start)
+        _set_end(self, end)
+        _set_workers(self, workers)
+        _set_ps(self, ps)
+
+
+_set_server, _set_start, _set_end, _set_workers, _set_ps = (
+    vars(Allocation)[each.name].__set__ for each in fields(Allocation)
+)
 
 
 @dataclass(frozen=True)

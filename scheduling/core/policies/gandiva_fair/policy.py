@@ -79,11 +79,10 @@ class GandivaFair:
         """The coming slot; what a move takes of it is lost."""
         assert turn.placement is not None  # noqa: S101 - only placed turns are booked
         booking = slot_booking(turn.job, turn.remaining, turn.placement, view)
-        past = turn.past
-        if not past.served or (past.slot == view.slot - 1 and past.places == places_of(turn.placement)):
+        past, lost = turn.past, min(MOST_LOST, self.restart / view.cluster.slot_seconds)
+        if lost == 0.0 or not past.served:
             return booking
-        lost = min(MOST_LOST, self.restart / view.cluster.slot_seconds)
-        if lost == 0.0:
+        if past.slot == view.slot - 1 and past.places == places_of(turn.placement):
             return booking
         whole = slot_booking(turn.job, float("inf"), turn.placement, view).work * (1.0 - lost)
         if whole >= turn.remaining - TOLERANCE * turn.job.work:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -65,14 +66,13 @@ def places_of(placement: Placement) -> list[list[int]]:
     return [list(placement.workers), list(placement.ps)]
 
 
-def single_gangs(job: Job, workers: int) -> Sequence[Gang]:
-    """Like `placement.gangs`, with one parameter server each."""
-    types = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
-    sizes = []
+def single_gangs(job: Job, workers: int) -> Iterator[Gang]:
+    """Like `gangs`, with one parameter server each. Mostly the first is the one."""
     while workers >= job.min_workers:
-        sizes.append(workers)
+        for worker_type in range(len(job.worker_types)):
+            for ps_type in range(len(job.ps_types)):
+                yield Gang(workers, 1, worker_type, ps_type)
         workers //= 2
-    return [Gang(size, 1, w, p) for size in sizes for w, p in types]
 
 
 def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
@@ -91,11 +91,13 @@ def entitle(queues: Sequence[Queue], tickets: FloatArray, view: View) -> None:
     The workers to be shared are those asked for, as far as the scarcest of their resources goes round.
     """
     demands = np.array([float(sum(turn.gang.workers for turn in queue.turns)) for queue in queues])
-    asked = np.zeros(len(view.cluster.resources))
+    amounts = [0.0] * len(view.cluster.resources)
     for queue in queues:
         queue.tickets = float(tickets[queue.tenant])
         for turn in queue.turns:
-            asked += turn.gang.workers * turn.job.worker_types[turn.gang.worker_type].demand
+            for resource, amount in turn.job.worker_types[turn.gang.worker_type].named:
+                amounts[resource] += turn.gang.workers * amount
+    asked = np.array(amounts)
     free = (view.cluster.capacity - view.occupied[:, :1].sum(axis=1)).sum(axis=1)
     part = min([1.0, *(free[asked > 0] / asked[asked > 0]).tolist()])
     shares = max_min(demands, np.array([queue.tickets for queue in queues]), part * float(demands.sum()))
@@ -136,13 +138,15 @@ def turns_of(queues: list[Queue], within: str) -> Iterator[Turn]:
     for queue in queues:
         if within == "stride":
             queue.turns.sort(key=lambda turn: (turn.past.served, turn.job.arrival, turn.job.number))
-    left = {id(queue): iter(queue.turns) for queue in queues}
-    while queues:
-        queue = min(queues, key=lambda queue: queue.order)
-        turn = next(left[id(queue)], None)
+    left = [(queue.order, place, iter(queue.turns)) for place, queue in enumerate(queues)]
+    heapq.heapify(left)
+    while left:
+        _, place, turns = left[0]
+        turn = next(turns, None)
         if turn is None:
-            queues = [other for other in queues if other is not queue]
+            heapq.heappop(left)
             continue
         yield turn
         if turn.placement is not None:
-            queue.owed += turn.gang.workers
+            queues[place].owed += turn.gang.workers
+            heapq.heapreplace(left, (queues[place].order, place, turns))

@@ -7,6 +7,7 @@ numbered: on a server of 8 workers two cells of 2 leave one of 4.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left, insort
 from collections import Counter
 from collections.abc import Sequence
 from functools import lru_cache
@@ -17,7 +18,7 @@ from scheduling.core.cells import deal_cells
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.placement import Cursors, Placement
-from scheduling.core.types import OWN, Allocation, BoolArray, Cluster, Demand, FloatArray, Job, UnitType, View
+from scheduling.core.types import OWN, Allocation, Booking, BoolArray, Cluster, Demand, FloatArray, Job, UnitType, View
 
 MOST = 2**40
 
@@ -33,6 +34,31 @@ def homes(cluster: Cluster) -> FloatArray:
     return deal_cells(cluster.capacity, cluster.quota) if cluster.cells is None else cluster.cells
 
 
+class Counted:
+    """How many whole units of one demand every server holds, as plain numbers, and what is quickly found by them."""
+
+    def __init__(self, counts: FloatArray, seen: int) -> None:
+        self.counts: list[int] = counts.astype(np.int64).tolist()
+        self.total = sum(self.counts)
+        # (whole units, server), fewest first; servers with none are left out
+        order = np.argsort(counts, kind="stable")
+        order = order[counts[order] > 0]
+        self.ranked: list[tuple[int, int]] = [(self.counts[server], server) for server in order.tolist()]
+        self.seen = seen  # changes of servers that are counted in
+
+    def change(self, server: int, count: int) -> None:
+        """A server holds so many now."""
+        before = self.counts[server]
+        if count == before:
+            return
+        self.counts[server] = count
+        self.total += count - before
+        if before:
+            del self.ranked[bisect_left(self.ranked, (before, server))]
+        if count:
+            insort(self.ranked, (count, server))
+
+
 class Units:
     """How many whole units of a demand every server holds, of what is free there.
 
@@ -43,16 +69,16 @@ class Units:
     def __init__(self, free: FloatArray, cluster: Cluster) -> None:
         self.before, self.cluster = free, cluster  # (resources, servers)
         self.free: list[list[float]] = free.T.tolist()
-        self.known: dict[tuple[bool, Demand], tuple[FloatArray, int]] = {}
+        self.known: dict[tuple[bool, Demand], Counted] = {}
         self.changed: list[int] = []  # servers, in order
 
-    def workers(self, unit: UnitType) -> FloatArray:
-        """(servers,) whole workers on servers that host them."""
-        return self._counts(unit, self.cluster.hosts_workers, worker=True)
+    def workers(self, unit: UnitType) -> Counted:
+        """Whole workers on servers that host them."""
+        return self._counted(unit, self.cluster.hosts_workers, worker=True)
 
-    def ps(self, unit: UnitType) -> FloatArray:
-        """(servers,) whole parameter servers on servers that host them."""
-        return self._counts(unit, self.cluster.hosts_ps, worker=False)
+    def ps(self, unit: UnitType) -> Counted:
+        """Whole parameter servers on servers that host them."""
+        return self._counted(unit, self.cluster.hosts_ps, worker=False)
 
     def take(self, server: int, amounts: Sequence[float]) -> None:
         """So much of each resource is not free any more."""
@@ -61,17 +87,29 @@ class Units:
             here[resource] -= amount
         self.changed.append(server)
 
-    def _counts(self, unit: UnitType, hosts: BoolArray, *, worker: bool) -> FloatArray:
+    def _counted(self, unit: UnitType, hosts: BoolArray, *, worker: bool) -> Counted:
         key = (worker, unit.named)
-        if key not in self.known:
+        counted = self.known.get(key)
+        if counted is None:
             free = np.array(self.free).T if self.changed else self.before
             counts = np.where(hosts, np.clip(room(free, unit.demand), 0, MOST), 0)
-        else:
-            counts, seen = self.known[key]
-            for server in self.changed[seen:]:
-                counts[server] = whole(self.free[server], unit) if hosts[server] else 0
-        self.known[key] = counts, len(self.changed)
-        return counts
+            counted = self.known[key] = Counted(counts, len(self.changed))
+        elif counted.seen < len(self.changed):
+            for server in self.changed[counted.seen :]:
+                counted.change(server, whole(self.free[server], unit) if hosts[server] else 0)
+            counted.seen = len(self.changed)
+        return counted
+
+
+Held = list[tuple[Booking, Job]]
+
+
+@lru_cache(maxsize=16)
+def _last(cluster: Cluster) -> list[tuple[Held, FloatArray, FloatArray]]:
+    """The guaranteed jobs that held cells when this was last asked, and what they left: most go on for many slots. What
+    is left depends on them, in their order, and on the cluster alone."""
+    del cluster
+    return []
 
 
 class VirtualClusters:
@@ -79,15 +117,31 @@ class VirtualClusters:
 
     def __init__(self, view: View) -> None:
         self.view, self.cluster = view, view.cluster
-        self.left: FloatArray = homes(view.cluster).copy()
+        held = [
+            (booking, view.jobs[booking.job])
+            for booking in view.active
+            if booking.phase == OWN and booking.start <= view.slot and booking.job in view.jobs
+        ]
+        last = _last(view.cluster)
+        before, left, spare = last[0] if last else ([], homes(view.cluster), np.zeros_like(view.cluster.capacity))
+        if held[: len(before)] != before:
+            before, left, spare = [], homes(view.cluster), np.zeros_like(view.cluster.capacity)
+        self.left: FloatArray = left.copy()
         # (resources, servers) what a cell holds beyond its workers: nobody else's while the cell is
-        self.spare = np.zeros_like(view.cluster.capacity)
-        for booking in view.active:
-            if booking.phase == OWN and booking.start <= view.slot and booking.job in view.jobs:
-                job = view.jobs[booking.job]
-                units = (job.worker_types[booking.worker_type], job.ps_types[booking.ps_type])
-                for row in booking.allocation:
-                    self._hold(job.tenant, row, units)
+        self.spare: FloatArray = spare.copy()
+        for booking, job in held[len(before) :]:
+            units = (job.worker_types[booking.worker_type], job.ps_types[booking.ps_type])
+            for row in booking.allocation:
+                self._hold(job.tenant, row, units)
+        last[:] = [(held, self.left.copy(), self.spare.copy())]
+
+    def could_hold(self, job: Job, gang: Gang) -> bool:
+        """Whether what the tenant has left of its cells has room for the workers, and for the parameter servers if there
+        were no workers: more than `place` could find, and quickly said no to."""
+        left, cluster = self.left[:, job.tenant], self.cluster
+        units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
+        kinds = ((units[0], cluster.hosts_workers, gang.workers), (units[1], cluster.hosts_ps, gang.ps))
+        return all(np.maximum(room(left, unit.demand), 0.0)[hosts].sum() >= count for unit, hosts, count in kinds)
 
     def place(self, job: Job, gang: Gang, free: FloatArray) -> Placement | None:
         """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
@@ -118,16 +172,16 @@ def place(job: Job, gang: Gang, units: Units) -> Placement | None:
     Parameter servers go beside the workers as far as there is room, then to the first servers.
     """
     worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
-    counts = units.workers(worker).copy()
-    workers: list[int] = []
+    counted = units.workers(worker)
+    if counted.total < gang.workers:
+        return None
+    ranked, workers = counted.ranked.copy(), list[int]()
     while missing := gang.workers - len(workers):
-        fits = counts >= cell(missing)
-        holds = int(np.where(fits, counts, MOST).argmin() if fits.any() else counts.argmax())
-        if counts[holds] == 0:
-            return None
-        dealt = min(missing, int(counts[holds]))
-        workers += [holds] * dealt
-        counts[holds] = 0
+        place = bisect_left(ranked, (cell(missing), -1))  # of servers with as few as will do the first
+        if place == len(ranked):
+            place = bisect_left(ranked, (ranked[-1][0], -1))  # of those with the most the first
+        count, server = ranked.pop(place)
+        workers += [server] * min(missing, count)
     servers = _beside(units, ps, gang.ps, worker, workers)
     return None if servers is None else Placement(gang, sorted(workers), servers, Cursors())
 
@@ -143,15 +197,17 @@ def _beside(units: Units, ps: UnitType, count: int, worker: UnitType, workers: S
                 left[resource] -= amount
         more = whole(left, ps) if units.cluster.hosts_ps[server] else 0
         found += [server] * min(count - len(found), more)
-    if len(found) == count:
-        return found
-    counts = units.ps(ps)
-    for server in np.flatnonzero(counts).tolist():
-        if server not in near:
-            found += [server] * int(min(count - len(found), counts[server]))
+        if len(found) == count:
+            return found
+    counted = units.ps(ps)
+    if counted.total < count - len(found):
+        return None
+    for server, more in enumerate(counted.counts):
+        if more and server not in near:
+            found += [server] * min(count - len(found), more)
             if len(found) == count:
-                break
-    return found if len(found) == count else None
+                return found
+    return None
 
 
 def taken(units: tuple[UnitType, UnitType], workers: int, ps: int) -> list[float]:

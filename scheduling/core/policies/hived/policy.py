@@ -9,8 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, ClassVar
+
+import numpy as np
 
 from scheduling.core.gangs import Gang, gangs, workers_asked
 from scheduling.core.occupancy import ROUNDING
@@ -71,7 +73,7 @@ class Hived:
             waiting.append((job, remaining, gang))
         memory: dict[str, Any] = {"places": {}, "slot": view.slot}
         if self.opportunistic:
-            idle = _Idle(Units(asks.free_until(1) - virtual.spare, view.cluster))
+            idle = _Idle(asks.free_now() - virtual.spare, view.cluster)
             waiting = [row for row in waiting if not self._runs(row, idle, view, bookings, memory)]
         refusals += [Refusal(job.number, Reason("no_room", {"asked": gang.workers})) for job, _, gang in waiting]
         return Plan(bookings, refusals, memory=memory)
@@ -90,7 +92,7 @@ class Hived:
         begun = remaining < job.work * (1.0 - TOLERANCE)
         goes_on = before == places and view.memory.get("slot") == view.slot - 1
         lost = 0.0 if goes_on or not begun else min(MOST_LOST, self.restart / view.cluster.slot_seconds)
-        booking = replace(slot_booking(job, remaining, placement, view), phase=SHARED)
+        booking = slot_booking(job, remaining, placement, view, SHARED)
         if lost:
             done = slot_booking(job, float("inf"), placement, view).work * (1.0 - lost)
             if done < remaining - TOLERANCE * job.work:
@@ -105,9 +107,7 @@ class _Asks:
     def __init__(self, settings: Hived, view: View) -> None:
         self.settings, self.view, self.cluster = settings, view, view.cluster
         self.known = _known(view.cluster)
-        self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
-        occupied = view.occupied[:, :1] if self.stays_free else view.occupied
-        self.taken = occupied.copy() if occupied.shape[1] else view.cluster.capacity[:, None, :] * 0.0
+        self.now = view.occupied[:, 0].copy() if view.occupied.shape[1] else np.zeros_like(view.cluster.capacity)
 
     def gang(self, job: Job) -> tuple[Gang | None, bool]:
         """What the job asks for, halved until it fits; and whether its owner's cells could ever hold it."""
@@ -117,10 +117,27 @@ class _Asks:
             return own, own is not None
         return next((gang for gang in gangs(job, workers) if self._holds(job, gang, None)), None), False
 
+    @cached_property
+    def stays_free(self) -> bool:
+        """Whether what is free in the coming slot is free in all later ones. Long calendars are looked through, so only
+        for jobs that may begin."""
+        occupied = self.view.occupied
+        return bool((occupied[:, 1:] <= occupied[:, :-1]).all())
+
+    @cached_property
+    def later(self) -> FloatArray:
+        """(resources, slots, servers) taken from the coming slot on, where it does not just become less."""
+        return self.view.occupied.copy()
+
+    def free_now(self) -> FloatArray:
+        """(resources, servers) free in the coming slot."""
+        return self.cluster.capacity - self.now
+
     def free_until(self, slots: int) -> FloatArray:
         """(resources, servers) free in every one of so many slots."""
-        taken = self.taken[:, :1] if self.stays_free else self.taken[:, :slots]
-        free: FloatArray = self.cluster.capacity - taken.max(axis=1)
+        if self.stays_free:
+            return self.free_now()
+        free: FloatArray = self.cluster.capacity - self.later[:, :slots].max(axis=1)
         return free
 
     def take(self, job: Job, booking: Booking) -> None:
@@ -128,7 +145,9 @@ class _Asks:
         worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
         for row in booking.allocation:
             amounts = row.workers * worker + row.ps * ps
-            self.taken[:, : booking.end - self.view.slot, row.server] += amounts[:, None]
+            self.now[:, row.server] += amounts
+            if not self.stays_free:
+                self.later[:, : booking.end - self.view.slot, row.server] += amounts[:, None]
 
     def _holds(self, job: Job, gang: Gang, tenant: int | None) -> bool:
         """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
@@ -154,10 +173,10 @@ def _named(job: Job, gang: Gang) -> tuple[Demand, Demand]:
 class _Idle:
     """What nobody holds in the coming slot. It only shrinks."""
 
-    def __init__(self, units: Units) -> None:
-        self.units = units
+    def __init__(self, free: FloatArray, cluster: Cluster) -> None:
+        self.units = Units(free, cluster)
         self.full: set[tuple[object, ...]] = set()  # gangs that found no room
-        self.sound = all(amount >= -ROUNDING for free in units.free for amount in free)
+        self.sound = bool((free >= -ROUNDING).all())
 
     def place(self, job: Job, gang: Gang, before: Sequence[Sequence[int]] | None) -> Placement | None:
         """Where it was, if that is idle; else in cells of the idle cluster."""
@@ -181,12 +200,15 @@ class _Idle:
         """Of each server, what the units there take of each resource."""
         gang = placement.gang
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
-        return [(row.server, taken(units, row.workers, row.ps)) for row in placement.allocation(0, 1)]
+        return [(server, taken(units, workers, ps)) for server, workers, ps in placement.counts()]
 
     def _idle(self, server: int, amounts: Sequence[float]) -> bool:
         """Whether nobody else holds that."""
         here = self.units.free[server]
-        return all(have - amount >= -ROUNDING for have, amount in zip(here, amounts, strict=True))
+        for have, amount in zip(here, amounts, strict=True):  # noqa: SIM110 - `all` takes twice as long
+            if have - amount < -ROUNDING:
+                return False
+        return True
 
     def _take(self, rows: Sequence[tuple[int, Sequence[float]]]) -> None:
         for server, amounts in rows:
@@ -195,6 +217,8 @@ class _Idle:
 
 def _guaranteed(job: Job, remaining: float, gang: Gang, virtual: VirtualClusters, asks: _Asks) -> Booking | None:
     """The job's gang in its owner's cells from now until it is done; None: it must wait."""
+    if not virtual.could_hold(job, gang):
+        return None
     view = virtual.view
     longest = max(1, ceiling(remaining / gang.rate(job, view.cluster.slot_seconds)))
     placement = virtual.place(job, gang, asks.free_until(longest))
