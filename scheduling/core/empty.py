@@ -42,6 +42,15 @@ def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     return {}
 
 
+@lru_cache(maxsize=2**12)
+def possible_types(job: Job, cluster: Cluster) -> tuple[tuple[int, int], ...]:
+    """(worker type, parameter server type) on which the job could ever run its least gang, in their order. Neither job
+    nor cluster changes, and the same is asked in every slot in which the job waits."""
+    empty = EmptyCluster(cluster)
+    pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
+    return tuple([types for types in pairs if empty.holds(job, Gang(job.min_workers, 1, *types))])
+
+
 def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
     """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
     return EmptyCluster(cluster).holds(job, gang)

@@ -92,6 +92,14 @@ def test_stays_as_it_is_until_a_job_comes_or_goes():
         assert len(rows) == 1
 
 
+def test_what_others_have_taken_since_is_not_given_out_again():
+    jobs, cluster = [make_job(0, chunks=9), make_job(1, chunks=9)], make_cluster(((8,), (8,)))
+    assert workers(POLICY.decide(make_view(jobs, cluster=cluster))) == {0: 4, 1: 4}
+    assert workers(POLICY.decide(make_view(jobs, cluster=cluster, occupied=[[[4.0]], [[0.0]]]))) == {0: 2, 1: 2}
+    assert workers(POLICY.decide(make_view(jobs[:1], cluster=cluster))) == {0: 8}
+    assert workers(POLICY.decide(make_view(jobs, cluster=cluster))) == {0: 4, 1: 4}
+
+
 def test_books_no_more_work_than_is_left():
     [track] = run(make_scenario([make_job(chunks=2, epochs=5, minibatches=1, max_workers=2)]))
     assert sum(booking.work for booking in track.bookings) == 10

@@ -199,3 +199,12 @@ def test_nonnegative_least_squares_agree_with_scipy(seed):
     assert (found >= 0).all()
     for index in range(30):
         assert found[index] == pytest.approx(nnls(rows[index], targets[index])[0], abs=1e-8)
+
+
+def test_many_systems_have_the_solutions_of_a_few_to_the_last_bit():
+    """Sets of unknowns are tried together for a few systems, and one by one for many."""
+    dice = np.random.default_rng(4)
+    rows, targets = dice.random((nonnegative.FEW + 1, 8, 4)) * (1.0, 30.0, 0.01, 5.0), np.ones((nonnegative.FEW + 1, 8))
+    many = nonnegative.solve(rows, targets)
+    assert (many == 0).any()
+    assert (many[:5] == nonnegative.solve(rows[:5], targets[:5])).all()

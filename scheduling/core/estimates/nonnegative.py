@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
 from itertools import combinations
 
 import numpy as np
@@ -11,6 +12,7 @@ from scheduling.core.types import FloatArray
 MOST_UNKNOWNS = 8
 RIDGE = 1e-13  # parts of a column's length; decides where the rows do not
 REFINEMENTS = 3
+FEW = 200  # systems
 
 
 def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
@@ -29,16 +31,31 @@ def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
     best = np.zeros((systems, unknowns))
     least = (targets * targets).sum(axis=1)
     for size in range(1, unknowns + 1):
-        for chosen in combinations(range(unknowns), size):
-            columns = scaled[:, :, chosen]
-            found = _least_squares(columns, targets)
-            gap = np.einsum("srk,sk->sr", columns, found) - targets
-            error = (gap * gap).sum(axis=1)
+        for chosen, found, error in _tried(scaled, targets, list(combinations(range(unknowns), size))):
             better = (found >= 0).all(axis=1) & (error < least)
             whole = np.zeros((systems, unknowns))
             whole[:, chosen] = found
             best, least = np.where(better[:, None], whole, best), np.where(better, error, least)
     return best / lengths
+
+
+def _tried(
+    rows: FloatArray, targets: FloatArray, sets: Sequence[tuple[int, ...]]
+) -> Iterator[tuple[tuple[int, ...], FloatArray, FloatArray]]:
+    """Each set of as many unknowns with its (systems, size) solutions and (systems,) squared errors. For a few systems
+    calls cost more than sums, and all sets are tried at once."""
+    systems = len(rows)
+    together = len(sets) if systems <= FEW else 1
+    for begin in range(0, len(sets), together):
+        some = sets[begin : begin + together]
+        columns = np.concatenate([rows[:, :, chosen] for chosen in some])
+        wanted = np.tile(targets, (len(some), 1))
+        found = _least_squares(columns, wanted)
+        gap = np.einsum("srk,sk->sr", columns, found) - wanted
+        error = (gap * gap).sum(axis=1)
+        for index, chosen in enumerate(some):
+            part = slice(index * systems, (index + 1) * systems)
+            yield chosen, found[part], error[part]
 
 
 def _least_squares(rows: FloatArray, targets: FloatArray) -> FloatArray:

@@ -61,12 +61,13 @@ def steps_per_second(
     coefficients: FloatArray, ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike = 1.0
 ) -> FloatArray:
     """f(p, w); the pairs broadcast against the coefficients (..., coefficients) without their last axis."""
-    first, *others = _terms(ps, workers, mode, batch)
-    seconds: FloatArray = first * coefficients[..., 0]
-    for index, term in enumerate(others, 1):
-        seconds = seconds + term * coefficients[..., index]
-    speed: FloatArray = (np.asarray(workers, np.float64) if mode == ASYNC else 1.0) / np.maximum(seconds, FASTEST)
-    return speed
+    parts = _terms(ps, workers, mode, batch)
+    # one array for all that is worked out: grids are large, and new ones are slow
+    seconds: FloatArray = np.zeros(np.broadcast_shapes(coefficients.shape[:-1], *(term.shape for term in parts)))
+    for index, term in enumerate(parts):
+        seconds += term * coefficients[..., index]
+    np.maximum(seconds, FASTEST, out=seconds)
+    return np.divide(np.asarray(workers, np.float64) if mode == ASYNC else 1.0, seconds, out=seconds)
 
 
 def measured(observations: Iterable[tuple[int, int, float]]) -> Mapping[tuple[int, int], float]:

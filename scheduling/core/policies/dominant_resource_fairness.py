@@ -10,11 +10,14 @@ from __future__ import annotations
 import heapq
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, ClassVar
+
+import numpy as np
 
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import Gang, gangs
-from scheduling.core.placement import Cursors, Placement, Vacancies
+from scheduling.core.placement import Cursors, Placement, Vacancies, rows_of
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import (
@@ -23,6 +26,7 @@ from scheduling.core.types import (
     WAITING,
     Booking,
     Cluster,
+    FloatArray,
     Job,
     Plan,
     Reason,
@@ -42,17 +46,18 @@ class DominantResourceFairness:
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a worker in it."""
-        filling = _Filling(view)
-        held = filling.run()
+        taken = view.occupied[:, :1].max(axis=1, initial=0.0)
+        held = _filled(view.cluster, view.waiting, taken.tobytes())
+        empty = EmptyCluster(view.cluster)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []
-        for holding, remaining in zip(held, view.remaining.tolist(), strict=True):
-            if holding.workers:
-                bookings.append(_booking(holding, remaining, view))
+        for job, part, remaining in zip(view.waiting, held, view.remaining.tolist(), strict=True):
+            if part is not None:
+                bookings.append(_booking(job, part, remaining, view))
             else:
-                state = WAITING if filling.could_run(holding.job) else REJECTED
-                reason = Reason("no_room", {"asked": holding.job.min_workers})
-                refusals.append(Refusal(holding.job.number, reason, state))
+                could_run = any(empty.holds(job, gang) for gang in gangs(job, job.min_workers))
+                reason = Reason("no_room", {"asked": job.min_workers})
+                refusals.append(Refusal(job.number, reason, WAITING if could_run else REJECTED))
         return Plan(bookings, refusals)
 
     def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
@@ -63,6 +68,32 @@ class DominantResourceFairness:
             if (found := vacancies.place(job, gangs[job.number], cursors)) is not None:
                 placed[job.number], cursors = found, found.cursors
         return placed
+
+
+@dataclass(frozen=True)
+class _Part:
+    """What a job gets of a slot: its gang, and of each server that holds some of it the workers and parameter
+    servers."""
+
+    gang: Gang
+    kind: str
+    counts: Sequence[tuple[int, int, int]]
+
+
+@lru_cache(maxsize=4)
+def _filled(cluster: Cluster, jobs: tuple[Job, ...], taken: bytes) -> tuple[_Part | None, ...]:
+    """What each job gets, None for nothing. It depends on who waits and on what others have taken (resources, servers),
+    and on nothing else: most slots are filled like the one before."""
+    amounts = np.frombuffer(taken).reshape(cluster.capacity.shape)
+    return tuple([_part(holding) for holding in _Filling(cluster, jobs, amounts).run()])
+
+
+def _part(holding: _Holding) -> _Part | None:
+    if not holding.workers:
+        return None
+    gang = Gang(len(holding.workers), len(holding.ps), holding.worker_type, holding.ps_type)
+    placement = Placement(gang, holding.workers, holding.ps, Cursors())
+    return _Part(gang, placement.kind, placement.counts())
 
 
 @dataclass(slots=True)
@@ -95,10 +126,10 @@ class _Holding:
 class _Filling:
     """One slot being filled. Workers and parameter servers go round the servers, each kind with its own cursor."""
 
-    def __init__(self, view: View) -> None:
-        self.jobs, self.empty = view.waiting, EmptyCluster(view.cluster)
-        self.vacancies = Vacancies(view.cluster, view.occupied)
-        self.total: list[float] = view.cluster.total.tolist()
+    def __init__(self, cluster: Cluster, jobs: Sequence[Job], taken: FloatArray) -> None:
+        self.jobs = jobs
+        self.vacancies = Vacancies(cluster, taken[:, None])
+        self.total: list[float] = cluster.total.tolist()
         self.hosts = (self.vacancies.hosts_workers, self.vacancies.hosts_ps)
         self.cursors = [0, 0]  # of workers and of parameter servers
         self.full: set[int] = set()  # unit types (by identity) of which not one more fits
@@ -115,10 +146,6 @@ class _Filling:
             else:
                 heapq.heappop(queue)
         return held
-
-    def could_run(self, job: Job) -> bool:
-        """Whether the empty cluster holds the job's least gang."""
-        return any(self.empty.holds(job, gang) for gang in gangs(job, job.min_workers))
 
     def _grow(self, holding: _Holding) -> bool:
         """Give a job its next worker, at first its least number of workers, with the parameter servers it needs."""
@@ -169,26 +196,23 @@ class _Filling:
         return [amount / total if amount else 0.0 for amount, total in zip(unit.amounts, self.total, strict=True)]
 
 
-def _booking(holding: _Holding, remaining: float, view: View) -> Booking:
+def _booking(job: Job, part: _Part, remaining: float, view: View) -> Booking:
     """The coming slot. What the run is worth stands on the booking that completes the job."""
-    job = holding.job
-    gang = Gang(len(holding.workers), len(holding.ps), holding.worker_type, holding.ps_type)
-    placement = Placement(gang, holding.workers, holding.ps, Cursors())
-    kind = placement.kind
-    rate = gang.rate(job, view.cluster.slot_seconds, centralized=kind == CENTRALIZED)
+    gang = part.gang
+    rate = gang.rate(job, view.cluster.slot_seconds, centralized=part.kind == CENTRALIZED)
     end = view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work
     return Booking(
         job=job.number,
         start=view.slot,
         end=end,
-        allocation=placement.allocation(view.slot, end),
+        allocation=rows_of(part.counts, view.slot, end),
         work=remaining if completes else rate,
         workers=gang.workers,
         ps=gang.ps,
         worker_type=gang.worker_type,
         ps_type=gang.ps_type,
-        placement=kind,
+        placement=part.kind,
         value=float(job.value(end - job.arrival)) if completes else 0.0,
         ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
     )

@@ -47,28 +47,33 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Cho
     before = batch.state.copy()
     first = before @ w1 + weights["b1"]
     hidden1, hidden2, logits = np.empty_like(first), np.empty_like(b2), np.empty_like(b3)
-    forbidden, some = logits.dtype.type(FORBIDDEN), batch.allowed[:void]
+    nothing1, nothing2 = np.zeros_like(first), np.zeros_like(b2)  # a number would be made into an array every time
+    forbidden, some, closed = logits.dtype.type(FORBIDDEN), batch.allowed[:void], np.empty_like(batch.allowed)
     asked = 0
     for _ in range(batch.most):
-        if not some.any():
+        if not np.count_nonzero(some):  # `any` takes several times as long for so few
             break
-        np.maximum(first, 0, out=hidden1)
+        np.maximum(first, nothing1, out=hidden1)
         np.dot(hidden1, w2, out=hidden2)
         np.add(hidden2, b2, out=hidden2)
-        np.maximum(hidden2, 0, out=hidden2)
+        np.maximum(hidden2, nothing2, out=hidden2)
         np.dot(hidden2, w3, out=logits)
         np.add(logits, b3, out=logits)
         asked += 1
-        action, chance = choose(np.where(batch.allowed, logits, forbidden), batch)
+        np.logical_not(batch.allowed, out=closed)
+        np.copyto(logits, forbidden, where=closed)
+        action, chance = choose(logits, batch)
         choice = None if note is None else Choice(batch.state.copy(), batch.allowed.copy(), action, chance)
         if action != void:
             row = batch.apply(action)
             if row is None:
                 continue
             begin = batch.numbers(row)
-            change = batch.state[begin : begin + 3] - before[begin : begin + 3]
-            before[begin : begin + 3] += change
-            first += change @ w1[begin : begin + 3]
+            end = begin + 3
+            seen = before[begin:end]
+            change = batch.state[begin:end] - seen
+            seen += change
+            first += change @ w1[begin:end]
         if note is not None and choice is not None:
             note(choice)
         if action == void:

@@ -10,12 +10,13 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from scheduling.core.empty import EmptyCluster
+from scheduling.core.empty import possible_types
 from scheduling.core.gangs import Gang
-from scheduling.core.placement import Cursors, Placement, slot_booking
+from scheduling.core.placement import Cursors, Placement
 from scheduling.core.policies.dl2.networks import Floats
 from scheduling.core.policies.dl2.room import PS, WORKER, Room
 from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape
+from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.types import Booking, BoolArray, Job, UnitType, View
 
 Pair = tuple[int, int]  # worker type, parameter server type
@@ -52,15 +53,9 @@ class Share:
 
 def shares_of(view: View, ran: Callable[[Job], int]) -> tuple[list[Share], list[Job]]:
     """The waiting jobs that could run here, and those that never could."""
-    empty = EmptyCluster(view.cluster)
     shares, never = [], []
     for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-        choices = [
-            (worker, ps)
-            for worker in range(len(job.worker_types))
-            for ps in range(len(job.ps_types))
-            if empty.holds(job, Gang(job.min_workers, 1, worker, ps))
-        ]
+        choices = possible_types(job, view.cluster)
         if choices:
             shares.append(Share(job, remaining, ran(job), choices, choices[0]))
         else:
@@ -78,10 +73,23 @@ class Slot:
         self.shape, self.shares = shape, shares
         self.room = Room(view, units)
         total = view.cluster.total
-        self.part = np.divide(self.room.demand, total, out=np.zeros_like(self.room.demand), where=total > 0)
+        part = np.divide(self.room.demand, total, out=np.zeros_like(self.room.demand), where=total > 0)
+        self._part: list[list[float]] = part.tolist()
+        self._parts: dict[Pair, list[tuple[float, float]]] = {}
         if shape.first_bundle:
             for share in shares:
                 self._first_bundle(share)
+
+    def kinds(self, share: Share) -> Pair:
+        """The kinds of the job's worker and parameter server."""
+        worker, ps = share.units
+        return self.room.kind(WORKER, worker), self.room.kind(PS, ps)
+
+    def parts(self, kinds: Pair) -> list[tuple[float, float]]:
+        """Of each resource, the part of the cluster that a worker takes, and a parameter server; the same for most."""
+        if kinds not in self._parts:
+            self._parts[kinds] = list(zip(*(self._part[kind] for kind in kinds), strict=True))
+        return self._parts[kinds]
 
     def batches(self) -> list[Batch]:
         """At most J jobs each. A batch is to be opened when it is its turn."""
@@ -91,7 +99,7 @@ class Slot:
     def _first_bundle(self, share: Share) -> None:
         for types in share.choices:
             share.types = types
-            worker, ps = (self.room.kind(role, unit) for role, unit in enumerate(share.units))
+            worker, ps = self.kinds(share)
             workers = self.room.deal(worker, share.job.min_workers)
             if workers is None:
                 continue
@@ -116,12 +124,9 @@ class Batch:
 
     def open(self) -> None:
         """Look at the room that is left now."""
-        shape, room = self.shape, self.slot.room
-        self.kinds = [
-            (room.kind(WORKER, worker), room.kind(PS, ps)) for worker, ps in (share.units for share in self.shares)
-        ]
-        part = self.slot.part.tolist()
-        self.parts = [list(zip(part[worker], part[ps], strict=True)) for worker, ps in self.kinds]
+        shape = self.shape
+        self.kinds = [self.slot.kinds(share) for share in self.shares]
+        self.parts = [self.slot.parts(kinds) for kinds in self.kinds]
         self.apart: set[int] = set()  # rows where one of each does not fit, though either does
         self.caps = [
             (
@@ -196,7 +201,9 @@ class Batch:
         where, state = self.numbers(row), self.state
         largest = 0.0
         for worker, ps in self.parts[row]:
-            largest = max(largest, workers * worker + servers * ps)
+            part = workers * worker + servers * ps
+            if part > largest:
+                largest = part
         state[where] = largest
         state[where + 1] = workers / self.shape.max_workers
         state[where + 2] = servers / self.shape.max_ps

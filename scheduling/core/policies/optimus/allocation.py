@@ -71,6 +71,7 @@ class _Greedy:
         self.more = np.zeros_like(asked.least)
         self.served = np.zeros(len(asked.least), dtype=np.bool_)
         self.grows: BoolArray = np.ones(asked.least.shape, dtype=np.bool_)  # kinds of which a job may get more
+        self.limited = False  # whether there is a kind that a job gets no more of
         self.gains = (_gains(asked, PS), _gains(asked, WORKER))
 
     def first_round(self) -> None:
@@ -97,6 +98,7 @@ class _Greedy:
     def retire(self) -> None:
         """Units that do not fit now never will again: room only shrinks."""
         self.grows &= (self.asked.demand <= self.left).all(axis=2)
+        self.limited = not self.grows.all()
 
     def one_by_one(self) -> None:
         """The rest by a queue with one entry for each job that still grows."""
@@ -126,29 +128,30 @@ class _Greedy:
 
         A job whose gain rises is served again at once, so a step's turn comes with the least gain of its job so far.
         """
-        start = self.more.copy()
-        turn = np.full(len(start), np.inf)
+        _, most_ps, most_workers = self.gains[PS].shape
         active = np.flatnonzero(self.served)
+        ps, workers = self.more[active].T
+        place = (active * most_ps + ps) * most_workers + workers  # among all gains in one row
+        turn = np.full(len(active), np.inf)
         path: list[tuple[IntArray, IntArray, FloatArray]] = []
         while len(active):
-            gain, kind = self._best(active)
-            on = gain > 0
-            active, gain, kind = active[on], gain[on], kind[on]
-            turn[active] = np.minimum(turn[active], gain)
-            path.append((active, kind, turn[active]))
-            self.more[active, kind] += 1
-        self.more = start
+            gain, kind = self._best(active, place)
+            if not (on := gain > 0).all():
+                active, place, turn, gain, kind = active[on], place[on], turn[on], gain[on], kind[on]
+            turn = np.minimum(turn, gain)
+            path.append((active, kind, turn))
+            place = place + np.where(kind, 1, most_workers)
         if not path:
             return np.zeros(0, np.intp), np.zeros(0, np.intp)
         jobs, kinds, turns = (np.concatenate(column) for column in zip(*path, strict=True))
         order = np.lexsort((jobs, -turns))  # stable: of one job and turn, the earlier step
         return jobs[order], kinds[order]
 
-    def _best(self, jobs: IntArray) -> tuple[FloatArray, IntArray]:
-        """(jobs,) the larger gain of one more parameter server or worker, -inf where there is none, and its kind."""
-        ps, workers = self.more[jobs].T
-        ps_gain, worker_gain = self.gains[PS][jobs, ps, workers], self.gains[WORKER][jobs, ps, workers]
-        if not self.grows.all():
+    def _best(self, jobs: IntArray, place: IntArray) -> tuple[FloatArray, IntArray]:
+        """(jobs,) the larger gain of one more parameter server or worker at their places among all gains, -inf where
+        there is none, and its kind."""
+        ps_gain, worker_gain = self.gains[PS].take(place), self.gains[WORKER].take(place)
+        if self.limited:
             ps_gain[~self.grows[jobs, PS]] = -np.inf
             worker_gain[~self.grows[jobs, WORKER]] = -np.inf
         return np.maximum(ps_gain, worker_gain), (worker_gain > ps_gain).astype(np.intp)  # PS is 0, WORKER is 1
@@ -166,8 +169,8 @@ def _gains(asked: Asked, kind: int) -> FloatArray:
     some = gains[tuple(before)]
     np.subtract(seconds[tuple(before)], seconds[tuple(after)], out=some)
     some /= asked.weight[:, kind, None, None]
-    young = asked.factor != 1.0
-    some[young] = np.where(some[young] > 0, some[young] * asked.factor[young, None, None], some[young])
+    if (asked.factor != 1.0).any():  # what is multiplied with one stays as it is, to the last bit
+        np.multiply(some, asked.factor[:, None, None], out=some, where=some > 0)
     full = np.arange(seconds.shape[axis] - 1) >= (asked.most - asked.least)[:, kind, None]  # (jobs, more)
     np.copyto(some, -np.inf, where=full[:, :, None] if kind == PS else full[:, None, :])
     return gains

@@ -8,9 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates import speeds
-from scheduling.core.gangs import Gang
 from scheduling.core.policies.optimus.placing import Row
 from scheduling.core.speed import elastic_rate
 from scheduling.core.types import FloatArray, Job, UnitType
@@ -32,6 +30,7 @@ class Elastic:
     held: list[Row] | None = None
     restarts: int = 0
     probed: Pair | None = None
+    _counted: tuple[list[Row], Pair] | None = None  # a list of rows that was held, and the numbers in it
 
     @classmethod
     def read(cls, job: Job, remaining: float, row: Mapping[str, Any] | None) -> Elastic:
@@ -64,10 +63,10 @@ class Elastic:
         """(parameter servers, workers) of the last slot."""
         if self.held is None:
             return None
-        workers = ps = 0
-        for _, more_workers, more_ps in self.held:
-            workers, ps = workers + more_workers, ps + more_ps
-        return ps, workers
+        if self._counted is None or self._counted[0] is not self.held:
+            workers, ps = sum([row[1] for row in self.held]), sum([row[2] for row in self.held])
+            self._counted = self.held, (ps, workers)
+        return self._counted[1]
 
     @property
     def own_speed(self) -> bool:
@@ -90,12 +89,6 @@ class Elastic:
         if not self.own_speed and point not in self.seen:
             self.seen = [*self.seen, point][-MOST_SEEN:]
             self.coefficients = []
-
-
-def possible_types(job: Job, empty: EmptyCluster) -> list[Pair]:
-    """The types on which the job could ever run its least gang, in their order."""
-    pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
-    return [types for types in pairs if empty.holds(job, Gang(job.min_workers, 1, *types))]
 
 
 def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
@@ -136,13 +129,18 @@ def remaining_seconds(jobs: Sequence[Elastic], least: FloatArray, shape: Pair) -
     """
     ps = least[:, 0, None, None] + np.arange(shape[0])[None, :, None]
     workers = least[:, 1, None, None] + np.arange(shape[1])[None, None, :]
-    seconds = np.empty((len(jobs), *shape))
+    seconds: FloatArray = np.empty((len(jobs), *shape))
     for mode in (speeds.ASYNC, speeds.SYNC):
         chosen = [index for index, each in enumerate(jobs) if each.steps == mode]
         if chosen:
             theta = np.array([jobs[index].coefficients for index in chosen])[:, None, None, :]
             steps, batch = np.array([_steps_and_batch(jobs[index]) for index in chosen]).T[:, :, None, None]
-            seconds[chosen] = steps / speeds.steps_per_second(theta, ps[chosen], workers[chosen], mode, batch)
+            found = speeds.steps_per_second(theta, ps[chosen], workers[chosen], mode, batch)
+            np.divide(steps, found, out=found)
+            if len(chosen) == len(jobs):
+                seconds = found
+            else:
+                seconds[chosen] = found
     for index, each in enumerate(jobs):
         for (p, w), speed in speeds.measured(each.seen).items():
             i, k = p - int(least[index, 0]), w - int(least[index, 1])

@@ -32,6 +32,7 @@ class Servers:
         self.vacancies, self.key = vacancies, key
         self.free = vacancies.free
         self.hosts_both = [all(hosts) for hosts in zip(vacancies.hosts_workers, vacancies.hosts_ps, strict=True)]
+        self.apart = not all(self.hosts_both)  # some servers host one kind only
         self.queue = [(-self.free[server][key], server) for server, both in enumerate(self.hosts_both) if both]
         heapq.heapify(self.queue)
         self.top: list[int] = []  # the freest servers, in order; they are not in the queue
@@ -47,15 +48,21 @@ class Servers:
         needs = self._needs(order)
         needed = needs[order.workers, order.ps]
         for count in range(1, self._reach(max(order.workers, order.ps)) + 1):
-            if _lacks(self.sums[count - 1], needed):
-                continue  # so many servers hold too little in all
-            if (rows := self._split(order, needs, self.top[:count])) is not None:
-                for server, workers, ps in rows:
-                    self._take(server, needs[workers, ps])
-                for server, _, _ in rows:
-                    self._renew(server)
-                return rows
+            free = self.sums[count - 1]
+            for resource, amount in needed:
+                if amount - free[resource] > SLACK:
+                    break  # so many servers hold too little in all
+            else:
+                if (rows := self._split(order, needs, self.top[:count])) is not None:
+                    self._hold(rows, needs)
+                    return rows
         return None
+
+    def _hold(self, rows: Sequence[Row], needs: Needs) -> None:
+        for server, workers, ps in rows:
+            self._take(server, needs[workers, ps])
+        for server, _, _ in rows:
+            self._renew(server)
 
     def again(self, order: Order, rows: Sequence[Row]) -> bool:
         """Take the same servers as before, if all of it still fits there and they still host its kinds."""
@@ -147,14 +154,6 @@ class Servers:
         free = self.free[server]
         for resource, amount in need:
             free[resource] -= amount
-
-
-def _lacks(free: Sequence[float], need: Need) -> bool:
-    """Whether there is surely too little of something."""
-    for resource, amount in need:  # noqa: SIM110 - called for every number of servers; `any` takes twice as long
-        if amount - free[resource] > SLACK:
-            return True
-    return False
 
 
 class Needs(dict[tuple[int, int], Need]):

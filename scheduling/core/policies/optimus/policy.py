@@ -8,11 +8,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.empty import EmptyCluster
+from scheduling.core.empty import possible_types
 from scheduling.core.gangs import Gang
 from scheduling.core.placement import Vacancies
 from scheduling.core.policies.optimus.allocation import SKIP, Asked, allocate, dominant
-from scheduling.core.policies.optimus.jobs import Elastic, Pair, fit_speeds, possible_types, remaining_seconds
+from scheduling.core.policies.optimus.jobs import Elastic, Pair, fit_speeds, remaining_seconds
 from scheduling.core.policies.optimus.parts import OWN, Placer, numbers_of, rows_of
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, pools
@@ -77,12 +77,11 @@ class Optimus(_Carried):
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
         known: Mapping[str, Any] = view.memory.get("jobs", {})
-        empty = EmptyCluster(view.cluster)
         jobs: list[Elastic] = []
         refusals: list[Refusal] = []
-        choices: list[list[Pair]] = []
+        choices: list[Sequence[Pair]] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-            if types := possible_types(job, empty):
+            if types := possible_types(job, view.cluster):
                 jobs.append(Elastic.read(job, remaining, known.get(str(job.number))))
                 choices.append(types)
             else:
@@ -103,11 +102,12 @@ class Optimus(_Carried):
         if self._allocator is not None:
             return numbers_of(self._allocator, jobs, view)
         total, free = pools(view.cluster, view.cluster.capacity), pools(view.cluster, free_now(view))
-        choose_types(jobs, choices, view.cluster, free)
-        least, most = (np.array([limits(each) for each in jobs]) for limits in (self._least, self._most))
-        fit_speeds(jobs, [(int(ps), int(workers)) for ps, workers in most])
+        choose_types(jobs, choices, free)
+        limits = [self._most(each) for each in jobs]
+        least, most = np.array([self._least(each) for each in jobs]), np.array(limits)
+        fit_speeds(jobs, limits)
         shape = (int((most - least)[:, 0].max()) + 1, int((most - least)[:, 1].max()) + 1)
-        demand = np.array([demands(each.job, each.types, view.cluster) for each in jobs])
+        demand = np.array([demands(each.job, each.types) for each in jobs])
         asked = Asked(
             seconds=remaining_seconds(jobs, least, shape),
             least=least,
@@ -116,8 +116,8 @@ class Optimus(_Carried):
             weight=dominant(demand, total, self.unit),
             factor=np.array([self.young if _is_young(each) else 1.0 for each in jobs]),
         )
-        given = allocate(asked, free, self.stop)
-        return [self._worth_it(each, given[index].tolist(), asked, index) for index, each in enumerate(jobs)]
+        given = allocate(asked, free, self.stop).tolist()
+        return [self._worth_it(each, given[index], asked, index) for index, each in enumerate(jobs)]
 
     def _frozen(self, each: Elastic) -> Pair | None:
         """The numbers of a job that may not be restarted any more."""
@@ -172,7 +172,7 @@ class Optimus(_Carried):
     def _place(self, servers: Servers, order: Order) -> list[Row] | None:
         """The smallest number of servers; where kinds have servers of their own, anywhere."""
         found = servers.evenly(order)
-        if found is None and (self.scatter or not all(servers.hosts_both)):
+        if found is None and (self.scatter or servers.apart):
             found = servers.anywhere(order)
         return found
 
@@ -196,15 +196,15 @@ class Optimus(_Carried):
         before, each.held = each.held, rows if rows is None else sorted(rows)
         if rows is None or each.held is None:
             return None
-        job, slot_seconds, end = each.job, view.cluster.slot_seconds, view.slot + 1
+        job, slot_seconds, end, work = each.job, view.cluster.slot_seconds, view.slot + 1, each.job.work
         ps, workers = each.numbers or (0, 0)
         centralized = ps == 1 and len(rows) == 1
         rate = elastic_rate(job, workers, ps, each.types, slot_seconds, centralized=centralized)
         each.note((ps, workers), rate / slot_seconds)
-        if each.remaining < job.work and (before is None or sorted(before) != each.held):
+        if each.remaining < work and before != each.held and (before is None or sorted(before) != each.held):
             each.restarts += 1
             rate *= 1.0 - min(self.restart / slot_seconds, LONGEST_RESTART)
-        completes = rate >= each.remaining - TOLERANCE * job.work
+        completes = rate >= each.remaining - TOLERANCE * work
         return Booking(
             job=job.number,
             start=view.slot,

@@ -23,24 +23,26 @@ def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
     return np.concatenate([amounts[:, chosen].sum(axis=1) for chosen in hosts])
 
 
-def demands(job: Job, types: Pair, cluster: Cluster) -> FloatArray:
-    """(kinds, 3 resources) what a parameter server and a worker take of each pool."""
+def demands(job: Job, types: Pair) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(kinds, 3 resources) what a parameter server and a worker take of each pool, as plain numbers: for all jobs
+    together they are made into one array."""
     worker, ps = job.worker_types[types[0]].amounts, job.ps_types[types[1]].amounts
-    nothing = (0.0,) * len(cluster.resources)
-    return np.array([(*nothing, *ps, *ps), (*worker, *nothing, *worker)])
+    nothing = (0.0,) * len(worker)
+    return (*nothing, *ps, *ps), (*worker, *nothing, *worker)
 
 
-def choose_types(
-    jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], cluster: Cluster, free: FloatArray
-) -> None:
+def choose_types(jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], free: FloatArray) -> None:
     """Each job's types: those it runs on, or the first of which the jobs before it leave room for the least gang."""
     left = free + ROUNDING * np.maximum(1.0, free)
-    only = all(len(types) == 1 for types in choices)
+    if all(len(types) == 1 for types in choices):
+        for each, types in zip(jobs, choices, strict=True):
+            each.choose(types[0])
+        return
     for each, types in zip(jobs, choices, strict=True):
         preferred = sorted(types, key=lambda pair: each.held is None or pair != each.types)
         chosen = preferred[0]
-        for pair in () if only else preferred:
-            demand = demands(each.job, pair, cluster)
+        for pair in preferred:
+            demand = np.array(demands(each.job, pair))
             rest = left - demand[0] - each.job.min_workers * demand[1]
             if (rest >= 0).all():
                 left, chosen = rest, pair
