@@ -16,18 +16,15 @@ from operator import not_
 
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, fits
-from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import (
     CENTRALIZED,
     DISTRIBUTED,
     Allocation,
-    Booking,
     Cluster,
     Demand,
     FloatArray,
     Job,
     UnitType,
-    View,
 )
 
 
@@ -244,27 +241,3 @@ def _take_most(demand: Demand, free: list[float], most: int) -> int:
             free[resource] -= amount
         taken += 1
     return taken
-
-
-def slot_booking(job: Job, remaining: float, placement: Placement, view: View, phase: str | None = None) -> Booking:
-    """The coming slot on a placement with any number of parameter servers. What the run is worth stands on the
-    booking that completes the job."""
-    gang, kind, end = placement.gang, placement.kind, view.slot + 1
-    types, seconds = (gang.worker_type, gang.ps_type), view.cluster.slot_seconds
-    rate = elastic_rate(job, gang.workers, gang.ps, types, seconds, centralized=kind == CENTRALIZED)
-    completes = rate >= remaining - TOLERANCE * job.work
-    return Booking(
-        job=job.number,
-        start=view.slot,
-        end=end,
-        allocation=placement.allocation(view.slot, end),
-        work=remaining if completes else rate,
-        workers=gang.workers,
-        ps=gang.ps,
-        worker_type=gang.worker_type,
-        ps_type=gang.ps_type,
-        phase=phase,
-        placement=kind,
-        value=float(job.value(end - job.arrival)) if completes else 0.0,
-        ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
-    )

@@ -14,8 +14,9 @@ from typing import Any, ClassVar
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds, seconds_left
 from scheduling.core.gangs import Gang, even_gangs, workers_asked
-from scheduling.core.placement import Cursors, Vacancies, slot_booking
+from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
+from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
 

@@ -12,8 +12,9 @@ import pytest
 from scheduling.core.estimates.remaining import seconds_left
 from scheduling.core.estimates.speeds import ASYNC, SYNC
 from scheduling.core.gangs import Gang
-from scheduling.core.placement import Cursors, Placement, slot_booking
+from scheduling.core.placement import Cursors, Placement
 from scheduling.core.scenario import Scenario, read
+from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.types import Booking, Job, Plan, View
 from scheduling.core.workload import synthetic
 from scheduling.management.reproduction.adjusting import ADJUSTMENTS

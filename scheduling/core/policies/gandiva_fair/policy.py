@@ -14,7 +14,6 @@ from typing import Any, ClassVar
 
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import workers_asked
-from scheduling.core.placement import slot_booking
 from scheduling.core.policies.gandiva_fair.placing import FirstFit
 from scheduling.core.policies.gandiva_fair.turns import (
     Past,
@@ -28,6 +27,7 @@ from scheduling.core.policies.gandiva_fair.turns import (
     turns_of,
 )
 from scheduling.core.scenario.fields import Section, whole_or_range
+from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
 

@@ -136,7 +136,7 @@ class VirtualClusters:
         last[:] = [(held, self.left.copy(), self.spare.copy())]
 
     def could_hold(self, job: Job, gang: Gang) -> bool:
-        """Whether what the tenant has left of its cells has room for the workers, and for the parameter servers if there
+        """Whether what the tenant has left of its cells holds the workers, and the parameter servers if there
         were no workers: more than `place` could find, and quickly said no to."""
         left, cluster = self.left[:, job.tenant], self.cluster
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])

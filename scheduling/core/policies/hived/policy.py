@@ -15,10 +15,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.gangs import Gang, gangs, workers_asked
-from scheduling.core.occupancy import ROUNDING
-from scheduling.core.placement import Cursors, Placement, slot_booking
-from scheduling.core.policies.hived.cells import Units, VirtualClusters, homes, place, taken
+from scheduling.core.policies.hived.cells import Units, VirtualClusters, homes, place
+from scheduling.core.policies.hived.idle import Idle, named
 from scheduling.core.scenario.fields import BadScenario, Section, quoted, whole_or_range
+from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.speed import TOLERANCE, ceiling
 from scheduling.core.types import (
     CENTRALIZED,
@@ -27,7 +27,6 @@ from scheduling.core.types import (
     SHARED,
     Booking,
     Cluster,
-    Demand,
     FloatArray,
     Job,
     Plan,
@@ -73,13 +72,13 @@ class Hived:
             waiting.append((job, remaining, gang))
         memory: dict[str, Any] = {"places": {}, "slot": view.slot}
         if self.opportunistic:
-            idle = _Idle(asks.free_now() - virtual.spare, view.cluster)
+            idle = Idle(asks.free_now() - virtual.spare, view.cluster)
             waiting = [row for row in waiting if not self._runs(row, idle, view, bookings, memory)]
         refusals += [Refusal(job.number, Reason("no_room", {"asked": gang.workers})) for job, _, gang in waiting]
         return Plan(bookings, refusals, memory=memory)
 
     def _runs(
-        self, row: tuple[Job, float, Gang], idle: _Idle, view: View, bookings: list[Booking], memory: dict[str, Any]
+        self, row: tuple[Job, float, Gang], idle: Idle, view: View, bookings: list[Booking], memory: dict[str, Any]
     ) -> bool:
         """Whether the job gets the coming slot on idle cells; then it is booked and remembered."""
         job, remaining, gang = row
@@ -151,7 +150,7 @@ class _Asks:
 
     def _holds(self, job: Job, gang: Gang, tenant: int | None) -> bool:
         """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
-        key = (tenant, gang.workers, gang.ps, *_named(job, gang))
+        key = (tenant, gang.workers, gang.ps, *named(job, gang))
         if key not in self.known:
             where = self.cluster.capacity if tenant is None else homes(self.cluster)[:, tenant]
             self.known[key] = place(job, gang, Units(where, self.cluster)) is not None
@@ -163,56 +162,6 @@ def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     """By tenant and demand, what cells could ever hold: it depends on the cluster alone, which never changes."""
     del cluster
     return {}
-
-
-def _named(job: Job, gang: Gang) -> tuple[Demand, Demand]:
-    """What a worker and a parameter server of the gang take."""
-    return job.worker_types[gang.worker_type].named, job.ps_types[gang.ps_type].named
-
-
-class _Idle:
-    """What nobody holds in the coming slot. It only shrinks."""
-
-    def __init__(self, free: FloatArray, cluster: Cluster) -> None:
-        self.units = Units(free, cluster)
-        self.full: set[tuple[object, ...]] = set()  # gangs that found no room
-        self.sound = bool((free >= -ROUNDING).all())
-
-    def place(self, job: Job, gang: Gang, before: Sequence[Sequence[int]] | None) -> Placement | None:
-        """Where it was, if that is idle; else in cells of the idle cluster."""
-        if before is not None and self.sound:
-            again = Placement(gang, before[0], before[1], Cursors())
-            rows = self._rows(job, again)
-            if all(self._idle(server, amounts) for server, amounts in rows):
-                self._take(rows)
-                return again
-        key = (gang.workers, gang.ps, *_named(job, gang))
-        found = None if key in self.full else place(job, gang, self.units)
-        if found is None:
-            self.full.add(key)
-            return None
-        rows = self._rows(job, found)
-        self.sound = self.sound and all(self._idle(server, amounts) for server, amounts in rows)
-        self._take(rows)
-        return found
-
-    def _rows(self, job: Job, placement: Placement) -> list[tuple[int, list[float]]]:
-        """Of each server, what the units there take of each resource."""
-        gang = placement.gang
-        units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
-        return [(server, taken(units, workers, ps)) for server, workers, ps in placement.counts()]
-
-    def _idle(self, server: int, amounts: Sequence[float]) -> bool:
-        """Whether nobody else holds that."""
-        here = self.units.free[server]
-        for have, amount in zip(here, amounts, strict=True):  # noqa: SIM110 - `all` takes twice as long
-            if have - amount < -ROUNDING:
-                return False
-        return True
-
-    def _take(self, rows: Sequence[tuple[int, Sequence[float]]]) -> None:
-        for server, amounts in rows:
-            self.units.take(server, amounts)
 
 
 def _guaranteed(job: Job, remaining: float, gang: Gang, virtual: VirtualClusters, asks: _Asks) -> Booking | None:

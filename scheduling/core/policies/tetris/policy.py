@@ -16,9 +16,10 @@ from typing import Any, ClassVar
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds
 from scheduling.core.gangs import Gang, even_gangs
-from scheduling.core.placement import Placement, slot_booking
+from scheduling.core.placement import Placement
 from scheduling.core.policies.tetris.packing import Option, Packing
 from scheduling.core.scenario.fields import Section
+from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.types import REJECTED, Cluster, Job, Plan, Reason, Refusal, View
 
 

@@ -1,0 +1,61 @@
+"""Cells that are nobody's in the coming slot, for jobs that can be interrupted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduling.core.gangs import Gang
+from scheduling.core.occupancy import ROUNDING
+from scheduling.core.placement import Cursors, Placement
+from scheduling.core.policies.hived.cells import Units, place, taken
+from scheduling.core.types import Cluster, Demand, FloatArray, Job
+
+
+def named(job: Job, gang: Gang) -> tuple[Demand, Demand]:
+    """What a worker and a parameter server of the gang take."""
+    return job.worker_types[gang.worker_type].named, job.ps_types[gang.ps_type].named
+
+
+class Idle:
+    """What nobody holds in the coming slot. It only shrinks."""
+
+    def __init__(self, free: FloatArray, cluster: Cluster) -> None:
+        self.units = Units(free, cluster)
+        self.full: set[tuple[object, ...]] = set()  # gangs that found no room
+        self.sound = bool((free >= -ROUNDING).all())
+
+    def place(self, job: Job, gang: Gang, before: Sequence[Sequence[int]] | None) -> Placement | None:
+        """Where it was, if that is idle; else in cells of the idle cluster."""
+        if before is not None and self.sound:
+            again = Placement(gang, before[0], before[1], Cursors())
+            rows = self._rows(job, again)
+            if all(self._idle(server, amounts) for server, amounts in rows):
+                self._take(rows)
+                return again
+        key = (gang.workers, gang.ps, *named(job, gang))
+        found = None if key in self.full else place(job, gang, self.units)
+        if found is None:
+            self.full.add(key)
+            return None
+        rows = self._rows(job, found)
+        self.sound = self.sound and all(self._idle(server, amounts) for server, amounts in rows)
+        self._take(rows)
+        return found
+
+    def _rows(self, job: Job, placement: Placement) -> list[tuple[int, list[float]]]:
+        """Of each server, what the units there take of each resource."""
+        gang = placement.gang
+        units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
+        return [(server, taken(units, workers, ps)) for server, workers, ps in placement.counts()]
+
+    def _idle(self, server: int, amounts: Sequence[float]) -> bool:
+        """Whether nobody else holds that."""
+        here = self.units.free[server]
+        for have, amount in zip(here, amounts, strict=True):  # noqa: SIM110 - `all` takes twice as long
+            if have - amount < -ROUNDING:
+                return False
+        return True
+
+    def _take(self, rows: Sequence[tuple[int, Sequence[float]]]) -> None:
+        for server, amounts in rows:
+            self.units.take(server, amounts)
