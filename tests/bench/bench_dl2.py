@@ -8,18 +8,17 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.policies import build
 from scheduling.core.policies.dl2 import networks
 from scheduling.core.policies.dl2.choosing import Choice, best, give_out
 from scheduling.core.policies.dl2.networks import Weights
 from scheduling.core.policies.dl2.shape import Shape
 from scheduling.core.policies.dl2.slot import Slot, shares_of
 from scheduling.core.scenario import read
-from scheduling.core.simulation import simulate
 from scheduling.core.training.learner import Brain, Rules, update
 from scheduling.core.training.replay import Replay
 from scheduling.core.types import View
 from scheduling.core.workload import synthetic
+from tests.bench.slots import slot
 from tests.core.builders import make_view
 
 SHAPE = Shape(types=("a", "b"))  # the publication's: 40 jobs, 8 columns, two layers of 256
@@ -112,18 +111,10 @@ def updates() -> Iterator[dict[str, Any]]:
 
 
 def slots() -> Iterator[dict[str, Any]]:
-    """A whole run, 200 jobs at once on 500 servers, with and without the guard that asks the teacher as well."""
+    """On two workloads, with and without the guard that asks the teacher as well."""
     for preset in ("astraea", "dl2"):
-        scenario = read(
-            synthetic(seed=3, preset=preset, tenants=4, servers=500, jobs=200, slots=40, span=1.0, cells=False)
-        )
         for guard in (False, True):
-            policy = build({"name": "dl2", "guard": guard}, scenario.cluster, scenario.jobs)
-            begin, busy = time.perf_counter(), time.process_time()
-            outcome = simulate(scenario, {"batch": policy})
-            each = 1000.0 * (time.perf_counter() - begin) / outcome.decisions
-            busy = 1000.0 * (time.process_time() - busy) / outcome.decisions
-            lost = outcome.memory["batch"]["guard"]
-            detail = f"processors {busy:.1f} ms; {outcome.decisions} slots, 200 jobs, 500 servers, preset {preset}"
-            name = f"dl2_slot_{preset}{'_guarded' if guard else ''}"
-            yield figure(name, round(each, 1), "at most 20", detail + (f"; {lost}" if lost else ""))
+            run = slot({"name": "dl2", "guard": guard}, cells=False, preset=preset)
+            lost = run.outcome.memory["batch"]["guard"]
+            more = [f"preset {preset}", *([str(lost)] if lost else [])]
+            yield run.figure(f"dl2_slot_{preset}{'_guarded' if guard else ''}", *more)

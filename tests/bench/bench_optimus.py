@@ -10,13 +10,10 @@ import numpy as np
 
 from scheduling.core.estimates import curves, losses
 from scheduling.core.placement import Vacancies
-from scheduling.core.policies import build
 from scheduling.core.policies.optimus.allocation import Asked, allocate, dominant
 from scheduling.core.policies.optimus.placing import Order, Servers
-from scheduling.core.scenario import Scenario, read
-from scheduling.core.simulation import simulate
 from scheduling.core.types import Cluster, FloatArray
-from scheduling.core.workload.synthetic import synthetic
+from tests.bench.slots import slot
 from tests.core.builders import make_cluster, make_unit_type
 
 JOBS, SERVERS, CAP = 4000, 16000, 16
@@ -107,18 +104,5 @@ def fits() -> Iterator[dict[str, Any]]:
 
 
 def slots() -> Iterator[dict[str, Any]]:
-    """A whole run, 200 jobs at once on 500 servers."""
-    scenario = busy_scenario()
     for name in ("optimus", "srtf", "tetris"):
-        policy = build({"name": name}, scenario.cluster, scenario.jobs)
-        begin, busy = time.perf_counter(), time.process_time()
-        outcome = simulate(scenario, {"batch": policy})
-        each = 1000.0 * (time.perf_counter() - begin) / outcome.decisions
-        busy = 1000.0 * (time.process_time() - busy) / outcome.decisions
-        detail = f"processors {busy:.1f} ms; {outcome.decisions} slots, {len(scenario.jobs)} jobs, 500 servers"
-        yield figure(f"{name}_slot", round(each, 1), "ms", "at most 20", detail)
-
-
-def busy_scenario() -> Scenario:
-    document = synthetic(seed=3, tenants=4, servers=500, jobs=200, slots=40, span=1.0, cells=False)
-    return read(document)
+        yield slot({"name": name}, cells=False).figure(f"{name}_slot")
