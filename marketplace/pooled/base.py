@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from django.db.backends.base.base import NO_DB_ALIAS
 from django.db.backends.postgresql import base
 from psycopg import Connection
 from psycopg_pool import ConnectionPool
@@ -31,11 +32,12 @@ class DatabaseWrapper(base.DatabaseWrapper):
     @property
     def pool(self) -> ConnectionPool[Connection[Any]] | None:
         options = self.settings_dict["OPTIONS"].get("pool")
-        if options and self.alias not in self._connection_pools:
+        if options and self.alias not in (NO_DB_ALIAS, *self._connection_pools):
             ours = NewestFirst(
                 kwargs=self.get_connection_params() | {"autocommit": True},
                 open=False,  # by whoever asks first
                 configure=self._configure_connection,
+                check=NewestFirst.check_connection if self.settings_dict["CONN_HEALTH_CHECKS"] else None,
                 **options,
             )
             self._connection_pools.setdefault(self.alias, ours)

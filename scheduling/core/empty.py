@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cached_property, lru_cache
 
 import numpy as np
@@ -42,13 +43,23 @@ def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     return {}
 
 
-@lru_cache(maxsize=2**12)
 def possible_types(job: Job, cluster: Cluster) -> tuple[tuple[int, int], ...]:
     """(worker type, parameter server type) on which the job could ever run its least gang, in their order. Neither job
     nor cluster changes, and the same is asked in every slot in which the job waits."""
-    empty = EmptyCluster(cluster)
-    pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
-    return tuple([types for types in pairs if empty.holds(job, Gang(job.min_workers, 1, *types))])
+    return _possible_types(cluster)(job)
+
+
+@lru_cache(maxsize=16)
+def _possible_types(cluster: Cluster) -> Callable[[Job], tuple[tuple[int, int], ...]]:
+    """Remembered for many jobs of few clusters: those are large, and a verification reads another for each interval."""
+
+    @lru_cache(maxsize=2**12)
+    def found(job: Job) -> tuple[tuple[int, int], ...]:
+        empty = EmptyCluster(cluster)
+        pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
+        return tuple([types for types in pairs if empty.holds(job, Gang(job.min_workers, 1, *types))])
+
+    return found
 
 
 def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
