@@ -8,7 +8,7 @@ No coefficient is negative. Each measurement counts by its relative error, so th
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -62,19 +62,27 @@ def steps_per_second(
 ) -> FloatArray:
     """f(p, w); the pairs broadcast against the coefficients (..., coefficients) without their last axis."""
     parts = _terms(ps, workers, mode, batch)
-    # one array for all that is worked out: grids are large, and new ones are slow
-    seconds: FloatArray = np.zeros(np.broadcast_shapes(coefficients.shape[:-1], *(term.shape for term in parts)))
+    shape = np.broadcast_shapes(coefficients.shape[:-1], *(term.shape for term in parts))
+    seconds: FloatArray = np.zeros(1)
     for index, term in enumerate(parts):
-        seconds += term * coefficients[..., index]
+        part = term * coefficients[..., index]
+        # grids are large, and new arrays are slow: once one is as large as all it is taken for the rest
+        whole = [array for array in (seconds, part) if array.shape == shape]
+        seconds = np.add(seconds, part, out=whole[0] if whole else None)
+    if seconds.shape != shape:
+        seconds = np.broadcast_to(seconds, shape).copy()
     np.maximum(seconds, FASTEST, out=seconds)
     return np.divide(np.asarray(workers, np.float64) if mode == ASYNC else 1.0, seconds, out=seconds)
 
 
-def measured(observations: Iterable[tuple[int, int, float]]) -> Mapping[tuple[int, int], float]:
+def measured(observations: Sequence[Sequence[float]]) -> Mapping[tuple[int, int], float]:
     """The mean of the last five speeds seen at each pair (p, w): what was measured need not be estimated."""
+    if len(observations) == 1:
+        ((ps, workers, speed),) = observations
+        return {(int(ps), int(workers)): speed}
     seen: dict[tuple[int, int], list[float]] = {}
     for ps, workers, speed in observations:
-        seen.setdefault((ps, workers), []).append(speed)
+        seen.setdefault((int(ps), int(workers)), []).append(speed)
     return {pair: _mean(values[-LAST_MEASUREMENTS:]) for pair, values in seen.items()}
 
 

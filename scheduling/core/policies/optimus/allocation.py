@@ -77,11 +77,15 @@ class _Greedy:
     def first_round(self) -> None:
         """Everybody's least gang; who finds no room gets nothing, and later jobs still try."""
         bundles = np.einsum("jk,jkr->jr", self.asked.least, self.asked.demand)
-        left: list[float] = self.left.tolist()
-        for job, bundle in enumerate(bundles.tolist()):
-            rest = [amount - taken for amount, taken in zip(left, bundle, strict=True)]
-            if min(rest, default=0.0) >= 0:
-                left = rest
+        rest = np.subtract.accumulate(np.concatenate([self.left[None], bundles]), axis=0)
+        short = (rest < 0).any(axis=1)
+        fitting = int(short.argmax()) - 1 if short.any() else len(bundles)  # jobs before the first that finds no room
+        self.served[:fitting] = True
+        left: list[float] = rest[fitting].tolist()
+        for job, bundle in enumerate(bundles[fitting:].tolist(), fitting):
+            some = [amount - taken for amount, taken in zip(left, bundle, strict=True)]
+            if min(some, default=0.0) >= 0:
+                left = some
                 self.served[job] = True
         self.left = np.array(left)
 
@@ -129,32 +133,27 @@ class _Greedy:
         A job whose gain rises is served again at once, so a step's turn comes with the least gain of its job so far.
         """
         _, most_ps, most_workers = self.gains[PS].shape
-        active = np.flatnonzero(self.served)
-        ps, workers = self.more[active].T
-        place = (active * most_ps + ps) * most_workers + workers  # among all gains in one row
-        turn = np.full(len(active), np.inf)
-        path: list[tuple[IntArray, IntArray, FloatArray]] = []
-        while len(active):
-            gain, kind = self._best(active, place)
-            if not (on := gain > 0).all():
-                active, place, turn, gain, kind = active[on], place[on], turn[on], gain[on], kind[on]
+        closed = np.where(self.grows, 0.0, -np.inf).T.copy()  # (kinds, jobs) added to gains: what grows no more
+        jobs = np.flatnonzero(self.served)
+        place = (jobs * most_ps + self.more[jobs, PS]) * most_workers + self.more[jobs, WORKER]  # of all gains in a row
+        turn = np.full(len(jobs), np.inf)
+        path: list[tuple[IntArray, BoolArray, FloatArray]] = []
+        while len(jobs):
+            ps_gain, worker_gain = self.gains[PS].take(place), self.gains[WORKER].take(place)
+            if self.limited:
+                ps_gain += closed[PS].take(jobs)
+                worker_gain += closed[WORKER].take(jobs)
+            gain, worker = np.maximum(ps_gain, worker_gain), worker_gain > ps_gain
+            if np.count_nonzero(on := gain > 0) < len(jobs):
+                jobs, place, turn, gain, worker = jobs[on], place[on], turn[on], gain[on], worker[on]
             turn = np.minimum(turn, gain)
-            path.append((active, kind, turn))
-            place = place + np.where(kind, 1, most_workers)
+            path.append((jobs, worker, turn))
+            place = place + np.where(worker, 1, most_workers)
         if not path:
             return np.zeros(0, np.intp), np.zeros(0, np.intp)
-        jobs, kinds, turns = (np.concatenate(column) for column in zip(*path, strict=True))
-        order = np.lexsort((jobs, -turns))  # stable: of one job and turn, the earlier step
-        return jobs[order], kinds[order]
-
-    def _best(self, jobs: IntArray, place: IntArray) -> tuple[FloatArray, IntArray]:
-        """(jobs,) the larger gain of one more parameter server or worker at their places among all gains, -inf where
-        there is none, and its kind."""
-        ps_gain, worker_gain = self.gains[PS].take(place), self.gains[WORKER].take(place)
-        if self.limited:
-            ps_gain[~self.grows[jobs, PS]] = -np.inf
-            worker_gain[~self.grows[jobs, WORKER]] = -np.inf
-        return np.maximum(ps_gain, worker_gain), (worker_gain > ps_gain).astype(np.intp)  # PS is 0, WORKER is 1
+        steps, workers, turns = (np.concatenate(column) for column in zip(*path, strict=True))
+        order = np.lexsort((steps, -turns))  # stable: of one job and turn, the earlier step
+        return steps[order], workers[order].astype(np.intp)  # PS is 0, WORKER is 1
 
 
 def _gains(asked: Asked, kind: int) -> FloatArray:
@@ -169,10 +168,11 @@ def _gains(asked: Asked, kind: int) -> FloatArray:
     some = gains[tuple(before)]
     np.subtract(seconds[tuple(before)], seconds[tuple(after)], out=some)
     some /= asked.weight[:, kind, None, None]
-    if (asked.factor != 1.0).any():  # what is multiplied with one stays as it is, to the last bit
-        np.multiply(some, asked.factor[:, None, None], out=some, where=some > 0)
+    if (asked.factor != 1.0).any():
+        some *= asked.factor[:, None, None]  # below zero as well: what is lost is never looked at
     full = np.arange(seconds.shape[axis] - 1) >= (asked.most - asked.least)[:, kind, None]  # (jobs, more)
-    np.copyto(some, -np.inf, where=full[:, :, None] if kind == PS else full[:, None, :])
+    if full.any():
+        np.copyto(some, -np.inf, where=full[:, :, None] if kind == PS else full[:, None, :])
     return gains
 
 

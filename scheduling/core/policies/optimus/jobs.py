@@ -1,15 +1,20 @@
-"""What Optimus knows of each job: types, limits, what it held, and how fast it would run with other numbers."""
+"""What Optimus knows of each job: types, limits, what it held, and how fast it would run with other numbers.
+
+What is remembered of a job goes from plan to view and on to the next plan as the same lists. They are never changed:
+whoever has something new to remember makes a new list.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from scheduling.core.estimates import speeds
-from scheduling.core.policies.optimus.placing import Row
+from scheduling.core.policies.optimus.placing import Needs, Row, needs_of
 from scheduling.core.speed import elastic_rate
 from scheduling.core.types import FloatArray, Job, UnitType
 
@@ -17,40 +22,66 @@ Pair = tuple[int, int]  # parameter servers, workers
 MOST_SEEN = 20  # measurements that are kept of a job
 
 
+@dataclass(frozen=True, slots=True)
+class Facts:
+    """What does not change while a job waits. `own` are the coefficients that the owner brought, so that nothing is
+    probed or fitted. Its speed function counts steps of a mode that the owner says, `length` mini-batches each, whose
+    workers share a batch of M; or else mini-batches one by one."""
+
+    least: Pair
+    most: Pair
+    own: tuple[float, ...]
+    mode: str
+    length: int
+    batch: int
+
+
+@lru_cache(maxsize=2**12)
+def facts_of(job: Job, max_ps: int, max_workers: int) -> Facts:
+    """The facts of a job where no job may have more than so many."""
+    ps = max_ps if job.max_ps is None else min(max_ps, job.max_ps)
+    workers = max(job.min_workers, min(job.max_workers, max_workers))
+    own = job.samples.speed
+    mode = job.samples.mode if own else speeds.ASYNC
+    length = job.chunks if mode == speeds.SYNC else 1
+    return Facts((1, job.min_workers), (ps, workers), own, mode, length, job.samples.batch_size or job.chunks)
+
+
 @dataclass(eq=False)
 class Elastic:
-    """A waiting job. `held` is where it was in the last slot, None if it did not run then. `probed`: the most that it
-    was allowed when its speed function was fitted, None before that."""
+    """A waiting job. `held` is where it was in the last slot, by server, and `numbers` what it had there; None if it
+    did not run then. `probed`: the most that it was allowed when its speed function was fitted, None before that."""
 
     job: Job
+    facts: Facts
     remaining: float  # mini-batches
     types: Pair = (0, 0)  # worker type, parameter server type
-    coefficients: list[float] = field(default_factory=list)  # of the speed function, [] before it is fitted
-    seen: list[tuple[int, int, float]] = field(default_factory=list)  # ps, workers, mini-batches a second
-    held: list[Row] | None = None
+    coefficients: Sequence[float] = ()  # of the speed function, none before it is fitted
+    seen: Sequence[Sequence[float]] = ()  # ps, workers, mini-batches a second
+    held: Sequence[list[int]] | None = None
     restarts: int = 0
-    probed: Pair | None = None
-    _counted: tuple[list[Row], Pair] | None = None  # a list of rows that was held, and the numbers in it
+    probed: Sequence[int] | None = None
+    numbers: Pair | None = None  # parameter servers, workers
 
     @classmethod
-    def read(cls, job: Job, remaining: float, row: Mapping[str, Any] | None) -> Elastic:
+    def read(cls, job: Job, facts: Facts, remaining: float, row: Mapping[str, Any] | None) -> Elastic:
         """The job with what the last plan remembered of it."""
         if row is None:
-            return cls(job, remaining)
-        held = None if row["held"] is None else [tuple(part) for part in row["held"]]
-        seen = [tuple(point) for point in row["seen"]]
-        probed = None if row.get("probed") is None else tuple(row["probed"])
-        return cls(job, remaining, tuple(row["types"]), list(row["speed"]), seen, held, row["restarts"], probed)
+            return cls(job, facts, remaining)
+        worker, server = row["types"]
+        held, numbers = row["held"], _counted(row["held"])
+        known = row["speed"], row["seen"], held, row["restarts"], row.get("probed"), numbers
+        return cls(job, facts, remaining, (worker, server), *known)
 
     def memory(self) -> dict[str, Any]:
         """What a plan remembers of it, as plain JSON."""
         return {
             "types": list(self.types),
-            "speed": self.coefficients,
-            "seen": [list(point) for point in self.seen],
-            "held": None if self.held is None else [list(row) for row in self.held],
+            "speed": list(self.coefficients),
+            "seen": self.seen if self.seen else [],
+            "held": self.held,
             "restarts": self.restarts,
-            "probed": None if self.probed is None else list(self.probed),
+            "probed": self.probed,
         }
 
     @property
@@ -59,47 +90,54 @@ class Elastic:
         return self.job.worker_types[self.types[0]], self.job.ps_types[self.types[1]]
 
     @property
-    def numbers(self) -> Pair | None:
-        """(parameter servers, workers) of the last slot."""
-        if self.held is None:
-            return None
-        if self._counted is None or self._counted[0] is not self.held:
-            workers, ps = sum([row[1] for row in self.held]), sum([row[2] for row in self.held])
-            self._counted = self.held, (ps, workers)
-        return self._counted[1]
-
-    @property
-    def own_speed(self) -> bool:
-        """Whether the owner brought the coefficients, so that nothing is probed or fitted."""
-        return bool(self.job.samples.speed)
-
-    @property
-    def steps(self) -> str:
-        """What its speed function counts: steps of a mode that the owner says, else mini-batches one by one."""
-        return self.job.samples.mode if self.own_speed else speeds.ASYNC
+    def needs(self) -> Needs:
+        """What any numbers of them take."""
+        return needs_of(*self.units)
 
     def choose(self, types: Pair) -> None:
         """Run on these types; what was measured on others says nothing of them."""
         if types != self.types:
-            self.types, self.coefficients, self.seen, self.held = types, [], [], None
+            self.types, self.coefficients, self.seen, self.held, self.numbers = types, (), (), None, None
+
+    def put(self, rows: Sequence[Row] | None) -> bool:
+        """Run there in the coming slot, None: nowhere. Whether these are other places than before."""
+        before = self.held
+        if rows is before:
+            return False
+        self.held = None if rows is None else sorted([list(row) for row in rows])
+        self.numbers = _counted(self.held)
+        return before is None or self.held is None or sorted(before) != self.held
 
     def note(self, numbers: Pair, speed: float) -> None:
         """Remember a measured speed; one that is known changes nothing."""
-        point = (*numbers, speed)
-        if not self.own_speed and point not in self.seen:
+        if self.facts.own:
+            return
+        point = [*numbers, speed]
+        if point not in self.seen:
             self.seen = [*self.seen, point][-MOST_SEEN:]
-            self.coefficients = []
+            self.coefficients = ()
+
+
+def _counted(rows: Sequence[Row] | None) -> Pair | None:
+    """All parameter servers and workers of rows."""
+    if rows is None:
+        return None
+    ps = workers = 0
+    for _, some_workers, some_ps in rows:
+        workers += some_workers
+        ps += some_ps
+    return ps, workers
 
 
 def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
     """Fit the speed function of every job that has new measurements, or none at all: then it is probed first."""
     stale = [(each, limit) for each, limit in zip(jobs, most, strict=True) if _is_stale(each, limit)]
     for each, limit in stale:
-        each.coefficients, each.probed = list(each.job.samples.speed), limit
-    stale = [(each, limit) for each, limit in stale if not each.own_speed]
+        each.coefficients, each.probed = each.facts.own, list(limit)
+    stale = [(each, limit) for each, limit in stale if not each.facts.own]
     if not stale:
         return
-    points = np.full((3, len(stale), len(speeds.PROBES) + MOST_SEEN), np.nan)
+    points = np.full((3, len(stale), len(speeds.PROBES) + max(len(each.seen) for each, _ in stale)), np.nan)
     for row, (each, limit) in enumerate(stale):
         probed = [(ps, workers, _probe(each, ps, workers)) for ps, workers in speeds.probes(*limit)]
         measured = np.array([*probed, *each.seen]).T
@@ -113,7 +151,7 @@ def _is_stale(each: Elastic, limit: Pair) -> bool:
     """Not fitted, or when it was allowed less: a job whose money limited it was not tried with as much as it may have
     now."""
     grown = each.probed is not None and (limit[0] > each.probed[0] or limit[1] > each.probed[1])
-    return not each.coefficients or (grown and not each.own_speed)
+    return not each.coefficients or (grown and not each.facts.own)
 
 
 def _probe(each: Elastic, ps: int, workers: int) -> float:
@@ -127,29 +165,28 @@ def remaining_seconds(jobs: Sequence[Elastic], least: FloatArray, shape: Pair) -
     Without the owner's coefficients f counts mini-batches of all workers. With them a step of a synchronous job is a
     mini-batch of every chunk, and the batch M is `batch_size`, or else the number of chunks.
     """
-    ps = least[:, 0, None, None] + np.arange(shape[0])[None, :, None]
-    workers = least[:, 1, None, None] + np.arange(shape[1])[None, None, :]
+    alike = len(jobs) > 0 and bool((least == least[0]).all())  # one pair of grids for all
+    lowest = least[:1] if alike else least
+    ps = lowest[:, 0, None, None] + np.arange(shape[0])[None, :, None]
+    workers = lowest[:, 1, None, None] + np.arange(shape[1])[None, None, :]
     seconds: FloatArray = np.empty((len(jobs), *shape))
     for mode in (speeds.ASYNC, speeds.SYNC):
-        chosen = [index for index, each in enumerate(jobs) if each.steps == mode]
+        chosen = [index for index, each in enumerate(jobs) if each.facts.mode == mode]
         if chosen:
-            theta = np.array([jobs[index].coefficients for index in chosen])[:, None, None, :]
-            steps, batch = np.array([_steps_and_batch(jobs[index]) for index in chosen]).T[:, :, None, None]
-            found = speeds.steps_per_second(theta, ps[chosen], workers[chosen], mode, batch)
+            some = [jobs[index] for index in chosen]
+            theta = np.array([each.coefficients for each in some])[:, None, None, :]
+            steps = np.array([each.remaining / each.facts.length for each in some])[:, None, None]
+            batch = np.array([each.facts.batch for each in some])[:, None, None]
+            grid = (ps, workers) if alike else (ps[chosen], workers[chosen])
+            found = speeds.steps_per_second(theta, *grid, mode, batch)
             np.divide(steps, found, out=found)
             if len(chosen) == len(jobs):
                 seconds = found
             else:
                 seconds[chosen] = found
-    for index, each in enumerate(jobs):
+    for index, (each, (least_ps, least_workers)) in enumerate(zip(jobs, least.tolist(), strict=True)):
         for (p, w), speed in speeds.measured(each.seen).items():
-            i, k = p - int(least[index, 0]), w - int(least[index, 1])
+            i, k = p - least_ps, w - least_workers
             if 0 <= i < shape[0] and 0 <= k < shape[1]:
                 seconds[index, i, k] = each.remaining / speed
     return seconds
-
-
-def _steps_and_batch(each: Elastic) -> tuple[float, float]:
-    """Steps to go, and the batch M that workers share in one."""
-    chunks = each.job.chunks
-    return each.remaining / (chunks if each.steps == speeds.SYNC else 1), each.job.samples.batch_size or chunks

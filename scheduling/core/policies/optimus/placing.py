@@ -4,24 +4,30 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Sequence
-from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
 
 from scheduling.core.placement import Vacancies
 from scheduling.core.types import UnitType
 
-Row = tuple[int, int, int]  # server, workers, parameter servers
+Row = Sequence[int]  # server, workers, parameter servers
 Need = list[tuple[int, float]]  # resource, amount
+MOST_NUMBERS = 2**12  # that are remembered of two types
 SLACK = 1e-6  # by which servers may lack something in all before their split is not looked at
 
 
-@dataclass(frozen=True, slots=True)
-class Order:
+class Order(NamedTuple):
     """So many units of two types, to be placed together."""
 
     workers: int
     ps: int
     worker: UnitType
     server: UnitType
+
+    @property
+    def needs(self) -> Needs:
+        """What any numbers of its units take."""
+        return needs_of(self.worker, self.server)
 
 
 class Servers:
@@ -33,19 +39,16 @@ class Servers:
         self.free = vacancies.free
         self.hosts_both = [all(hosts) for hosts in zip(vacancies.hosts_workers, vacancies.hosts_ps, strict=True)]
         self.apart = not all(self.hosts_both)  # some servers host one kind only
-        self.queue = [(-self.free[server][key], server) for server, both in enumerate(self.hosts_both) if both]
-        heapq.heapify(self.queue)
+        self.queue: list[tuple[float, int]] | None = None  # before anybody asks for the freest
         self.top: list[int] = []  # the freest servers, in order; they are not in the queue
         self.sums: list[list[float]] = []  # by place in it, what is free there and on those before it
-        self.needs: dict[tuple[Sequence[float], Sequence[float]], Needs] = {}
-        self.full: set[tuple[object, ...]] = set()  # demands and kinds of which not one more unit fits
 
     def evenly(self, order: Order) -> list[Row] | None:
         """The gang on the first k servers for the smallest k that holds it; None, and nothing changed, if no k does.
 
         Server i of k gets p // k parameter servers and w // k workers, and the first p mod k (w mod k) one more.
         """
-        needs = self._needs(order)
+        needs = order.needs
         needed = needs[order.workers, order.ps]
         for count in range(1, self._reach(max(order.workers, order.ps)) + 1):
             free = self.sums[count - 1]
@@ -64,26 +67,33 @@ class Servers:
         for server, _, _ in rows:
             self._renew(server)
 
-    def again(self, order: Order, rows: Sequence[Row]) -> bool:
+    def again(self, needs: Needs, rows: Sequence[Row]) -> bool:
         """Take the same servers as before, if all of it still fits there and they still host its kinds."""
-        needs = self._needs(order)
-        hosts_workers, hosts_ps = self.vacancies.hosts_workers, self.vacancies.hosts_ps
-        for server, workers, ps in rows:
-            hosted = (not workers or hosts_workers[server]) and (not ps or hosts_ps[server])
-            if not hosted or not self._fits(server, needs[workers, ps]):
-                return False
-        for server, workers, ps in rows:
-            self._take(server, needs[workers, ps])
+        parts = [(server, needs[workers, ps]) for server, workers, ps in rows]
+        if self.apart and not all(self._hosted(row) for row in rows):
+            return False
+        for server, need in parts:
+            free = self.free[server]
+            for resource, amount in need:
+                if free[resource] < amount:
+                    return False
+        for server, need in parts:
+            self._take(server, need)
             self._renew(server)
         return True
+
+    def _hosted(self, row: Row) -> bool:
+        server, workers, ps = row
+        hosts_workers, hosts_ps = self.vacancies.hosts_workers, self.vacancies.hosts_ps
+        return (not workers or hosts_workers[server]) and (not ps or hosts_ps[server])
 
     def anywhere(self, order: Order) -> list[Row] | None:
         """Each unit on the next server with room for it, from the first on; None if one finds none."""
         vacancies = self.vacancies
-        workers = self._deal(order.worker, order.workers, vacancies.hosts_workers)
+        workers = vacancies.deal(order.worker, order.workers, 0, vacancies.hosts_workers)
         if workers is None:
             return None
-        servers = self._deal(order.server, order.ps, vacancies.hosts_ps)
+        servers = vacancies.deal(order.server, order.ps, 0, vacancies.hosts_ps)
         if servers is None:
             vacancies.give_back(order.worker, workers)
             return None
@@ -92,26 +102,13 @@ class Servers:
             self._renew(server)
         return [(server, workers.count(server), servers.count(server)) for server in hosts]
 
-    def _deal(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
-        """Servers of so many units. Room only shrinks, so of what found none once no unit is tried again."""
-        key = (id(hosts), unit.named)
-        if key in self.full:
-            return None
-        dealt = self.vacancies.deal(unit, count, 0, hosts)
-        if dealt is None and count == 1:
-            self.full.add(key)
-        return dealt
-
-    def _needs(self, order: Order) -> Needs:
-        """What any numbers of the order's units take together; found out when asked for, once for equal demands."""
-        key = (order.worker.amounts, order.server.amounts)
-        if key not in self.needs:
-            self.needs[key] = Needs(*key)
-        return self.needs[key]
-
     def _reach(self, most: int) -> int:
         """Look at the freest servers, at most so many; how many there are. They stay in mind until one changes: most
         gangs find no room, and the next looks at the same servers."""
+        if self.queue is None:
+            both = [server for server, hosts in enumerate(self.hosts_both) if hosts]
+            self.queue = [(-self.free[server][self.key], server) for server in both]
+            heapq.heapify(self.queue)
         while self.queue and len(self.top) < most:
             free, server = heapq.heappop(self.queue)
             here = self.free[server]
@@ -122,6 +119,8 @@ class Servers:
 
     def _renew(self, server: int) -> None:
         """Less is free on a server. If it was among the freest, it and those behind it are queued again."""
+        if self.queue is None:
+            return
         if server in self.top:
             place = self.top.index(server)
             for other in self.top[place:]:
@@ -135,7 +134,7 @@ class Servers:
         count = len(servers)
         each_worker, more_workers = divmod(order.workers, count)
         each_ps, more_ps = divmod(order.ps, count)
-        rows = []
+        rows: list[Row] = []
         for place in range(count - 1, -1, -1):  # the fullest server says no first
             workers, ps = each_worker + (place < more_workers), each_ps + (place < more_ps)
             if not self._fits(servers[place], needs[workers, ps]):
@@ -157,7 +156,8 @@ class Servers:
 
 
 class Needs(dict[tuple[int, int], Need]):
-    """What (workers, parameter servers) of two types take together: the resources, and how much of each."""
+    """What (workers, parameter servers) of two types take together: the resources, and how much of each. Worked out
+    when asked for."""
 
     def __init__(self, worker: Sequence[float], server: Sequence[float]) -> None:
         super().__init__()
@@ -166,5 +166,18 @@ class Needs(dict[tuple[int, int], Need]):
     def __missing__(self, numbers: tuple[int, int]) -> Need:
         workers, ps = numbers
         amounts = [workers * worker + ps * server for worker, server in self.demand]
-        self[numbers] = [(resource, amount) for resource, amount in enumerate(amounts) if amount > 0]
-        return self[numbers]
+        need = [(resource, amount) for resource, amount in enumerate(amounts) if amount > 0]
+        if len(self) < MOST_NUMBERS:
+            self[numbers] = need
+        return need
+
+
+@lru_cache(maxsize=2**12)
+def needs_of(worker: UnitType, server: UnitType) -> Needs:
+    """The needs of two types, the same from slot to slot; types that take the same share them."""
+    return _needs_of(worker.amounts, server.amounts)
+
+
+@lru_cache(maxsize=2**10)
+def _needs_of(worker: tuple[float, ...], server: tuple[float, ...]) -> Needs:
+    return Needs(worker, server)

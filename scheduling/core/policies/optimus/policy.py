@@ -12,10 +12,10 @@ from scheduling.core.empty import possible_types
 from scheduling.core.gangs import Gang
 from scheduling.core.placement import Vacancies
 from scheduling.core.policies.optimus.allocation import SKIP, Asked, allocate, dominant
-from scheduling.core.policies.optimus.jobs import Elastic, Pair, fit_speeds, remaining_seconds
+from scheduling.core.policies.optimus.jobs import Elastic, Pair, facts_of, fit_speeds, remaining_seconds
 from scheduling.core.policies.optimus.parts import OWN, Placer, numbers_of, rows_of
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
-from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, pools
+from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, is_mixed, pools
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import (
     CENTRALIZED,
@@ -82,7 +82,8 @@ class Optimus(_Carried):
         choices: list[Sequence[Pair]] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             if types := possible_types(job, view.cluster):
-                jobs.append(Elastic.read(job, remaining, known.get(str(job.number))))
+                facts = facts_of(job, self.max_ps, self.max_workers)
+                jobs.append(Elastic.read(job, facts, remaining, known.get(str(job.number))))
                 choices.append(types)
             else:
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
@@ -101,13 +102,14 @@ class Optimus(_Carried):
         """(parameter servers, workers) of every job; (0, 0) for those that get nothing."""
         if self._allocator is not None:
             return numbers_of(self._allocator, jobs, view)
-        total, free = pools(view.cluster, view.cluster.capacity), pools(view.cluster, free_now(view))
-        choose_types(jobs, choices, free)
+        cluster, mixed = view.cluster, is_mixed(view.cluster)
+        total, free = pools(cluster, cluster.capacity), pools(cluster, free_now(view))
+        choose_types(jobs, choices, free, mixed)
         limits = [self._most(each) for each in jobs]
         least, most = np.array([self._least(each) for each in jobs]), np.array(limits)
         fit_speeds(jobs, limits)
         shape = (int((most - least)[:, 0].max()) + 1, int((most - least)[:, 1].max()) + 1)
-        demand = np.array([demands(each.job, each.types) for each in jobs])
+        demand = np.array([demands(each.job, each.types, mixed) for each in jobs])
         asked = Asked(
             seconds=remaining_seconds(jobs, least, shape),
             least=least,
@@ -116,8 +118,10 @@ class Optimus(_Carried):
             weight=dominant(demand, total, self.unit),
             factor=np.array([self.young if _is_young(each) else 1.0 for each in jobs]),
         )
-        given = allocate(asked, free, self.stop).tolist()
-        return [self._worth_it(each, given[index], asked, index) for index, each in enumerate(jobs)]
+        given = map(tuple, allocate(asked, free, self.stop).tolist())
+        return [
+            self._worth_it(each, pair, asked, index) for index, (each, pair) in enumerate(zip(jobs, given, strict=True))
+        ]
 
     def _frozen(self, each: Elastic) -> Pair | None:
         """The numbers of a job that may not be restarted any more."""
@@ -126,38 +130,35 @@ class Optimus(_Carried):
         return each.numbers
 
     def _least(self, each: Elastic) -> Pair:
-        return self._frozen(each) or (1, each.job.min_workers)
+        return self._frozen(each) or each.facts.least
 
     def _most(self, each: Elastic) -> Pair:
-        job = each.job
-        ps = self.max_ps if job.max_ps is None else min(self.max_ps, job.max_ps)
-        return self._frozen(each) or (ps, max(job.min_workers, min(job.max_workers, self.max_workers)))
+        return self._frozen(each) or each.facts.most
 
-    def _worth_it(self, each: Elastic, given: Sequence[int], asked: Asked, index: int) -> Pair:
+    def _worth_it(self, each: Elastic, given: Pair, asked: Asked, index: int) -> Pair:
         """What is given, or what the job has if growing would not save twice what it costs."""
-        ps, workers = given
         now = each.numbers
-        if now is None or (ps, workers) == now or ps < now[0] or workers < now[1]:
-            return ps, workers
-        before, after = (
-            asked.seconds[index, p - asked.least[index, 0], w - asked.least[index, 1]] for p, w in (now, (ps, workers))
-        )
-        return (ps, workers) if before - after > WORTH * self.restart else now
+        if now is None or given == now or given[0] < now[0] or given[1] < now[1]:
+            return given
+        ps, workers = asked.least[index].tolist()
+        before, after = (asked.seconds.item(index, p - ps, w - workers) for p, w in (now, given))
+        return given if before - after > WORTH * self.restart else now
 
     def _placed(self, jobs: Sequence[Elastic], numbers: Sequence[Pair], view: View) -> list[Booking]:
         """Bookings in order of arrival. Who keeps its numbers keeps its servers; then the smallest gang goes first."""
         servers = Servers(Vacancies(view.cluster, view.occupied), self._key(view.cluster))
-        rows: dict[int, list[Row]] = {}
+        rows: dict[int, Sequence[Row]] = {}
         moving = []
         total = view.cluster.total.tolist()
         for index, (each, (ps, workers)) in enumerate(zip(jobs, numbers, strict=True)):
             if not ps:
                 continue
-            order = Order(workers, ps, *each.units)
-            if each.numbers == (ps, workers) and servers.again(order, each.held or ()):
-                rows[index] = each.held or []
+            needs = each.needs
+            if each.held is not None and each.numbers == (ps, workers) and servers.again(needs, each.held):
+                rows[index] = each.held
             else:
-                moving.append((gang_share(order, total), index, order))
+                order = Order(workers, ps, *each.units)
+                moving.append((gang_share(needs[workers, ps], total), index, order))
         moving.sort(key=lambda row: row[:2])  # jobs come in order of arrival
         found = self._found_by_another(servers, [(jobs[index], order) for _, index, order in moving], view)
         for _, index, order in moving:
@@ -185,23 +186,23 @@ class Optimus(_Carried):
         gangs = {each.job.number: Gang(order.workers, order.ps, *each.types) for each, order in moving}
         orders = {each.job.number: order for each, order in moving}
         found = rows_of(self._placer, servers.vacancies, gangs, view)
-        return {number: rows for number, rows in found.items() if servers.again(orders[number], rows)}
+        return {number: rows for number, rows in found.items() if servers.again(orders[number].needs, rows)}
 
     def _key(self, cluster: Cluster) -> int:
         name = self.key or "cpu"
         return cluster.resources.index(name) if name in cluster.resources else 0
 
-    def _book(self, each: Elastic, rows: list[Row] | None, view: View) -> Booking | None:
+    def _book(self, each: Elastic, rows: Sequence[Row] | None, view: View) -> Booking | None:
         """The coming slot, and what is remembered of it. What the run is worth stands on the last booking."""
-        before, each.held = each.held, rows if rows is None else sorted(rows)
-        if rows is None or each.held is None:
+        moves = each.put(rows)
+        if each.held is None or each.numbers is None:
             return None
         job, slot_seconds, end, work = each.job, view.cluster.slot_seconds, view.slot + 1, each.job.work
-        ps, workers = each.numbers or (0, 0)
-        centralized = ps == 1 and len(rows) == 1
+        ps, workers = each.numbers
+        centralized = ps == 1 and len(each.held) == 1
         rate = elastic_rate(job, workers, ps, each.types, slot_seconds, centralized=centralized)
         each.note((ps, workers), rate / slot_seconds)
-        if each.remaining < work and before != each.held and (before is None or sorted(before) != each.held):
+        if moves and each.remaining < work:
             each.restarts += 1
             rate *= 1.0 - min(self.restart / slot_seconds, LONGEST_RESTART)
         completes = rate >= each.remaining - TOLERANCE * work

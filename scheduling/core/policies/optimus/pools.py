@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.policies.optimus.jobs import Elastic, Pair
-from scheduling.core.policies.optimus.placing import Order
+from scheduling.core.policies.optimus.placing import Need
 from scheduling.core.types import Cluster, FloatArray, Job, View
 
 
@@ -18,20 +18,31 @@ def free_now(view: View) -> FloatArray:
 
 
 def pools(cluster: Cluster, amounts: FloatArray) -> FloatArray:
-    """(3 resources,) amounts on servers that host workers, that host parameter servers, that host either."""
-    hosts = (cluster.hosts_workers, cluster.hosts_ps, cluster.hosts_workers | cluster.hosts_ps)
-    return np.concatenate([amounts[:, chosen].sum(axis=1) for chosen in hosts])
+    """(pools x resources,) amounts on servers that host either kind; where not all of them host both, before that on
+    those that host workers and on those that host parameter servers."""
+    either = amounts[:, cluster.hosts_workers | cluster.hosts_ps].sum(axis=1)
+    if is_mixed(cluster):
+        return either
+    hosts = (cluster.hosts_workers, cluster.hosts_ps)
+    return np.concatenate([*(amounts[:, chosen].sum(axis=1) for chosen in hosts), either])
 
 
-def demands(job: Job, types: Pair) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """(kinds, 3 resources) what a parameter server and a worker take of each pool, as plain numbers: for all jobs
-    together they are made into one array."""
+def is_mixed(cluster: Cluster) -> bool:
+    """Whether all servers that host something host both kinds, so that there is one pool."""
+    return bool((cluster.hosts_workers == cluster.hosts_ps).all())
+
+
+def demands(job: Job, types: Pair, mixed: bool) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """(kinds, pools x resources) what a parameter server and a worker take of each pool, as plain numbers: for all
+    jobs together they are made into one array."""
     worker, ps = job.worker_types[types[0]].amounts, job.ps_types[types[1]].amounts
+    if mixed:
+        return ps, worker
     nothing = (0.0,) * len(worker)
     return (*nothing, *ps, *ps), (*worker, *nothing, *worker)
 
 
-def choose_types(jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], free: FloatArray) -> None:
+def choose_types(jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], free: FloatArray, mixed: bool) -> None:
     """Each job's types: those it runs on, or the first of which the jobs before it leave room for the least gang."""
     left = free + ROUNDING * np.maximum(1.0, free)
     if all(len(types) == 1 for types in choices):
@@ -42,7 +53,7 @@ def choose_types(jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], fre
         preferred = sorted(types, key=lambda pair: each.held is None or pair != each.types)
         chosen = preferred[0]
         for pair in preferred:
-            demand = np.array(demands(each.job, pair))
+            demand = np.array(demands(each.job, pair, mixed))
             rest = left - demand[0] - each.job.min_workers * demand[1]
             if (rest >= 0).all():
                 left, chosen = rest, pair
@@ -50,8 +61,10 @@ def choose_types(jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], fre
         each.choose(chosen)
 
 
-def gang_share(order: Order, total: Sequence[float]) -> float:
+def gang_share(need: Need, total: Sequence[float]) -> float:
     """The largest share of the cluster's totals (resources,) that a gang takes of any resource."""
-    kinds = zip(order.server.amounts, order.worker.amounts, total, strict=True)
-    taken = [(order.ps * ps + order.workers * worker, most) for ps, worker, most in kinds]
-    return max((amount / most for amount, most in taken if amount > 0), default=0.0)
+    largest = 0.0
+    for resource, amount in need:
+        if (share := amount / total[resource]) > largest:
+            largest = share
+    return largest
