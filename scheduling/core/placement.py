@@ -123,7 +123,7 @@ class Vacancies:
     def deal(self, unit: UnitType, count: int, cursor: int, hosts: Sequence[bool]) -> list[int] | None:
         """The servers of so many units: from the cursor on each goes to the next server that has room for it."""
         demand = unit.named
-        full = self._marked(demand, hosts)
+        full = self.marks(demand, hosts)
         dealt: list[int] = []
         for _ in range(count):
             server = self._next(demand, full, cursor)
@@ -139,8 +139,11 @@ class Vacancies:
 
     def deal_one(self, unit: UnitType, cursor: int, hosts: Sequence[bool]) -> int | None:
         """The same for a single unit, which is what policies deal most."""
-        demand = unit.named
-        server = self._next(demand, self._marked(demand, hosts), cursor)
+        return self.deal_marked(unit.named, self.marks(unit.named, hosts), cursor)
+
+    def deal_marked(self, demand: Demand, full: bytearray, cursor: int) -> int | None:
+        """The same for one who has the marks of such a unit, and asks for them again after units were given back."""
+        server = self._next(demand, full, cursor)
         if server is not None:
             free = self.free[server]
             for resource, amount in demand:
@@ -150,7 +153,7 @@ class Vacancies:
     def pack(self, unit: UnitType, count: int, hosts: Sequence[bool]) -> list[int] | None:
         """The servers of so many units: each goes to the first server that has room for it."""
         demand = unit.named
-        full = self._marked(demand, hosts)
+        full = self.marks(demand, hosts)
         dealt: list[int] = []
         while missing := count - len(dealt):
             server = self._next(demand, full, 0)
@@ -165,12 +168,12 @@ class Vacancies:
 
     def first_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
         """The first server that may host a unit and has room for it."""
-        return self._next(demand, self._marked(demand, hosts), 0)
+        return self._next(demand, self.marks(demand, hosts), 0)
 
     def last_with_room(self, demand: Demand, hosts: Sequence[bool]) -> int | None:
         """The last server that may host a unit and has room for it: of all that are dealt from the first on, the one
         that has room for longest."""
-        full = self._marked(demand, hosts)
+        full = self.marks(demand, hosts)
         while (server := full.rfind(0)) >= 0 and not fits(demand, self.free[server]):
             full[server] = 1
         return server if server >= 0 else None
@@ -190,7 +193,7 @@ class Vacancies:
                 return server
             cursor = server
 
-    def _marked(self, demand: Demand, hosts: Sequence[bool]) -> bytearray:
+    def marks(self, demand: Demand, hosts: Sequence[bool]) -> bytearray:
         """The marks for such a unit; where something has been given back since, a server is looked at again."""
         key = (id(hosts), demand)
         marks = self._marks.get(key)

@@ -14,13 +14,15 @@ pre-sized worker, a parameter server, or gpu, cpu, memory.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
 from typing import Any, ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
+
+from scheduling.core.quick import quick
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -112,12 +114,12 @@ class Job:
     rent: str | None = None  # overrides the tenant's rent policy
     samples: Samples = field(default_factory=Samples)
 
-    @property
+    @cached_property
     def work(self) -> int:
         """Mini-batches in the whole job."""
         return self.epochs * self.chunks * self.minibatches
 
-    @property
+    @cached_property
     def first_slot(self) -> int:
         """The first slot in which it may run: the arrival, rounded up."""
         return int(np.ceil(self.arrival))
@@ -193,31 +195,16 @@ class Cluster:
         return np.flatnonzero(~(self.hosts_workers | self.hosts_ps))
 
 
-@dataclass(frozen=True, slots=True, init=False)
+@quick
+@dataclass(frozen=True, slots=True)
 class Allocation:
-    """So many workers and parameter servers of a job on one server during [start, end).
-
-    Made more often than anything else. What a frozen class writes for itself looks every field up by its name, so it
-    is begun by hand with the fields' own setters, in half the time.
-    """
+    """So many workers and parameter servers of a job on one server during [start, end)."""
 
     server: int
     start: int
     end: int
     workers: int
     ps: int
-
-    def __init__(self, server: int, start: int, end: int, workers: int, ps: int) -> None:
-        _set_server(self, server)
-        _set_start(self, start)
-        _set_end(self, end)
-        _set_workers(self, workers)
-        _set_ps(self, ps)
-
-
-_set_server, _set_start, _set_end, _set_workers, _set_ps = (
-    vars(Allocation)[each.name].__set__ for each in fields(Allocation)
-)
 
 
 @dataclass(frozen=True)
@@ -244,14 +231,13 @@ class Floor:
     ps_type: int = 0
 
 
-@dataclass(frozen=True, eq=False, init=False)
+@quick
+@dataclass(frozen=True, eq=False, slots=True)
 class Booking:
     """Resources given to a job during [start, end), and the terms on which they are.
 
     A booking whose `work` covers what the job has left is for its whole life; a smaller one leaves the job
     waiting for the rest. Amounts are credits. `payouts` sum to `paid`; `slot_payouts` sum to `payouts`.
-
-    Made for every job in every slot, so it too is begun by hand: all fields at once, in a third of the time.
     """
 
     job: int
@@ -261,48 +247,24 @@ class Booking:
     work: float  # mini-batches trained under this booking
     workers: int  # the largest number used at once
     ps: int
-    worker_type: int
-    ps_type: int
-    phase: str | None  # OWN | SHARED where the policy makes the difference
-    placement: str | None  # CENTRALIZED | DISTRIBUTED
-    value: float  # what the policy maximised
-    ideal: float  # value counted from the start of the interval instead of the arrival
-    floor: float
-    cost: float  # gross price of the schedule
-    paid: float  # what is charged
-    shadow_cost: float  # a price that steered the choice and is not charged
-    payouts: FloatArray | None  # (owners,); None: nothing is paid
-    slot_payouts: FloatArray | None  # (end - start, owners)
+    worker_type: int = 0
+    ps_type: int = 0
+    phase: str | None = None  # OWN | SHARED where the policy makes the difference
+    placement: str | None = None  # CENTRALIZED | DISTRIBUTED
+    value: float = 0.0  # what the policy maximised
+    ideal: float = 0.0  # value counted from the start of the interval instead of the arrival
+    floor: float = 0.0
+    cost: float = 0.0  # gross price of the schedule
+    paid: float = 0.0  # what is charged
+    shadow_cost: float = 0.0  # a price that steered the choice and is not charged
+    payouts: FloatArray | None = None  # (owners,); None: nothing is paid
+    slot_payouts: FloatArray | None = None  # (end - start, owners)
 
-    def __init__(
-        self,
-        job: int,
-        start: int,
-        end: int,
-        allocation: tuple[Allocation, ...],
-        work: float,
-        workers: int,
-        ps: int,
-        worker_type: int = 0,
-        ps_type: int = 0,
-        phase: str | None = None,
-        placement: str | None = None,
-        value: float = 0.0,
-        ideal: float = 0.0,
-        floor: float = 0.0,
-        cost: float = 0.0,
-        paid: float = 0.0,
-        shadow_cost: float = 0.0,
-        payouts: FloatArray | None = None,
-        slot_payouts: FloatArray | None = None,
-    ) -> None:
-        given = locals()  # the fields by their names, and what they are to belong to
-        del given["self"]
-        if payouts is not None:
-            given["payouts"] = read_only(payouts)
-        if slot_payouts is not None:
-            given["slot_payouts"] = read_only(slot_payouts)
-        vars(self).update(given)
+    def __post_init__(self) -> None:
+        if self.payouts is not None:
+            object.__setattr__(self, "payouts", read_only(self.payouts))
+        if self.slot_payouts is not None:
+            object.__setattr__(self, "slot_payouts", read_only(self.slot_payouts))
 
 
 @dataclass(frozen=True)

@@ -63,9 +63,9 @@ def steps_per_second(
     """f(p, w); the pairs broadcast against the coefficients (..., coefficients) without their last axis."""
     parts = _terms(ps, workers, mode, batch)
     shape = np.broadcast_shapes(coefficients.shape[:-1], *(term.shape for term in parts))
-    seconds: FloatArray = np.zeros(1)
+    seconds: FloatArray = np.zeros(())
     for index, term in enumerate(parts):
-        part = term * coefficients[..., index]
+        part = np.asarray(term * coefficients[..., index])
         # grids are large, and new arrays are slow: once one is as large as all it is taken for the rest
         whole = [array for array in (seconds, part) if array.shape == shape]
         seconds = np.add(seconds, part, out=whole[0] if whole else None)

@@ -30,6 +30,7 @@ class Room:
                 self.units.append((role, unit))
         demands = [unit.amounts for _, unit in self.units]
         self.demand: FloatArray = np.array(demands).reshape(len(demands), len(view.cluster.resources))
+        self.marks = [self._marks(kind) for kind in range(len(self.units))]  # by kind, servers without room for it
         self.cursors = [0, 0]
         self.narrowed = False  # whether a kind lost its last server since somebody looked
         self.spot: list[int | None] = [None] * len(self.units)  # by kind, a server with room for it
@@ -45,17 +46,26 @@ class Room:
         """Whether any server has room for one unit."""
         return self.spot[kind] is not None
 
-    def deal(self, kind: int, count: int = 1) -> list[int] | None:
+    def deal_one(self, kind: int) -> int | None:
+        """The server of one unit of a kind. The cursor goes behind it."""
+        if self.spot[kind] is None:
+            return None
+        role, unit = self.units[kind]
+        server = self.vacancies.deal_marked(unit.named, self.marks[kind], self.cursors[role])
+        if server is not None:
+            self.cursors[role] = server + 1
+            if server in self.kept:
+                self._changed(server)
+        return server
+
+    def deal(self, kind: int, count: int) -> list[int] | None:
         """The servers of so many units of a kind, or None and nothing changed. The cursor goes behind the last."""
         if self.spot[kind] is None:
             return None if count else []
         role, unit = self.units[kind]
-        cursor, hosts = self.cursors[role], self.hosts[role]
-        if count == 1:
-            server = self.vacancies.deal_one(unit, cursor, hosts)
-            dealt = None if server is None else [server]
-        else:
-            dealt = self.vacancies.deal(unit, count, cursor, hosts)
+        dealt = self.vacancies.deal(unit, count, self.cursors[role], self.hosts[role])
+        if dealt is None:
+            self._look_again()
         for server in dealt or ():
             self.cursors[role] = server + 1
             if server in self.kept:
@@ -65,9 +75,19 @@ class Room:
     def give_back(self, kind: int, servers: Sequence[int]) -> None:
         """Free one unit on each of the servers named."""
         self.vacancies.give_back(self.units[kind][1], servers)
+        self._look_again()
         for other, spot in enumerate(self.spot if servers else ()):
             if spot is None:
                 self._look(other)
+
+    def _look_again(self) -> None:
+        """Something was given back: servers may have room again."""
+        for kind in range(len(self.units)):
+            self._marks(kind)  # the same bytes, with those servers open again
+
+    def _marks(self, kind: int) -> bytearray:
+        role, unit = self.units[kind]
+        return self.vacancies.marks(unit.named, self.hosts[role])
 
     def _changed(self, server: int) -> None:
         """Less is free on a server; kinds that do not fit there any more look elsewhere."""

@@ -13,7 +13,7 @@ import numpy as np
 from scheduling.core.empty import possible_types
 from scheduling.core.gangs import Gang
 from scheduling.core.placement import Cursors, Placement
-from scheduling.core.policies.dl2.networks import Floats
+from scheduling.core.policies.dl2.networks import FORBIDDEN, Floats
 from scheduling.core.policies.dl2.room import PS, WORKER, Room
 from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape
 from scheduling.core.slot_bookings import slot_booking
@@ -103,9 +103,9 @@ class Slot:
             workers = self.room.deal(worker, share.job.min_workers)
             if workers is None:
                 continue
-            servers = self.room.deal(ps)
-            if servers is not None:
-                share.workers, share.ps = workers, servers
+            server = self.room.deal_one(ps)
+            if server is not None:
+                share.workers, share.ps = workers, [server]
                 return
             self.room.give_back(worker, workers)
         share.types, share.hopeless = share.choices[0], True
@@ -115,7 +115,8 @@ class Batch:
     """Up to J jobs as the network sees them.
 
     `state` (inputs,) and `allowed` (actions,) follow every unit dealt, three numbers at a time: they are
-    never made anew.
+    never made anew. `shut` is added to the network's outputs: zero for what is allowed, and far below all of them for
+    what is not.
     """
 
     def __init__(self, slot: Slot, shares: Sequence[Share]) -> None:
@@ -137,7 +138,10 @@ class Batch:
         ]
         self.state: Floats = np.zeros(shape.inputs, np.float32)
         self.allowed: BoolArray = np.zeros(shape.actions, np.bool_)
-        self.allowed[-1] = True
+        self.shut: Floats = np.full(shape.actions, FORBIDDEN, np.float32)
+        self.allowed[-1], self.shut[-1] = True, 0.0
+        self.doors = [(False, False, False)] * len(self.shares)  # by row, what is allowed of it
+        self.open_rows = 0  # with something that is allowed
         for row, share in enumerate(self.shares):
             begin = row * shape.row
             self.state[begin + shape.column(share.job.samples.model)] = 1.0
@@ -161,22 +165,31 @@ class Batch:
         row, what = divmod(action, ACTIONS)
         share, (worker, ps) = self.shares[row], self.kinds[row]
         room = self.slot.room
-        workers = room.deal(worker) if what != PS_ONLY else []
-        servers = room.deal(ps) if what != WORKER_ONLY and workers is not None else []
-        if workers is None or servers is None:
-            if workers:
-                room.give_back(worker, workers)
-            self.apart.add(row)
-            self.allowed[action] = False
+        on = room.deal_one(worker) if what != PS_ONLY else None
+        if on is None and what != PS_ONLY:
+            self._shut(row)
             return None
-        share.workers += workers
-        share.ps += servers
+        at = room.deal_one(ps) if what != WORKER_ONLY else None
+        if at is None and what != WORKER_ONLY:
+            if on is not None:
+                room.give_back(worker, [on])
+            self._shut(row)
+            return None
+        if on is not None:
+            share.workers.append(on)
+        if at is not None:
+            share.ps.append(at)
         self._note(row)
         if room.narrowed:
             self.room_changed()
         else:
             self._allow(row)
         return row
+
+    def _shut(self, row: int) -> None:
+        """One of each does not fit, though either does."""
+        self.apart.add(row)
+        self._allow(row)
 
     def room_changed(self) -> None:
         """Look anew at what every job may still get."""
@@ -189,10 +202,16 @@ class Batch:
         room = self.slot.room
         more_workers = not share.hopeless and len(share.workers) < most_workers and room.has(worker)
         more_ps = not share.hopeless and len(share.ps) < most_ps and room.has(ps)
+        doors = more_workers, more_ps, more_workers and more_ps and row not in self.apart
+        before = self.doors[row]
+        if doors == before:
+            return
+        self.doors[row] = doors
+        self.open_rows += any(doors) - any(before)
         begin = row * ACTIONS
-        self.allowed[begin + WORKER_ONLY] = more_workers
-        self.allowed[begin + PS_ONLY] = more_ps
-        self.allowed[begin + BOTH] = more_workers and more_ps and row not in self.apart
+        for what, is_open in zip((WORKER_ONLY, PS_ONLY, BOTH), doors, strict=True):
+            self.allowed[begin + what] = is_open
+            self.shut[begin + what] = 0.0 if is_open else FORBIDDEN
 
     def _note(self, row: int) -> None:
         """r, w and u of one job."""
