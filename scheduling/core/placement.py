@@ -16,6 +16,7 @@ from operator import not_
 
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, fits
+from scheduling.core.quick import quick
 from scheduling.core.types import (
     CENTRALIZED,
     DISTRIBUTED,
@@ -28,6 +29,7 @@ from scheduling.core.types import (
 )
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Cursors:
     """The servers at which the next worker and the next parameter server are tried first."""
@@ -45,6 +47,7 @@ class Cursors:
         return {"workers_cursor": self.workers, "ps_cursor": self.ps}
 
 
+@quick
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where a gang's units are: the server of each, in the order they were dealt in; and the cursors after them."""
@@ -70,7 +73,7 @@ class Placement:
         return [(server, workers.get(server, 0), ps.get(server, 0)) for server in sorted(workers | ps)]
 
 
-def rows_of(counts: Sequence[tuple[int, int, int]], start: int, end: int) -> tuple[Allocation, ...]:
+def rows_of(counts: Sequence[Sequence[int]], start: int, end: int) -> tuple[Allocation, ...]:
     """Rows of an allocation that is the same in every slot, from servers with their workers and parameter servers."""
     return tuple([Allocation(server, start, end, workers, ps) for server, workers, ps in counts])
 

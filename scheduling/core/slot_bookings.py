@@ -1,31 +1,52 @@
-"""The booking of one slot on a placement, for policies that decide slot by slot."""
+"""The booking of one slot, for policies that decide slot by slot."""
 
 from __future__ import annotations
 
-from scheduling.core.placement import Placement
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scheduling.core.gangs import Gang
+from scheduling.core.placement import Placement, rows_of
+from scheduling.core.quick import quick
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import CENTRALIZED, Booking, Job, View
 
 
+@quick
+@dataclass(frozen=True, slots=True)
+class Part:
+    """What a job gets of a slot: its gang, and of each server that holds some of it the workers and parameter
+    servers."""
+
+    gang: Gang
+    kind: str  # CENTRALIZED | DISTRIBUTED
+    counts: Sequence[Sequence[int]]
+
+
 def slot_booking(job: Job, remaining: float, placement: Placement, view: View, phase: str | None = None) -> Booking:
-    """The coming slot on a placement with any number of parameter servers. What the run is worth stands on the
-    booking that completes the job."""
-    gang, kind, end = placement.gang, placement.kind, view.slot + 1
+    """The coming slot on a placement with any number of parameter servers."""
+    gang, kind = placement.gang, placement.kind
     types, seconds = (gang.worker_type, gang.ps_type), view.cluster.slot_seconds
     rate = elastic_rate(job, gang.workers, gang.ps, types, seconds, centralized=kind == CENTRALIZED)
+    return part_booking(job, remaining, Part(gang, kind, placement.counts()), rate, view, phase)
+
+
+def part_booking(job: Job, remaining: float, part: Part, rate: float, view: View, phase: str | None = None) -> Booking:
+    """The coming slot at so many mini-batches. What the run is worth stands on the booking that completes the job."""
+    gang, end = part.gang, view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work
     return Booking(
         job=job.number,
         start=view.slot,
         end=end,
-        allocation=placement.allocation(view.slot, end),
+        allocation=rows_of(part.counts, view.slot, end),
         work=remaining if completes else rate,
         workers=gang.workers,
         ps=gang.ps,
         worker_type=gang.worker_type,
         ps_type=gang.ps_type,
         phase=phase,
-        placement=kind,
+        placement=part.kind,
         value=float(job.value(end - job.arrival)) if completes else 0.0,
         ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
     )

@@ -17,9 +17,10 @@ import numpy as np
 
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import Gang, gangs
-from scheduling.core.placement import Cursors, Placement, Vacancies, rows_of
+from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario import Section
-from scheduling.core.speed import TOLERANCE, parameter_servers
+from scheduling.core.slot_bookings import Part, part_booking
+from scheduling.core.speed import parameter_servers
 from scheduling.core.types import (
     CENTRALIZED,
     REJECTED,
@@ -53,7 +54,8 @@ class DominantResourceFairness:
         refusals: list[Refusal] = []
         for job, part, remaining in zip(view.waiting, held, view.remaining.tolist(), strict=True):
             if part is not None:
-                bookings.append(_booking(job, part, remaining, view))
+                rate = part.gang.rate(job, view.cluster.slot_seconds, centralized=part.kind == CENTRALIZED)
+                bookings.append(part_booking(job, remaining, part, rate, view))
             else:
                 could_run = any(empty.holds(job, gang) for gang in gangs(job, job.min_workers))
                 reason = Reason("no_room", {"asked": job.min_workers})
@@ -70,30 +72,20 @@ class DominantResourceFairness:
         return placed
 
 
-@dataclass(frozen=True)
-class _Part:
-    """What a job gets of a slot: its gang, and of each server that holds some of it the workers and parameter
-    servers."""
-
-    gang: Gang
-    kind: str
-    counts: Sequence[tuple[int, int, int]]
-
-
 @lru_cache(maxsize=4)
-def _filled(cluster: Cluster, jobs: tuple[Job, ...], taken: bytes) -> tuple[_Part | None, ...]:
+def _filled(cluster: Cluster, jobs: tuple[Job, ...], taken: bytes) -> tuple[Part | None, ...]:
     """What each job gets, None for nothing. It depends on who waits and on what others have taken (resources, servers),
     and on nothing else: most slots are filled like the one before."""
     amounts = np.frombuffer(taken).reshape(cluster.capacity.shape)
     return tuple([_part(holding) for holding in _Filling(cluster, jobs, amounts).run()])
 
 
-def _part(holding: _Holding) -> _Part | None:
+def _part(holding: _Holding) -> Part | None:
     if not holding.workers:
         return None
     gang = Gang(len(holding.workers), len(holding.ps), holding.worker_type, holding.ps_type)
     placement = Placement(gang, holding.workers, holding.ps, Cursors())
-    return _Part(gang, placement.kind, placement.counts())
+    return Part(gang, placement.kind, placement.counts())
 
 
 @dataclass(slots=True)
@@ -194,28 +186,6 @@ class _Filling:
     def _part(self, unit: UnitType) -> list[float]:
         """The part of each resource of the cluster that one unit takes."""
         return [amount / total if amount else 0.0 for amount, total in zip(unit.amounts, self.total, strict=True)]
-
-
-def _booking(job: Job, part: _Part, remaining: float, view: View) -> Booking:
-    """The coming slot. What the run is worth stands on the booking that completes the job."""
-    gang = part.gang
-    rate = gang.rate(job, view.cluster.slot_seconds, centralized=part.kind == CENTRALIZED)
-    end = view.slot + 1
-    completes = rate >= remaining - TOLERANCE * job.work
-    return Booking(
-        job=job.number,
-        start=view.slot,
-        end=end,
-        allocation=rows_of(part.counts, view.slot, end),
-        work=remaining if completes else rate,
-        workers=gang.workers,
-        ps=gang.ps,
-        worker_type=gang.worker_type,
-        ps_type=gang.ps_type,
-        placement=part.kind,
-        value=float(job.value(end - job.arrival)) if completes else 0.0,
-        ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
-    )
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> DominantResourceFairness:

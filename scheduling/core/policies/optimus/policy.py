@@ -16,12 +16,12 @@ from scheduling.core.policies.optimus.jobs import Elastic, Pair, facts_of, fit_s
 from scheduling.core.policies.optimus.parts import OWN, Placer, numbers_of, rows_of
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, is_mixed, pools
-from scheduling.core.speed import TOLERANCE, elastic_rate
+from scheduling.core.slot_bookings import Part, part_booking
+from scheduling.core.speed import elastic_rate
 from scheduling.core.types import (
     CENTRALIZED,
     DISTRIBUTED,
     REJECTED,
-    Allocation,
     Booking,
     Cluster,
     Plan,
@@ -197,29 +197,16 @@ class Optimus(_Carried):
         moves = each.put(rows)
         if each.held is None or each.numbers is None:
             return None
-        job, slot_seconds, end, work = each.job, view.cluster.slot_seconds, view.slot + 1, each.job.work
+        slot_seconds = view.cluster.slot_seconds
         ps, workers = each.numbers
-        centralized = ps == 1 and len(each.held) == 1
-        rate = elastic_rate(job, workers, ps, each.types, slot_seconds, centralized=centralized)
+        gang, centralized = Gang(workers, ps, *each.types), ps == 1 and len(each.held) == 1
+        rate = elastic_rate(each.job, workers, ps, each.types, slot_seconds, centralized=centralized)
         each.note((ps, workers), rate / slot_seconds)
-        if moves and each.remaining < work:
+        if moves and each.remaining < each.job.work:
             each.restarts += 1
             rate *= 1.0 - min(self.restart / slot_seconds, LONGEST_RESTART)
-        completes = rate >= each.remaining - TOLERANCE * work
-        return Booking(
-            job=job.number,
-            start=view.slot,
-            end=end,
-            allocation=tuple([Allocation(server, view.slot, end, w, p) for server, w, p in each.held if w or p]),
-            work=each.remaining if completes else rate,
-            workers=workers,
-            ps=ps,
-            worker_type=each.types[0],
-            ps_type=each.types[1],
-            placement=CENTRALIZED if centralized else DISTRIBUTED,
-            value=float(job.value(end - job.arrival)) if completes else 0.0,
-            ideal=float(job.value(end - job.first_slot)) if completes else 0.0,
-        )
+        part = Part(gang, CENTRALIZED if centralized else DISTRIBUTED, each.held)
+        return part_booking(each.job, each.remaining, part, rate, view)
 
 
 def _is_young(each: Elastic) -> bool:
