@@ -125,3 +125,16 @@ def _flat(metrics: Mapping[str, Any]) -> Iterable[tuple[str, float | None]]:
             yield from ((f"{name} {inner}".replace("_", " "), number) for inner, number in value.items())
         else:
             yield name.replace("_", " "), value
+
+
+def scenario_line(scenario: Scenario) -> str:
+    """How large a scenario is."""
+    cluster = scenario.cluster
+    units = ", ".join(
+        f"{figure(total)} {name}" for name, total in zip(cluster.resources, cluster.total.tolist(), strict=True)
+    )
+    last = max((job.arrival for job in scenario.jobs), default=0.0)
+    return (
+        f"{len(scenario.jobs):,} jobs of {len(cluster.tenants):,} tenants, the last at slot {figure(last)} "
+        f"of {scenario.slots:,}; {len(cluster.servers):,} servers with {units}"
+    )

@@ -11,12 +11,12 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from scheduling.core import workload
-from scheduling.core.scenario import BadScenario, Scenario, read, to_json
+from scheduling.core.scenario import BadScenario, read, to_json
 from scheduling.management.base import FileCommand, add_set_option
 from scheduling.management.files import save, table_lines
+from scheduling.management.reports import scenario_line
 from scheduling.management.running import check_name
 from scheduling.management.settings import setting, with_changes
-from scheduling.management.tables import figure
 
 SOURCES = {
     "philly": "Microsoft's Philly log: real jobs of real tenants (jobs.csv.gz, tenants.csv)",
@@ -67,7 +67,7 @@ class Command(FileCommand):
         document = document_make(options["source"], options)
         scenario = read(document)  # what is written can be read
         save(options["output"], to_json(document))
-        self.stdout.write(f"{options['output']}: {_summary(scenario)}")
+        self.stdout.write(f"{options['output']}: {scenario_line(scenario)}")
         for note in document["generator"].get("notes", ()):
             self.stdout.write(f"  note: {note}")
 
@@ -143,15 +143,3 @@ def _add_synthetic(options: CommandParser) -> None:
         "--operator-share", type=float, metavar="X", help="part of the servers nobody owns (default 0)"
     )
     options.add_argument("--cells", action=BooleanOptionalAction, default=True, help="pin the quotas to servers")
-
-
-def _summary(scenario: Scenario) -> str:
-    cluster = scenario.cluster
-    units = ", ".join(
-        f"{figure(total)} {name}" for name, total in zip(cluster.resources, cluster.total.tolist(), strict=True)
-    )
-    last = max((job.arrival for job in scenario.jobs), default=0.0)
-    return (
-        f"{len(scenario.jobs):,} jobs of {len(cluster.tenants):,} tenants, the last at slot {figure(last)} "
-        f"of {scenario.slots:,}; {len(cluster.servers):,} servers with {units}"
-    )

@@ -1,0 +1,74 @@
+"""`manage.py pool_scenario --pool P --from TIME --to TIME --output S.json`: a pool's own jobs as a scenario file."""
+
+from __future__ import annotations
+
+import math
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scheduling.core.scenario import BadScenario, read, to_json, write
+from scheduling.management.base import FileCommand
+from scheduling.management.files import save
+from scheduling.management.reports import scenario_line
+from scheduling.models import Pool
+from scheduling.selectors.use_prices import in_credits, use_prices
+from scheduling.snapshots.history import pool_scenario
+from scheduling.snapshots.jobs import arrival_of
+from tenants.scoping import scope_disabled
+
+
+class Command(FileCommand):
+    help = (
+        "Write what a pool was asked for in a period as a scenario file, so that `compare` shows on your own jobs "
+        "which policy to run, and `train_dl2` learns from them. The market is only read."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("--pool", required=True, metavar="NAME", help="the pool's short name")
+        parser.add_argument("--from", dest="start", required=True, metavar="TIME", help="ISO 8601; UTC if nothing else")
+        parser.add_argument("--to", dest="end", required=True, metavar="TIME", help="not included")
+        parser.add_argument(
+            "--drain", type=int, metavar="SLOTS", help="slots after the period, to end in (default: as many as it has)"
+        )
+        parser.add_argument("--output", type=Path, required=True, metavar="S.json", help="the scenario file to write")
+
+    def handle(self, **options: Any) -> None:
+        pool = Pool.objects.filter(slug=options["pool"]).first()
+        if pool is None:
+            known = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
+            raise BadScenario("--pool", f"{options['pool']} is no pool; there are: {known}")
+        first, last = _slots(pool, options)
+        drain = last - first if options["drain"] is None else options["drain"]
+        if drain < 0:
+            raise BadScenario("--drain", "must be 0 or more")
+        prices = in_credits(use_prices(pool, last)) if pool.is_elastic else None
+        with scope_disabled("the operator takes the jobs of all tenants away as a scenario"):
+            scenario = pool_scenario(pool, first, last, drain, prices)
+        if not scenario.jobs:
+            raise BadScenario("--from", f"nobody submitted a job to {pool.slug} between these times")
+        document = write(scenario)
+        read(document)  # what is written can be read
+        save(options["output"], to_json(document))
+        self.stdout.write(f"{options['output']}: {scenario_line(scenario)}")
+        for note in document["generator"]["notes"]:
+            self.stdout.write(f"  note: {note}")
+
+
+def _slots(pool: Pool, options: dict[str, Any]) -> tuple[int, int]:
+    """The slots that the times begin in; the last is not included, unless the time lies within it."""
+    first = math.floor(arrival_of(pool, _moment(options["start"], "--from")))
+    last = math.ceil(arrival_of(pool, _moment(options["end"], "--to")))
+    if last <= first:
+        raise BadScenario("--to", "must be later than --from")
+    return max(first, 0), max(last, 1)
+
+
+def _moment(text: str, option: str) -> datetime:
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise BadScenario(option, f"{text!r} is no time like 2026-11-02T08:00") from None
+    return moment if moment.tzinfo else moment.replace(tzinfo=UTC)
