@@ -15,10 +15,14 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-import django
+# Before numpy is loaded: what is measured has as many threads for linear algebra as the product's processes.
+for _library in ("OPENBLAS", "OMP", "MKL"):
+    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
 
-from marketplace.embedded import Servers, State, announce
-from tests.bench import machine
+import django  # noqa: E402
+
+from marketplace.embedded import Servers, State, announce  # noqa: E402
+from tests.bench import machine  # noqa: E402
 
 HERE = Path(__file__).parent
 KEYS = {"name", "value", "unit", "target", "detail"}

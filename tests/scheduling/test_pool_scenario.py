@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
 
 from scheduling.core.policies import build
 from scheduling.core.scenario import Scenario, read
@@ -129,6 +131,16 @@ def test_what_nobody_could_use_is_left_out(tmp_path: Path) -> None:
     assert scenario.cluster.quota.tolist() == [[4, 0], [2, 0]]
 
 
+def test_what_is_still_to_come_is_no_part_of_the_period(tmp_path: Path) -> None:
+    pool = make_pool(epoch_at=timezone.now() - timedelta(hours=1), slot_seconds=3600)
+    lumen = make_tenant("lumen")
+    make_cells(make_server(pool), lumen, {"worker": 4, "ps": 1})
+    make_waiting(pool, lumen)
+    for options in ((), ("--to", "2999-01-01")):
+        said("pool_scenario", "--pool", "main", "--from", "2026-01-01", "--output", tmp_path / "S.json", *options)
+        assert read((tmp_path / "S.json").read_text()).slots == 4  # one has passed, one runs, and as many to end in
+
+
 def test_names_that_tenants_give_stay_at_home(tmp_path: Path) -> None:
     pool, (lumen,) = make_market("lumen")
     with scope(lumen):
@@ -162,7 +174,8 @@ def test_thousands_of_jobs_take_no_more_queries_than_one(tmp_path: Path) -> None
         ({"--pool": "mein"}, "--pool: mein is no pool; there are: main"),
         ({"--from": "yesterday"}, "--from: 'yesterday' is no time like 2026-11-02T08:00"),
         ({"--to": NOON}, "--to: must be later than --from"),
-        ({"--from": "2027-01-01", "--to": "2027-01-02"}, "--from: nobody submitted a job to main between these times"),
+        ({"--from": "2026-03-03", "--to": "2026-03-04"}, "--from: nobody submitted a job to main between these times"),
+        ({"--from": "2999-01-01", "--to": "2999-01-02"}, "--from: is still to come"),
         ({"--drain": "-1"}, "--drain: must be 0 or more"),
     ],
 )

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from django.core.management.base import CommandParser
+from django.utils import timezone
 
 from scheduling.core.scenario import BadScenario, read, to_json, write
 from scheduling.management.base import FileCommand
@@ -29,7 +30,7 @@ class Command(FileCommand):
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pool", required=True, metavar="NAME", help="the pool's short name")
         parser.add_argument("--from", dest="start", required=True, metavar="TIME", help="ISO 8601; UTC if nothing else")
-        parser.add_argument("--to", dest="end", required=True, metavar="TIME", help="not included")
+        parser.add_argument("--to", dest="end", metavar="TIME", help="not included (default: now)")
         parser.add_argument(
             "--drain", type=int, metavar="SLOTS", help="slots after the period, to end in (default: as many as it has)"
         )
@@ -40,7 +41,7 @@ class Command(FileCommand):
         if pool is None:
             known = ", ".join(Pool.objects.order_by("slug").values_list("slug", flat=True)) or "none"
             raise BadScenario("--pool", f"{options['pool']} is no pool; there are: {known}")
-        first, last = _slots(pool, options)
+        first, last = _slots(pool, options, timezone.now())
         drain = last - first if options["drain"] is None else options["drain"]
         if drain < 0:
             raise BadScenario("--drain", "must be 0 or more")
@@ -57,13 +58,16 @@ class Command(FileCommand):
             self.stdout.write(f"  note: {note}")
 
 
-def _slots(pool: Pool, options: dict[str, Any]) -> tuple[int, int]:
-    """The slots that the times begin in; the last is not included, unless the time lies within it."""
+def _slots(pool: Pool, options: dict[str, Any], now: datetime) -> tuple[int, int]:
+    """The slots of the period, whole ones; the last is not included. What is still to come is not in it."""
     first = math.floor(arrival_of(pool, _moment(options["start"], "--from")))
-    last = math.ceil(arrival_of(pool, _moment(options["end"], "--to")))
+    end = now if options["end"] is None else _moment(options["end"], "--to")
+    last, until = (math.ceil(arrival_of(pool, moment)) for moment in (end, now))
+    if first >= until:
+        raise BadScenario("--from", "is still to come")
     if last <= first:
         raise BadScenario("--to", "must be later than --from")
-    return max(first, 0), max(last, 1)
+    return max(first, 0), max(min(last, until), 1)
 
 
 def _moment(text: str, option: str) -> datetime:
