@@ -137,7 +137,7 @@ def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
     stale = [(each, limit) for each, limit in stale if not each.facts.own]
     if not stale:
         return
-    points = np.full((3, len(stale), len(speeds.PROBES) + max(len(each.seen) for each, _ in stale)), np.nan)
+    points = np.full((3, len(stale), len(speeds.PROBES) + MOST_SEEN), np.nan)
     for row, (each, limit) in enumerate(stale):
         probed = [(ps, workers, _probe(each, ps, workers)) for ps, workers in speeds.probes(*limit)]
         measured = np.array([*probed, *each.seen]).T
