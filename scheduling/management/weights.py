@@ -14,7 +14,10 @@ LEARNED = ("dl2", "offline_rl")
 
 
 def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The settings of a policy with its weights read; all others as they are. Paths count from the current folder."""
+    """The settings of a policy with its weights read, or those of the policy within; all others as they are. Paths
+    count from the current folder."""
+    if isinstance(within := settings.get("policy"), Mapping):
+        return {**settings, "policy": with_weights(within)}
     named = settings.get("weights")
     if settings.get("name") not in LEARNED or not isinstance(named, str):
         return settings

@@ -13,6 +13,7 @@ from scheduling.models.runs import Run, RunState
 from scheduling.models.sharing import Lend, Rent, TenantPolicy
 from scheduling.models.verification import OPEN_WORK, Phase, VerificationRun, WorkState
 from scheduling.models.webhooks import DeliveryState, Webhook, WebhookDelivery, WebhookTry
+from scheduling.models.weights import PolicyWeights
 from scheduling.models.what_if import WhatIf
 
 __all__ = [
@@ -41,6 +42,7 @@ __all__ = [
     "Part",
     "Period",
     "Phase",
+    "PolicyWeights",
     "Pool",
     "PoolDay",
     "PriceTick",

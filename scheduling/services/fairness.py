@@ -19,7 +19,7 @@ from django.core.cache import cache as shared
 from django.db import IntegrityError, transaction
 from django.db.models import Max
 
-from scheduling.core import policies, records
+from scheduling.core import records
 from scheduling.core.metrics import fairness as figures
 from scheduling.core.metrics.certificates import Certificate, Promising, alone_floors, alone_plans
 from scheduling.core.types import BoolArray, Plan, Policy, View
@@ -27,6 +27,7 @@ from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from scheduling.services.chain import contents_of
 from scheduling.services.fairness_days import UNITS, day_add
 from scheduling.services.many_rows import rows_insert
+from scheduling.snapshots.weights import policy_built
 from tenants.scoping import scope_disabled
 
 MOST_INTERVALS = 20  # of one call: the process that works them out also moves the market
@@ -96,7 +97,7 @@ def fairness_rows(interval: Interval, view: View, plan: Plan) -> FairnessRows:
 def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy | None = None) -> FairnessValues:
     """What the rows of an interval must say. Depends on nothing but what it is given. `policy`: the one that the
     interval names, where it is built already."""
-    policy = policy or policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
+    policy = policy or policy_built(json.loads(bytes(interval.policy)), view.cluster)
     with_floors = bool(getattr(policy, "floor", False))
     alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
     found = figures.interval_fairness(view, plan, alone, with_floors=with_floors)

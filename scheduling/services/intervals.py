@@ -6,7 +6,7 @@ from datetime import datetime
 
 from django.db import transaction
 
-from scheduling.core import policies, records
+from scheduling.core import records
 from scheduling.core.policies.astraea import Astraea
 from scheduling.core.types import WAITING, Plan, Policy, Reason, View
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
@@ -23,6 +23,7 @@ from scheduling.services.settlement import awards_start
 from scheduling.snapshots.batch import BatchSnapshot, batch_view, glance, states_decided
 from scheduling.snapshots.frame import PoolFrame
 from scheduling.snapshots.policy import batch_settings
+from scheduling.snapshots.weights import policy_built
 from scheduling.snapshots.windows import windows_bytes
 from tenants.ledger.postings import InsufficientFunds
 from tenants.ledger.services import balances_lock, post_many
@@ -113,11 +114,10 @@ def _gather_decide_apply(
 
 
 def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
-    """The policy of the pool's batch lane at a boundary; only prices of use depend on which. No jobs are named: no
-    setting may depend on those of the day."""
+    """The policy of the pool's batch lane at a boundary; only prices of use depend on which."""
     prices = in_credits(use_prices(frame.pool, slot)) if frame.pool.is_elastic else None
     settings = batch_settings(frame.pool, frame.cluster.resources, prices)
-    return policies.build(settings, frame.batch_cluster, ())
+    return policy_built(settings, frame.batch_cluster)
 
 
 def _apply(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock, at: datetime) -> Interval | None:

@@ -13,6 +13,7 @@ from scheduling.core.policies.elastic import SINGLE_SLOTS
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster
 from scheduling.models import Pool
+from scheduling.snapshots.weights import policy_built
 
 # Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
 # price of an idle unit above zero, for free rides appear only at zero.
@@ -55,7 +56,7 @@ def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     if name not in usable:  # whole lives at a price, or single slots in an elastic pool
         return f"policy.name: the batch lane can be run by {', '.join(usable)}, not by {name}"
     try:
-        policies.build(batch_settings(pool, resources), _empty(resources), ())
+        policy_built(batch_settings(pool, resources), _empty(resources))
     except BadScenario as error:
         return str(error).replace("policy.policy", "policy", 1)
     return None

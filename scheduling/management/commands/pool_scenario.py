@@ -18,6 +18,7 @@ from scheduling.models import Pool
 from scheduling.selectors.use_prices import in_credits, use_prices
 from scheduling.snapshots.history import pool_scenario
 from scheduling.snapshots.jobs import arrival_of
+from scheduling.snapshots.weights import weights_stored
 from tenants.scoping import scope_disabled
 
 
@@ -52,10 +53,20 @@ class Command(FileCommand):
             raise BadScenario("--from", f"nobody submitted a job to {pool.slug} between these times")
         document = write(scenario)
         read(document)  # what is written can be read
+        _weights_beside(document["policy"], options["output"])
         save(options["output"], to_json(document))
         self.stdout.write(f"{options['output']}: {scenario_line(scenario)}")
         for note in document["generator"]["notes"]:
             self.stdout.write(f"  note: {note}")
+
+
+def _weights_beside(policy: dict[str, Any], output: Path) -> None:
+    """Weights that the pool's policy names become a file next to the scenario, which names it."""
+    inner = policy.get("policy", policy)
+    if isinstance(name := inner.get("weights"), str):
+        path = output.parent / f"{name}.npz"
+        save(path, weights_stored(name))
+        inner["weights"] = str(path)
 
 
 def _slots(pool: Pool, options: dict[str, Any], now: datetime) -> tuple[int, int]:

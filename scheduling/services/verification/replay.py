@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from scheduling.core import policies, records
+from scheduling.core import records
 from scheduling.core.policies.elastic import Elastic
 from scheduling.core.types import Allocation, Plan, Policy, View
 from scheduling.models import Interval
@@ -16,6 +16,7 @@ from scheduling.services.chain import Contents, code_version, contents_of, link
 from scheduling.services.collector import collector_resting
 from scheduling.services.verification.findings import Finding, differences
 from scheduling.snapshots.frame import OPERATOR_ID
+from scheduling.snapshots.weights import policy_built
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,7 +59,7 @@ def _replayed(interval: Interval) -> tuple[Replayed, list[Finding]]:
     contents = contents_of(interval)
     found = differences(name_of(interval), {"the digest": (interval.digest, link(interval, contents))})
     view = records.view_from(contents.view)
-    policy = policies.build(json.loads(contents.policy), view.cluster, ())
+    policy = policy_built(json.loads(contents.policy), view.cluster)
     plan = _decided(policy, view)
     owner_ids = (*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID)
     replayed = Replayed(view, policy, plan, owner_ids, tuple(int(name) for name in view.cluster.servers))

@@ -10,7 +10,7 @@ from typing import Any
 
 from django.db import DatabaseError
 
-from scheduling.core import policies, records
+from scheduling.core import records
 from scheduling.core.metrics.misreports import Given, given, supposed
 from scheduling.core.types import Job, Policy, View
 from scheduling.models import OPEN_WORK, WhatIf, WorkState
@@ -19,6 +19,7 @@ from scheduling.services.moments import AUDIT_LOCK, alone
 from scheduling.services.what_if_said.asking import OTHER_CODE
 from scheduling.services.what_if_said.otherwise import job_as_reported, job_otherwise
 from scheduling.snapshots.frame import OPERATOR_ID
+from scheduling.snapshots.weights import policy_built
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
@@ -103,7 +104,7 @@ def _worked_out(work: _Work) -> Refused | dict[str, Any]:
     if link(interval, contents) != interval.digest:
         return CHANGED
     view = records.view_from(contents.view)
-    policy = policies.build(json.loads(contents.policy), view.cluster, ())
+    policy = policy_built(json.loads(contents.policy), view.cluster)
     real = job_as_reported(view, work.row.job)
     if isinstance(real, Refused):
         return real
