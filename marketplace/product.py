@@ -107,9 +107,6 @@ def web_processes() -> int:
 
 def _start(name: str, command: list[str], places: Places, stack: contextlib.ExitStack) -> Child:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(places.base)}
-    # Several processes share the cores; a pool of threads in each for linear algebra only gets in their way.
-    for library in ("OPENBLAS", "OMP", "MKL"):
-        environment.setdefault(f"{library}_NUM_THREADS", "1")
     child = children.start(
         name, [sys.executable, "-m", *command], log=places.logs / f"{name}.log", environment=environment
     )

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
@@ -19,8 +18,6 @@ def each(function: Callable[[Task], Answer], tasks: Sequence[Task], processes: i
     processes = min(processes, len(tasks))
     if processes <= 1:
         return [_reported(function(task), number, len(tasks), progress) for number, task in enumerate(tasks, 1)]
-    for library in ("OMP", "OPENBLAS", "MKL"):  # one thread each: the processes already fill the cores
-        os.environ.setdefault(f"{library}_NUM_THREADS", "1")
     # Fresh interpreters: a fork would copy whatever threads and locks the caller happens to have.
     with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
         try:

@@ -15,14 +15,10 @@ from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
 
-# Before numpy is loaded: what is measured has as many threads for linear algebra as the product's processes.
-for _library in ("OPENBLAS", "OMP", "MKL"):
-    os.environ.setdefault(f"{_library}_NUM_THREADS", "1")
+import django
 
-import django  # noqa: E402
-
-from marketplace.embedded import Servers, State, announce  # noqa: E402
-from tests.bench import machine  # noqa: E402
+from marketplace.embedded import Servers, State, announce
+from tests.bench import machine
 
 HERE = Path(__file__).parent
 KEYS = {"name", "value", "unit", "target", "detail"}

@@ -116,6 +116,13 @@ def test_places_the_example_of_the_publication():
     assert exchange([(0, 1, 1), (1, 1, 1), (2, 2, 0)]) == 3
 
 
+def test_units_that_were_given_back_are_dealt_again():
+    """The first gang's worker leaves no room for its parameter server, and goes back; the second finds room for one."""
+    room, ps = servers(((8,),)), make_unit_type((5,))
+    assert room.anywhere(Order(1, 1, make_unit_type((6,)), ps)) is None
+    assert room.anywhere(Order(1, 1, make_unit_type((3,)), ps)) == [(0, 1, 1)]
+
+
 @pytest.mark.parametrize("seed", range(200))
 def test_places_like_plain_loops_over_sorted_servers(seed):
     dice = np.random.default_rng(seed)
