@@ -11,6 +11,7 @@ import pytest
 from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.policies.dl2 import networks
 from scheduling.core.policies.dl2.choosing import Choice, Drawn, best, give_out, mending
+from scheduling.core.policies.dl2.networks import FORBIDDEN
 from scheduling.core.policies.dl2.room import PS, WORKER, Room
 from scheduling.core.policies.dl2.shape import BOTH, PS_ONLY, WORKER_ONLY, Shape
 from scheduling.core.policies.dl2.slot import Batch, Slot, shares_of
@@ -73,6 +74,8 @@ def test_state_and_mask_that_follow_every_unit_are_those_made_anew(seed, shape):
         again.allowed[apart] = False
         assert (batch.state == again.state).all()
         assert (batch.allowed == again.allowed).all()
+        assert (np.where(batch.allowed, 0.0, np.float32(FORBIDDEN)) == batch.shut).all()
+        assert batch.open_rows == sum(batch.allowed[:-1].reshape(-1, 3).any(axis=1))
 
 
 def test_mask_has_caps_empty_rows_and_what_fits_nowhere():

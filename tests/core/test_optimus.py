@@ -12,6 +12,7 @@ from scheduling.core.placement import Vacancies
 from scheduling.core.policies import build
 from scheduling.core.policies.optimus.allocation import Asked, allocate, dominant
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
+from scheduling.core.policies.optimus.pools import demands, is_mixed, pools
 from scheduling.core.scenario import BadScenario, Scenario
 from scheduling.core.simulation import Track, simulate
 from scheduling.core.types import AWARDED, REJECTED, WAITING, Samples
@@ -60,6 +61,29 @@ def test_the_rest_after_many_kinds_ended_is_dealt_like_a_plain_heap(monkeypatch)
     for seed in range(100):
         asked, free = random_asked(seed)
         assert [tuple(row) for row in allocate(asked, free).tolist()] == reference.allocate(asked, free, "skip")
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_one_pool_is_as_good_as_three_where_servers_host_both_kinds(seed):
+    """What all workers take, what all parameter servers take, and both together, each within the same total."""
+    asked, free = random_asked(seed)
+    ps, worker = asked.demand[:, 0], asked.demand[:, 1]
+    nothing = np.zeros_like(ps)
+    three = np.stack([np.hstack([nothing, ps, ps]), np.hstack([worker, nothing, worker])], axis=1)
+    assert (allocate(replace(asked, demand=three), np.tile(free, 3)) == allocate(asked, free)).all()
+
+
+def test_pools_are_counted_apart_where_a_server_hosts_one_kind():
+    hosts = {"hosts_workers": (True, True, False), "hosts_ps": (False, True, True)}
+    apart = make_cluster(((1, 2, 4),), resources=("r0",), **hosts)
+    job = make_job(0)
+    assert pools(apart, apart.capacity).tolist() == [3, 6, 7]
+    assert [len(each) for each in demands(job, (0, 0), is_mixed(apart))] == [3 * len(job.worker_types[0].amounts)] * 2
+    both = make_cluster(
+        ((1, 2, 4),), resources=("r0",), hosts_workers=(True, True, False), hosts_ps=(True, True, False)
+    )
+    assert pools(both, both.capacity).tolist() == [3]
+    assert [len(each) for each in demands(job, (0, 0), is_mixed(both))] == [len(job.worker_types[0].amounts)] * 2
 
 
 def two_jobs(first: list[float], second: list[float], demand: list[Any]) -> Asked:
