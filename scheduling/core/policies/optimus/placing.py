@@ -12,7 +12,7 @@ from scheduling.core.types import UnitType
 
 Row = Sequence[int]  # server, workers, parameter servers
 Need = list[tuple[int, float]]  # resource, amount
-MOST_NUMBERS = 2**12  # that are remembered of two types
+MOST_NUMBERS = 2**9  # that are remembered of two types
 SLACK = 1e-6  # by which servers may lack something in all before their split is not looked at
 
 
@@ -172,12 +172,12 @@ class Needs(dict[tuple[int, int], Need]):
         return need
 
 
-@lru_cache(maxsize=2**12)
+@lru_cache(maxsize=2**9)
 def needs_of(worker: UnitType, server: UnitType) -> Needs:
     """The needs of two types, the same from slot to slot; types that take the same share them."""
     return _needs_of(worker.amounts, server.amounts)
 
 
-@lru_cache(maxsize=2**10)
+@lru_cache(maxsize=2**9)
 def _needs_of(worker: tuple[float, ...], server: tuple[float, ...]) -> Needs:
     return Needs(worker, server)
