@@ -205,6 +205,13 @@ class UsePriceAdmin(ReadOnlyAdmin):
     search_fields = ["=from_slot"]
 
 
+@admin.register(models.PolicyWeights)
+class PolicyWeightsAdmin(ReadOnlyAdmin):
+    list_display = ["name", "digest", "added_at"]
+    search_fields = ["name", "digest"]
+    exclude = ["content"]  # half a megabyte of numbers
+
+
 @admin.register(models.VerificationRun)
 class VerificationRunAdmin(ReadOnlyAdmin):
     list_display = ["id", "audit", "pool", "state", "phase", "done", "total", "differences", "seen_at"]

@@ -38,19 +38,27 @@
   function move(topics) {
     for (const el of document.querySelectorAll("[data-live]")) if (el.id && el.dataset.live.split(" ").some((topic) => topics.has(topic))) ask(el);
   }
-  const kept = new WeakMap(); // by request: several parts are replaced at once
+  const kept = new WeakMap(), looks = new Map(); // by request, by part: several parts are replaced at once
   document.addEventListener("htmx:before:swap", (event) => {
     const { ctx } = event.detail, el = ctx.target;
     if (/^\s*<!doctype/i.test(ctx.text || "")) { event.preventDefault(); location.reload(); return; } // logged out: a page instead of a part
     if (!(el instanceof Element) || !el.id) return;
-    kept.set(ctx, { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) });
+    const before = { id: el.id, focus: el.contains(document.activeElement) ? document.activeElement.id : "", open: [...el.querySelectorAll("details[open][id]")].map((d) => d.id), scroll: [...el.querySelectorAll("[data-scroll-to]")].map((b) => b.scrollLeft) };
+    kept.set(ctx, before);
+    looks.set(el.id, before);
   });
-  function putBack(before) {
+  function show(before) {
     const el = document.getElementById(before.id);
     if (!el) return;
     for (const open of before.open) { const details = document.getElementById(open); if (details) details.open = true; }
     const boxes = el.querySelectorAll("[data-scroll-to]");
     before.scroll.forEach((left, i) => { if (boxes[i]) boxes[i].scrollLeft = left; });
+  }
+  // Settling comes 20 ms after swapping, and takes attributes back: at once after each of them nobody sees a table close.
+  for (const moment of ["htmx:before:settle", "htmx:after:settle"]) document.addEventListener(moment, (event) => { const before = looks.get(event.target.id); if (before) show(before); });
+  function putBack(before) {
+    show(before);
+    looks.delete(before.id);
     const target = before.focus && document.getElementById(before.focus), lost = !document.activeElement || document.activeElement === document.body;
     if (target && lost) target.focus({ preventScroll: true }); // who has gone on to another field meanwhile stays there
   }

@@ -22,6 +22,12 @@ from tests.tenants.builders import make_member
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
+WATCH_TABLE = """() => {
+  window.table = document.getElementById('gantt-details');
+  window.seenShut = 0;
+  new MutationObserver(() => { if (!document.getElementById('gantt-details').open) window.seenShut += 1; })
+    .observe(document.body, { childList: true, subtree: true, attributes: true });
+}"""
 LONG = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 90.0}}
 Act = Callable[..., Any]
 
@@ -115,10 +121,14 @@ def test_focus_and_open_tables_survive_a_part_that_is_replaced(visit: Act, act: 
     live(one.page)
     one.page.click("#gantt-summary")
     one.page.focus("#gantt-summary")
+    one.page.evaluate(WATCH_TABLE)
     act(submit, pool, user, "arrived-meanwhile")
     until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0)
+    one.page.wait_for_function("() => window.table !== document.getElementById('gantt-details')")
     one.page.wait_for_function("document.activeElement.id === 'gantt-summary'")
+    one.page.wait_for_load_state("networkidle")
     assert one.page.locator("#gantt-details").get_attribute("open") is not None
+    assert one.page.evaluate("window.seenShut") == 0
 
 
 def test_scrolled_chart_stays_where_it_was_when_parts_are_replaced_at_once(visit: Act, act: Act) -> None:

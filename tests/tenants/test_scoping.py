@@ -458,6 +458,7 @@ MAY_SEE_ALL = {
     "scheduling/services/webhooks/deliveries.py": 3,
     "scheduling/services/what_if_said/asking.py": 4,
     "scheduling/services/what_if_said/working.py": 1,
+    "scheduling/management/commands/pool_scenario.py": 1,
     "scheduling/snapshots/pool_rows.py": 1,
     "scheduling/views/fairness/audits.py": 1,
     "tenants/admin.py": 2,
