@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduling.engines.base import FAILED
+from scheduling.engines.base import FAILED, LOST
 from scheduling.engines.local import files, processes, supervisor
 from scheduling.engines.local.crew import Process
 from scheduling.engines.local.files import Folder
@@ -36,6 +36,22 @@ def test_killed_worker_comes_again_and_a_killed_server_is_lost(watching: Supervi
     watching.notice({42: KILLED})
     assert watching.lost is not None
     assert watching.lost[0] == "ps 0 was ended by SIGKILL"
+
+
+def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: Supervisor) -> None:
+    """A server that is lost takes them one after the other: its workers first, so that the job is to be saved."""
+    watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
+    watching.crew.pausing = True
+    watching.notice({40: KILLED})
+    watching.advance(0.0)
+    assert watching.end == (LOST, "coordinator 0 was ended by SIGKILL")
+
+
+def test_coordinator_that_goes_when_it_is_asked_to_is_not_lost(watching: Supervisor) -> None:
+    watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
+    watching.crew.pausing = True
+    watching.notice({40: Ended(code=-15, seconds=1.0, peak=2**20)})
+    assert (watching.end, watching.lost) == (None, None)
 
 
 @pytest.mark.parametrize(

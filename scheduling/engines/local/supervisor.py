@@ -16,7 +16,7 @@ from scheduling.engines.base import ENDED, FAILED, FINISHED, LOST, PAUSED, RUNNI
 from scheduling.engines.local import files, processes
 from scheduling.engines.local.confine import MEGABYTE, PR_SET_CHILD_SUBREAPER, can_never_kill, prctl
 from scheduling.engines.local.consumption import Consumption
-from scheduling.engines.local.crew import COORDINATOR, WORKER, Crew, Wanted
+from scheduling.engines.local.crew import COORDINATOR, WORKER, Crew, Process, Wanted
 from scheduling.engines.local.files import Folder
 from scheduling.engines.local.logbook import Logbook
 from scheduling.engines.local.processes import Ended
@@ -83,7 +83,7 @@ class Supervisor:
         for pid, each in ended.items():
             self.consumption.add(each)
             member = self.crew.forget(pid, each)
-            if member is None or self.stopping or self.end or member.leaving:
+            if member is None or self.stopping or self.end or _left(member, each.code):
                 continue
             what = f"{member.role} {member.rank} {_how(each.code)}"
             if -each.code in FOREIGN_SIGNALS:
@@ -220,6 +220,12 @@ class Supervisor:
         if document != self.told and (how or state != self.told.get("state") or now - self.told_at > 0.5):
             self.told, self.told_at = document, now
             files.write(self.folder.state, document | ({"ended_at": now} if how else {}))
+
+
+def _left(member: Process, code: int) -> bool:
+    """Whether it went because it was asked to. A coordinator is asked to save, by SIGTERM alone: another signal came
+    from elsewhere, as when a whole server is lost whose workers were noticed first."""
+    return member.leaving and (member.role != COORDINATOR or -code not in FOREIGN_SIGNALS - {signal.SIGTERM})
 
 
 def _how(code: int) -> str:
