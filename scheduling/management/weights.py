@@ -21,11 +21,16 @@ def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
     named = settings.get("weights")
     if settings.get("name") not in LEARNED or not isinstance(named, str):
         return settings
+    return {**settings, "weights": WeightFile(named, weights_read(named, "policy.weights"))}
+
+
+def weights_read(named: str, place: str) -> bytes:
+    """The content of a file of weights. `place` is where it was named."""
     try:
         with Path(named).open("rb") as file:
             content = file.read(LARGEST + 1)
     except (OSError, ValueError) as error:
-        raise BadScenario("policy.weights", f"{named} cannot be read ({reason(error)})") from None
+        raise BadScenario(place, f"{named} cannot be read ({reason(error)})") from None
     if len(content) > LARGEST:
-        raise BadScenario("policy.weights", f"{named} is larger than {LARGEST:,} bytes")
-    return {**settings, "weights": WeightFile(named, content)}
+        raise BadScenario(place, f"{named} is larger than {LARGEST:,} bytes")
+    return content

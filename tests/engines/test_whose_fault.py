@@ -47,10 +47,11 @@ def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: Supervisor)
     assert watching.end == (LOST, "coordinator 0 was ended by SIGKILL")
 
 
-def test_coordinator_that_goes_when_it_is_asked_to_is_not_lost(watching: Supervisor) -> None:
+@pytest.mark.parametrize("code", [-15, -2, 1])
+def test_coordinator_that_goes_by_itself_when_it_is_asked_to_is_not_lost(watching: Supervisor, code: int) -> None:
     watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
     watching.crew.pausing = True
-    watching.notice({40: Ended(code=-15, seconds=1.0, peak=2**20)})
+    watching.notice({40: Ended(code=code, seconds=1.0, peak=2**20)})
     assert (watching.end, watching.lost) == (None, None)
 
 

@@ -158,7 +158,7 @@ def test_a_scenario_of_the_pool_comes_with_its_weights(tmp_path: Path) -> None:
     run(pool, 0, 3)
     said("pool_scenario", "--pool", "main", "--from", "2026-03-02T12:00", "--to", "2026-03-02T12:01", "--output",
          tmp_path / "S.json")  # fmt: skip
-    assert (tmp_path / "mine.npz").read_bytes() == trained()
+    assert (tmp_path / "S.json.npz").read_bytes() == trained()
     said("simulate", tmp_path / "S.json", "--output", tmp_path / "R.json")
     (row,) = json.loads((tmp_path / "R.json").read_text())["jobs"]
     assert (row["name"], row["workers"], row["ps"], row["end"]) == (f"job {job.pk}", 4, 4, 3)

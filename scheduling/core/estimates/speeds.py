@@ -69,8 +69,6 @@ def steps_per_second(
         # grids are large, and new arrays are slow: once one is as large as all it is taken for the rest
         whole = [array for array in (seconds, part) if array.shape == shape]
         seconds = np.add(seconds, part, out=whole[0] if whole else None)
-    if seconds.shape != shape:
-        seconds = np.broadcast_to(seconds, shape).copy()
     np.maximum(seconds, FASTEST, out=seconds)
     return np.divide(np.asarray(workers, np.float64) if mode == ASYNC else 1.0, seconds, out=seconds)
 

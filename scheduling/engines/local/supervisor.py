@@ -223,9 +223,9 @@ class Supervisor:
 
 
 def _left(member: Process, code: int) -> bool:
-    """Whether it went because it was asked to. A coordinator is asked to save, by SIGTERM alone: another signal came
+    """Whether it went because it was asked to. A coordinator that is to save is never killed from here: SIGKILL came
     from elsewhere, as when a whole server is lost whose workers were noticed first."""
-    return member.leaving and (member.role != COORDINATOR or -code not in FOREIGN_SIGNALS - {signal.SIGTERM})
+    return member.leaving and (member.role != COORDINATOR or code != -signal.SIGKILL)
 
 
 def _how(code: int) -> str:

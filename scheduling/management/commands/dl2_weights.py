@@ -9,11 +9,10 @@ from typing import Any
 from django.core.management.base import CommandParser
 from django.utils import timezone
 
-from scheduling.core.policies.dl2.files import LARGEST
 from scheduling.core.scenario import BadScenario
 from scheduling.management.base import FileCommand
-from scheduling.management.files import reason
 from scheduling.management.tables import table
+from scheduling.management.weights import weights_read
 from scheduling.models import PolicyWeights
 from scheduling.services.weights import weights_add
 from tenants.access import Refused, access_of_system
@@ -41,7 +40,7 @@ class Command(FileCommand):
     def _add(self, path: Path, name: str) -> None:
         answer = weights_add(
             name=name,
-            content=_content(path),
+            content=weights_read(str(path), "--add"),
             by=access_of_system("dl2_weights"),
             reason=f"added from {path.name}",
             at=timezone.now(),
@@ -50,14 +49,3 @@ class Command(FileCommand):
             raise BadScenario(str(path), answer.sentence)
         setting = json.dumps({"name": "dl2", "weights": name})
         self.stdout.write(f"{name}: {answer.digest}\nThe policy of a new elastic pool that uses them: {setting}")
-
-
-def _content(path: Path) -> bytes:
-    try:
-        with path.open("rb") as file:
-            content = file.read(LARGEST + 1)
-    except OSError as error:
-        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
-    if len(content) > LARGEST:
-        raise BadScenario(str(path), f"is larger than {LARGEST:,} bytes")
-    return content

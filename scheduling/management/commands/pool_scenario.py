@@ -61,10 +61,10 @@ class Command(FileCommand):
 
 
 def _weights_beside(policy: dict[str, Any], output: Path) -> None:
-    """Weights that the pool's policy names become a file next to the scenario, which names it."""
+    """Weights that the pool's policy names become a file beside the scenario, which names it: S.json.npz."""
     inner = policy.get("policy", policy)
     if isinstance(name := inner.get("weights"), str):
-        path = output.parent / f"{name}.npz"
+        path = output.with_name(f"{output.name}.npz")
         save(path, weights_stored(name))
         inner["weights"] = str(path)
 
