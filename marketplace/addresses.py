@@ -27,6 +27,11 @@ def database(address: str) -> dict[str, Any]:
     }
 
 
+def role(database: dict[str, Any]) -> str:
+    """The role that its connections work as."""
+    return str(database.get("OPTIONS", {}).get("assume_role") or database.get("USER", ""))
+
+
 def celery_broker(redis_address: str) -> str:
     """Celery names the socket transport differently from every other Redis client."""
     parts = urlsplit(redis_address)

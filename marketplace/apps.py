@@ -7,4 +7,4 @@ class MarketplaceConfig(AppConfig):
 
     def ready(self) -> None:
         # `@shared_task` binds to whichever application exists when a task is first sent.
-        from marketplace import celery  # noqa: F401
+        from marketplace import celery, checks  # noqa: F401

@@ -1,24 +1,24 @@
 """The entry of the web process: pages and programs over HTTP, live pages over websockets."""
 
 import os
+import sys
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 # Only the web process keeps a pool: it serves many requests at once, and never forks after the pool has started.
 os.environ.setdefault("DATABASE_POOL", "true")
 
 import django
-from channels.auth import AuthMiddlewareStack
-from channels.routing import ProtocolTypeRouter, URLRouter
-from channels.security.websocket import AllowedHostsOriginValidator
+from channels.routing import ProtocolTypeRouter
 
 django.setup(set_prefix=False)
 
 from marketplace.handler import OneThreadHandler  # noqa: E402
+from marketplace.sockets import Sockets  # noqa: E402
 from marketplace.urls import websocket_urlpatterns  # noqa: E402  the models must be loaded before the consumers
+from tenants.patience import process_is  # noqa: E402
 
-application = ProtocolTypeRouter(
-    {
-        "http": OneThreadHandler(),
-        "websocket": AllowedHostsOriginValidator(AuthMiddlewareStack(URLRouter(websocket_urlpatterns))),
-    }
-)
+process_is("web")
+# Whoever comes back from the database waits for the thread that computes, each time for 5 ms where nothing is said.
+sys.setswitchinterval(0.0005)
+
+application = ProtocolTypeRouter({"http": OneThreadHandler(), "websocket": Sockets(websocket_urlpatterns)})

@@ -1,23 +1,27 @@
 """The Celery application: which tasks beat starts, and how often."""
 
 import os
+import signal
 from typing import Any
 
 from celery import Celery
-from celery.signals import setup_logging
+from celery.signals import beat_init, celeryd_init, setup_logging
 from django.conf import settings
 
 from marketplace.heartbeat import HEARTBEAT_SECONDS
+from tenants.patience import process_is
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
 
 app = Celery("marketplace")
 app.config_from_object("django.conf:settings", namespace="CELERY")
-app.autodiscover_tasks()
+app.autodiscover_tasks(["marketplace", "scheduling.app"])
 app.conf.beat_schedule = {
     "heartbeat": {"task": "marketplace.tasks.heartbeat", "schedule": HEARTBEAT_SECONDS},
     # What is not sealed yet can be removed without a trace by whoever may write to the database past its rules.
     "seal": {"task": "marketplace.tasks.ledger_seal", "schedule": 60.0, "options": {"expires": 60.0}},
+    # The same of the feed, by whose events the rows of jobs are proved.
+    "feed seal": {"task": "scheduling.app.tasks.feed_tick", "schedule": 10.0, "options": {"expires": 10.0}},
     # What days that are over moved, kept for statements. A day without its sheet is read from the book meanwhile.
     "days": {"task": "marketplace.tasks.ledger_days_close", "schedule": 300.0, "options": {"expires": 300.0}},
     "all days": {
@@ -33,22 +37,30 @@ app.conf.beat_schedule = {
         "options": {"expires": 600.0},
     },
     # Earnings become spendable once an hour; who asks more often finds it done.
-    "earnings": {"task": "scheduling.tasks.earned_tick", "schedule": 300.0, "options": {"expires": 300.0}},
+    "earnings": {"task": "scheduling.app.tasks.earned_tick", "schedule": 300.0, "options": {"expires": 300.0}},
     # What an interval was worth to whom, once it is closed; a backlog is worked off in portions.
-    "fairness": {"task": "scheduling.tasks.fairness_tick", "schedule": 10.0, "options": {"expires": 10.0}},
+    "fairness": {"task": "scheduling.app.tasks.fairness_tick", "schedule": 10.0, "options": {"expires": 10.0}},
+    # What became of all units, once their slots are settled.
+    "use": {"task": "scheduling.app.tasks.use_tick", "schedule": 30.0, "options": {"expires": 30.0}},
     # What auditors asked for; who comes while one is at it finds that out and leaves.
-    "audits": {"task": "scheduling.tasks.audits_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    "audits": {"task": "scheduling.app.tasks.audits_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # What would have happened, and verifications in pieces; never while the one above is at work.
-    "inquiries": {"task": "scheduling.tasks.inquiries_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    "inquiries": {"task": "scheduling.app.tasks.inquiries_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    # Studies of the lab, which go on for minutes; whatever else is asked about the past has its turn in between.
+    "studies": {"task": "scheduling.app.tasks.studies_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    # By whole days: the first call of a day does it, and the others go on where there was too much for one.
+    "retention": {"task": "scheduling.app.tasks.retention_tick", "schedule": 3600.0, "options": {"expires": 600.0}},
+    # Webhooks' secrets and the key of bundles, after a change of SECRET_KEY or an upgrade.
+    "secrets": {"task": "scheduling.app.tasks.secrets_tick", "schedule": 300.0, "options": {"expires": 300.0}},
     # A round goes on for seconds where there is much to tell; who comes meanwhile finds it under way.
-    "webhooks": {"task": "scheduling.tasks.webhooks_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    "webhooks": {"task": "scheduling.app.tasks.webhooks_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.
-    "market": {"task": "scheduling.tasks.pools_tick", "schedule": 1.0, "options": {"expires": 5.0}},
+    "market": {"task": "scheduling.app.tasks.pools_tick", "schedule": 1.0, "options": {"expires": 5.0}},
 }
-if settings.DEBUG:
+if settings.DEVELOPMENT:
     # Somebody submits, so that the demonstration has something to show.
     app.conf.beat_schedule["outside"] = {
-        "task": "scheduling.tasks.demo_tick",
+        "task": "scheduling.app.tasks.demo_tick",
         "schedule": 3.0,
         "options": {"expires": 5.0},
     }
@@ -57,3 +69,17 @@ if settings.DEBUG:
 @setup_logging.connect
 def keep_our_logging(**_: Any) -> None:
     """Django has configured logging; without a listener here Celery would replace it."""
+
+
+@celeryd_init.connect
+def worker_begins(**_: Any) -> None:
+    """Before it starts the processes that work."""
+    process_is("worker")
+
+
+@beat_init.connect
+def beat_begins(**_: Any) -> None:
+    """Beat has nothing to save when it ends. Celery's own handler raises an exception wherever beat is at that moment,
+    and one that comes in the middle of a call to the broker is taken for the broker's: beat then goes on, for ever."""
+    process_is("beat")
+    signal.signal(signal.SIGTERM, lambda *_: os._exit(0))

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +19,7 @@ from marketplace import launch
 if TYPE_CHECKING:
     from marketplace.embedded.programs import Account
 
-LONGEST_LOG = 5_000_000  # bytes; looked at when a child starts
+LONGEST_LOG = 5_000_000  # bytes; looked at when a child starts, and while it runs
 
 
 class ChildFailed(Exception):
@@ -39,7 +40,10 @@ class Child:
 
     @property
     def ended(self) -> bool:
-        return self.process.poll() is not None
+        """It is only looked at: until `stop` its number, which is that of its group, can become nobody else's."""
+        if self.process.returncode is not None:
+            return True
+        return os.waitid(os.P_PID, self.pid, os.WEXITED | os.WNOHANG | os.WNOWAIT) is not None
 
 
 def start(
@@ -57,7 +61,7 @@ def start(
     """
     owner = f"{account.uid}:{account.gid}" if account else "-"
     launcher = [sys.executable, "-I", "-S", launch.__file__, str(int(stop_signal)), owner]
-    _keep_short(log)
+    _cut(log)
     with log.open("ab") as output:
         log_start = output.tell()
         process = subprocess.Popen(
@@ -73,11 +77,15 @@ def start(
 
 def stop(child: Child, *, patience: float = 10.0) -> None:
     """Ask, wait, insist. Whatever the child itself left behind in its process group goes with it."""
+    if child.process.returncode is not None:
+        return
+    deadline = time.monotonic() + patience
     if not child.ended:
-        child.process.send_signal(child.stop_signal)
-        with contextlib.suppress(subprocess.TimeoutExpired):
-            child.process.wait(patience)
-    _kill_group(child.pid)
+        os.kill(child.pid, child.stop_signal)
+    while not child.ended and time.monotonic() < deadline:
+        time.sleep(0.01)
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(child.pid, signal.SIGKILL)
     child.process.wait()
 
 
@@ -92,10 +100,18 @@ def wait_until(ready: Callable[[], Any], child: Child, *, patience: float = 30.0
         time.sleep(0.02)
 
 
-def describe_end(child: Child) -> str:
+def how_it_ended(child: Child) -> str:
+    """Once it has; it is not let go by that, see `Child.ended`."""
     code = child.process.returncode
-    how = f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
-    return f"{child.name} {how}. Its last lines, from {child.log}:\n{last_lines(child)}"
+    if code is None:
+        end = os.waitid(os.P_PID, child.pid, os.WEXITED | os.WNOWAIT)
+        assert end is not None  # noqa: S101  without WNOHANG it waits
+        code = end.si_status if end.si_code == os.CLD_EXITED else -end.si_status
+    return f"was killed by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
+
+
+def describe_end(child: Child) -> str:
+    return f"{child.name} {how_it_ended(child)}. Its last lines, from {child.log}:\n{last_lines(child)}"
 
 
 def last_lines(child: Child, count: int = 15) -> str:
@@ -105,11 +121,20 @@ def last_lines(child: Child, count: int = 15) -> str:
     return "\n".join(f"    {line}" for line in lines[-count:])
 
 
-def _keep_short(log: Path) -> None:
-    if log.exists() and log.stat().st_size > LONGEST_LOG:
-        log.replace(log.with_suffix(".log.1"))
+def keep_log_short(child: Child) -> Child:
+    """The same child, whose log begins anew where it had grown too long. What it said before is in `.log.1`."""
+    return replace(child, log_start=0) if _cut(child.log) else child
 
 
-def _kill_group(group: int) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, signal.SIGKILL)
+def _cut(log: Path) -> bool:
+    """Copied and emptied, because a running child keeps the file open. It appends each line at the end, wherever that
+    is by now; a line that it writes between the copy and the cut is lost."""
+    if not log.exists() or log.stat().st_size <= LONGEST_LOG:
+        return False
+    before = log.with_suffix(".log.1")
+    try:
+        shutil.copyfile(log, before)
+    except OSError:
+        before.unlink(missing_ok=True)  # a full disk is no reason to go on filling it
+    os.truncate(log, 0)
+    return True

@@ -37,6 +37,18 @@ def integer(name: str, default: int | object = REQUIRED, *, least: int, most: in
     return _read(name, default, parse, f"a whole number from {least} to {most}")
 
 
+def integers(name: str, default: list[int] | object = REQUIRED, *, least: int, most: int) -> list[int]:
+    """Whole numbers separated by commas."""
+
+    def parse(raw: str) -> list[int]:
+        numbers = [int(word) for word in raw.split(",")]
+        if not all(least <= number <= most for number in numbers):
+            raise ValueError
+        return numbers
+
+    return _read(name, default, parse, f"whole numbers from {least} to {most} with commas")
+
+
 def flag(name: str, default: bool | object = REQUIRED) -> bool:
     def parse(raw: str) -> bool:
         if raw.lower() not in YES | NO:
@@ -72,6 +84,16 @@ def url(name: str, default: str | object = REQUIRED, *, schemes: Collection[str]
     return _read(
         name, default, parse, "an address that begins with " + " or ".join(f"{s}://" for s in schemes), quote=False
     )
+
+
+def secrets(name: str, default: list[str], *, least: int) -> list[str]:
+    """Several, with commas; in the file that NAME_FILE points at one on each line, which may have commas."""
+    listed = secret(name, "", least=0)
+    found = listed.splitlines() if not os.environ.get(name) else listed.split(",")
+    found = [word.strip() for word in found if word.strip()]
+    if short := [word for word in found if len(word) < least]:
+        raise BadEnvironment(f"{name}: expected at least {least} characters each, found {len(short[0])}.")
+    return found or default
 
 
 def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> str:

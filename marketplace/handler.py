@@ -1,32 +1,71 @@
 """How the web process answers one request: everything that works in a thread does so in one journey, in a thread that
-is kept for the next one.
+is kept for the next one, when it is its tenant's turn, and not for longer than a request may take.
 
 Left to itself, Django's asynchronous handler carries a request into a thread and back for each piece of middleware that
 is not written twice, once more before it and once more after it, and starts two threads for each request. The journeys
-cost more than most answers, and each waits for its turn (decisions 0149 and 0168).
+cost more than most answers, and each waits for its turn (decisions 0149, 0168 and 0183).
 """
 
 from __future__ import annotations
 
 import asyncio
+import io
+import logging
+import tempfile
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import closing
-from typing import Any
+from contextlib import ExitStack, closing
+from typing import IO, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from django.conf import settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.signals import request_started
-from django.http import FileResponse, HttpRequest
+from django.db import close_old_connections, connections
+from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
+from marketplace.heads import head_is_too_large
+from marketplace.turns import InTurn, Parties, Turns, credential_of
+from marketplace.unavailable import FOR_PROGRAMS, unavailable_response
+from tenants.api.bodies import MOST_BYTES
+from tenants.api.problems import TOO_LARGE, Problem, problem_response
+from tenants.failures import DEADLINE
+from tenants.models import ApiToken, User
+from tenants.selectors import party_of
+from tenants.uploads import MOST_BYTES as MOST_UPLOAD
+from tenants.uploads import Sender, Uploads, sender_of
+
 IDLE_THREADS = 32  # kept for later requests; more at once get threads that end with them
+MOST_WAITING = 200  # requests of one party
+HEAD_TOO_LARGE = Problem(431, "headers_too_large", "The address and the headers are too long.")
+TOO_MANY_AT_ONCE = Problem(
+    429,
+    "too_many_at_once",
+    f"{MOST_WAITING} requests of yours wait already. Send fewer at once.",
+    headers={"Retry-After": "1"},
+)
+
+UPLOAD_TOO_LARGE = Problem(413, "body_too_large", f"A file comes in a body of at most {MOST_UPLOAD >> 20} MiB.")
+TOO_MANY_UPLOADS = Problem(
+    429,
+    "too_many_at_once",
+    "Files are being sent already, of you, of your tenant or of others. Send this one when they are through.",
+    headers={"Retry-After": "10"},
+)
+UPLOAD_SECONDS = 300  # for a body that comes as a file; no thread waits for it
+
+log = logging.getLogger(__name__)
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[Mapping[str, Any]]]
 Send = Callable[[Mapping[str, Any]], Awaitable[None]]
+
+
+class BodyTooLarge(Exception):
+    """More came than any request may have."""
 
 
 class OneThreadHandler(ASGIHandler):
@@ -35,6 +74,12 @@ class OneThreadHandler(ASGIHandler):
     def __init__(self) -> None:
         super().__init__()
         self._idle: list[ThreadPoolExecutor] = []  # of one thread each; touched by the event loop alone
+        self._turns = Turns(settings.WEB_AT_ONCE, settings.WEB_AT_ONCE_OF_ONE, self._later)
+        self._parties = Parties()
+        self._uploads = Uploads()
+
+    def _later(self, seconds: float, call: Callable[[], object]) -> None:
+        self._loop.call_soon_threadsafe(self._loop.call_later, seconds, call)
 
     def load_middleware(self, is_async: bool = False) -> None:
         super().load_middleware(is_async=False)
@@ -43,23 +88,55 @@ class OneThreadHandler(ASGIHandler):
         """Whatever one request does in a thread, it does in the same one, as a connection to the database needs it."""
         if scope["type"] != "http":
             raise ValueError(f"This handler answers HTTP, not {scope['type']}.")
+        if head_is_too_large(scope):
+            return await self.send_response(refused(scope, HEAD_TOO_LARGE), send)
+        self._loop = asyncio.get_running_loop()
+        credential = credential_of(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
+        party = self._parties.of(credential, str((scope.get("client") or ("?",))[0]))
+        if self._turns.waiting(party) >= MOST_WAITING:
+            return await self.send_response(refused(scope, TOO_MANY_AT_ONCE), send)
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
         done = False
         try:
-            async with ThreadSensitiveContext(executor=thread):
-                done = await self._handled(scope, receive, send)
+            async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
+                done = await self._handled(scope, receive, send, credential)
         finally:
             if done and len(self._idle) < IDLE_THREADS:
                 self._idle.append(thread)
             else:
-                thread.shutdown(wait=False)  # it may be at work for somebody who has left
+                # It may be at work for somebody who has left. Its connection goes back when it is done.
+                thread.submit(connections.close_all)
+                thread.shutdown(wait=False)
 
-    async def _handled(self, scope: Scope, receive: Receive, send: Send) -> bool:
+    async def _handled(self, scope: Scope, receive: Receive, send: Send, credential: bytes | None) -> bool:
         """Whether the thread is free again."""
-        try:
-            body = await self.read_body(receive)
-        except RequestAborted:
-            return True
+        clock, sender = asyncio.get_running_loop().time, sender_of(scope)
+        with ExitStack() as place:
+            if sender is not None:
+                if not self._uploads.begin(sender):
+                    await self.send_response(refused(scope, TOO_MANY_UPLOADS), send)
+                    return True
+                place.callback(self._uploads.end, sender)
+            ends = clock() + settings.REQUEST_SECONDS
+            try:
+                async with asyncio.timeout_at(ends if sender is None else clock() + UPLOAD_SECONDS):
+                    body = await self.read_body(receive, sender)
+            except RequestAborted:
+                return True
+            except BodyTooLarge:
+                await self.send_response(refused(scope, TOO_LARGE if sender is None else UPLOAD_TOO_LARGE), send)
+                return True
+            except TimeoutError:
+                await self.send_response(too_late(scope), send)
+                return True
+            if sender is not None:  # its answer has the time that any answer has
+                ends = clock() + settings.REQUEST_SECONDS
+            return await self._answered(scope, receive, send, credential, body, ends)
+
+    async def _answered(
+        self, scope: Scope, receive: Receive, send: Send, credential: bytes | None, body: IO[bytes], ends: float
+    ) -> bool:
+        """Whether the thread is free again."""
         with closing(body):
             set_script_prefix(get_script_prefix(scope))
             request, refusal = self.create_request(scope, body)
@@ -69,20 +146,51 @@ class OneThreadHandler(ASGIHandler):
                 return True
             # After its body a caller has nothing to say but that it leaves.
             left = asyncio.ensure_future(receive())
-            sent = asyncio.create_task(self._sent(scope, request, send))
+            sent = asyncio.create_task(self._sent(scope, request, send, credential, ends))
             await asyncio.wait((left, sent), return_when=asyncio.FIRST_COMPLETED)
             left.cancel()
             sent.cancel()
             _, response = await asyncio.gather(left, sent, return_exceptions=True)
             if isinstance(response, HttpResponseBase):
                 await _closed(response)
-            elif not isinstance(response, asyncio.CancelledError):
+            elif isinstance(response, BaseException) and not isinstance(response, asyncio.CancelledError):
                 raise response
             return isinstance(response, HttpResponseBase)
 
-    async def _sent(self, scope: Scope, request: HttpRequest, send: Send) -> HttpResponseBase:
-        """The response, of which a caller who left has not seen all."""
-        response = await sync_to_async(self._made, thread_sensitive=True)(scope, request)
+    async def read_body(self, receive: Receive, sender: Sender | None = None) -> IO[bytes]:
+        """In memory, or where somebody may send a file, in one: nothing longer than it may be is read to its end."""
+        most = MOST_BYTES if sender is None else MOST_UPLOAD
+        body: IO[bytes] = io.BytesIO() if sender is None else tempfile.TemporaryFile()  # noqa: SIM115  the caller does
+        try:
+            return await self._read(receive, body, most)
+        except BaseException:
+            body.close()
+            raise
+
+    async def _read(self, receive: Receive, body: IO[bytes], most: int) -> IO[bytes]:
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise RequestAborted
+            body.write(message.get("body", b""))
+            if body.tell() > most:
+                raise BodyTooLarge
+            if not message.get("more_body", False):
+                body.seek(0)
+                return body
+
+    async def _sent(
+        self, scope: Scope, request: HttpRequest, send: Send, credential: bytes | None, ends: float
+    ) -> HttpResponseBase | None:
+        """The response, of which a caller who left has not seen all. None: it was not made in time, and whoever makes
+        it is still at work, or has not begun and never will."""
+        request.ends = ends  # type: ignore[attr-defined]  # for `tenants.middleware.request_deadline`
+        try:
+            async with asyncio.timeout_at(ends):
+                response = await sync_to_async(self._made, thread_sensitive=True)(scope, request, credential)
+        except TimeoutError:
+            await self.send_response(too_late(scope), send)
+            return None
         try:
             await self.send_response(response, send)
         except asyncio.CancelledError:
@@ -92,16 +200,40 @@ class OneThreadHandler(ASGIHandler):
             raise
         return response
 
-    def _made(self, scope: Scope, request: HttpRequest) -> HttpResponseBase:
+    def _made(self, scope: Scope, request: HttpRequest, credential: bytes | None) -> HttpResponseBase:
         """All of it that no stream follows, with what Django does before and after each request."""
         request_started.send(sender=type(self), scope=scope)
         response = self.get_response(request)
+        if credential is not None and response.status_code < 500 and not self._parties.knows(credential):
+            self._learn(request, credential)
         response._handler_class = type(self)  # type: ignore[attr-defined]
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
-        if not response.streaming:
-            response.close()  # its content is at hand, and the connection to the database can go to somebody else
+        if response.streaming:
+            close_old_connections()  # its pieces wait for their turns; meanwhile the connection can go to somebody else
+        else:
+            response.close()  # which gives the connection back, too: its content is at hand
         return response
+
+    def _learn(self, request: HttpRequest, credential: bytes) -> None:
+        """Whose turns the next request with this credential uses. What a request did not look at stays unknown."""
+        token, user = getattr(request, "auth", None), getattr(request, "_cached_user", None)
+        if isinstance(token, ApiToken):
+            self._parties.learn(credential, party_of(token.user, token))
+        elif isinstance(user, User):
+            self._parties.learn(credential, party_of(user, None))
+
+
+def refused(scope: Mapping[str, Any], problem: Problem) -> HttpResponse:
+    if scope["path"].startswith(FOR_PROGRAMS):
+        return problem_response(problem)
+    headers = {"Cache-Control": "no-store", **(problem.headers or {})}
+    return HttpResponse(f"{problem.detail}\n", content_type="text/plain", status=problem.status, headers=headers)
+
+
+def too_late(scope: Mapping[str, Any]) -> HttpResponse:
+    log.warning("503 %s: %s", DEADLINE.code, scope["path"])
+    return unavailable_response(scope["path"], DEADLINE)
 
 
 async def _closed(response: HttpResponseBase) -> None:

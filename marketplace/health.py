@@ -14,25 +14,30 @@ from django.db import Error as DatabaseError
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect
 from django.utils import timezone
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 from redis import Redis
 from redis.exceptions import RedisError
 
+from marketplace.celery import app
 from marketplace.heartbeat import HEARTBEAT_KEY
+from marketplace.rights import rights_compare, serving_role
 from marketplace.views import ask_broker, ask_database
-from scheduling.selectors.operator import PoolState, pool_states
+from scheduling.operator.read_engines import EngineState, engine_states
+from scheduling.operator.read_operator import PoolState, pool_states
 from tenants import history
 from tenants.access import AccessRequest
 from tenants.ledger import audit
 from tenants.ledger.seals import LastSeal, last_seal
 from tenants.roles import Permission
 from tenants.scoping import scope_disabled
-from tenants.views.gate import requires
+from tenants.views.gate import posted_from, requires
 from tenants.views.parts import part_or_page
 
 PARTS = {"now": "operator/health_now.html"}
 QUEUE = "celery"
-VERIFIED = "verified:"  # and what; kept in the cache, for it can always be asked again
+# And what; kept in the cache, for it can always be asked again.
+VERIFIED, ASKED = "verified:", "verification-asked:"
+ASKED_SECONDS = 600  # for which somebody who asked is believed to be waiting
 
 
 @dataclass(frozen=True)
@@ -48,6 +53,7 @@ class Now:
     seal: LastSeal | None
     unsealed: int
     pools: list[PoolState]
+    engines: list[EngineState]
 
 
 @dataclass(frozen=True)
@@ -58,24 +64,36 @@ class Check:
     at: datetime | None = None
     sound: bool = False
     words: str = ""
+    asked_at: datetime | None = None  # it is being verified since then
 
 
 @require_safe
 @requires(Permission.HISTORY_VIEW)
 def operator_health(request: AccessRequest) -> HttpResponse:
-    context = {"now": health_now(timezone.now()), "checks": [_check(name) for name in CHECKS]}
+    context = {
+        "now": health_now(timezone.now()),
+        "checks": [_check(name) for name in CHECKS],
+        "sentences": lambda: rights_compare(serving_role()).sentences,  # only of the whole page
+    }
     return part_or_page(request, "operator/health.html", PARTS, context)
 
 
-@require_POST
+@posted_from("operator_health")
 @requires(Permission.HISTORY_VIEW)
 def operator_verify(request: AccessRequest, what: str) -> HttpResponse:
-    """Reads all of it, and says on the page what it found. Auditors may: it changes nothing."""
+    """Asks the worker to read all of it: that can take longer than a request may. Auditors may: it changes nothing."""
     if what not in CHECKS:
         raise Http404
+    cache.set(ASKED + what, timezone.now(), timeout=ASKED_SECONDS)
+    app.send_task("marketplace.tasks.verify", kwargs={"what": what})
+    return redirect("operator_health")
+
+
+def verified(what: str) -> None:
+    """The worker's part: what it found stands on the page."""
     sound, words = CHECKS[what][2]()
     cache.set(VERIFIED + what, {"at": timezone.now(), "sound": sound, "words": words}, timeout=None)
-    return redirect("operator_health")
+    cache.delete(ASKED + what)
 
 
 def health_now(at: datetime) -> Now:
@@ -92,6 +110,7 @@ def health_now(at: datetime) -> Now:
         seal=seal,
         unsealed=unsealed,
         pools=pools,
+        engines=engine_states(at),
     )
 
 
@@ -118,13 +137,14 @@ def _or_none(ask: Callable[[], Any]) -> Any:
 
 def _check(name: str) -> Check:
     title, text, _ = CHECKS[name]
-    return Check(name, title, text, **(_or_none(lambda: cache.get(VERIFIED + name)) or {}))
+    known = _or_none(lambda: cache.get_many([VERIFIED + name, ASKED + name])) or {}
+    return Check(name, title, text, **known.get(VERIFIED + name, {}), asked_at=known.get(ASKED + name))
 
 
 def _history() -> tuple[bool, str]:
     found = history.verify()
     if isinstance(found, history.Broken):
-        return False, f"Entry {found.sequence}: {found.what}."
+        return False, f"{len(found.findings)} findings; the first: {found.findings[0]}."
     return True, f"{found.entries:,} entries, each follows the one before."
 
 

@@ -1,15 +1,43 @@
 """One line per event on standard error: JSON for machines, plain text for people. Both ways in (structlog, logging)."""
 
+import logging
 from typing import Any
 
 import structlog
 
+from tenants.failures import Unavailable, unavailable_of
+
+LONGEST = 200  # characters of an error in the log
 SHARED: list[Any] = [
     structlog.contextvars.merge_contextvars,
     structlog.stdlib.add_log_level,
     structlog.stdlib.add_logger_name,
     structlog.processors.TimeStamper(fmt="iso", utc=True),
 ]
+
+
+class OneLine(logging.Filter):
+    """Django writes each exception of a request with its traceback. Where nothing is wrong with the code, one line says
+    it all."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        error = record.exc_info[1] if record.exc_info else None
+        found = unavailable_of(error)
+        if found is not None and error is not None:
+            log_unavailable(getattr(getattr(record, "request", None), "path_info", ""), found, error)
+        return found is None
+
+
+class Nonsense(logging.Filter):
+    """Letters that are none came over a socket. `marketplace.sockets` says so in a line; a traceback helps nobody."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        return not (record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError))
+
+
+def log_unavailable(path: str, found: Unavailable, error: BaseException) -> None:
+    first_line = str(error).partition("\n")[0][:LONGEST]
+    logging.getLogger(__name__).warning("503 %s: %s: %s", found.code, path, first_line)
 
 
 def configuration(*, level: str, form: str) -> dict[str, Any]:
@@ -35,14 +63,20 @@ def configuration(*, level: str, form: str) -> dict[str, Any]:
                 "foreign_pre_chain": SHARED,
             }
         },
+        "filters": {
+            "one_line": {"()": "marketplace.logs.OneLine"},
+            "nonsense": {"()": "marketplace.logs.Nonsense"},
+        },
         "handlers": {"standard_error": {"class": "logging.StreamHandler", "formatter": "line"}},
         "root": {"handlers": ["standard_error"], "level": level},
         "loggers": {
             # Django's own handlers would print the same event a second time.
             "django": {"handlers": [], "level": level, "propagate": True},
+            "django.request": {"filters": ["one_line"], "level": level, "propagate": True},
             "django.server": {"handlers": [], "level": level, "propagate": True},
             # The address of every request is the business of the proxy's log.
             "uvicorn.access": {"handlers": [], "level": "WARNING", "propagate": True},
+            "uvicorn.error": {"filters": ["nonsense"], "propagate": True},
             "celery": {"level": "WARNING"},
         },
     }

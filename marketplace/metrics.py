@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from itertools import groupby
 
@@ -11,11 +12,17 @@ from django.core.cache import cache
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
 from django.utils import timezone
+from prometheus_client import CollectorRegistry, generate_latest
+from prometheus_client.core import GaugeMetricFamily
+from prometheus_client.metrics_core import Metric
+from prometheus_client.parser import text_string_to_metric_families
+from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 
 from marketplace.health import queued_tasks
-from scheduling.selectors.gauges import MEANING, Gauge, gauges
+from scheduling.operator.read_engines import engine_figures
+from scheduling.operator.read_gauges import MEANING, Gauge, gauges
 from tenants.api.operations import Operation
 from tenants.api.views import StaffView
 from tenants.roles import Permission
@@ -46,31 +53,42 @@ def metrics_text(at: datetime) -> str:
             return str(kept)
     except RedisError:
         log.warning("metrics are not kept: Redis does not answer")
-        return written(gauges(at))
-    text = written([*gauges(at), Gauge(TASKS, queued_tasks(), {})])
+        return written(gauges(at), engine_figures())
+    text = written([*gauges(at), Gauge(TASKS, queued_tasks(), {})], engine_figures())
     cache.set("metrics", text, timeout=KEPT_SECONDS)
     return text
 
 
-def written(found: Sequence[Gauge]) -> str:
-    """In the text format of Prometheus, 0.0.4. Figures of one name stand together."""
-    return "".join(f"{line}\n" for line in _lines(found))
+def written(found: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
+    """In the text format of Prometheus, 0.0.4. Figures of one name stand together. `texts`: what engines counted."""
+    registry = CollectorRegistry()
+    registry.register(_Figures(found))
+    registry.register(_Counted(texts))
+    return generate_latest(registry).decode()
 
 
-def _lines(found: Sequence[Gauge]) -> Iterator[str]:
-    for name, group in groupby(found, key=lambda gauge: gauge.name):
-        meaning = MEANING.get(name, "Tasks that wait for a worker.")
-        yield f"# HELP {PREFIX}{name} {meaning}"
-        yield f"# TYPE {PREFIX}{name} gauge"
-        for gauge in group:
-            yield f"{PREFIX}{name}{_labels(gauge)} {_number(gauge.value)}"
+@dataclass(frozen=True, eq=False)
+class _Figures(Collector):
+    figures: Sequence[Gauge]
+
+    def collect(self) -> Iterator[GaugeMetricFamily]:
+        for name, group in groupby(self.figures, key=lambda gauge: gauge.name):
+            family = GaugeMetricFamily(PREFIX + name, MEANING.get(name, "Tasks that wait for a worker."))
+            for gauge in group:
+                family.add_sample(PREFIX + name, dict(gauge.labels), gauge.value)
+            yield family
 
 
-def _labels(gauge: Gauge) -> str:
-    """Names of tenants, pools and resources are plain words, so nothing in them is to be escaped."""
-    inner = ",".join(f'{name}="{value}"' for name, value in gauge.labels.items())
-    return f"{{{inner}}}" if inner else ""
+@dataclass(frozen=True, eq=False)
+class _Counted(Collector):
+    """One family of each name, with the samples of all engines."""
 
+    texts: Sequence[str]
 
-def _number(value: float) -> str:
-    return "NaN" if value != value else repr(float(value)).removesuffix(".0")
+    def collect(self) -> Iterator[Metric]:
+        families: dict[str, Metric] = {}
+        for text in self.texts:
+            for family in text_string_to_metric_families(text):
+                kept = families.setdefault(family.name, Metric(family.name, family.documentation, family.type))
+                kept.samples += family.samples
+        yield from (family for name, family in sorted(families.items()) if not name.endswith("_created"))

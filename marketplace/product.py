@@ -5,18 +5,21 @@ import os
 import signal
 import socket
 import sys
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import NoReturn
 
 from marketplace import children, env
 from marketplace.children import Child, ChildFailed
 from marketplace.embedded import Servers, State
+from marketplace.restarts import Keeper, Place
 
 HOST = "127.0.0.1"
+PATIENCE_SECONDS = 5.0  # a little longer than web processes take to end
 
 
 class PortTaken(Exception):
@@ -30,49 +33,64 @@ class Places:
     state: State
 
 
-def require_free(port: int) -> None:
-    with socket.socket() as probe:
-        # As the web server will bind it: a port that a stopped run has just left is free.
-        probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            probe.bind((HOST, port))
-        except OSError:
-            raise PortTaken(
-                f"Port {port} is taken by another program. Choose another: make run PORT={port + 1}"
-            ) from None
+def require_free(port: int, patience: float = PATIENCE_SECONDS) -> None:
+    """Waits for so many seconds: the web processes of a run that was killed answer what they have begun, and end."""
+    deadline = time.monotonic() + patience
+    while True:
+        with socket.socket() as probe:
+            # As the web server will bind it: a port that a stopped run has just left is free.
+            probe.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                return probe.bind((HOST, port))
+            except OSError:
+                if time.monotonic() > deadline:
+                    sentence = f"Port {port} is taken by another program. Choose another: make run PORT={port + 1}"
+                    raise PortTaken(sentence) from None
+        time.sleep(0.1)
 
 
 @contextlib.contextmanager
 def running(
-    places: Places, *, port: int, prepare: Callable[[], None], sweep: Callable[[], None]
-) -> Iterator[list[Child]]:
+    places: Places,
+    *,
+    port: int,
+    prepare: Callable[[], None],
+    sweep: Callable[[], None],
+    tell: Callable[[str], None],
+) -> Iterator[Keeper]:
     """Servers, `prepare`, then engine, worker, beat, web. Yields when the pages answer; stops all in reverse order.
 
-    `sweep`: after the engine has ended, however it ended, nobody whom it started is left.
+    Until then an end of one of them is an error: what has never run is wrongly set up. From then on `Keeper.keep`
+    starts them again. `sweep`: after the engine has ended, however it ended, nobody whom it started is left.
     """
+    keeper = Keeper(tell)
     with contextlib.ExitStack() as stack:
         servers = Servers(
             places.state,
             with_database=os.environ["DATABASE_URL"] == places.state.database_url,
             with_redis=os.environ["REDIS_URL"] == places.state.redis_url,
             logs=places.logs,
+            tell=tell,
         )
         stack.callback(_ignore_further_signals)
         stack.enter_context(servers)
         stack.callback(_ignore_further_signals)
+        for child in servers.running:
+            again, answers = partial(servers.start_again, child.name), partial(servers.answers, child.name)
+            keeper.places.append(Place(child, again, answers))
         prepare()
         stack.callback(sweep)
-        started = [_start(name, command, places, stack) for name, command in _commands(port)]
-        children.wait_until(lambda: _answers(port) or _first_ended(started), started[-1], patience=90.0)
-        _raise_for_ended(started)
-        yield [*servers.running, *started]
-
-
-def wait_for_an_end(started: list[Child]) -> NoReturn:
-    """Sleeps until one of our children ends; nothing here should, so that is a failure."""
-    while True:
-        os.waitid(os.P_ALL, 0, os.WEXITED | os.WNOWAIT)
-        _raise_for_ended(started)
+        commands = _commands(port)
+        tell(f"Starting {', '.join(name for name, _ in commands)} ...")
+        for name, command in commands:
+            start = partial(_start, name, command, places)
+            keeper.places.append(Place(start(), start))
+            stack.callback(keeper.places[-1].stop)
+        last = keeper.places[-1].child
+        children.wait_until(lambda: _answers(port) or keeper.first_ended(), last, patience=180.0)
+        if (ended := keeper.first_ended()) is not None:
+            raise ChildFailed(children.describe_end(ended))
+        yield keeper
 
 
 def stop_on_signals() -> None:
@@ -105,13 +123,11 @@ def web_processes() -> int:
     return env.integer("WEB_PROCESSES", min(2, os.cpu_count() or 1), least=1, most=64)
 
 
-def _start(name: str, command: list[str], places: Places, stack: contextlib.ExitStack) -> Child:
+def _start(name: str, command: list[str], places: Places) -> Child:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(places.base)}
-    child = children.start(
-        name, [sys.executable, "-m", *command], log=places.logs / f"{name}.log", environment=environment
-    )
-    stack.callback(children.stop, child)
-    return child
+    environment.pop("DATABASE_OWNER_URL", None)  # children serve; only their parent migrates
+    command = [sys.executable, "-m", *command]
+    return children.start(name, command, log=places.logs / f"{name}.log", environment=environment)
 
 
 def _answers(port: int) -> bool:
@@ -120,12 +136,3 @@ def _answers(port: int) -> bool:
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False
-
-
-def _first_ended(started: list[Child]) -> Child | None:
-    return next((child for child in started if child.ended), None)
-
-
-def _raise_for_ended(started: list[Child]) -> None:
-    if (child := _first_ended(started)) is not None:
-        raise ChildFailed(children.describe_end(child))

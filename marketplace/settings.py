@@ -6,14 +6,26 @@ from urllib.parse import urlsplit
 
 from csp.constants import NONCE, NONE, SELF
 
-from marketplace import addresses, env
+from marketplace import addresses, env, places
+from marketplace.embedded.programs import SHARED
+from marketplace.embedded.state import state_for
+from tenants.patience import Patience
 
-BASE_DIR = Path(__file__).resolve().parent.parent
-VAR_DIR = Path(env.text("BOURSE_VAR", str(BASE_DIR / "var")))
+BASE_DIR = places.MODULES
+VAR_DIR = places.var_folder()
+# What gangs write, and what they run with, where root's accounts for them may enter: beside the database's own files.
+RUNS_DIR = state_for(VAR_DIR).folder / "runs"
+SHARED_DIR = SHARED
+ENGINES_FILE = env.text("ENGINES_FILE", "")  # engines beside the local one, by name
 
 # --- Which machine is this? ---------------------------------------------------------------------------------------
 
-DEBUG = env.flag("DEBUG", False)
+# What the variable DEBUG says: a machine for development and the demonstration, where passwords may be known.
+DEVELOPMENT = env.flag("DEBUG", False)
+# Django's own DEBUG is more: pages for developers instead of ours, and every query kept in memory.
+DEBUG = DEVELOPMENT and env.flag("DEBUG_PAGES", False)
+# Of the demonstration's past, which the first start of `manage.py up` makes. 0: everything begins now.
+DEMO_DAYS = env.integer("DEMO_DAYS", 30, least=0, most=60)
 
 
 def _development_key() -> str:
@@ -29,11 +41,15 @@ def _development_key() -> str:
     return path.read_text(encoding="ascii")
 
 
-SECRET_KEY = env.secret("SECRET_KEY", _development_key() if DEBUG else env.REQUIRED, least=50)
+SECRET_KEY = env.secret("SECRET_KEY", _development_key() if DEVELOPMENT else env.REQUIRED, least=50)
+# The keys before it, newest first: what they signed or encrypted is still good. See "Changing SECRET_KEY".
+SECRET_KEY_FALLBACKS = env.secrets("SECRET_KEY_FALLBACKS", [], least=50)
 ALLOWED_HOSTS = env.words("ALLOWED_HOSTS", ["localhost", "127.0.0.1", "[::1]"])
 CSRF_TRUSTED_ORIGINS = env.words("CSRF_TRUSTED_ORIGINS", [])
-DATABASE_URL = env.url("DATABASE_URL", "none://" if DEBUG else env.REQUIRED, schemes=addresses.DATABASE_SCHEMES)
-REDIS_URL = env.url("REDIS_URL", "unix:///nowhere" if DEBUG else env.REQUIRED, schemes=addresses.REDIS_SCHEMES)
+DATABASE_URL = env.url("DATABASE_URL", "none://" if DEVELOPMENT else env.REQUIRED, schemes=addresses.DATABASE_SCHEMES)
+# The role that owns the tables, at the same database: of whoever migrates. The product serves without it.
+DATABASE_OWNER_URL = env.url("DATABASE_OWNER_URL", "", schemes=addresses.DATABASE_SCHEMES)
+REDIS_URL = env.url("REDIS_URL", "unix:///nowhere" if DEVELOPMENT else env.REQUIRED, schemes=addresses.REDIS_SCHEMES)
 
 # --- Apps ---------------------------------------------------------------------------------------------------------
 
@@ -50,7 +66,6 @@ INSTALLED_APPS = [
     "csp",
     "channels",
     "rest_framework",
-    "django_filters",
     "drf_spectacular",
     "allauth",
     "allauth.account",
@@ -68,6 +83,7 @@ MIDDLEWARE = [
     "marketplace.compression.CompressionMiddleware",
     "marketplace.static.StaticFilesMiddleware",
     "csp.middleware.CSPMiddleware",
+    "marketplace.unavailable.UnavailableMiddleware",
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",
     "django.middleware.csrf.CsrfViewMiddleware",
@@ -76,8 +92,10 @@ MIDDLEWARE = [
     "django.middleware.clickjacking.XFrameOptionsMiddleware",
     "allauth.account.middleware.AccountMiddleware",
     "django.contrib.auth.middleware.LoginRequiredMiddleware",
+    "tenants.middleware.known_device",
     "tenants.middleware.reader_zone",
     "tenants.middleware.tenant_scope",
+    "tenants.middleware.request_deadline",
 ]
 
 ROOT_URLCONF = "marketplace.urls"
@@ -86,7 +104,7 @@ ASGI_APPLICATION = "marketplace.asgi.application"
 TEMPLATES = [
     {
         "BACKEND": "django.template.backends.django.DjangoTemplates",
-        "DIRS": [BASE_DIR / "templates"],
+        "DIRS": [places.FILES / "templates"],
         "APP_DIRS": True,
         "OPTIONS": {
             "context_processors": [
@@ -95,8 +113,10 @@ TEMPLATES = [
                 "django.contrib.messages.context_processors.messages",
                 "csp.context_processors.nonce",
                 "tenants.context.shell",
-                "scheduling.context.frame",
+                "marketplace.version.shown",
+                "scheduling.market.pages.context.frame",
             ],
+            "libraries": {"demo": "scheduling.demo.tags"},
         },
     },
 ]
@@ -104,12 +124,42 @@ TEMPLATES = [
 # --- PostgreSQL and Redis -----------------------------------------------------------------------------------------
 
 DATABASES = {"default": addresses.database(DATABASE_URL)}
+DATABASE_ROLE = addresses.role(DATABASES["default"])
+DATABASE_OWNER = addresses.database(DATABASE_OWNER_URL) if DATABASE_OWNER_URL else None
+if DATABASE_OWNER and DATABASES["default"].get("NAME") not in (None, DATABASE_OWNER.get("NAME")):
+    raise env.BadEnvironment("DATABASE_OWNER_URL: expected another role at the same database as DATABASE_URL.")
 if env.flag("DATABASE_POOL", False):
     DATABASES["default"]["ENGINE"] = "marketplace.pooled"
     DATABASES["default"]["OPTIONS"]["pool"] = {"min_size": 2, "max_size": 20, "timeout": 10}
+
+
+# How long a statement may take and wait for a lock, by the kind of process; each says what it is (`process_is`).
+# Commands of the operator, such as migrations and verifications, take as long as they take.
+def _patience(kind: str, statement: int, lock: int, idle: int = 0) -> Patience:
+    return Patience(
+        env.integer(f"{kind}_STATEMENT_SECONDS", statement, least=0, most=86_400),
+        env.integer(f"{kind}_LOCK_SECONDS", lock, least=0, most=86_400),
+        idle,
+    )
+
+
+REQUEST_SECONDS = env.integer("REQUEST_SECONDS", 30, least=1, most=3_600)
+# Requests that a web process works at: in all, and of a tenant that is alone. What is more waits for its turn.
+WEB_AT_ONCE = env.integer("WEB_AT_ONCE", 16, least=1, most=256)
+WEB_AT_ONCE_OF_ONE = env.integer("WEB_AT_ONCE_OF_ONE", 2, least=1, most=256)
+PATIENCE = {
+    "web": _patience("WEB", 20, 10, idle=REQUEST_SECONDS),
+    "worker": _patience("WORKER", 600, 60),
+    "beat": _patience("BEAT", 30, 10),
+    "engine": _patience("ENGINE", 60, 30),
+    "command": _patience("COMMAND", 0, 0),
+}
+DATABASE_OPTIONS = DATABASES["default"].setdefault("OPTIONS", {}).get("options", "")
+if PATIENCE["command"].options:
+    DATABASES["default"]["OPTIONS"]["options"] = f"{PATIENCE['command'].options} {DATABASE_OPTIONS}".strip()
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
-# Log-in rate limits count in the cache, so every process must see the same one.
+# Limits of tries are counted there, so every process must see the same one.
 CACHES = {
     "default": {
         "BACKEND": "django.core.cache.backends.redis.RedisCache",
@@ -156,6 +206,8 @@ LOGIN_URL = "account_login"
 LOGIN_REDIRECT_URL = "/"
 LOGOUT_REDIRECT_URL = "/"
 TENANT_HOME = "tenant_market"  # the name of the page with which a tenant's pages begin
+REFERENCE_PLACES = "scheduling.app.places.reader_places"  # what stands in the lines of the page about the interface
+STAFF_HOME = "overview"  # and of the first page of operators and auditors
 
 ACCOUNT_USER_MODEL_USERNAME_FIELD = None
 ACCOUNT_LOGIN_METHODS = {"email"}
@@ -171,14 +223,15 @@ ACCOUNT_FORMS = {
 ACCOUNT_EMAIL_VERIFICATION = "mandatory"
 ACCOUNT_EMAIL_SUBJECT_PREFIX = "[Bourse] "
 ACCOUNT_SESSION_REMEMBER = True
-# `key` is the account, whatever the address; so guessing one password from many addresses is slowed too.
-ACCOUNT_RATE_LIMITS = {"login": "30/m/ip", "login_failed": "20/10m/ip,5/5m/key"}
+# Passwords, codes and mails for new passwords are counted by tenants.log_in_limits, which tells people from strangers.
+ACCOUNT_RATE_LIMITS = {"login": "", "login_failed": "", "reset_password": ""}
 ALLAUTH_TRUSTED_PROXY_COUNT = env.integer("TRUSTED_PROXY_COUNT", 0, least=0, most=10)
 ACCOUNT_PREVENT_ENUMERATION = True
 ACCOUNT_LOGIN_ON_EMAIL_CONFIRMATION = False
 ACCOUNT_LOGOUT_ON_GET = False
 ACCOUNT_REAUTHENTICATION_REQUIRED = True
 MFA_SUPPORTED_TYPES = ["totp", "recovery_codes"]
+MFA_FORMS = {"authenticate": "tenants.forms.CodeForm", "reauthenticate": "tenants.forms.CodeAgainForm"}
 
 SOCIALACCOUNT_ADAPTER = "tenants.adapters.SocialAccountAdapter"
 # The provider is the operator's own choice: an address that it has verified logs in to the account with it.
@@ -192,7 +245,7 @@ def _origin(address: str) -> str:
     return f"{parts.scheme}://{parts.netloc}"
 
 
-OIDC_SERVER_URL = env.url("OIDC_SERVER_URL", "", schemes=("https",) if not DEBUG else ("https", "http"))
+OIDC_SERVER_URL = env.url("OIDC_SERVER_URL", "", schemes=("https",) if not DEVELOPMENT else ("https", "http"))
 if OIDC_SERVER_URL:
     SOCIALACCOUNT_PROVIDERS["openid_connect"] = {
         "OAUTH_PKCE_ENABLED": True,
@@ -207,20 +260,33 @@ if OIDC_SERVER_URL:
         ],
     }
 
-EMAIL_BACKEND = f"django.core.mail.backends.{'console' if DEBUG else 'smtp'}.EmailBackend"
+EMAIL_BACKEND = f"django.core.mail.backends.{'console' if DEVELOPMENT else 'smtp'}.EmailBackend"
 EMAIL_HOST = env.text("EMAIL_HOST", "localhost")
 EMAIL_PORT = env.integer("EMAIL_PORT", 25, least=1, most=65535)
 EMAIL_HOST_USER = env.text("EMAIL_HOST_USER", "")
 EMAIL_HOST_PASSWORD = env.secret("EMAIL_HOST_PASSWORD", "", least=0)
+EMAIL_TIMEOUT = 10  # a page waits for it
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "bourse@localhost")
 
+# --- What is kept for a time and no longer (0: for good) -----------------------------------------------------------
+
+RETENTION_DELIVERIES_DAYS = env.integer("RETENTION_DELIVERIES_DAYS", 90, least=0, most=36_500)
+RETENTION_RUN_FILES_DAYS = env.integer("RETENTION_RUN_FILES_DAYS", 0, least=0, most=36_500)
+
 # --- Programs -----------------------------------------------------------------------------------------------------
 
-# Of one token, or of one person with a session.
+# Of one token, or of one person with a session; and of one person with all of them.
 API_CALLS_PER_MINUTE = env.integer("API_CALLS_PER_MINUTE", 1_200, least=1, most=10_000_000)
+API_CALLS_PER_MINUTE_OF_PERSON = env.integer(
+    "API_CALLS_PER_MINUTE_OF_PERSON", 2 * API_CALLS_PER_MINUTE, least=1, most=20_000_000
+)
+# Quotes, questions about the past, verifications and bundles of one tenant that are under way in all web processes.
+COSTLY_AT_ONCE = env.integer("COSTLY_AT_ONCE", 2, least=1, most=1_000)
 # Only where webhooks are to reach this machine or a private network, and plain http.
 WEBHOOKS_ALLOW_PRIVATE = env.flag("WEBHOOKS_ALLOW_PRIVATE", False)
+# None: every port. A receiver on the developer's own machine rarely has 443.
+WEBHOOKS_PORTS = env.integers("WEBHOOKS_PORTS", None if WEBHOOKS_ALLOW_PRIVATE else [443], least=1, most=65535)
 REST_FRAMEWORK = {
     # The views of tenants.api.views look at permissions, limits and forms themselves.
     "DEFAULT_AUTHENTICATION_CLASSES": [
@@ -251,11 +317,14 @@ SPECTACULAR_SETTINGS = {
     "SORT_OPERATIONS": True,
     # Words that several answers share, under names that say whose they are.
     "ENUM_NAME_OVERRIDES": {
+        "AlonePlanEnum": "scheduling.models.AlonePlan",
         "AwardStateEnum": "scheduling.models.AwardState",
         "JobStateEnum": "scheduling.models.JobState",
         "PeriodEnum": "scheduling.models.Period",
-        "PoolStateEnum": "scheduling.api.pool_fields.STATES",
+        "PoolStateEnum": "scheduling.operator.api.pool_fields.STATES",
+        "ReasonCodeEnum": "scheduling.jobs.api.fields.REASON_CODES",
         "ServerStateEnum": "scheduling.models.ServerState",
+        "StudyStateEnum": "scheduling.models.StudyState",
         "WorkStateEnum": "scheduling.models.WorkState",
     },
 }
@@ -268,23 +337,24 @@ USE_TZ = True
 USE_I18N = False
 
 STATIC_URL = "static/"
-STATIC_ROOT = Path(env.text("STATIC_ROOT", str(BASE_DIR / "staticfiles")))
-STATICFILES_DIRS = [BASE_DIR / "static"]
+STATIC_ROOT = Path(env.text("STATIC_ROOT", str((BASE_DIR if places.CHECKOUT else VAR_DIR) / "staticfiles")))
+API_SCHEMA = places.FILES / "docs" / "openapi.yaml"
+STATICFILES_DIRS = [places.FILES / "static"]
 STORAGES = {
     "default": {"BACKEND": "django.core.files.storage.FileSystemStorage"},
     "staticfiles": {
         "BACKEND": "django.contrib.staticfiles.storage.StaticFilesStorage"
-        if DEBUG
+        if DEVELOPMENT
         else "whitenoise.storage.CompressedManifestStaticFilesStorage"
     },
 }
-WHITENOISE_USE_FINDERS = DEBUG
-WHITENOISE_AUTOREFRESH = DEBUG
+WHITENOISE_USE_FINDERS = DEVELOPMENT
+WHITENOISE_AUTOREFRESH = DEVELOPMENT
 
 # --- Safety -------------------------------------------------------------------------------------------------------
 
-SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", not DEBUG)
-SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 0 if DEBUG else 31_536_000, least=0, most=63_072_000)
+SECURE_SSL_REDIRECT = env.flag("SECURE_SSL_REDIRECT", not DEVELOPMENT)
+SECURE_HSTS_SECONDS = env.integer("SECURE_HSTS_SECONDS", 0 if DEVELOPMENT else 31_536_000, least=0, most=63_072_000)
 SECURE_HSTS_INCLUDE_SUBDOMAINS = SECURE_HSTS_PRELOAD = SECURE_HSTS_SECONDS > 0
 # Load balancers ask for these without TLS.
 SECURE_REDIRECT_EXEMPT = [r"^healthz$", r"^readyz$"]
@@ -315,8 +385,9 @@ CONTENT_SECURITY_POLICY = {
 # --- Logs ---------------------------------------------------------------------------------------------------------
 
 LOG_LEVEL = env.choice("LOG_LEVEL", "INFO", among=("DEBUG", "INFO", "WARNING", "ERROR"))
-LOG_FORMAT = env.choice("LOG_FORMAT", "text" if DEBUG else "json", among=("text", "json"))
+LOG_FORMAT = env.choice("LOG_FORMAT", "text" if DEVELOPMENT else "json", among=("text", "json"))
 
 from marketplace.logs import configuration  # noqa: E402
 
+DEFAULT_EXCEPTION_REPORTER = "marketplace.reporter.BriefReporter"
 LOGGING = configuration(level=LOG_LEVEL, form=LOG_FORMAT)

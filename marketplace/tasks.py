@@ -12,8 +12,9 @@ from celery import shared_task
 from django.core.cache import cache
 from django.utils import timezone
 
+from marketplace.health import verified
 from marketplace.heartbeat import HEARTBEAT_KEY, HEARTBEAT_SECONDS
-from tenants.ledger.seals import seal
+from marketplace.sealing import seal_everything
 from tenants.ledger.sheets import days_close
 from tenants.scoping import scope_disabled
 from tenants.services.answers import answers_expire
@@ -31,7 +32,7 @@ def heartbeat() -> None:
 
 @shared_task
 def ledger_seal(**_: Any) -> None:
-    seal(at=timezone.now())
+    seal_everything(at=timezone.now())
 
 
 @shared_task
@@ -47,3 +48,8 @@ def ledger_days_close(*, everything: bool = False, **_: Any) -> None:
 @shared_task
 def kept_answers_expire(**_: Any) -> None:
     answers_expire(at=timezone.now())
+
+
+@shared_task
+def verify(*, what: str, **_: Any) -> None:
+    verified(what)

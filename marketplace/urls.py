@@ -4,7 +4,7 @@ from django.contrib import admin
 from django.urls import include, path, re_path
 
 from marketplace import api, health, metrics, views
-from scheduling.urls import websocket_urlpatterns as websocket_urlpatterns
+from scheduling.app.urls import websocket_urlpatterns as websocket_urlpatterns
 from tenants.api.reference.views import api_docs, api_docs_tag, api_docs_try
 from tenants.api.schema import NoSuchAddress, SchemaView
 
@@ -21,10 +21,10 @@ urlpatterns = [
     path("api/v1/health/", api.Health.as_view(), name="api_health"),
     path("api/v1/ready/", api.Ready.as_view(), name="api_ready"),
     path("api/v1/", include("tenants.api.urls")),
-    path("api/v1/", include("scheduling.api.urls")),
+    path("api/v1/", include("scheduling.app.api_urls")),
     re_path(r"^api(/[\s\S]*)?\Z", NoSuchAddress.as_view(), name="api_no_such_address"),
     path("operator/health/", health.operator_health, name="operator_health"),
     path("operator/health/verify/<slug:what>/", health.operator_verify, name="operator_verify"),
     path("", include("tenants.urls")),
-    path("", include("scheduling.urls")),
+    path("", include("scheduling.app.urls")),
 ]

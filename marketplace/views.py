@@ -12,13 +12,14 @@ from django.views.decorators.http import require_safe
 from redis.exceptions import RedisError
 
 from marketplace.heartbeat import HEARTBEAT_KEY
+from marketplace.version import VERSION
 
 
 @login_not_required
 @require_safe
 @never_cache
 def live(request: HttpRequest) -> HttpResponse:
-    return HttpResponse("ok\n", content_type="text/plain")
+    return HttpResponse(f"ok\nversion: {VERSION}\n", content_type="text/plain")
 
 
 @login_not_required

@@ -10,11 +10,14 @@ import gc
 import os
 import socket
 import sys
+import threading
 from typing import Any
 
 import uvicorn
 
 PATIENCE_SECONDS = int(os.environ.get("WEB_PATIENCE_SECONDS", "3"))  # for answers under way, when it is to end
+
+LARGEST_FRAME = 4_096  # bytes from a page over its socket, on which it has nothing to say
 
 
 def main(host: str, port: str) -> None:
@@ -23,6 +26,7 @@ def main(host: str, port: str) -> None:
         access_log=False,
         log_level="warning",
         timeout_graceful_shutdown=PATIENCE_SECONDS,
+        ws_max_size=LARGEST_FRAME,
     )
     uvicorn.Server(config).run(sockets=[shared_socket(host, int(port))])
 
@@ -36,8 +40,10 @@ def loaded() -> Any:
     from django.urls import get_resolver
 
     from marketplace.asgi import application
+    from marketplace.rights import rights_tell
 
     _ = get_resolver().url_patterns
+    threading.Thread(target=rights_tell, daemon=True).start()  # a database that is slow to answer delays nobody
     gc.collect()
     gc.freeze()
     return application

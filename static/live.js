@@ -30,6 +30,11 @@
 
   // ---- parts: one request at a time for each, and once more if something moved meanwhile
   const busy = new Set(), again = new Set();
+  const later = [429, 503]; // the server says when to come again; until then the page shows what it has
+  function comeAgain(el) {
+    if (!el.isConnected) return;
+    if (el.matches("[data-live]")) ask(el); else if (el.id === "job-form") el.dispatchEvent(new Event("change", { bubbles: true }));
+  }
   function ask(el) {
     if (busy.has(el.id)) { again.add(el.id); return; }
     busy.add(el.id);
@@ -70,6 +75,7 @@
     say(state);
     running();
     if (again.delete(id) && el) ask(el);
+    if (el && ctx.response && later.includes(ctx.response.status)) setTimeout(comeAgain, 1000 * (Number(ctx.response.headers.get("Retry-After")) || 5), el);
   });
 
   // ---- toasts: they leave after 8 s, and wait while somebody reads them
@@ -99,7 +105,7 @@
       beat();
       const topics = new Set(news.topics);
       setTimeout(() => move(topics), Math.random() * 150); // many pages hear the same at once
-      if (news.told) toasts(before);
+      if (news.told && box.dataset.toasts) toasts(before);
     };
     socket.onclose = ({ code }) => {
       say("off");

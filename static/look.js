@@ -23,10 +23,18 @@
   const passed = (el) => { if (!seen.has(el)) seen.set(el, performance.now()); return Math.floor((performance.now() - seen.get(el)) / 1000); };
   const two = (n) => String(n).padStart(2, "0");
   const tick = () => {
+    // A page that hears nothing does not know whether a decision is late; it says what the server said.
+    const live = document.querySelector('[data-live-state][data-state="live"]');
+    let late = 0;
     for (const el of document.querySelectorAll("[data-seconds-left]")) {
-      const left = Math.max(0, Number(el.dataset.secondsLeft) - passed(el));
-      const text = left ? `${two(Math.floor(left / 60))}:${two(left % 60)}` : "deciding";
+      const said = Number(el.dataset.late || 0), over = passed(el) + said - Number(el.dataset.secondsLeft), due = live ? over : said, left = -over;
+      const text = left > 0 ? `${two(Math.floor(left / 60))}:${two(left % 60)}` : due < 5 ? "deciding" : `${due} s late`;
       if (el.textContent !== text) el.textContent = text;
+      if (el.dataset.late !== undefined) late = Math.max(late, due);
+    }
+    for (const el of document.querySelectorAll("[data-late-word]")) {
+      el.hidden = late < 5;
+      if (late >= 5) el.textContent = `decisions are ${late} s late`;
     }
     for (const line of document.querySelectorAll("[data-now-percent]")) {
       const x = `${Math.min(100, Number(line.dataset.nowPercent) + passed(line) * Number(line.dataset.perSecond))}%`;
@@ -57,7 +65,6 @@
   const exact = new Intl.DateTimeFormat("en-GB", { hour: "2-digit", minute: "2-digit", second: "2-digit", timeZone: zone });
   const clock = (u, splits) => splits.map((s) => (s % 60 ? exact : hours).format(new Date(s * 1000)));
   const axis = (extra) => ({ stroke: token("--ink-3"), font: `11px ${token("--font")}`, grid: { stroke: token("--line"), width: 1 }, ticks: { show: false }, ...extra });
-  const credits = (u, v) => (v == null ? "–" : v.toFixed(v < 0.095 && Math.abs(v * 100 - Math.round(v * 100)) > 1e-7 ? 4 : 2));
   const step = () => uPlot.paths.stepped({ align: 1 });
   const vertical = (at, colour, dash) => (u) => {
     const x = Math.round(u.valToPos(at, "x", true)); const c = u.ctx;
@@ -69,6 +76,8 @@
       const now = Number(host.dataset.now), edge = Number(host.dataset.edge);
       const keys = ["t", "worker", "ps"].slice(0, 1 + table.querySelectorAll("thead th[data-col]").length);
       const data = keys.map((k) => column(table, k));
+      const words = new Map([...table.querySelectorAll("tbody td[data-v]:not([data-v=''])")].map((cell) => [Number(cell.dataset.v), cell.textContent]));
+      const credits = (u, v) => (v == null ? "–" : words.get(v)); // as the table has it: the server rounds
       data[0].push(edge); for (const series of data.slice(1)) series.push(null); // the last price holds to the end of what is decided
       return {
         data,

@@ -35,6 +35,12 @@ class Access:
         return not self.roles.isdisjoint(STAFF_ROLES)
 
     @property
+    def party(self) -> str:
+        """On whose account a call counts that computes for long: the tenant's, else the person's."""
+        tenant = self.tenant or (self.token.tenant if self.token else None)
+        return f"tenant:{tenant.pk}" if tenant else f"person:{self.user.pk if self.user else 0}"
+
+    @property
     def actor_name(self) -> str:
         return self.name or (f"{self.user} <{self.user.email}>" if self.user else "nobody")
 
@@ -60,3 +66,8 @@ class Refused:
 
     code: str
     sentence: str
+
+
+@dataclass(frozen=True)
+class RefusedForMoney(Refused):
+    """A refusal whose numbers are micro-credits."""

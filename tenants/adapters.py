@@ -7,10 +7,13 @@ from typing import Any
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
 from django.http import HttpRequest
+from django.urls import reverse
 from django.utils import timezone
 
+from tenants.log_in_limits import password_try, person_known, right, strangers_forget
 from tenants.models import Invitation, User
-from tenants.selectors import invitation_by_hash
+from tenants.names import is_blank
+from tenants.selectors import invitation_by_hash, invitations_to
 from tenants.services import invitation_state
 
 SESSION_KEY = "invitation"  # the hash of the token the visitor came with
@@ -24,8 +27,36 @@ def invitation_of(request: HttpRequest) -> Invitation | None:
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
+    def authenticate(self, request: HttpRequest, **credentials: Any) -> User | None:
+        """A password is looked at only once its try is counted."""
+        counters = password_try(request, credentials.get("email", ""))
+        user: User | None = super().authenticate(request, **credentials)
+        if user is not None:
+            right(counters)
+        return user
+
+    def login(self, request: HttpRequest, user: User) -> None:
+        super().login(request, user)
+        person_known(request, user)
+
+    def set_password(self, user: User, password: str) -> None:
+        """By somebody who gave the old one, or opened the mailbox."""
+        super().set_password(user, password)
+        strangers_forget(user)
+        person_known(self.request, user)
+
     def is_open_for_signup(self, request: HttpRequest) -> bool:
         return invitation_of(request) is not None
+
+    def get_login_redirect_url(self, request: HttpRequest) -> str:
+        """Whoever came with an invitation goes on to it, by whichever way they logged in."""
+        if invitation_of(request) is not None:
+            return reverse("invitation")
+        url: str = super().get_login_redirect_url(request)
+        return url
+
+    def get_signup_redirect_url(self, request: HttpRequest) -> str:
+        return self.get_login_redirect_url(request)
 
     def save_user(self, request: HttpRequest, user: User, form: Any, commit: bool = True) -> User:
         user.name = form.cleaned_data.get("name", "")
@@ -35,13 +66,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """The provider must have proved the very address that was invited."""
-        invitation = invitation_of(request)
+        """The provider must have proved the very address that was invited. With the link or without it: whoever owns
+        the mailbox has the link."""
         proved = {address.email.lower() for address in sociallogin.email_addresses if address.verified}
-        return invitation is not None and invitation.email in proved
+        return bool(invitations_to(proved, timezone.now()))
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
         user: User = super().populate_user(request, sociallogin, data)
         user.email = user.email.lower()
-        user.name = (data.get("name") or "")[:120]
+        name = (data.get("name") or "")[:120]
+        user.name = "" if is_blank(name) else name
         return user

@@ -70,6 +70,40 @@ class TenantConsumer:
         return access_of(user, tenant) if tenant else NOBODY
 
 
+class StaffConsumer:
+    """Mix into an asynchronous Channels consumer whose route names no tenant: for those with a role over all.
+
+    No scope is open; whatever is read of tenants' rows says why it may. Who may listen is asked again now and then.
+    """
+
+    permission = Permission.TENANTS_VIEW
+    recheck_seconds = 30.0
+
+    scope: dict[str, Any]
+    access: Access = NOBODY
+    _checked_at: float | None = None
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        if message["type"] == "websocket.disconnect":
+            if self.access.user is None:
+                raise StopConsumer
+        elif not await self._may_listen():
+            self.access = NOBODY
+            await self.close(code=4404)  # type: ignore[attr-defined]
+            return
+        await super().dispatch(message)  # type: ignore[misc]
+
+    async def _may_listen(self) -> bool:
+        now = time.monotonic()
+        if self._checked_at is None or now - self._checked_at >= self.recheck_seconds:
+            self.access = await database_sync_to_async(self._access)()
+            self._checked_at = now
+        return self.access.allows(self.permission)
+
+    def _access(self) -> Access:
+        return access_of(User.objects.filter(pk=_pk(self.scope.get("user"))).first(), None)
+
+
 def _pk(user: Any) -> int:
     """Of whoever opened the socket; of nobody, the number that no row has."""
     return getattr(user, "pk", None) or 0

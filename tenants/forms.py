@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
 from allauth.core import context
+from allauth.mfa.base.forms import AuthenticateForm, ReauthenticateForm
 from django import forms
 from django.db.models import QuerySet
 
 from tenants.adapters import invitation_of
+from tenants.log_in_limits import code_try, mail_try, right
 from tenants.models import AuditEntry
-from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES
+from tenants.names import UNSEEN_NAME, is_blank
+from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, Preset
 
 ADDRESS = "E-mail address"
+OWN_CHOICE = "own"  # of scopes: no preset
 ROLE_CHOICES = [(role, role.capitalize()) for role in TENANT_ROLES]
 
 
@@ -22,6 +27,12 @@ class InvitedSignupForm(SignupForm):  # type: ignore[misc]
 
     name = forms.CharField(max_length=120, widget=forms.TextInput(attrs={"autocomplete": "name"}))
     field_order = ["name", "email", "password1", "password2"]
+
+    def clean_name(self) -> str:
+        name: str = self.cleaned_data["name"]
+        if is_blank(name):
+            raise forms.ValidationError(UNSEEN_NAME)
+        return name
 
     def __init__(self, *args: Any, **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
@@ -51,10 +62,29 @@ class ForgottenPasswordForm(ResetPasswordForm):  # type: ignore[misc]
         super().__init__(*args, **kwargs)
         self.fields["email"].label = ADDRESS
 
+    def clean_email(self) -> str:
+        mail_try(context.request, self.cleaned_data["email"])
+        email: str = super().clean_email()
+        return email
+
+
+class CodeForm(AuthenticateForm):  # type: ignore[misc]
+    """The second factor at a log-in."""
+
+    def clean_code(self) -> str:
+        counters = code_try(context.request, self.user)
+        code: str = super().clean_code()
+        right(counters)
+        return code
+
+
+class CodeAgainForm(CodeForm, ReauthenticateForm):  # type: ignore[misc]
+    """The second factor of somebody who is logged in, once more."""
+
 
 class ReasonForm(forms.Form):
     reason = forms.CharField(
-        max_length=300, required=False, help_text="Stands in the history for everybody who may read it."
+        max_length=300, required=False, help_text="Kept in the history, for everybody who may read it."
     )
 
 
@@ -88,6 +118,30 @@ class TokenForm(forms.Form):
         scopes.choices = choices
 
 
+class StaffTokenForm(TokenForm):
+    """With a preset its scopes count, else those that are ticked. `presets`: by name."""
+
+    preset = forms.ChoiceField(widget=forms.RadioSelect, label="What is it to do?")
+    field_order = ["name", "days", "preset", "scopes"]
+
+    def __init__(self, *args: Any, presets: Mapping[str, Preset], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        preset = self.fields["preset"]
+        assert isinstance(preset, forms.ChoiceField)  # noqa: S101  it stands above
+        preset.choices = [(name, each.title) for name, each in presets.items()] + [(OWN_CHOICE, "As ticked below")]
+        preset.initial = next(iter(presets), OWN_CHOICE)
+        self.fields["scopes"].required = False
+        self.presets = presets
+
+    def clean(self) -> dict[str, Any]:
+        values = super().clean() or {}
+        if values.get("preset") in self.presets:
+            values["scopes"] = self.presets[values["preset"]].scope_list
+        elif "preset" in values and not values.get("scopes"):
+            self.add_error("scopes", "Tick at least one, or choose one of the sets above.")
+        return values
+
+
 class HistoryForm(forms.Form):
     """What to look for in the history: parts of words."""
 
@@ -117,7 +171,9 @@ class TenantForm(forms.Form):
     slug = forms.SlugField(
         max_length=40, label="Short name", help_text="In addresses: small letters, digits, hyphens. Never changes."
     )
-    owner = forms.EmailField(label="First owner", help_text="The e-mail address of somebody with an account.")
+    owner = forms.EmailField(
+        label="First owner", help_text="An e-mail address. Whoever has no account is invited by mail."
+    )
     reason = forms.CharField(max_length=300)
 
 

@@ -16,9 +16,12 @@ from typing import Any
 from django.db import transaction
 
 from tenants.access import Access
+from tenants.guards import HISTORY, Flaw, flaws
+from tenants.ledger.seals import Head, NotedHead, newest_seal, noted_heads
 from tenants.models import AuditEntry, AuditHead, Tenant
 
 START = "0" * 64
+CHAIN = "history"  # among those whose ends the seals of the ledger note
 
 Values = Mapping[str, Any]
 
@@ -31,8 +34,12 @@ class Verified:
 
 @dataclass(frozen=True)
 class Broken:
-    sequence: int
-    what: str
+    """Each names an entry, or a rule of the database, and says what is wrong with it."""
+
+    findings: tuple[Flaw, ...]
+
+    def __str__(self) -> str:
+        return "; ".join(map(str, self.findings))
 
 
 def append(
@@ -49,7 +56,7 @@ def append(
     """One entry. `action` is `<entity>_<verb>` like the service; `subject` names the thing for a person."""
     if not transaction.get_connection().in_atomic_block:
         raise RuntimeError("the history is written in the transaction of the change it tells of")
-    head = _head_locked()
+    head, seal = _head_locked(), newest_seal()
     entry = AuditEntry(
         sequence=head.sequence + 1,
         at=at,
@@ -59,8 +66,10 @@ def append(
         action=action,
         subject=subject,
         reason=reason,
-        before=_exact(before),
-        after=_exact(after),
+        before=exact(before),
+        after=exact(after),
+        seal_number=seal.number if seal else None,
+        seal_digest=seal.digest if seal else "",
         previous_hash=head.hash,
     )
     entry.hash = entry_hash(entry)
@@ -69,21 +78,50 @@ def append(
     return entry
 
 
-def verify() -> Verified | Broken:
-    """Recompute every hash. Names the first entry that was changed, is missing, or does not follow."""
-    last, last_hash = 0, START
-    for entry in AuditEntry.objects.order_by("sequence").iterator(chunk_size=2000):
-        if entry.sequence != last + 1:
-            return Broken(last + 1, "the entry is missing")
-        if entry.previous_hash != last_hash:
-            return Broken(entry.sequence, "it does not follow the entry before it")
-        if entry.hash != entry_hash(entry):
-            return Broken(entry.sequence, "it was changed")
-        last, last_hash = entry.sequence, entry.hash
-    head = AuditHead.objects.first()
-    if (head.sequence, head.hash) != (last, last_hash) if head else last > 0:
-        return Broken(last + 1, "the end of the history was cut off")
-    return Verified(last, last_hash)
+def head() -> Head | None:
+    """Where the history ends; None while it is empty. Note it outside the database: it pins everything before it."""
+    row = AuditHead.objects.first()
+    return Head(row.sequence, row.hash) if row and row.sequence else None
+
+
+def verify(*, known_heads: Sequence[str] = ()) -> Verified | Broken:
+    """Recompute every hash, and look for the rules that let the history only grow. `known_heads`: hashes that were
+    noted earlier outside the database."""
+    noted = noted_heads(CHAIN)  # before the entries: what a seal says is written by then
+    last, findings = _chain(noted, frozenset(known_heads))
+    findings += flaws(HISTORY)
+    return Broken(tuple(findings)) if findings else Verified(last.height, last.digest)
+
+
+def _chain(noted: Sequence[NotedHead], known: frozenset[str]) -> tuple[Head, list[Flaw]]:
+    """As far as it holds together, and what is wrong: of entries the first one, of noted ends the newest."""
+    ends, unseen = {one.head for one in noted}, set(known)
+    last = end = Head(0, START)
+    row = AuditHead.objects.values_list("sequence", "hash")
+    # The entries and their end are read at the same moment, for others may write meanwhile.
+    entries = AuditEntry.objects.annotate(end=row.values("sequence")[:1], end_hash=row.values("hash")[:1])
+    for entry in entries.order_by("sequence").iterator(chunk_size=2000):
+        if flaw := _flaw(entry, last):
+            return last, [flaw]
+        last, end = Head(entry.sequence, entry.hash), Head(entry.end or 0, entry.end_hash or START)
+        unseen.discard(last.digest)
+        ends.discard(last)
+    if last.height == 0:
+        end = head() or end
+    findings = [Flaw(f"entry {last.height + 1}", "the end of the history was cut off")] if end != last else []
+    for one in [one for one in noted if one.head in ends][-1:]:
+        what = "is missing" if one.head.height > last.height else "was rewritten"
+        findings.append(Flaw(f"entry {one.head.height}", f"it {what}: seal {one.seal} of the ledger noted it"))
+    findings += [Flaw(f"head {one}", "was noted earlier and is not in the chain") for one in sorted(unseen)]
+    return last, findings
+
+
+def _flaw(entry: AuditEntry, last: Head) -> Flaw | None:
+    if entry.sequence != last.height + 1:
+        return Flaw(f"entry {last.height + 1}", "the entry is missing")
+    if entry.previous_hash != last.digest:
+        return Flaw(f"entry {entry.sequence}", "it does not follow the entry before it")
+    return Flaw(f"entry {entry.sequence}", "it was changed") if entry.hash != entry_hash(entry) else None
 
 
 def entry_hash(entry: AuditEntry) -> str:
@@ -100,6 +138,8 @@ def entry_hash(entry: AuditEntry) -> str:
         "after": entry.after,
         "previous": entry.previous_hash,
     }
+    if entry.seal_number is not None or entry.seal_digest:  # entries from before say nothing of seals
+        fields["seal"] = [entry.seal_number, entry.seal_digest]
     text = json.dumps(fields, sort_keys=True, separators=(",", ":"), ensure_ascii=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -110,16 +150,16 @@ def _head_locked() -> AuditHead:
     return AuditHead.objects.select_for_update().get()
 
 
-def _exact(value: Any) -> Any:
+def exact(value: Any) -> Any:
     """What JSON gives back unchanged. A float becomes its text: the database may write 1e20 otherwise."""
     if value is None or isinstance(value, bool | int | str):
         return value
     if isinstance(value, float):
         return repr(value)
     if isinstance(value, Mapping):
-        return {str(key): _exact(item) for key, item in value.items()}
+        return {str(key): exact(item) for key, item in value.items()}
     if isinstance(value, Sequence):
-        return [_exact(item) for item in value]
+        return [exact(item) for item in value]
     if isinstance(value, datetime):
         return value.astimezone(UTC).isoformat()
     raise TypeError(f"the history keeps plain values, not {type(value).__name__}")

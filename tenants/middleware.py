@@ -7,10 +7,12 @@ everybody, and no page depends on what was opened last.
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any, cast
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
+from django.conf import settings
 from django.contrib.auth.views import redirect_to_login
 from django.http import Http404, HttpRequest, StreamingHttpResponse
 from django.http.response import HttpResponseBase
@@ -19,7 +21,9 @@ from django.utils.decorators import sync_and_async_middleware
 from django.utils.functional import SimpleLazyObject
 
 from tenants.access import Access, AccessRequest
+from tenants.devices import device_remember
 from tenants.models import Tenant, User
+from tenants.patience import deadline
 from tenants.roles import Permission
 from tenants.scoping import pieces_in_scope, scope
 from tenants.selectors import access_of, memberships_of, own_tenants, tenant_by_slug
@@ -46,6 +50,38 @@ def reader_zone(get_response: Handler) -> Handler:
             return get_response(request)
 
     return handle
+
+
+def request_deadline(get_response: Handler) -> Handler:
+    """The view has until then; a stream, which is read afterwards, has no end of its own."""
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        with deadline(getattr(request, "ends", time.monotonic() + settings.REQUEST_SECONDS)):
+            return get_response(request)
+
+    return handle
+
+
+@sync_and_async_middleware
+def known_device(get_response: Handler) -> Handler:
+    """Who has just proved who it is gets the device's cookie with the answer."""
+    if iscoroutinefunction(get_response):
+
+        async def handle_later(request: HttpRequest) -> HttpResponseBase:
+            return _with_device(request, await get_response(request))
+
+        return handle_later
+
+    def handle(request: HttpRequest) -> HttpResponseBase:
+        return _with_device(request, get_response(request))
+
+    return handle
+
+
+def _with_device(request: HttpRequest, response: HttpResponseBase) -> HttpResponseBase:
+    if user := getattr(request, "known_device_of", None):
+        device_remember(request, response, user)
+    return response
 
 
 @sync_and_async_middleware

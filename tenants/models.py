@@ -211,6 +211,9 @@ class AuditEntry(models.Model):
     reason = models.CharField(max_length=300)
     before = models.JSONField(null=True)
     after = models.JSONField(null=True)
+    # The newest seal of the ledger when this was written: whoever removes seals contradicts the history.
+    seal_number = models.BigIntegerField(null=True, blank=True)
+    seal_digest = models.CharField(max_length=64, blank=True)
     previous_hash = models.CharField(max_length=64)
     hash = models.CharField(max_length=64, unique=True)
 

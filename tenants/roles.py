@@ -7,6 +7,7 @@ runs the cluster and mends memberships, but neither submits nor spends in a tena
 from __future__ import annotations
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
 from types import MappingProxyType
 
@@ -46,6 +47,8 @@ class Permission(StrEnum):
     TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's
     WEBHOOKS_CHANGE = "webhooks_change"
     SHARING_CHANGE = "sharing_change"  # rent and lend policy
+    PROGRAMS_VIEW = "programs_view"  # which there are; whose words are shown is the catalogue's to say
+    PROGRAMS_REGISTER = "programs_register"  # of the tenant's own
     TENANT_HISTORY_VIEW = "tenant_history_view"
     # over all tenants
     TENANTS_VIEW = "tenants_view"
@@ -56,6 +59,7 @@ class Permission(StrEnum):
     CLUSTER_CHANGE = "cluster_change"  # servers, cells, pools, hold and drain
     POLICIES_CHANGE = "policies_change"
     CREDITS_CHANGE = "credits_change"
+    PROGRAMS_OFFER = "programs_offer"  # the operator's programs, and who may bring programs
 
 
 _EVERYBODY = frozenset({VIEWER, SUBMITTER, BILLING, OWNER, AUDITOR, OPERATOR})
@@ -84,6 +88,8 @@ ROLES_ALLOWED = MappingProxyType(
         P.TOKENS_CHANGE: frozenset({OWNER}),
         P.WEBHOOKS_CHANGE: frozenset({OWNER}),
         P.SHARING_CHANGE: frozenset({OWNER}),
+        P.PROGRAMS_VIEW: _EVERYBODY,
+        P.PROGRAMS_REGISTER: _JOB_WRITERS,
         P.TENANT_HISTORY_VIEW: _OWNER_AND_STAFF,
         P.TENANTS_VIEW: _STAFF,
         P.HISTORY_VIEW: _STAFF,
@@ -93,6 +99,7 @@ ROLES_ALLOWED = MappingProxyType(
         P.CLUSTER_CHANGE: frozenset({OPERATOR}),
         P.POLICIES_CHANGE: frozenset({OPERATOR}),
         P.CREDITS_CHANGE: frozenset({OPERATOR}),
+        P.PROGRAMS_OFFER: frozenset({OPERATOR}),
     }
 )
 
@@ -109,7 +116,7 @@ SCOPES = MappingProxyType(
     {
         "tenant:read": frozenset({P.TENANT_VIEW, P.MEMBERS_VIEW, P.TENANT_HISTORY_VIEW}),
         "market:read": frozenset({P.PRICES_VIEW, P.QUOTA_VIEW}),
-        "jobs:read": frozenset({P.JOBS_VIEW}),
+        "jobs:read": frozenset({P.JOBS_VIEW, P.PROGRAMS_VIEW}),
         "jobs:write": frozenset({P.JOBS_SUBMIT, P.JOBS_CANCEL}),
         "quotes:make": frozenset({P.QUOTES_MAKE}),
         "ledger:read": frozenset({P.LEDGER_VIEW, P.BUDGETS_VIEW}),
@@ -118,6 +125,7 @@ SCOPES = MappingProxyType(
         "members:write": frozenset({P.MEMBERS_CHANGE}),
         "tokens:write": frozenset({P.TOKENS_OWN, P.TOKENS_CHANGE}),
         "webhooks:write": frozenset({P.WEBHOOKS_CHANGE}),
+        "programs:write": frozenset({P.PROGRAMS_REGISTER, P.PROGRAMS_OFFER}),
         "audit:read": frozenset({P.TENANTS_VIEW, P.HISTORY_VIEW, P.FAIRNESS_VIEW}),
         "cluster:write": frozenset({P.CLUSTER_CHANGE, P.POLICIES_CHANGE}),
         "credits:write": frozenset({P.CREDITS_CHANGE}),
@@ -128,7 +136,7 @@ SCOPE_MEANING = MappingProxyType(
     {
         "tenant:read": "See members, invitations, events and the history",
         "market:read": "See prices, servers and quota",
-        "jobs:read": "See jobs",
+        "jobs:read": "See jobs and programs",
         "jobs:write": "Submit and cancel jobs",
         "quotes:make": "Ask for quotes",
         "ledger:read": "See the ledger, statements and budgets",
@@ -137,10 +145,47 @@ SCOPE_MEANING = MappingProxyType(
         "members:write": "Invite, change and remove members",
         "tokens:write": "Make and revoke tokens",
         "webhooks:write": "Change webhooks and read their log",
+        "programs:write": "Register and retire programs",
         "audit:read": "Read everything of every tenant",
         "cluster:write": "Change servers, cells and pools",
         "credits:write": "Grant and withdraw credits",
         "tenants:write": "Make tenants and name the staff",
+    }
+)
+
+
+@dataclass(frozen=True)
+class Preset:
+    """Scopes that are usually wanted together."""
+
+    title: str
+    words: str
+    scopes: frozenset[str]
+
+    @property
+    def scope_list(self) -> list[str]:
+        return sorted(self.scopes)
+
+
+# What the staff's programs usually are for. Whatever the person's roles do not allow, the token does not do either.
+PRESETS = MappingProxyType(
+    {
+        "read": Preset(
+            "Read all",
+            "Everything of every tenant, and no change.",
+            frozenset(name for name in SCOPES if name.endswith(":read")),
+        ),
+        "metrics": Preset(
+            "Metrics",
+            "For a monitor that collects /metrics, and for the figures of fairness.",
+            frozenset({"audit:read", "market:read"}),
+        ),
+        "automation": Preset(
+            "Automation",
+            "For programs that run the cluster: servers, cells, pools, tenants and credits, and all reading.",
+            frozenset(name for name in SCOPES if name.endswith(":read"))
+            | {"cluster:write", "credits:write", "tenants:write", "members:write"},
+        ),
     }
 )
 _SCOPE_OF = MappingProxyType({permission: scope for scope, found in SCOPES.items() for permission in found})

@@ -20,6 +20,13 @@ def tenant_by_slug(slug: str) -> Tenant | None:
     return Tenant.objects.filter(slug=slug).first()
 
 
+def person_by_address(address: str) -> User | None:
+    """Whose address this is, proven or not."""
+    address = address.strip().lower()
+    found = EmailAddress.objects.filter(email=address).order_by("-verified", "pk").select_related("user").first()
+    return found.user if found else User.objects.filter(email=address).first()
+
+
 def staff_roles(user: User) -> frozenset[str]:
     return frozenset(StaffGrant.objects.filter(user=user, revoked_at=None).values_list("role", flat=True))
 
@@ -80,6 +87,16 @@ def access_anywhere(user: User) -> Access:
     return Access(user=user, tenant=None, roles=staff_roles(user) | own)
 
 
+def party_of(user: User, token: ApiToken | None) -> str:
+    """On whose account a request counts where tenants take turns: of a tenant's token the tenant, of anybody else the
+    first tenant that the person belongs to; else the person."""
+    if token is not None and token.tenant_id is not None:
+        return f"tenant {token.tenant_id}"
+    with scope_disabled("a person's own memberships lie in several tenants"):
+        first = Membership.objects.filter(user=user).order_by("tenant_id").values_list("tenant_id", flat=True).first()
+    return f"person {user.pk}" if first is None else f"tenant {first}"
+
+
 def token_by_hash(token_hash: str) -> ApiToken | None:
     """Whatever its state: the caller looks at that."""
     return next(iter(_tokens(token_hash=token_hash)), None)
@@ -90,6 +107,12 @@ _tokens = RepeatedRead(
     scoped=False,
     token_hash="of a token",  # noqa: S106  an example
 )
+
+
+def tokens_working(user: User, at: datetime) -> list[ApiToken]:
+    """All of a person's own that work now, the newest first; in any scope."""
+    rows = ApiToken.objects.filter(user=user, revoked_at=None, expires_at__gt=at).select_related("tenant")
+    return list(rows.order_by("-pk"))
 
 
 def token_list(access: Access) -> QuerySet[ApiToken]:
@@ -189,6 +212,33 @@ def invitation_by_hash(token_hash: str) -> Invitation | None:
     with scope_disabled("an invitation is found by its token, by somebody who has no tenant yet"):
         rows = Invitation.objects.select_related("tenant", "invited_by")
         return rows.filter(token_hash=token_hash).first()
+
+
+def invitations_of_owners(most: int) -> list[Invitation]:
+    """Of all tenants, those of owners who have not come yet, the newest first; also what has expired meanwhile."""
+    with scope_disabled("staff see who was invited to begin a tenant"):
+        rows = Invitation.objects.select_related("tenant", "invited_by")
+        return list(rows.filter(role=OWNER, accepted_at=None, revoked_at=None).order_by("-created_at", "-pk")[:most])
+
+
+def invitation_anywhere(invitation_id: int) -> Invitation | None:
+    """Of any tenant, for the staff."""
+    with scope_disabled("staff change an invitation at an address of no tenant"):
+        return Invitation.objects.select_related("tenant", "invited_by").filter(pk=invitation_id).first()
+
+
+def invitations_to(emails: Iterable[str], at: datetime) -> list[Invitation]:
+    """To whichever tenants these addresses are invited now. Only for addresses that somebody has proved to own."""
+    with scope_disabled("the invited person belongs to none of these tenants yet"):
+        rows = Invitation.objects.select_related("tenant", "invited_by")
+        waiting = rows.filter(email__in=list(emails), accepted_at=None, revoked_at=None, expires_at__gt=at)
+        return list(waiting.order_by("pk"))
+
+
+def addresses_of(user: User) -> list[str]:
+    """The mailboxes that the person has proved to own, in lower case."""
+    rows = EmailAddress.objects.filter(user=user, verified=True).values_list("email", flat=True)
+    return [email.lower() for email in rows]
 
 
 def user_owns_address(user: User, email: str) -> bool:

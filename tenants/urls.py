@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from tenants.views import history, home, invitations, members, staff, tokens
+from tenants.views import history, home, invitations, members, staff, staff_tokens, tokens
 
 tenant_patterns: list[URLPattern | URLResolver] = [
     path("", home.tenant_home, name="tenant_home"),
@@ -20,11 +20,17 @@ tenant_patterns: list[URLPattern | URLResolver] = [
 
 urlpatterns = [
     path("", home.home, name="home"),
+    path("mine/", home.my_tenants, name="my_tenants"),
     path("t/<slug:tenant_slug>/", include(tenant_patterns)),
     path("invitation/", invitations.invitation, name="invitation"),
     path("invitation/accept/", invitations.invitation_accept, name="invitation_accept"),
     path("invitation/<str:token>/", invitations.invitation_open, name="invitation_open"),
     path("tenants/", staff.tenants, name="tenants"),
+    path("tenants/invitations/<int:pk>/again/", staff.owner_invite_again, name="owner_invite_again"),
+    path("tenants/invitations/<int:pk>/withdraw/", staff.owner_withdraw, name="owner_withdraw"),
+    path("tokens/", staff_tokens.staff_tokens, name="staff_tokens"),
+    path("tokens/make/", staff_tokens.staff_token_create, name="staff_token_create"),
+    path("tokens/<int:pk>/revoke/", staff_tokens.staff_token_revoke, name="staff_token_revoke"),
     path("staff/", staff.staff, name="staff"),
     path("staff/grant/", staff.staff_grant, name="staff_grant"),
     path("staff/<int:pk>/revoke/", staff.staff_revoke, name="staff_revoke"),

@@ -12,6 +12,7 @@ import tempfile
 from collections.abc import Iterator
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import django
 import hypothesis
@@ -19,7 +20,10 @@ import psycopg
 import pytest
 from django.conf import settings
 
+from marketplace.addresses import database
 from marketplace.embedded import FORGETFUL, Servers, State
+from marketplace.embedded.state import OWNER, ROLE
+from tenants.ownership import LOG_IN
 
 # This must be in place before Django's settings are read. The folder's name is short because sockets live in it.
 if "BOURSE_TEST_FOLDER" not in os.environ:
@@ -29,21 +33,39 @@ FOLDER = Path(os.environ["BOURSE_TEST_FOLDER"])
 STATE = State(FOLDER)
 WORKER = os.environ.get("PYTEST_XDIST_WORKER", "")
 FILLED_BY_MIGRATE = {"django_content_type", "auth_permission"}
-LONGEST = ("marketplace/test_up.py", "concurrency/test_market_killed.py", "concurrency/test_servers_killed.py")
+LONGEST = (
+    "marketplace/test_up.py",
+    "browser/test_every_page.py",
+    "concurrency/test_market_killed.py",
+    "concurrency/test_servers_killed.py",
+)
 os.environ["DJANGO_SETTINGS_MODULE"] = "marketplace.settings"
 os.environ["DEBUG"] = "true"
 os.environ["BOURSE_VAR"] = str(FOLDER / "var")
-os.environ["DATABASE_URL"] = STATE.database_url
+# The tests log in as the superuser, who may tamper, and work as the role that serves (`tests.database`).
+os.environ["DATABASE_URL"] = f"{STATE.superuser_url.replace('/postgres?', '/bourse?')}&assume_role={ROLE}"
+os.environ["DATABASE_OWNER_URL"] = STATE.owner_url
 # Each worker counts rate limits and sends messages in a Redis database of its own.
 os.environ["REDIS_URL"] = STATE.redis_url.replace("db=0", f"db={WORKER.removeprefix('gw') or 0}")
 
 _servers = Servers(STATE, settings=FORGETFUL)
 
-# How long an example takes says how busy the machine is, not whether the product is right.
-hypothesis.settings.register_profile(
-    "unhurried", hypothesis.settings.default, deadline=None, suppress_health_check=[hypothesis.HealthCheck.too_slow]
-)
-hypothesis.settings.load_profile("unhurried")
+# How long an example takes says how busy the machine is, not whether the product is right. Whoever changes the product
+# gets the answer that everybody got before: the examples are the same each time (`--hypothesis-profile=by-chance` draws
+# others).
+for name, same in (("the-same", True), ("by-chance", False)):
+    hypothesis.settings.register_profile(
+        name,
+        hypothesis.settings.default,
+        deadline=None,
+        derandomize=same,
+        database=None,
+        suppress_health_check=[hypothesis.HealthCheck.too_slow],
+    )
+hypothesis.settings.load_profile("the-same")
+
+# Parameters that give one test other numbers, and nothing else.
+REPEATED, REPETITIONS = ("seed", "first", "block", "part"), 1
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -54,6 +76,13 @@ def pytest_configure(config: pytest.Config) -> None:
         # A worker that inherited this would read the settings before its own Redis database is named above.
         del os.environ["DJANGO_SETTINGS_MODULE"]
         _start_servers()
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """What repeats itself with other numbers is wide from the second time on (`make test-wide`)."""
+    indices = item.callspec.indices if isinstance(item, pytest.Function) and hasattr(item, "callspec") else {}
+    if any(index >= REPETITIONS for name, index in indices.items() if name in REPEATED):
+        item.add_marker("wide")
 
 
 @pytest.hookimpl(trylast=True)
@@ -79,8 +108,7 @@ def _start_servers() -> None:
         FOLDER.chmod(0o711)  # root's servers run under another account, which must get through to its own folders
         _servers.start()
         with psycopg.connect(STATE.superuser_url) as connection:
-            # Only here may our role turn triggers off: to empty the book after a test, and to tamper with it in one.
-            connection.execute("GRANT SET ON PARAMETER session_replication_role TO bourse")
+            connection.execute(f"ALTER ROLE {OWNER} CREATEDB")  # a database for each worker
 
 
 @pytest.fixture(scope="session")
@@ -93,7 +121,24 @@ def servers() -> Servers:
 
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(servers: Servers, django_db_modify_db_settings_parallel_suffix: None) -> None:
-    """pytest-django's hook before it makes the test database."""
+    """pytest-django's hook before it makes the test database, which belongs to whoever owns the tables."""
+    _log_in(settings.DATABASE_OWNER)
+
+
+@pytest.fixture(scope="session")
+def django_db_setup(django_db_setup: None) -> Iterator[None]:
+    """Once it is made, tests work in it as the role that serves."""
+    _log_in(database(os.environ["DATABASE_URL"]))
+    yield
+    _log_in(settings.DATABASE_OWNER)
+
+
+def _log_in(address: dict[str, Any]) -> None:
+    """All connections to come."""
+    from django.db import connection
+
+    connection.close()
+    connection.settings_dict.update({name: address[name] for name in LOG_IN})
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -115,8 +160,17 @@ def _tables_are_emptied_at_once() -> Iterator[None]:
     """
     from django.test import TransactionTestCase
 
+    from tests.database import as_superuser
+
+    resetting = TransactionTestCase._reset_sequences
+
+    def reset(_: Any, database: str) -> None:
+        with as_superuser():
+            resetting(database)
+
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(TransactionTestCase, "_fixture_teardown", lambda _: _empty_database())
+        patch.setattr(TransactionTestCase, "_reset_sequences", classmethod(reset))
         yield
 
 
@@ -127,12 +181,12 @@ def nothing_built(db: None) -> None:
 
 
 def _empty_database() -> None:
-    from django.db import connection, transaction
+    from django.db import transaction
 
-    with transaction.atomic(), connection.cursor() as cursor:
-        cursor.execute("SET LOCAL session_replication_role = replica")
-        cursor.execute(_emptying())
-        cursor.execute("SET LOCAL session_replication_role = origin")
+    from tests.database import run, without_triggers
+
+    with transaction.atomic(), without_triggers():
+        run(_emptying())
 
 
 @cache

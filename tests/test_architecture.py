@@ -1,8 +1,11 @@
 """The rules of the house that a machine can check: who may import whom, and what the core may touch."""
 
 import ast
+import re
 import sys
+import tokenize
 from collections.abc import Iterator
+from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -10,6 +13,7 @@ from importlinter.cli import lint_imports
 
 ROOT = Path(__file__).parent.parent
 CORE = ROOT / "scheduling" / "core"
+PROGRAMS = ROOT / "scheduling" / "programs"
 
 # Nothing here reads a clock, throws a die, or opens a file. `io`, `csv`, `json` and `zipfile` parse what the caller
 # opened; `pkgutil` gives what is shipped beside the code, which is as constant as the code.
@@ -43,6 +47,15 @@ def test_core_imports_only_mathematics_and_pure_standard_modules(file: Path) -> 
     assert forbidden_in_core(file.read_text(encoding="utf-8")) == []
 
 
+@pytest.mark.parametrize("file", sorted(PROGRAMS.rglob("*.py")), ids=lambda file: str(file.relative_to(PROGRAMS)))
+def test_programs_import_the_core_and_pure_standard_modules_alone(file: Path) -> None:
+    found = imports_of(file.read_text(encoding="utf-8"))
+    allowed: tuple[str, ...] = ("scheduling.core.", "scheduling.programs.")
+    if file.name == "stored.py":  # rows become values there, for the engines and the market
+        allowed += ("scheduling.models.", "tenants.models.", "django.db.models.")
+    assert [m for m in found if m.split(".")[0] not in PURE and not f"{m}.".startswith(allowed)] == []
+
+
 @pytest.mark.parametrize(
     "line",
     [
@@ -69,5 +82,52 @@ def test_package_that_everybody_passes_through_imports_nothing(package: str) -> 
 def test_import_contracts_of_pyproject_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(ROOT)
     monkeypatch.setattr("sys.path", [*sys.path])  # the linter adds to it
+    monkeypatch.setattr("logging.config.dictConfig", lambda _: None)  # and would silence every logger that there is
     # On a broken contract its report, with the chain of imports, is in the captured output.
     assert lint_imports(no_cache=True, no_logo=True) == 0
+
+
+def test_every_rule_that_the_code_names_stands_on_a_page() -> None:
+    """A docstring or comment that says R17 is worth something only if R17 can be read."""
+    pages = "\n".join(page.read_text(encoding="utf-8") for page in (ROOT / "docs" / "rules").glob("*.md"))
+    rules = set(re.findall(r"\*\*([A-Z]\d+)\*\*", pages))
+    named: dict[str, str] = {}
+    for file in sorted((ROOT / "scheduling").rglob("*.py")):
+        for token in tokenize.generate_tokens(StringIO(file.read_text(encoding="utf-8")).readline):
+            if token.type == tokenize.COMMENT or token.string.startswith('"""'):
+                place = f"{file.name}:{token.start[0]}"
+                named |= dict.fromkeys(re.findall(r"\b[RLGOCAPBK][1-9]\d?\b", token.string), place)
+    assert len(named) > 40
+    assert {tag: place for tag, place in named.items() if tag not in rules} == {}
+
+
+def test_every_decision_stands_in_the_index_once() -> None:
+    folder = ROOT / "docs" / "decisions"
+    listed = re.findall(
+        r"^- \[(\d{4})\]\((\S+)\) (.+)$", (folder / "README.md").read_text(encoding="utf-8"), re.MULTILINE
+    )
+    titles = {
+        (
+            page.name[:4],
+            page.name,
+            page.read_text(encoding="utf-8").partition("\n")[0].removeprefix(f"# {page.name[:4]} "),
+        )
+        for page in folder.glob("0*.md")
+    }
+    assert len(listed) == len(set(listed))
+    assert set(listed) == titles
+
+
+def test_the_map_names_every_room_and_no_other() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8").partition("## Map")[2].partition("\n## ")[0]
+    rows = re.findall(r"^\| (`.+?`) \| .+ \| (`.+?`) \|$", text, re.MULTILINE)
+    folders = [folder for places, _ in rows for folder in re.findall(r"`([a-z_/]+)`", places)]
+    insides = {"models", "core", "programs", "engines", "migrations", "management"}
+    there = {place.parent.name for place in (ROOT / "scheduling").glob("*/__init__.py")} - insides - {"market"}
+    parts = {f"market/{place.parent.name}" for place in (ROOT / "scheduling" / "market").glob("*/__init__.py")}
+    assert sorted(folders) == sorted(there | parts - {"market/pages", "market/api"})
+    for places, begin in rows:
+        first = re.findall(r"`([a-z_/]+)`", places)
+        for name in re.findall(r"`([a-z_/]+)`", begin):
+            module = ROOT / "scheduling" / ("market" if len(first) > 1 else first[0]) / name.rstrip("/")
+            assert module.is_dir() or module.with_suffix(".py").is_file(), f"{places}: {name}"

@@ -14,6 +14,11 @@ from django.conf import settings
 
 from marketplace import children
 from tests.conftest import FOLDER
+from tests.database import serving_addresses
+from tests.patience import PATIENCE
+
+# A machine that stands still for a while is no fault of a page.
+PATIENT = {"REQUEST_SECONDS": "300", "WEB_STATEMENT_SECONDS": "300", "WEB_LOCK_SECONDS": "300"}
 
 
 @contextmanager
@@ -24,10 +29,10 @@ def web_server() -> Iterator[str]:
         port = probe.getsockname()[1]
     command = ["-m", "tests.web_process", "127.0.0.1", str(port)]
     log = FOLDER / f"web-{port}.log"
-    child = children.start("web", [sys.executable, *command], log=log, environment=environment())
+    child = children.start("web", [sys.executable, *command], log=log, environment=environment() | PATIENT)
     address = f"http://127.0.0.1:{port}"
     try:
-        children.wait_until(lambda: _answers(address) or child.ended, child, patience=60.0)
+        children.wait_until(lambda: _answers(address) or child.ended, child, patience=PATIENCE)
         assert not child.ended, log.read_text(errors="replace")[-4_000:]
         yield address
     finally:
@@ -36,12 +41,9 @@ def web_server() -> Iterator[str]:
 
 
 def environment() -> dict[str, str]:
-    name = settings.DATABASES["default"]["NAME"]
-    url = os.environ["DATABASE_URL"]
-    base, mark, query = url.partition("?")
     return {
         **os.environ,
-        "DATABASE_URL": base[: base.rindex("/") + 1] + name + mark + query,
+        **serving_addresses(),
         "PYTHONPATH": str(settings.BASE_DIR),
         "DJANGO_SETTINGS_MODULE": "marketplace.settings",
         "DATABASE_POOL": "false",  # no connection outlives its request, so that the database can be emptied

@@ -6,6 +6,8 @@ change something take `key`, the Idempotency-Key; without one each call has its 
 
 from __future__ import annotations
 
+import base64
+import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Literal, Self, cast
@@ -16,17 +18,22 @@ from bourse_client.shapes import (
     OVER,
     Balances,
     CancelOutcome,
+    Description,
     Event,
     Explanation,
     Job,
+    JobArray,
     JobWithSpec,
     Lane,
     Log,
     Me,
     OwnTenant,
+    Parsed,
     Price,
     Quote,
     Statement,
+    Study,
+    StudyRow,
     WhatIf,
 )
 from bourse_client.stream import followed
@@ -73,7 +80,8 @@ class Client:
     # Jobs
 
     def jobs(self, *, most: int | None = None, **filters: Any) -> Iterator[Job]:
-        """The newest first. Filters: state, lane, pool, name, reason, submitted_from, submitted_before, ordering."""
+        """The newest first. Filters: state, lane, pool, name, reason, submitted_from, submitted_before, ordering,
+        array; with `arrays="folded"` of each array only its first member."""
         return cast(Iterator[Job], self.listed(self.of_tenant("jobs/"), filters, most))
 
     def job(self, job_id: int) -> JobWithSpec:
@@ -87,13 +95,58 @@ class Client:
         name: str,
         lane: Lane = "batch",
         otherwise: Literal["batch"] | None = None,
+        after: Sequence[int] = (),
         key: str | None = None,
     ) -> JobWithSpec:
         """The job as it is now: a refused one of the instant lane has the state `rejected` and its reason, or with
-        `otherwise` waits for the next interval."""
-        body = {"pool": pool, "name": name, "lane": lane, "spec": dict(spec)}
+        `otherwise` waits for the next interval. `after`: jobs that must have ended well before."""
+        body: dict[str, Any] = {"pool": pool, "name": name, "lane": lane, "spec": dict(spec)}
         body |= {"otherwise": otherwise} if otherwise else {}
+        body |= {"after": list(after)} if after else {}
         return cast(JobWithSpec, self.post(self.of_tenant("jobs/"), body, key))
+
+    def job_parse(self, said: Mapping[str, Any], *, pool: str) -> Parsed:
+        """What a description means: `script` or `hours`, and `worth`, as the interface has them. Nothing is stored."""
+        return cast(Parsed, self.post(self.of_tenant("jobs/parse/"), {"pool": pool, **said}, None))
+
+    def job_describe(
+        self,
+        said: Mapping[str, Any],
+        *,
+        pool: str,
+        lane: Lane = "batch",
+        otherwise: Literal["batch"] | None = None,
+        key: str | None = None,
+    ) -> JobWithSpec:
+        """Submits what `job_parse` would understand."""
+        body = {"pool": pool, "lane": lane, **said} | ({"otherwise": otherwise} if otherwise else {})
+        return cast(JobWithSpec, self.post(self.of_tenant("jobs/"), body, key))
+
+    def array_submit(
+        self,
+        said: Mapping[str, Any],
+        *,
+        pool: str,
+        name: str = "",
+        count: int | None = None,
+        key: str | None = None,
+    ) -> JobArray:
+        """Many jobs that differ in their index, all of them or none: `said` as for `job_describe`, by a script that has
+        an `--array`; or with `count`, in `hours`, or as `{"spec": ...}`."""
+        body = {"pool": pool, **said} | ({"name": name} if name else {}) | ({"count": count} if count else {})
+        return cast(JobArray, self.post(self.of_tenant("jobs/arrays/"), body, key))
+
+    def array(self, array_id: int) -> JobArray:
+        """How many of its members are in which state; `jobs(array=...)` has each of them."""
+        return cast(JobArray, self.get(self.of_tenant(f"jobs/arrays/{array_id}/")))
+
+    def array_cancel(self, array_id: int, *, key: str | None = None) -> JobArray:
+        """Takes back all members that are not over, in one act."""
+        return cast(JobArray, self.post(self.of_tenant(f"jobs/arrays/{array_id}/cancel/"), None, key))
+
+    def job_description(self, job_id: int) -> Description:
+        """How the job was said, and of a script what came of each line."""
+        return cast(Description, self.get(self.of_tenant(f"jobs/{job_id}/description/")))
 
     def job_cancel(self, job_id: int, *, key: str | None = None) -> JobWithSpec:
         return cast(JobWithSpec, self.post(self.of_tenant(f"jobs/{job_id}/cancel/"), None, key))
@@ -149,11 +202,114 @@ class Client:
         """What can be said otherwise, and what it means."""
         return cast(Iterator[dict[str, Any]], self.listed(self.of_tenant("what-ifs/fields/"), {}))
 
+    # Studies of the lab, for operators and auditors
+
+    def studies(self, *, most: int | None = None) -> Iterator[StudyRow]:
+        """The newest first, without what was asked and read."""
+        return cast(Iterator[StudyRow], self.listed("lab/studies/", {}, most))
+
+    def study(self, study_id: int) -> Study:
+        return cast(Study, self.get(f"lab/studies/{study_id}/"))
+
+    def study_create(
+        self,
+        document: Mapping[str, Any],
+        *,
+        files: Mapping[str, bytes] | None = None,
+        pool: str | None = None,
+        start: str | None = None,
+        end: str | None = None,
+        at_once: bool = False,
+        key: str | None = None,
+    ) -> Study:
+        """Of a log among `files`, by the names that the document says; or of a pool's own past from `start` to `end`,
+        times such as 2026-10-01T00:00:00Z."""
+        body: dict[str, Any] = {"study": dict(document), "at_once": at_once}
+        body |= {"files": {name: base64.b64encode(each).decode() for name, each in files.items()}} if files else {}
+        said = {"pool": pool, "start": start, "end": end}
+        return cast(Study, self.post("lab/studies/", body | {k: v for k, v in said.items() if v is not None}, key))
+
+    def study_start(self, study_id: int, *, key: str | None = None) -> Study:
+        """After a look at its minutes."""
+        return cast(Study, self.post(f"lab/studies/{study_id}/start/", None, key))
+
+    def study_cancel(self, study_id: int, *, key: str | None = None) -> Study:
+        """What is done is kept."""
+        return cast(Study, self.post(f"lab/studies/{study_id}/cancel/", None, key))
+
+    def study_resume(self, study_id: int, *, key: str | None = None) -> Study:
+        return cast(Study, self.post(f"lab/studies/{study_id}/resume/", None, key))
+
+    def study_show(self, study_id: int, *, shown: bool, key: str | None = None) -> Study:
+        """To its owners, each with the others unnamed; or no longer."""
+        return cast(Study, self.post(f"lab/studies/{study_id}/show/", {"shown": shown}, key))
+
+    def study_remove(self, study_id: int, *, key: str | None = None) -> Study:
+        return cast(Study, self.post(f"lab/studies/{study_id}/remove/", None, key))
+
+    def study_report(self, study_id: int) -> bytes:
+        """One file of HTML."""
+        return self.transport.call("GET", f"lab/studies/{study_id}/report/", accept="text/html").body
+
+    def study_figures(self, study_id: int) -> bytes:
+        """Every number of the report with its interval, as CSV."""
+        return self.transport.call("GET", f"lab/studies/{study_id}/figures/", accept="text/csv").body
+
+    # Programs that a job may name
+
+    def programs(self) -> Iterator[dict[str, Any]]:
+        """The tenant's own first, with what they did; without their words."""
+        return cast(Iterator[dict[str, Any]], self.listed(self.of_tenant("programs/"), {}))
+
+    def program(self, name: str, *, owner: str = "", version: int | None = None) -> dict[str, Any]:
+        """`owner`: a short name, or "operator"; without one, the tenant itself. Without a version, the newest."""
+        path = self.of_tenant(f"programs/of/{quoted(owner or self.tenant, safe='')}/{quoted(name, safe='')}/")
+        return cast(dict[str, Any], self.get(path, {"version": version}))
+
+    def program_register(
+        self, document: Mapping[str, Any], *, archive: bytes | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """A new program of the tenant's own. `archive`: a tar.gz."""
+        return cast(dict[str, Any], self.post(self.of_tenant("programs/"), _program_body(document, archive), key))
+
+    def program_continue(
+        self, name: str, document: Mapping[str, Any], *, archive: bytes | None = None, key: str | None = None
+    ) -> dict[str, Any]:
+        """Its next version; one that says what the newest says is the newest again."""
+        path = self.of_tenant(f"programs/{quoted(name, safe='')}/versions/")
+        return cast(dict[str, Any], self.post(path, _program_body(document, archive), key))
+
+    def program_upload(self, document: Mapping[str, Any], archive: bytes, *, key: str | None = None) -> dict[str, Any]:
+        """A program's first version, or its next one, with an archive of up to 20 MiB."""
+        allowed = self.post(self.of_tenant("programs/uploads/"), None, None)
+        parts = {"document": json.dumps(document, allow_nan=False).encode(), "archive": archive}
+        path = self.of_tenant("programs/uploads/archive/")
+        return cast(
+            dict[str, Any], self.transport.send_parts(path, parts, query={"upload": allowed["upload"]}, key=key).json()
+        )
+
+    def program_retire(self, name: str, *, key: str | None = None) -> dict[str, Any]:
+        """No new job can name it; jobs that have it keep it."""
+        return cast(dict[str, Any], self.post(self.of_tenant(f"programs/{quoted(name, safe='')}/retire/"), None, key))
+
+    def program_archive(self, name: str, version: int, *, owner: str = "") -> bytes:
+        """The tar.gz of a version, as it was sent."""
+        place = f"programs/of/{quoted(owner or self.tenant, safe='')}/{quoted(name, safe='')}"
+        path = self.of_tenant(f"{place}/versions/{version}/archive/")
+        return self.transport.call("GET", path, accept="application/gzip").body
+
     # What a job's programs wrote
 
-    def job_logs(self, job_id: int, *, after: int = 0) -> Log:
-        """A page of the newest run's log; `after` is the last page's. Another `run` than before begins at 0 again."""
-        return cast(Log, self.get(self.of_tenant(f"jobs/{job_id}/logs/"), {"after": after or None}))
+    def job_logs(self, job_id: int, *, after: int = 0, search: str = "", level: str = "", who: str = "") -> Log:
+        """A page of the newest run's log; `after` is the last page's. Another `run` than before begins at 0 again.
+        `search`, `level` (this or graver) and `who` (as "worker 1") leave lines out."""
+        asked = {"after": after, "search": search, "level": level, "who": who}
+        query = {name: value or None for name, value in asked.items()}
+        return cast(Log, self.get(self.of_tenant(f"jobs/{job_id}/logs/"), query))
+
+    def job_log_file(self, job_id: int) -> bytes:
+        """All of it as text."""
+        return self.transport.call("GET", self.of_tenant(f"jobs/{job_id}/logs/file/"), accept="text/plain").body
 
     # The market
 
@@ -230,6 +386,11 @@ class Client:
             if not page["next"] or (left is not None and left <= 0):
                 return
             page = self.get(_own(page["next"]))
+
+
+def _program_body(document: Mapping[str, Any], archive: bytes | None) -> dict[str, Any]:
+    body: dict[str, Any] = {"document": dict(document)}
+    return body if archive is None else body | {"archive": base64.b64encode(archive).decode()}
 
 
 def _own(address: str) -> str:

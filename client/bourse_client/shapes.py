@@ -13,9 +13,36 @@ FINISHED, REJECTED = "finished", "rejected"
 
 
 class Reason(TypedDict):
+    """`help`: a sentence; empty where nothing is to be done. docs/guide/reasons.md has every code."""
+
     code: str
     numbers: dict[str, Any]
     sentence: str
+    help: str
+
+
+class ArrayOfJob(TypedDict):
+    """`index`: of the job in it; `jobs`: how many members it has; `states`: how many of them are in each."""
+
+    id: int
+    name: str
+    index: int
+    jobs: int
+    states: dict[str, int]
+    price: str
+
+
+class JobArray(TypedDict):
+    id: int
+    name: str
+    pool: str
+    first_job: int
+    jobs: int
+    indexes: list[int]
+    states: dict[str, int]
+    price: str
+    submitted_at: str
+    submitted_by: str | None
 
 
 class Job(TypedDict):
@@ -24,11 +51,13 @@ class Job(TypedDict):
     pool: str
     lane: Lane
     state: str
+    array: ArrayOfJob | None
     phase: str
     payer: str
     price: str | None
     hold: str
     reason: Reason
+    after: list[int]
     attempt: int
     workers: int
     parameter_servers: int
@@ -45,7 +74,60 @@ class JobWithSpec(Job):
     spec: dict[str, Any]
 
 
+class ScriptLine(TypedDict):
+    line: int
+    says: str
+    option: str
+    verdict: str
+    sentence: str
+
+
+class Parsed(TypedDict):
+    how: str
+    name: str
+    spec: dict[str, Any]
+    begin: str | None
+    after: list[int]
+    indexes: list[int]
+    lines: list[ScriptLine]
+
+
+class Description(TypedDict):
+    how: str
+    said: dict[str, Any]
+    lines: list[ScriptLine]
+
+
+class Moved(TypedDict):
+    interval: int
+    start_slot: int | None
+    starts_at: str | None
+    why: str
+    jobs: list[int]
+    sentence: str
+
+
+class Held(TypedDict):
+    """`later_by`: slots, by which half of those that started later were late at most."""
+
+    projections: int
+    by_then: int
+    later: int
+    later_by: float | None
+    not_started: int
+
+
+class Projection(TypedDict):
+    start_slot: int
+    starts_at: str
+    moved: Moved | None
+    mine: Held
+    pool: Held
+
+
 class Explanation(TypedDict):
+    """`projection` is left out by servers from before there was one."""
+
     id: int
     state: str
     lane: Lane
@@ -53,6 +135,7 @@ class Explanation(TypedDict):
     reason: Reason
     starts_at: str | None
     ends_at: str | None
+    projection: Projection | None
 
 
 class CancelOutcome(TypedDict):
@@ -77,6 +160,8 @@ class Terms(TypedDict):
     ends_at: str | None
     workers: int
     price: str
+    own_part: str
+    net_price: str
     worth: str
     payees: list[Payee]
 
@@ -168,10 +253,45 @@ class WhatIf(TypedDict):
     result: WhatIfResult | None
 
 
+class StudyAnswer(TypedDict):
+    rule: str
+    against: str
+    saved: float | None
+    low: float | None
+    high: float | None
+    waited: float | None
+    seen: bool
+    owners_gain: int
+    owners_lose: int
+    owners_unsure: int
+
+
+class StudyRow(TypedDict):
+    id: int
+    title: str
+    pool: str | None
+    state: str
+    digest: str
+    minutes: float | None
+    done: int
+    total: int
+    shown: bool
+    detail: str
+    asked_at: str
+    ended_at: str | None
+
+
+class Study(StudyRow):
+    study: dict[str, Any]
+    history: dict[str, Any]
+    answer: StudyAnswer | None
+
+
 class LogLine(TypedDict):
     at: str
     who: str
     text: str
+    level: str
 
 
 class Log(TypedDict):

@@ -31,9 +31,10 @@ LOST = (OSError, http.client.HTTPException)
 
 @dataclass(frozen=True)
 class Pace:
-    """How long somebody is patient. `patience`: seconds for one call with all its attempts."""
+    """How long somebody is patient. `timeout`: seconds for one attempt, more than the server's own limit of 30: it then
+    says itself that it took too long. `patience`: seconds for one call with all its attempts."""
 
-    timeout: float = 30.0
+    timeout: float = 35.0
     patience: float = 90.0
     attempts: int = 6
     clock: Callable[[], float] = time.monotonic
@@ -99,6 +100,16 @@ class Transport:
             headers |= {"Content-Type": JSON, "Idempotency-Key": key}
         return self._until_answered(Call(method, self.target(path, query), content, headers, key))
 
+    def send_parts(
+        self, path: str, parts: Mapping[str, bytes], *, query: Mapping[str, Any] | None = None, key: str | None = None
+    ) -> Reply:
+        """A POST of a form whose parts may be long; the part `archive` goes as a file."""
+        edge, key = os.urandom(16).hex(), key or new_key()
+        content = b"".join(_part(edge, name, part) for name, part in parts.items()) + f"--{edge}--\r\n".encode()
+        headers = self.headers(JSON)
+        headers |= {"Content-Type": f"multipart/form-data; boundary={edge}", "Idempotency-Key": key}
+        return self._until_answered(Call("POST", self.target(path, query), content, headers, key))
+
     def headers(self, accept: str) -> dict[str, str]:
         told = {"Accept": f"{accept}, {PROBLEM};q=0.5", "User-Agent": AGENT}
         return told | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
@@ -160,6 +171,12 @@ class Transport:
         """Twice as long each time, and never the same for two callers."""
         longest = min(LONGEST_PAUSE, FIRST_PAUSE * 2 ** (attempt - 1))
         return float(longest * (0.5 + 0.5 * self.pace.dice()))
+
+
+def _part(edge: str, name: str, content: bytes) -> bytes:
+    file = f'; filename="{name}.tar.gz"\r\nContent-Type: application/gzip' if name == "archive" else ""
+    head = f'--{edge}\r\nContent-Disposition: form-data; name="{name}"{file}\r\n\r\n'
+    return head.encode() + content + b"\r\n"
 
 
 def checked(reply: Reply) -> Reply:

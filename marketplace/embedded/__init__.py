@@ -4,9 +4,9 @@ Both listen on a socket file in a folder that only we and they may enter, and on
 from the folder, so they are known before anything runs. docs/decisions/0001 says why.
 """
 
-from marketplace.embedded.programs import postgres_version
+from marketplace.embedded.programs import CannotStart, postgres_version
 from marketplace.embedded.servers import DURABLE, FORGETFUL, Servers, announce, join_running
-from marketplace.embedded.state import AlreadyRunning, CannotStart, State, state_for, write_private
+from marketplace.embedded.state import AlreadyRunning, State, state_for, write_private
 
 __all__ = [
     "DURABLE",

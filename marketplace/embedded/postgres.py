@@ -1,5 +1,6 @@
 """Making, starting and recovering the embedded PostgreSQL."""
 
+import contextlib
 import os
 import signal
 import tempfile
@@ -12,18 +13,19 @@ from psycopg import sql
 
 from marketplace import children
 from marketplace.children import Child
-from marketplace.embedded.programs import Account
+from marketplace.embedded.programs import Account, CannotStart
 from marketplace.embedded.state import (
     DATABASE,
+    OWNER,
     PORT,
     ROLE,
     SUPERUSER,
-    CannotStart,
     State,
     make_private,
     write_private,
 )
 
+POSTGRESQL = "PostgreSQL"
 # Neither our secrets nor anybody's PG* variables are the server's business.
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
 
@@ -37,32 +39,43 @@ def start(state: State, folder: Path, account: Account | None, *, settings: Sequ
         command += ["-c", setting]
     # SIGINT is PostgreSQL's fast shutdown: it ends the sessions and writes everything out.
     return children.start(
-        "PostgreSQL", command, log=log, environment=ENVIRONMENT, account=account, stop_signal=signal.SIGINT
+        POSTGRESQL, command, log=log, environment=ENVIRONMENT, account=account, stop_signal=signal.SIGINT
     )
 
 
 def is_ready(state: State) -> bool:
-    """False while PostgreSQL does not answer yet. Once it does, our role and database are made if missing."""
+    """False while PostgreSQL does not answer yet. Once it does, our roles and database are as they should be."""
     try:
         connection = psycopg.connect(state.superuser_url, autocommit=True)
     except psycopg.OperationalError as error:
         if "password authentication failed" in str(error):
             raise CannotStart(f"{state.folder}/passwords.json does not fit the data in {state.data}.") from None
         return False
+    owner, role, database = (sql.Identifier(name) for name in (OWNER, ROLE, DATABASE))
     with connection:
-        if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [ROLE]).fetchone():
-            # Not a superuser: what the product's own log-in cannot do, no fault in the product can do.
-            password = sql.Literal(state.passwords()[ROLE])
-            make = sql.SQL("CREATE ROLE {} LOGIN CREATEDB PASSWORD {}")
-            connection.execute(make.format(sql.Identifier(ROLE), password))
+        # Until there were two roles, the one that serves made databases and owned everything in ours.
+        is_older = connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s AND rolcreatedb", [ROLE]).fetchone()
+        for name in (OWNER, ROLE):
+            if not connection.execute("SELECT 1 FROM pg_roles WHERE rolname = %s", [name]).fetchone():
+                make = sql.SQL("CREATE ROLE {} LOGIN PASSWORD {}")
+                connection.execute(make.format(sql.Identifier(name), sql.Literal(state.passwords()[name])))
         if not connection.execute("SELECT 1 FROM pg_database WHERE datname = %s", [DATABASE]).fetchone():
-            make = sql.SQL("CREATE DATABASE {} OWNER {}")
-            connection.execute(make.format(sql.Identifier(DATABASE), sql.Identifier(ROLE)))
+            connection.execute(sql.SQL("CREATE DATABASE {} OWNER {}").format(database, owner))
+    if is_older:
+        with psycopg.connect(state.superuser_url, dbname=DATABASE) as connection:  # both or neither
+            connection.execute(sql.SQL("REASSIGN OWNED BY {} TO {}").format(role, owner))
+            connection.execute(sql.SQL("ALTER ROLE {} NOCREATEDB").format(role))
     return True
 
 
 def stop_orphan(data: Path) -> None:
-    """A PostgreSQL that outlived its parent is stopped; a note that names a stranger's process is removed."""
+    """A PostgreSQL that outlived its parent is stopped, and so are sessions that outlived PostgreSQL."""
+    _stop_main_process(data)
+    _kill_sessions(data)
+
+
+def _stop_main_process(data: Path) -> None:
+    """A note that names a stranger's process is removed."""
     note = data / "postmaster.pid"
     try:
         process = psutil.Process(int(note.read_text(encoding="utf-8").splitlines()[0]))
@@ -72,8 +85,32 @@ def stop_orphan(data: Path) -> None:
     if not ours:
         note.unlink()
         return
+    process.resume()  # somebody may have stopped it
     process.send_signal(signal.SIGINT)
-    process.wait(20)
+    try:
+        process.wait(20)
+    except psutil.TimeoutExpired:
+        process.kill()  # its data are whole all the same
+        process.wait(20)
+
+
+def _kill_sessions(data: Path) -> None:
+    """Where the main process was killed, those it had started end by themselves as soon as they look. One that is
+    stopped or computes does not look, and until it is gone the next main process refuses to begin. What they had
+    committed is written down, and the rest nobody was told of."""
+    sessions = [process for process in psutil.process_iter() if _works_in(process, data)]
+    for process in sessions:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(sessions, timeout=20)
+
+
+def _works_in(process: psutil.Process, data: Path) -> bool:
+    """Each of PostgreSQL's processes has its data as working folder."""
+    try:
+        return Path(process.exe()).name == "postgres" and Path(process.cwd()) == data.resolve()
+    except psutil.Error:
+        return False
 
 
 def _initialise(state: State, folder: Path, account: Account | None, log: Path) -> None:

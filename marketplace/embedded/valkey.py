@@ -1,14 +1,18 @@
 """Starting and recovering the embedded Valkey. It holds messages and rate limits, no money, so nothing goes to disk."""
 
+import contextlib
 import socket
-import time
 from pathlib import Path
+
+import psutil
 
 from marketplace import children
 from marketplace.children import Child
 from marketplace.embedded.postgres import ENVIRONMENT
 from marketplace.embedded.programs import Account
 from marketplace.embedded.state import State
+
+VALKEY = "Valkey"
 
 
 def start(state: State, program: Path, account: Account | None, *, log: Path) -> Child:
@@ -18,7 +22,7 @@ def start(state: State, program: Path, account: Account | None, *, log: Path) ->
     # A full broker must refuse loudly; evicting would lose tasks in silence.
     command += ["--save", "", "--appendonly", "no", "--maxmemory", "256mb", "--maxmemory-policy", "noeviction"]
     command += ["--dir", state.sockets]
-    return children.start("Valkey", command, log=log, environment=ENVIRONMENT, account=account)
+    return children.start(VALKEY, command, log=log, environment=ENVIRONMENT, account=account)
 
 
 def is_ready(state: State) -> bool:
@@ -26,12 +30,22 @@ def is_ready(state: State) -> bool:
 
 
 def stop_orphan(place: Path) -> None:
-    if _ask(place, "PING") is None:
-        return
-    _ask(place, "SHUTDOWN NOSAVE")
-    deadline = time.monotonic() + 10
-    while _ask(place, "PING") is not None and time.monotonic() < deadline:
-        time.sleep(0.02)
+    """One that outlived its parent. It is not asked: it may be stopped, and when it goes on to its end it would remove
+    the socket of its successor."""
+    orphans = [process for process in psutil.process_iter() if _listens_at(process, place)]
+    for process in orphans:
+        with contextlib.suppress(psutil.NoSuchProcess):
+            process.kill()
+    psutil.wait_procs(orphans, timeout=10)
+
+
+def _listens_at(process: psutil.Process, place: Path) -> bool:
+    """It writes that into its title."""
+    try:
+        command = " ".join(process.cmdline())
+    except psutil.Error:
+        return False
+    return "valkey-server" in command and str(place) in command
 
 
 def _ask(place: Path, question: str) -> bytes | None:

@@ -5,7 +5,8 @@ the instant lane may sell what the plan leaves, but only before the *frontier*, 
 may still touch. The *operator pool* is the rest: the instant lane sells it in any slot. So a batch plan finds the same
 home pool whether anybody uses the instant lane or not.
 
-The instant lane sees each server twice: its operator part first, its home part as many places further on.
+The instant lane sees each server twice: its operator part first, its home part as many places further on. A tenant
+that asks there may have its own idle cells before the frontier for nothing, as in the batch lane.
 """
 
 from __future__ import annotations
@@ -77,14 +78,15 @@ class Shared:
         self.home_all = Occupancy(self.home, origin)  # both lanes
         self.home_batch = Occupancy(self.home, origin)
         self.operator_instant = Occupancy(parts.operator, origin)
-        self._own_use: dict[int, Occupancy] = {}
+        self._own_use: dict[tuple[str, int], Occupancy] = {}
 
-    def own_use(self, tenant: int) -> Occupancy:
-        """What a tenant's own jobs hold of its own cells."""
-        if tenant not in self._own_use:  # most tenants' is never asked for
+    def own_use(self, tenant: int, lane: str = BATCH) -> Occupancy:
+        """What a tenant's own jobs of one lane hold of its own cells, free of charge. Contributions follow from the
+        batch lane's alone (C12)."""
+        if (lane, tenant) not in self._own_use:  # most tenants' is never asked for
             cells = replace(self.cluster, capacity=self.cells[:, tenant])
-            self._own_use[tenant] = Occupancy(cells, self.home_all.origin)
-        return self._own_use[tenant]
+            self._own_use[lane, tenant] = Occupancy(cells, self.home_all.origin)
+        return self._own_use[lane, tenant]
 
     def stage(self, lane: str, slot: int) -> Stage:
         """The home pool for the batch lane; what may be sold, and nothing else, for the instant lane."""
@@ -92,6 +94,26 @@ class Shared:
             return Stage(self.home, self.home_batch.window(slot), None, tuple(self.windows))
         windows = self._offered_windows(slot)
         return Stage(self.counter, *self._counter_occupied(slot, windows), windows)
+
+    def own_idle(self, tenant: int, slot: int, given_up: FloatArray | None = None) -> FloatArray:
+        """(resources, slots, places of the counter) what a tenant may have of its own cells, up to the frontier: as
+        much as its own jobs leave of them and nobody has bought.
+
+        On a server with several owners a unit has no name on it. What is free there is the tenant's up to the number
+        of its idle cells, but for what the others keep back, and what somebody `given_up` (resources, slots, servers)
+        who has paid for it.
+        """
+        slots, servers = max(self.frontier - slot, 0), len(self.cluster.servers)
+        free = self.home.capacity[:, None, :] - _first(self.home_all, slot, slots)
+        if given_up is not None:
+            free -= given_up
+        windows = [window for window in self.windows if window.end > slot]
+        for other in range(len(self.cluster.tenants)):
+            if other != tenant and (kept := self._kept_back(other, slot, slots, windows)).any():
+                free -= self._idle(other, slot, slots) * kept[None, :, None]
+        places = np.zeros((len(self.cluster.resources), slots, 2 * servers))
+        places[..., servers:] = np.minimum(self._idle(tenant, slot, slots), free).clip(min=0.0)
+        return places
 
     def free(self, start: int, end: int) -> FloatArray:
         """(resources, slots, servers) amounts that neither lane holds in the slots [start, end)."""
@@ -113,19 +135,16 @@ class Shared:
             if booking.phase == OWN:
                 self.own_use(job.tenant).place(job, booking)
             return booking
-        operator, home = self.parts(booking)
+        operator, home = counter_parts(booking, len(self.cluster.servers))
         if any(row.end > self.frontier for row in home):
             raise ValueError(f"job {job.number}: home cells are not for sale from slot {self.frontier} on")
+        if operator and booking.phase == OWN:
+            raise ValueError(f"job {job.number}: the operator's units are nobody's own")
         self.operator_instant.place(job, replace(booking, allocation=tuple(operator)))
         self.home_all.place(job, replace(booking, allocation=tuple(home)))
-        return replace(booking, allocation=_joined([*operator, *home]))
-
-    def parts(self, booking: Booking) -> tuple[list[Allocation], list[Allocation]]:
-        """(operator's rows, home rows) of a booking that names the counter's servers, now on real servers."""
-        servers = len(self.cluster.servers)
-        operator = [row for row in booking.allocation if row.server < servers]
-        home = [replace(row, server=row.server - servers) for row in booking.allocation if row.server >= servers]
-        return operator, home
+        if booking.phase == OWN:
+            self.own_use(job.tenant, INSTANT).place(job, replace(booking, allocation=tuple(home)))
+        return on_real_servers(booking, len(self.cluster.servers))
 
     def take(self, resource: int, slot: int, server: int, amount: float) -> None:
         """Occupy an amount of the operator's that no booking stands for."""
@@ -162,11 +181,27 @@ class Shared:
         taken = _first(self.home_all, slot, slots)
         for index, tenant in enumerate(self.cluster.tenants):
             if tenant.lend != "lend":
-                taken -= _first(self.own_use(index), slot, slots)  # its cells are not part of the counter at all
-            elif tenant.reserve_price.any():
-                idle = self.cells[:, index][:, None, :] - _first(self.own_use(index), slot, slots)
-                taken += idle * self._held_back(index, slot, slots, windows)[None, :, None]
+                taken -= self._used_by(index, slot, slots)  # its cells are not part of the counter at all
+            elif (kept := self._kept_back(index, slot, slots, windows)).any():
+                taken += self._idle(index, slot, slots) * kept[None, :, None]
         return np.minimum(taken, self.counter.capacity[:, None, len(self.cluster.servers) :])
+
+    def _used_by(self, tenant: int, slot: int, slots: int) -> FloatArray:
+        """(resources, slots, servers) what a tenant's own jobs of both lanes hold of its own cells."""
+        return _first(self.own_use(tenant), slot, slots) + _first(self.own_use(tenant, INSTANT), slot, slots)
+
+    def _idle(self, tenant: int, slot: int, slots: int) -> FloatArray:
+        """(resources, slots, servers) what they leave."""
+        idle: FloatArray = self.cells[:, tenant][:, None, :] - self._used_by(tenant, slot, slots)
+        return idle
+
+    def _kept_back(self, tenant: int, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
+        """(slots,) 1 where the tenant sells nothing: it keeps its cells, or asks for more than the published price."""
+        if self.cluster.tenants[tenant].lend != "lend":
+            return np.ones(slots)
+        if not self.cluster.tenants[tenant].reserve_price.any():
+            return np.zeros(slots)
+        return self._held_back(tenant, slot, slots, windows)
 
     def _held_back(self, tenant: int, slot: int, slots: int, windows: Sequence[Window]) -> FloatArray:
         """(slots,) 1 where the published price of a resource has not reached the tenant's reserve."""
@@ -208,6 +243,19 @@ class Shared:
             if tenant.reserve_price.any():
                 idle[:, index] *= 1.0 - self._held_back(index, window.start, window.end - window.start, [window])
         return replace(window, idle=idle)
+
+
+def counter_parts(booking: Booking, servers: int) -> tuple[list[Allocation], list[Allocation]]:
+    """(operator's rows, home rows) of a booking that names the counter's servers, now on the `servers` real ones."""
+    operator = [row for row in booking.allocation if row.server < servers]
+    home = [replace(row, server=row.server - servers) for row in booking.allocation if row.server >= servers]
+    return operator, home
+
+
+def on_real_servers(booking: Booking, servers: int) -> Booking:
+    """The same booking with what it has on both parts of a server in one."""
+    operator, home = counter_parts(booking, servers)
+    return replace(booking, allocation=_joined([*operator, *home]))
 
 
 def _first(occupancy: Occupancy, slot: int, slots: int) -> FloatArray:

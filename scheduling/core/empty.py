@@ -57,7 +57,7 @@ def _possible_types(cluster: Cluster) -> Callable[[Job], tuple[tuple[int, int], 
     def found(job: Job) -> tuple[tuple[int, int], ...]:
         empty = EmptyCluster(cluster)
         pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
-        return tuple([types for types in pairs if empty.holds(job, Gang(job.min_workers, 1, *types))])
+        return tuple([types for types in pairs if empty.holds(job, Gang(job.min_workers, job.least_ps, *types))])
 
     return found
 

@@ -23,9 +23,13 @@ class Gang:
     worker_type: int = 0
     ps_type: int = 0
 
-    def rate(self, job: Job, slot_seconds: float, *, centralized: bool = False) -> float:
-        """Mini-batches the gang trains in a slot; when not on one server, gradients cross the network."""
-        each = minibatches_per_slot(job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized)
+    def rate(self, job: Job, slot_seconds: float, *, centralized: bool = False, servers: int | None = None) -> float:
+        """Mini-batches the gang trains in a slot; when not on one server, gradients cross the network. `servers` that
+        hold its workers; None: each worker is on one of its own, the slowest that can be."""
+        spread = self.workers if servers is None else servers
+        each = minibatches_per_slot(
+            job, self.worker_type, self.ps_type, slot_seconds, centralized=centralized, servers=spread
+        )
         return each * self.workers
 
 
@@ -45,9 +49,10 @@ def gangs(job: Job, workers: int) -> Iterator[Gang]:
 
 
 def even_gangs(job: Job, workers: int) -> Iterator[Gang]:
-    """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer."""
+    """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer; none for
+    a job that has none."""
     while workers >= job.min_workers:
-        ps = workers if job.max_ps is None else min(workers, job.max_ps)
+        ps = 0 if job.all_reduce else workers if job.max_ps is None else min(workers, job.max_ps)
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
                 yield Gang(workers, ps, worker_type, ps_type)

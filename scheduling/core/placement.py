@@ -17,16 +17,7 @@ from operator import not_
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, fits
 from scheduling.core.quick import quick
-from scheduling.core.types import (
-    CENTRALIZED,
-    DISTRIBUTED,
-    Allocation,
-    Cluster,
-    Demand,
-    FloatArray,
-    Job,
-    UnitType,
-)
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Cluster, Demand, FloatArray, Job, UnitType
 
 
 @quick
@@ -59,9 +50,20 @@ class Placement:
 
     @property
     def kind(self) -> str:
-        """Centralized is all on one server with one parameter server; everything else is distributed."""
-        centralized = len(self.ps) == 1 and self.workers.count(self.ps[0]) == len(self.workers)
+        """Centralized is all on one server with one parameter server, or none; everything else is distributed."""
+        server = self.ps[0] if self.ps else self.workers[0]
+        centralized = len(self.ps) <= 1 and self.workers.count(server) == len(self.workers)
         return CENTRALIZED if centralized else DISTRIBUTED
+
+    @property
+    def spread(self) -> int:
+        """Servers that hold some of its workers."""
+        return len(set(self.workers))
+
+    def rate(self, job: Job, slot_seconds: float) -> float:
+        """Mini-batches that it trains in a slot."""
+        centralized, spread = self.kind == CENTRALIZED, self.spread if job.all_reduce else None
+        return self.gang.rate(job, slot_seconds, centralized=centralized, servers=spread)
 
     def allocation(self, start: int, end: int) -> tuple[Allocation, ...]:
         """The same units in every slot of [start, end), a row for each server."""
@@ -120,7 +122,8 @@ class Vacancies:
         if servers is None:
             self.give_back(worker, workers)
             return None
-        behind = Cursors((workers[-1] + 1) % len(self.free), (servers[-1] + 1) % len(self.free))
+        last = servers[-1] if servers else cursors.ps - 1
+        behind = Cursors((workers[-1] + 1) % len(self.free), (last + 1) % len(self.free))
         return Placement(gang, workers, servers, behind)
 
     def deal(self, unit: UnitType, count: int, cursor: int, hosts: Sequence[bool]) -> list[int] | None:

@@ -7,6 +7,20 @@ import numpy as np
 from scheduling.core.types import FloatArray
 
 
+def payable(prices: FloatArray, demand: FloatArray, least: float) -> FloatArray:
+    """(resources, ...) the prices, raised where a unit of `demand` (resources,) would cost less than the least that can
+    be paid; the very same prices where it costs that much everywhere. What is free stays free."""
+    if not least:
+        return prices
+    costs = np.tensordot(demand, prices, 1)
+    short = (costs > 0) & (costs < least)
+    if not short.any():
+        return prices
+    raised, named = prices.copy(), demand > 0
+    raised[named] = np.where(short, np.maximum(prices[named], least / demand.sum()), prices[named])
+    return raised
+
+
 def scarcity(base: FloatArray, used: FloatArray, total: FloatArray) -> FloatArray:
     """base ** (used / total) - 1: nothing when all is free, base - 1 when nothing is (Astraea, Eq. 8).
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from scheduling.core.plain import Document, array_from, plain, plain_array, record
 from scheduling.core.types import (
+    KEEP,
     Allocation,
     Booking,
     Cluster,
@@ -23,6 +24,7 @@ from scheduling.core.types import (
     Refusal,
     Resale,
     Samples,
+    Settlement,
     Tenant,
     UnitType,
     View,
@@ -48,20 +50,32 @@ def digest(previous: str, *parts: bytes) -> str:
 
 def view_bytes(view: View) -> bytes:
     """A view; of its jobs only those that its other fields name."""
-    named = {job.number for job in view.waiting} | {b.job for b in view.active} | set(view.floors)
+    return to_bytes(view_document(view) | {"cluster": cluster_document(view.cluster)})
+
+
+def cluster_document(cluster: Cluster) -> Document:
+    """The machines, who owns them and on what terms."""
+    document = record(cluster) | {"tenants": [_without(record(tenant), plan=KEEP) for tenant in cluster.tenants]}
+    if not cluster.least_payment:
+        del document["least_payment"]  # as before there was one
+    return document
+
+
+def view_document(view: View) -> Document:
+    """A view without its cluster, which is the same in many of them."""
+    named = {job.number for job in view.waiting} | {b.job for b in (*view.active, *view.open_rents)} | set(view.floors)
     jobs = {number: view.jobs[number] for number in named if number in view.jobs}
     jobs |= {job.number: job for job in view.waiting}
     document = {
         "slot": view.slot,
         "horizon": view.horizon,
-        "cluster": record(view.cluster) | {"tenants": [record(tenant) for tenant in view.cluster.tenants]},
         "waiting": [job.number for job in view.waiting],
         "remaining": plain_array(view.remaining),
         "occupied": plain_array(view.occupied),
         "active": [_booking(booking) for booking in view.active],
         "jobs": [_job(jobs[number]) for number in sorted(jobs)],
         "floors": [_floor(view.floors[number]) for number in sorted(view.floors)],
-        "windows": [record(window) for window in view.windows],
+        "windows": [_window(window) for window in view.windows],
         "tail": plain_array(view.tail),
         "spent": plain_array(view.spent),
         "funds": plain_array(view.funds),
@@ -73,17 +87,28 @@ def view_bytes(view: View) -> bytes:
         document["paid"] = [[number, view.paid[number]] for number in sorted(view.paid)]
     if view.resale:
         document["resale"] = [record(resale) for resale in view.resale]
-    return to_bytes(document)
+    if view.worths:
+        document["worths"] = [[number, view.worths[number]] for number in sorted(view.worths)]
+    if view.open_rents:
+        document["open_rents"] = [_booking(booking) for booking in view.open_rents]
+    if view.own_idle is not None:
+        document["own_idle"] = plain_array(view.own_idle)
+    return document
 
 
 def view_from(stored: bytes) -> View:
     """The view that was stored."""
     document = json.loads(stored)
+    return view_of(document, cluster_of(document["cluster"]))
+
+
+def view_of(document: Mapping[str, Any], cluster: Cluster) -> View:
+    """The view that a document of it says, in this cluster."""
     jobs = {row["number"]: _job_from(row) for row in document["jobs"]}
     return View(
         slot=document["slot"],
         horizon=document["horizon"],
-        cluster=_cluster_from(document["cluster"]),
+        cluster=cluster,
         waiting=tuple(jobs[number] for number in document["waiting"]),
         remaining=array_from(document["remaining"]),
         occupied=array_from(document["occupied"]),
@@ -98,6 +123,9 @@ def view_from(stored: bytes) -> View:
         frontier=document.get("frontier", 0),
         resale=tuple(Resale(**row) for row in document.get("resale", ())),
         paid=dict(document.get("paid", ())),
+        open_rents=tuple(_booking_from(row) for row in document.get("open_rents", ())),
+        own_idle=array_from(document["own_idle"]) if "own_idle" in document else None,
+        worths=dict(document.get("worths", ())),
     )
 
 
@@ -107,12 +135,16 @@ def plan_bytes(plan: Plan) -> bytes:
         "bookings": [_booking(booking) for booking in plan.bookings],
         "refusals": [{"job": r.job, "state": r.state, **_reason(r.reason)} for r in plan.refusals],
         "floors": [_floor(floor) for floor in plan.floors],
-        "windows": [record(window) for window in plan.windows],
+        "windows": [_window(window) for window in plan.windows],
         "memory": None if plan.memory is None else dict(plan.memory),
         "frontier": plan.frontier,
     }
     if plan.smaller:
         document["smaller"] = [{"job": number, **_reason(plan.smaller[number])} for number in sorted(plan.smaller)]
+    if plan.worths:
+        document["worths"] = [[number, plan.worths[number]] for number in sorted(plan.worths)]
+    if plan.settlements:
+        document["settlements"] = [_without(record(settlement), worth=None) for settlement in plan.settlements]
     return to_bytes(document)
 
 
@@ -129,6 +161,10 @@ def plan_from(stored: bytes) -> Plan:
         memory=document["memory"],
         frontier=document["frontier"],
         smaller={row["job"]: Reason(row["code"], row["numbers"]) for row in document.get("smaller", ())},
+        settlements=tuple(
+            Settlement(**{**row, "reversal": array_from(row["reversal"])}) for row in document.get("settlements", ())
+        ),
+        worths=dict(document.get("worths", ())),
     )
 
 
@@ -138,9 +174,9 @@ def _reason(reason: Reason) -> Document:
 
 def _job(job: Job) -> Document:
     kind = next(kind for kind, form in KINDS.items() if type(job.value) is form)
-    return record(job) | {
+    return _without(record(job), divisible=False, save_slots=0.0) | {
         "worker_types": [record(unit) for unit in job.worker_types],
-        "ps_types": [record(unit) for unit in job.ps_types],
+        "ps_types": [] if job.all_reduce else [record(unit) for unit in job.ps_types],
         "value": record(job.value) | {"kind": kind},
         "samples": record(job.samples),
     }
@@ -164,7 +200,8 @@ def _unit_from(row: Mapping[str, Any]) -> UnitType:
     return UnitType(**{**row, "demand": array_from(row["demand"])})
 
 
-def _cluster_from(row: Mapping[str, Any]) -> Cluster:
+def cluster_of(row: Mapping[str, Any]) -> Cluster:
+    """The cluster that a document says."""
     arrays = {name: array_from(row[name]) for name in ("capacity", "quota", "hosts_workers", "hosts_ps")}
     return Cluster(
         resources=tuple(row["resources"]),
@@ -172,6 +209,7 @@ def _cluster_from(row: Mapping[str, Any]) -> Cluster:
         tenants=_tenants_from(row["tenants"]),
         slot_seconds=row["slot_seconds"],
         cells=None if row["cells"] is None else array_from(row["cells"]),
+        least_payment=row.get("least_payment", 0.0),
         **arrays,
     )
 
@@ -186,7 +224,7 @@ def _tenants_from(rows: Sequence[Mapping[str, Any]]) -> tuple[Tenant, ...]:
 
 
 def _booking(booking: Booking) -> Document:
-    return record(booking) | {"allocation": _rows(booking.allocation)}
+    return _without(record(booking), dividend=0.0) | {"allocation": _rows(booking.allocation)}
 
 
 def _booking_from(row: Mapping[str, Any]) -> Booking:
@@ -195,15 +233,26 @@ def _booking_from(row: Mapping[str, Any]) -> Booking:
 
 
 def _floor(floor: Floor) -> Document:
-    return record(floor) | {"allocation": _rows(floor.allocation)}
+    return _without(record(floor), draft=False) | {"allocation": _rows(floor.allocation)}
 
 
 def _floor_from(row: Mapping[str, Any]) -> Floor:
     return Floor(**{**row, "allocation": _rows_from(row["allocation"])})
 
 
+def _window(window: Window) -> Document:
+    return _without(record(window), kappa=None, scores=[])
+
+
 def _window_from(row: Mapping[str, Any]) -> Window:
-    return Window(row["start"], row["end"], *(array_from(row[name]) for name in ("prices", "idle", "rented")))
+    prices, idle, rented = (array_from(row[name]) for name in ("prices", "idle", "rented"))
+    kappa, scores = row.get("kappa"), tuple(row.get("scores", ()))
+    return Window(row["start"], row["end"], prices, idle, rented, kappa, scores)
+
+
+def _without(document: Document, **usual: object) -> Document:
+    """The document without these fields where they say what is usual: it reads as it did before there were any."""
+    return {name: value for name, value in document.items() if name not in usual or value != usual[name]}
 
 
 def _rows(allocation: tuple[Allocation, ...]) -> list[list[int]]:

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, fields, is_dataclass
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 
 from scheduling.core import metrics
+from scheduling.core.metrics.books import realised
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, Track
 from scheduling.core.types import AWARDED, BATCH, INSTANT, WAITING, Allocation, Cluster, Job, Policy
@@ -52,8 +53,16 @@ def document(
 
 
 def settings(policy: Policy) -> Document:
-    """The policy's name and all its fields as used, so that it can be built again."""
-    return {"name": policy.name} | {field.name: getattr(policy, field.name) for field in _fields(policy)}
+    """The policy's name and its fields as used, so that it can be built again. A field that came later than others is
+    left out where it has its default: results read as they did before."""
+    used = {field.name: (getattr(policy, field.name), field) for field in _fields(policy)}
+    return {"name": policy.name} | {
+        name: value for name, (value, field) in used.items() if not field.metadata or value != _default(field)
+    }
+
+
+def _default(field: Any) -> object:
+    return field.default if field.default_factory is MISSING else field.default_factory()
 
 
 def _fields(policy: object) -> Iterable[Any]:
@@ -66,6 +75,7 @@ def job_row(cluster: Cluster, track: Track) -> Document:
     first = bookings[0] if bookings else None
     done = track.state == AWARDED
     value, paid = _value(track), sum((booking.paid for booking in bookings), 0.0)
+    refund = track.settlement.refund if track.settlement else 0.0
     row: Document = {
         "name": track.job.name,
         "state": track.state,
@@ -80,12 +90,50 @@ def job_row(cluster: Cluster, track: Track) -> Document:
         "value": value,
         "floor": track.floor.value if track.floor else sum((booking.floor for booking in bookings), 0.0),
         "cost": sum((booking.cost for booking in bookings), 0.0),
-        "surplus": value - paid,  # where payment is gross, `paid` is `cost`
+        "surplus": value - paid + refund,  # where payment is gross, `paid` is `cost`
         "paid": paid,
         "payouts": _payouts(cluster, track),
     }
     shadow = sum(booking.shadow_cost for booking in bookings)
-    return row | ({"shadow_cost": shadow} if shadow else {}) | _types(track.job, track)
+    second = _second_edition(track) | _pieces(track)
+    return row | ({"shadow_cost": shadow} if shadow else {}) | second | _types(track.job, track)
+
+
+def _second_edition(track: Track) -> Document:
+    """What only renewed plans and dividends bring: left out where there is none of it.
+
+    `payouts` add up to `paid` less `refund`. `alone` is what the job is worth in the world in which its owner is alone:
+    null as long as it waits there.
+    """
+    dividend = sum((booking.dividend for booking in track.bookings), 0.0)
+    row: Document = {"dividend": dividend} if dividend else {}
+    if track.settlement is not None:
+        row |= {"refund": track.settlement.refund, "alone": track.settlement.alone}
+    elif track.floor is not None and track.floor.draft:
+        row |= {"draft": True}
+    return row
+
+
+def _pieces(track: Track) -> Document:
+    """Where a job was done in parts: each, with how much of the job was done after it, what the job was worth to its
+    owner then (D5), and what was paid for it."""
+    if not track.job.divisible or not track.bookings or sum(b.work for b in track.bookings[:1]) >= track.job.work:
+        return {}
+    done, rows = 0.0, []
+    for booking in track.bookings:
+        done += booking.work
+        share = done / track.job.work
+        rows.append(
+            {
+                "slots": [booking.start, booking.end],
+                "phase": booking.phase,
+                "workers": booking.workers,
+                "share_done": share,
+                "worth": booking.value,
+                "paid": booking.paid,
+            }
+        )
+    return {"pieces": rows}
 
 
 def _reason(track: Track) -> Document | None:
@@ -97,7 +145,10 @@ def _reason(track: Track) -> Document | None:
 
 
 def _value(track: Track) -> float:
-    """What the policy maximised; that of the completion where it looks at no values."""
+    """What the policy maximised; that of the completion where it looks at no values, and of a job that was done in
+    pieces. What is done of one that was not finished is worth what was stored."""
+    if (track.job.divisible and len(track.bookings) > 1) or track.worth:
+        return realised(track)
     total = sum((booking.value for booking in track.bookings), 0.0)
     if total == 0 and track.state == AWARDED:
         end = max(booking.end for booking in track.bookings)
@@ -111,6 +162,8 @@ def _payouts(cluster: Cluster, track: Track) -> dict[str, float]:
     for booking in track.bookings:
         if booking.payouts is not None:
             total += booking.payouts
+    if track.settlement is not None:
+        total -= track.settlement.reversal
     received = zip(cluster.owners, total.tolist(), strict=True)
     return {owner: amount for owner, amount in received if round(amount, DECIMALS)}
 

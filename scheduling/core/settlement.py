@@ -61,32 +61,6 @@ def split_exactly(amount: int, weights: Iterable[float | Fraction]) -> tuple[int
     return tuple(sign * part for part in parts)
 
 
-def contributions(quota: FloatArray, used: FloatArray) -> FloatArray:
-    """(resources, owners) units an owner leaves to others: its quota less its own use in the frozen batch plan.
-
-    An owner that uses more than its quota contributes nothing; it does not take from the others' part.
-    """
-    left: FloatArray = np.maximum(quota - used, 0.0)
-    return left
-
-
-def slot_payout(amount: int, costs: Sequence[float], contributed: FloatArray) -> tuple[int, ...]:
-    """The owners' parts of what one job pays for one slot, in whole units that add up to `amount`.
-
-    `costs` (resources,) says how much of the slot's cost is for each resource; that part goes to the owners in
-    proportion to their frozen contributions (resources, owners). On the operator's units the operator alone
-    contributes.
-    """
-    if amount == 0:
-        return (0,) * len(contributed.T)
-    shares = [Fraction(0)] * contributed.shape[1]
-    for cost, units in zip(costs, contributed.tolist(), strict=True):
-        if cost:
-            for owner, share in enumerate(_proportions(units)):
-                shares[owner] += exact(float(cost)) * share
-    return split_exactly(amount, shares)
-
-
 def charges(booking: Booking) -> Amounts:
     """(slots, owners) micro-credits to settle at the end of each slot; all together they are the payment exactly.
 
@@ -192,14 +166,6 @@ def _checked(booking: Booking) -> FloatArray:
         raise UnbalancedBooking(f"job {booking.job} pays {booking.paid!r}, its payouts are {payouts.sum()!r}")
     positive: FloatArray = np.maximum(payouts, 0.0)
     return positive
-
-
-def _proportions(weights: Sequence[float]) -> list[Fraction]:
-    """Exact shares of one."""
-    shares = _integers(weights)
-    if not any(shares):
-        raise NothingToSplitBy("nobody contributed what is to be paid for")
-    return [Fraction(share, sum(shares)) for share in shares]
 
 
 def _integers(weights: Iterable[float | Fraction]) -> list[int]:

@@ -17,6 +17,8 @@ from scheduling.core.scenario import Scenario
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import (
     AWARDED,
+    INSTANT,
+    SHARED,
     WAITING,
     Booking,
     Floor,
@@ -25,6 +27,8 @@ from scheduling.core.types import (
     Policy,
     Reason,
     Refusal,
+    Settlement,
+    SettlesAtTheEnd,
     View,
     Window,
 )
@@ -43,6 +47,8 @@ class Track:
     reason: Reason | None = None
     bookings: list[Booking] = field(default_factory=list)
     floor: Floor | None = None
+    settlement: Settlement | None = None  # of its rent, where that was open
+    worth: float = 0.0  # credits that what is done of it is worth to its owner, as long as it is not finished
 
 
 @dataclass(frozen=True)
@@ -68,6 +74,8 @@ class _Lane:
         self.memory: Mapping[str, object] = {}
         self.active: list[Booking] = []
         self.paid: dict[int, float] = {}  # by job that waits for more
+        self.open_rents: dict[int, list[Booking]] = {}
+        self.worths: dict[int, float] = {}  # by job that was begun and waits, where a worth is stored
         self.spent = np.zeros(len(scenario.cluster.tenants))  # an instant purchase is no rent: each lane has its own
 
     def admit(self, slot: int) -> None:
@@ -81,6 +89,7 @@ class _Lane:
         """A job waits no longer."""
         del self.waiting[number], self.remaining[number]
         self.paid.pop(number, None)
+        self.worths.pop(number, None)
 
 
 class Simulation:
@@ -112,23 +121,33 @@ class Simulation:
             self._forget_before(slot)
             for lane in self.lanes:
                 lane.admit(slot)
-                if lane.waiting or len(self.lanes) > 1:
-                    self._apply(lane, slot, lane.policy.decide(self._view(lane, slot)))
+                for waiting in self._questions(lane):
+                    self._apply(lane, slot, lane.policy.decide(self._view(lane, slot, waiting)))
             if on_slot is not None:
                 open_jobs = sum(len(lane.waiting) + len(lane.coming) for lane in self.lanes)
                 on_slot(len(self.tracks) - open_jobs, len(self.tracks))
             slot += 1
+        self._cut()
         memory = {lane.name: lane.memory for lane in self.lanes}
         return Outcome(tuple(self.tracks.values()), tuple(self.windows), self.decisions, memory)
 
     def _next_slot(self, slot: int) -> int | None:
-        """The slot itself while a job waits, else that of the next arrival; None when there is nothing left to do."""
-        if any(lane.waiting for lane in self.lanes):
+        """The slot itself while a job waits or a rent is open (K5), else that of the next arrival; None when there is
+        nothing left to do."""
+        if any(lane.waiting or lane.open_rents for lane in self.lanes):
             return slot
         coming = [lane.coming[-1].first_slot for lane in self.lanes if lane.coming]
         if not coming:
             return None
         return max(slot, min(coming)) if len(self.lanes) == 1 else slot
+
+    def _questions(self, lane: _Lane) -> list[tuple[Job, ...]]:
+        """Who waits in each question that a lane is asked in a slot. Beside a batch lane, which hears of every slot,
+        the instant lane answers one job after the other, each in the market that the one before has left."""
+        waiting = tuple(lane.waiting.values())
+        if len(self.lanes) > 1:
+            return [(job,) for job in waiting] if lane.name == INSTANT else [waiting]
+        return [waiting] if waiting or lane.open_rents else []
 
     def _forget_before(self, slot: int) -> None:
         self.calendar.forget_before(slot)
@@ -138,19 +157,22 @@ class Simulation:
             self.floors = {
                 number: floor
                 for number, floor in self.floors.items()
-                if floor.end > slot or self.tracks[number].state == WAITING
+                if floor.end > slot or floor.draft or self.tracks[number].state == WAITING
             }
             self.floors_kept = 2 * len(self.floors) + 64
 
-    def _view(self, lane: _Lane, slot: int) -> View:
+    def _view(self, lane: _Lane, slot: int, waiting: tuple[Job, ...]) -> View:
         self.decisions += 1
         stage = self.calendar.stage(lane.name, slot)
+        own_idle = None
+        if isinstance(self.calendar, Shared) and lane.name == INSTANT:
+            own_idle = self.calendar.own_idle(waiting[0].tenant, slot)
         return View(
             slot=slot,
             horizon=self.scenario.slots,
             cluster=stage.cluster,
-            waiting=tuple(lane.waiting.values()),
-            remaining=np.fromiter(lane.remaining.values(), np.float64, len(lane.remaining)),
+            waiting=waiting,
+            remaining=np.fromiter((lane.remaining[job.number] for job in waiting), np.float64, len(waiting)),
             occupied=stage.occupied,
             active=tuple(lane.active),
             jobs=self.jobs,
@@ -160,6 +182,9 @@ class Simulation:
             spent=lane.spent,
             paid=lane.paid,
             memory=lane.memory,
+            open_rents=tuple(rent for rents in lane.open_rents.values() for rent in rents),
+            worths=lane.worths,
+            own_idle=own_idle,
         )
 
     def _apply(self, lane: _Lane, slot: int, plan: Plan) -> None:
@@ -170,6 +195,10 @@ class Simulation:
             self._book(lane, slot, job, placed)
         for refusal in plan.refusals:
             self._refuse(lane, refusal)
+        for settlement in plan.settlements:
+            self._settle(lane, settlement)
+        for number, worth in plan.worths.items():
+            self._store(lane, number, worth)
         self.calendar.publish(lane.name, slot, plan)
         self.windows.extend(plan.windows)
         if plan.memory is not None:
@@ -184,10 +213,41 @@ class Simulation:
             lane.paid[job.number] = lane.paid.get(job.number, 0.0) + booking.paid
         track = self.tracks[job.number]
         track.bookings.append(_totals(booking))
+        if booking.phase == SHARED and track.floor is not None and track.floor.draft:
+            lane.open_rents.setdefault(job.number, []).append(track.bookings[-1])
         lane.remaining[job.number] -= booking.work
         if lane.remaining[job.number] <= TOLERANCE * job.work:
             track.state, track.reason = AWARDED, None
             lane.drop(job.number)
+
+    def _settle(self, lane: _Lane, settlement: Settlement) -> None:
+        """An open rent is over; what its job's owner gets back, it may spend again (K4)."""
+        rents = lane.open_rents.pop(settlement.job, None)
+        if rents is None or not 0 <= settlement.refund <= sum(rent.paid for rent in rents) * (1 + TOLERANCE):
+            raise PlanRejected(f"job {settlement.job} has no open rent of {settlement.refund:g} credits or more")
+        track = self.tracks[settlement.job]
+        track.settlement = settlement
+        lane.spent[track.job.tenant] -= settlement.refund
+        if settlement.job in lane.paid:
+            lane.paid[settlement.job] -= settlement.refund
+
+    def _store(self, lane: _Lane, number: int, worth: float | None) -> None:
+        """What is done of a job that was begun is worth so much to its owner from now on; None: its plan says."""
+        self.tracks[number].worth = worth or 0.0
+        if worth is None or number not in lane.waiting:
+            lane.worths.pop(number, None)
+        else:
+            lane.worths[number] = worth
+
+    def _cut(self) -> None:
+        """The run has ended: what policies settle then."""
+        slot = self.scenario.slots
+        for lane in self.lanes:
+            waiting = tuple(lane.waiting.values())
+            if isinstance(lane.policy, SettlesAtTheEnd) and (lane.open_rents or any(job.divisible for job in waiting)):
+                self.calendar.forget_before(slot)
+                plan = lane.policy.at_the_end(self._view(lane, slot, waiting))
+                self._apply(lane, slot, plan)
 
     def _refuse(self, lane: _Lane, refusal: Refusal) -> None:
         if refusal.job not in lane.waiting:

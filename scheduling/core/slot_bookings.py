@@ -27,7 +27,8 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View, p
     """The coming slot on a placement with any number of parameter servers."""
     gang, kind = placement.gang, placement.kind
     types, seconds = (gang.worker_type, gang.ps_type), view.cluster.slot_seconds
-    rate = elastic_rate(job, gang.workers, gang.ps, types, seconds, centralized=kind == CENTRALIZED)
+    spread = placement.spread if job.all_reduce else None
+    rate = elastic_rate(job, gang.workers, gang.ps, types, seconds, centralized=kind == CENTRALIZED, servers=spread)
     return part_booking(job, remaining, Part(gang, kind, placement.counts()), rate, view, phase)
 
 

@@ -13,11 +13,12 @@ pre-sized worker, a parameter server, or gpu, cpu, memory.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from types import MappingProxyType
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 import numpy.typing as npt
@@ -33,6 +34,7 @@ BATCH, INSTANT = "batch", "instant"
 OWN, SHARED = "own", "shared"
 CENTRALIZED, DISTRIBUTED = "centralized", "distributed"
 AWARDED, REJECTED, WAITING, EXPIRED = "awarded", "rejected", "waiting", "expired"
+KEEP, RENEW = "keep", "renew"  # what becomes of a tenant's plans for its own cells
 
 
 def read_only(values: npt.ArrayLike, dtype: npt.DTypeLike = np.float64) -> Any:
@@ -71,6 +73,18 @@ class UnitType:
         """The resources that a unit takes something of, and how much: looked at in every slot, so found out once."""
         return tuple((resource, amount) for resource, amount in enumerate(self.amounts) if amount > 0)
 
+    @property
+    def absent(self) -> bool:
+        """Whether this stands for the parameter server of a job that has none: see `no_parameter_server`."""
+        return self.mbps == math.inf
+
+
+def no_parameter_server(resources: int) -> UnitType:
+    """What stands in place of a parameter-server type where a job has none, so that every job runs on one worker type
+    and one other. It takes nothing and no time, and its bandwidth carries any number of workers: none is ever needed.
+    """
+    return UnitType(np.zeros(resources), 0.0, math.inf)
+
 
 @dataclass(frozen=True, eq=False)
 class Samples:
@@ -91,7 +105,9 @@ class Job:
     """One training job as its tenant reported it.
 
     The work is epochs * chunks * minibatches mini-batches. At most `max_workers` (never more than `chunks`) run
-    at once. Several worker or parameter-server types are alternatives: a job runs on one of each.
+    at once. Several worker or parameter-server types are alternatives: a job runs on one of each. One that is made
+    with no parameter-server types has workers alone, which exchange gradients among themselves (all-reduce); in
+    `ps_types` then stands `no_parameter_server`, once.
     """
 
     number: int  # unique; the order of submission
@@ -112,7 +128,24 @@ class Job:
     priority: int = 0  # larger goes first among a tenant's own jobs of one boundary
     max_price: float | None = None  # credits for the whole run
     rent: str | None = None  # overrides the tenant's rent policy
+    divisible: bool = False  # may be saved and go on later: it rents in pieces (D1)
+    save_slots: float = 0.0  # slots that a save and the load after it lose
     samples: Samples = field(default_factory=Samples)
+
+    def __post_init__(self) -> None:
+        if not self.ps_types:
+            nothing = no_parameter_server(len(self.worker_types[0].demand))
+            object.__setattr__(self, "ps_types", (nothing,))
+
+    @property
+    def all_reduce(self) -> bool:
+        """Whether it has workers alone."""
+        return self.ps_types[0].absent
+
+    @property
+    def least_ps(self) -> int:
+        """Parameter servers that any gang of the job has at least."""
+        return 0 if self.all_reduce else 1
 
     @cached_property
     def work(self) -> int:
@@ -134,6 +167,7 @@ class Tenant:
     rent: str = "auto"  # never | budget | auto
     budget: float | None = None  # credits for the whole run, when rent is "budget"
     lend: str = "lend"  # keep | lend
+    plan: str = KEEP  # of jobs collected from now on: a floor is kept for good, or a draft is renewed (K1)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reserve_price", read_only(self.reserve_price))
@@ -152,6 +186,9 @@ class Cluster:
     hosts_workers: BoolArray  # (servers,)
     hosts_ps: BoolArray  # (servers,)
     cells: FloatArray | None = None  # (resources, tenants, servers) home units; None: quotas are mere counts
+    # Credits: the smallest amount that can be paid. A job pays no less for a slot in which it takes units of another
+    # tenant, or any that have a price; where prices are those of units, each of them costs that much. 0: no least.
+    least_payment: float = 0.0
 
     def __post_init__(self) -> None:
         shapes = {
@@ -219,7 +256,9 @@ class Reason:
 class Floor:
     """What a job would have got if its owner were alone: its schedule on home cells, and that schedule's value.
 
-    Given once, kept for good. A job without a schedule of positive value has the value 0 and no allocation.
+    Given once, kept for good, unless it is a draft: a projection, which each boundary may replace until the job starts
+    in the world in which its owner is alone, or is dropped there (K1 to K3). A job without a schedule of positive value
+    has the value 0 and no allocation.
     """
 
     job: int
@@ -229,6 +268,7 @@ class Floor:
     allocation: tuple[Allocation, ...] = ()
     worker_type: int = 0
     ps_type: int = 0
+    draft: bool = False
 
 
 @quick
@@ -255,7 +295,8 @@ class Booking:
     ideal: float = 0.0  # value counted from the start of the interval instead of the arrival
     floor: float = 0.0
     cost: float = 0.0  # gross price of the schedule
-    paid: float = 0.0  # what is charged
+    paid: float = 0.0  # what is charged, the dividend included
+    dividend: float = 0.0  # the part of it that is a share of what renting gained, and no price
     shadow_cost: float = 0.0  # a price that steered the choice and is not charged
     payouts: FloatArray | None = None  # (owners,); None: nothing is paid
     slot_payouts: FloatArray | None = None  # (end - start, owners)
@@ -265,6 +306,23 @@ class Booking:
             object.__setattr__(self, "payouts", read_only(self.payouts))
         if self.slot_payouts is not None:
             object.__setattr__(self, "slot_payouts", read_only(self.slot_payouts))
+
+
+@dataclass(frozen=True, eq=False)
+class Settlement:
+    """The end of an open rent: its job has started in the world in which its owner is alone, or was dropped there.
+
+    Where that would have been better, the difference is refunded, and the owners give it back by what each received.
+    """
+
+    job: int
+    alone: float  # credits: what the job would have been worth alone
+    refund: float  # credits
+    reversal: FloatArray  # (owners,) credits; they sum to the refund
+    worth: float | None = None  # of a job that rents in pieces: credits that it is worth as it stands; else its value
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "reversal", read_only(self.reversal))
 
 
 @dataclass(frozen=True)
@@ -285,6 +343,8 @@ class Window:
     prices: FloatArray  # (resources, slots) posted price per unit and slot once the plan is made
     idle: FloatArray  # (resources, owners, slots) units each owner had for sale when renting began
     rented: FloatArray  # (resources, slots) units sold by the plan
+    kappa: float | None = None  # the multiple of the usual value of a unit-slot that was posted, where it was searched
+    scores: tuple[float, ...] = ()  # of each multiple that was tried, in their order (K8)
 
     def __post_init__(self) -> None:
         for name in ("prices", "idle", "rented"):
@@ -318,7 +378,8 @@ class View:
     occupied: FloatArray  # (resources, slots, servers)
     active: tuple[Booking, ...] = ()  # bookings of any lane that end after `slot`
     jobs: Mapping[int, Job] = field(default_factory=dict)  # by number; at least those that the other fields name
-    floors: Mapping[int, Floor] = field(default_factory=dict)  # by job; at least those of waiting jobs or to end
+    # By job; at least those of waiting jobs, those to end, and all drafts.
+    floors: Mapping[int, Floor] = field(default_factory=dict)
     windows: tuple[Window, ...] = ()  # published windows that end after `slot`
     tail: FloatArray | None = None  # (resources, servers) occupied in every slot beyond `occupied`; None: nothing
     spent: FloatArray = field(default_factory=lambda: np.zeros(0))  # (tenants,) credits paid for rent so far
@@ -327,16 +388,23 @@ class View:
     resale: tuple[Resale, ...] = ()
     memory: Mapping[str, Any] = field(default_factory=dict)  # what the policy's last plan asked to be told
     frontier: int = 0  # the promise of its earlier plans: it touches no slot before this one
+    open_rents: tuple[Booking, ...] = ()  # rented, and the job has not yet started alone nor been dropped there (K4)
+    # By waiting job that was begun: credits that what is done of it is worth to its owner, where that was stored (D4).
+    worths: Mapping[int, float] = field(default_factory=dict)
+    # Where one job is answered at once: what of its own tenant's cells nobody holds, slot by slot from `slot` on, in
+    # the places of the cluster (resources, slots, servers). None: the tenant's cells are for sale like all others.
+    own_idle: FloatArray | None = None
 
     def __post_init__(self) -> None:
         spent = self.spent if len(self.spent) else np.zeros(len(self.cluster.tenants))
         object.__setattr__(self, "spent", read_only(spent))
         object.__setattr__(self, "remaining", read_only(self.remaining))
         object.__setattr__(self, "occupied", read_only(self.occupied))
-        for name in ("tail", "funds"):
+        for name in ("tail", "funds", "own_idle"):
             if (array := getattr(self, name)) is not None:
                 object.__setattr__(self, name, read_only(array))
-        for name in ("jobs", "floors", "memory", "paid"):  # not copied: a view is made at every slot of long runs
+        # Not copied: a view is made at every slot of long runs.
+        for name in ("jobs", "floors", "memory", "paid", "worths"):
             object.__setattr__(self, name, MappingProxyType(getattr(self, name)))
 
 
@@ -350,11 +418,13 @@ class Plan:
 
     bookings: Sequence[Booking] = ()
     refusals: Sequence[Refusal] = ()
-    floors: Sequence[Floor] = ()  # those newly given
+    floors: Sequence[Floor] = ()  # those newly given, and drafts that changed, became a start or were dropped
     windows: Sequence[Window] = ()  # those newly published
     memory: Mapping[str, Any] | None = None  # None: keep what there was
     frontier: int | None = None
     smaller: Mapping[int, Reason] = field(default_factory=dict)  # by booked job: why it is smaller than it could be
+    settlements: Sequence[Settlement] = ()  # of open rents: each that is over
+    worths: Mapping[int, float | None] = field(default_factory=dict)  # by job that was begun, where that changed
 
 
 class Policy(Protocol):
@@ -364,3 +434,75 @@ class Policy(Protocol):
     name: ClassVar[str]
 
     def decide(self, view: View) -> Plan: ...
+
+
+# What a policy can do beyond deciding. Whoever wants it asks for the ability, never for the class of a policy.
+
+
+@runtime_checkable
+class PostsPrices(Protocol):
+    """A policy whose prices are known before anybody asks for anything."""
+
+    def posted(self, view: View, slots: int) -> FloatArray:
+        """(resources, slots from the view's) credits for one unit more; not a number where none is for sale."""
+        ...
+
+
+@runtime_checkable
+class AsksAnother(Protocol):
+    """A policy that has another one decide, and whose settings say which."""
+
+    @property
+    def policy(self) -> Policy: ...
+
+
+@runtime_checkable
+class SettlesAtTheEnd(Protocol):
+    """A policy that leaves something to settle when a run is cut."""
+
+    def at_the_end(self, view: View) -> Plan:
+        """Settlements and worths at the slot at which the run is cut: nothing is booked any more."""
+        ...
+
+
+class OneMore(Protocol):
+    """One decision with one waiting job more, the last, which may be asked about in any form."""
+
+    @property
+    def view(self) -> View: ...
+
+    def asked(self, job: Job) -> Plan:
+        """What the plan would say about the job: nothing about others."""
+        ...
+
+    def following(self, job: Job, promised: Sequence[Floor]) -> View | None:
+        """The view of the next boundary if nobody came and the job got nothing now. None: unknown. `promised`: its own
+        floor, if it was given now."""
+        ...
+
+
+@runtime_checkable
+class HasWindows(Protocol):
+    """A policy that decides at boundaries, for windows of slots, and can say what it would decide."""
+
+    @property
+    def longest_window(self) -> int | None:
+        """Slots of the longest window that there will ever be; None: windows grow for ever."""
+        ...
+
+    def between_boundaries(self, view: View) -> Plan | None:
+        """The plan of a slot at which nothing is dealt out; None at a boundary."""
+        ...
+
+    def next_boundary(self, view: View) -> tuple[int, Mapping[str, Any]] | None:
+        """(slot, what the policy is to be told there) of the boundary after the view's slot; None where the slot is one
+        itself, or none follows."""
+        ...
+
+    def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
+        """Why no decision from `slot` on could ever serve a new job, and what would help; None where one could."""
+        ...
+
+    def one_more(self, view: View) -> OneMore:
+        """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
+        ...

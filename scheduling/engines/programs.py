@@ -78,6 +78,8 @@ class Program:
     module: str
     parameters: tuple[Parameter, ...]
     check: Callable[[Mapping[str, Any]], str] = lambda values: ""  # why values do not go together; empty if they do
+    modules: tuple[str, ...] = ()  # of ours that it imports beside its own
+    distributions: tuple[str, ...] = ()  # of others
 
     def validate(self, values: Mapping[str, object]) -> dict[str, Any] | list[Problem]:
         """All parameters with their values, or everything that is wrong. What is missing or empty has its default."""
@@ -141,6 +143,8 @@ TRAINER = Program(
     title="Training with parameter servers",
     description="Trains a small model on generated data with workers and parameter servers, and reports its loss.",
     module="scheduling.engines.trainer",
+    modules=("scheduling.core.parameter_blocks",),
+    distributions=("numpy",),
     check=_check_trainer,
     parameters=(
         _choice("model", "Model", "What is trained."),

@@ -15,7 +15,7 @@ _BACK = (
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduling", "0001_squashed_0028_one_verification")]
+    dependencies = [("scheduling", "0001_initial")]
 
     operations = [
         migrations.CreateModel(

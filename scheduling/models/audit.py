@@ -12,7 +12,7 @@ from tenants.scoping import TenantOwned
 
 class PoolDay(models.Model):
     """Sums over the intervals of one pool that were decided on one day of UTC. Only sums of rows that are kept, so that
-    they can be added up again at any time (`services.fairness_days`)."""
+    they can be added up again at any time (`fairness.days`)."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     day = models.DateField()
@@ -118,7 +118,7 @@ class AuditRun(models.Model):
     ended_at = models.DateTimeField(null=True, blank=True)
     is_clean = models.BooleanField(null=True)  # None: nothing was verified
     sentence = models.TextField(blank=True)
-    result = models.JSONField(default=dict, blank=True)  # findings and the arithmetic, see services.audits
+    result = models.JSONField(default=dict, blank=True)  # findings and the arithmetic, see `audit.requests`
     size = models.BigIntegerField(default=0)  # bytes of the file
 
     class Meta:
@@ -133,6 +133,26 @@ class AuditRun(models.Model):
 
     def __str__(self) -> str:
         return f"audit {self.pk} of {self.kind}"
+
+
+class SigningKey(models.Model):
+    """A key pair that signs bundles. The private half is encrypted (`tenants.stored_secrets`), the public published."""
+
+    public_key = models.CharField(max_length=64, primary_key=True)  # Ed25519, in hexadecimal
+    secret = models.TextField()
+    made_at = models.DateTimeField()
+    retired_at = models.DateTimeField(null=True, blank=True)  # since then another one signs
+
+    class Meta:
+        ordering = ["made_at"]
+        constraints = [
+            models.UniqueConstraint(
+                fields=["retired_at"], condition=Q(retired_at=None), nulls_distinct=False, name="signing_key_one_signs"
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"signing key {self.public_key}"
 
 
 class AuditPart(models.Model):

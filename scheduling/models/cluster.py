@@ -8,16 +8,26 @@ cells of a server and a resource never exceed its capacity (deferred triggers th
 from __future__ import annotations
 
 from datetime import datetime, timedelta
+from decimal import Decimal
 
 from django.core.validators import RegexValidator
 from django.db import models
 from django.db.models import F, Q
+from django.db.models.functions import Mod
+from django.db.models.lookups import Exact
 
 from scheduling.core.policies.elastic import SINGLE_SLOTS
 from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.
 _WORD = RegexValidator(r"^[a-z0-9]+([-_][a-z0-9]+)*\Z", "Small letters and digits, joined by single hyphens.")
+
+
+class AlonePlan(models.TextChoices):
+    """How a tenant's jobs are planned in the world in which it is alone."""
+
+    KEEP = "keep"  # a job's schedule at home is given once, when it is collected, and kept for good
+    RENEW = "renew"  # it is a draft, planned anew at each boundary until the job starts there (K1 to K4)
 
 
 class Pool(models.Model):
@@ -45,6 +55,11 @@ class Pool(models.Model):
     instant_cooling_slots = models.PositiveIntegerField(default=0)
     # For so many slots ahead, the running one among them, the instant lane's prices are published. 0: none are.
     posted_slots = models.PositiveSmallIntegerField(default=96)
+    engine = models.CharField(max_length=20, default="local", validators=[_WORD])  # by name: who runs what is awarded
+    # Whether a server that the engine lost is in service again as soon as the engine has found it up for long enough.
+    servers_return = models.BooleanField(default=False)
+    # Of tenants that said nothing about theirs. Pools from before there was a choice keep what they had.
+    usual_plan = models.CharField(max_length=5, choices=AlonePlan.choices, default=AlonePlan.KEEP, db_default="keep")
 
     class Meta:
         ordering = ["slug"]
@@ -55,6 +70,7 @@ class Pool(models.Model):
                 condition=Q(instant_share_percent__gte=1, instant_share_percent__lte=100), name="pool_share_is_a_part"
             ),
             models.CheckConstraint(condition=Q(posted_slots__lte=1024), name="pool_posts_what_it_sells"),
+            models.CheckConstraint(condition=Q(usual_plan__in=AlonePlan.values), name="pool_usual_plan_known"),
             models.CheckConstraint(
                 condition=Q(clock_first__gt=0, clock_cap__gte=F("clock_first")), name="pool_clock_possible"
             ),
@@ -82,10 +98,15 @@ class ResourceKind(models.Model):
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="resources")
     name = models.CharField(max_length=40, validators=[_WORD])
     label = models.CharField(max_length=60)  # as a sentence says one of it: "parameter server"
+    # What one worker or parameter server may take of it: nothing, or `least`, or as many steps more as it likes.
+    least = models.DecimalField(max_digits=15, decimal_places=6, default=Decimal(1))
+    step = models.DecimalField(max_digits=15, decimal_places=6, default=Decimal(1))
 
     class Meta:
         ordering = ["pool", "id"]  # in the order in which the pool was given them
         constraints = [
+            models.CheckConstraint(condition=Q(least__gt=0, step__gt=0), name="resource_has_steps"),
+            models.CheckConstraint(condition=Exact(Mod("least", "step"), Decimal(0)), name="resource_least_is_steps"),
             models.UniqueConstraint(fields=["pool", "name"], name="resource_name_once_per_pool"),
             models.UniqueConstraint(fields=["id", "pool"], name="resource_with_pool"),  # target of a composite key
         ]
@@ -108,6 +129,9 @@ class Server(models.Model):
     hosts_workers = models.BooleanField(default=True)
     hosts_ps = models.BooleanField(default=True)
     state = models.CharField(max_length=12, choices=ServerState.choices, default=ServerState.IN_SERVICE)
+    # Of its last loss: the first slot not delivered, and the last one that the batch lane had decided by then.
+    lost_from = models.BigIntegerField(null=True, blank=True)
+    lost_after = models.BigIntegerField(null=True, blank=True)
 
     class Meta:
         ordering = ["pool", "id"]  # policies that take "the lowest index" mean this order

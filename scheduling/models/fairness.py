@@ -7,6 +7,7 @@ from django.db.models import F, Q
 
 from scheduling.models.cluster import Pool
 from scheduling.models.market import Interval
+from tenants.ledger.amounts import micro
 from tenants.scoping import TenantOwned
 
 
@@ -80,3 +81,8 @@ class TenantFairness(TenantOwned):
 
     def __str__(self) -> str:
         return f"tenant {self.tenant_id} in interval {self.number} of pool {self.pool_id}"
+
+    @property
+    def gain_shown(self) -> int:
+        """Micro-credits: what a reader gets who adds up its four parts as they are shown."""
+        return micro(self.own_value) + micro(self.rented_value) - micro(self.paid) + micro(self.received)

@@ -7,6 +7,7 @@ from django.db.models import Q
 
 from scheduling.models.cluster import Pool, ResourceKind
 from scheduling.models.jobs import Lane
+from tenants.ledger.amounts import plain
 from tenants.models import Tenant
 
 
@@ -14,7 +15,7 @@ class Event(models.Model):
     """One thing that happened. `tenant` None: everybody may know. The id is the cursor.
 
     Transactions commit in another order than they take ids. Who writes events says so by a lock, set by a trigger,
-    and readers stop before what may still appear (`selectors.events`); so no event is ever skipped.
+    and readers stop before what may still appear (`scheduling.feed`); so no event is ever skipped.
     """
 
     id = models.BigAutoField(primary_key=True)
@@ -41,6 +42,26 @@ class Event(models.Model):
         return f"{self.kind} {self.subject}"
 
 
+class FeedSeal(models.Model):
+    """A closed block of events, from after the last block up to `last_event_id`, chained to that block.
+
+    `members` is, for each event in the order of ids, 8 bytes of id and 32 bytes of digest.
+    """
+
+    number = models.BigIntegerField(primary_key=True)
+    last_event_id = models.BigIntegerField(unique=True)
+    sealed_at = models.DateTimeField()
+    members = models.BinaryField()
+    previous = models.CharField(max_length=64)  # digest of the seal before; 64 zeros for the first
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["number"]
+
+    def __str__(self) -> str:
+        return f"seal {self.number} of the feed"
+
+
 class PriceTick(models.Model):
     """The posted price of one unit of a resource in a slot, as a lane last published it."""
 
@@ -57,4 +78,5 @@ class PriceTick(models.Model):
         indexes = [models.Index(fields=["pool", "slot"], name="price_of_slot")]
 
     def __str__(self) -> str:
-        return f"{self.price:g} in slot {self.slot}"
+        price = "no price" if self.price is None else plain(self.price)
+        return f"{price} in slot {self.slot}"

@@ -7,6 +7,7 @@ from django.db import models
 from django.db.models import F, Q
 
 from scheduling.models.cluster import Pool
+from tenants.ledger.amounts import plain
 from tenants.scoping import TenantOwned
 
 
@@ -20,7 +21,7 @@ class JobState(models.TextChoices):
     AWARDED = "awarded"  # has a schedule that has not begun
     RUNNING = "running"
     FINISHED = "finished"
-    REJECTED = "rejected"
+    REJECTED = "rejected", "Refused"  # people read one word for it; programs know the code
     EXPIRED = "expired"
     CANCELLED = "cancelled"
     FAILED = "failed"
@@ -28,6 +29,25 @@ class JobState(models.TextChoices):
 
 
 LIVE_STATES = (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING)
+HELD = 2**53  # `not_before` of a job that waits for others: a slot that never comes
+
+
+class JobArray(TenantOwned):
+    """Jobs that were submitted in one act and are alike but for their index. What is decided, paid and told is each
+    member's own."""
+
+    tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
+    name = models.CharField(max_length=200)
+    indexes = models.JSONField()  # of its members, in their order
+    submitted_at = models.DateTimeField()
+    submitted_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+
+    class Meta(TenantOwned.Meta):
+        ordering = ["id"]
+
+    def __str__(self) -> str:
+        return f"{self.name} (A-{self.pk})"
 
 
 class TrainingJob(TenantOwned):
@@ -51,8 +71,12 @@ class TrainingJob(TenantOwned):
     client_key = models.CharField(max_length=200, null=True, blank=True)  # noqa: DJ001  NULL: the client gave none
     request_digest = models.CharField(max_length=64)
     attempt = models.PositiveSmallIntegerField(default=0)  # how often it was queued again after a platform failure
-    not_before = models.BigIntegerField(default=0)  # slot from which on it is looked at: the platform failed it before
+    # Slot from which on it is looked at: the platform failed it before, or (`HELD`) the jobs in `after` have not ended.
+    not_before = models.BigIntegerField(default=0)
+    after = models.JSONField(default=list, blank=True)  # numbers of the tenant's jobs that must have ended well before
     ended_at = models.DateTimeField(null=True, blank=True)
+    array = models.ForeignKey(JobArray, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    array_place = models.PositiveSmallIntegerField(default=0)  # among its members; in lists the first stands for all
 
     class Meta(TenantOwned.Meta):
         ordering = ["id"]
@@ -61,6 +85,7 @@ class TrainingJob(TenantOwned):
                 fields=["pool", "lane", "arrival", "id"], condition=Q(state="queued"), name="job_queue_in_order"
             ),
             models.Index(fields=["pool", "state"], condition=Q(state__in=LIVE_STATES), name="job_alive"),
+            models.Index(fields=["pool", "id"], condition=Q(state="queued", not_before=HELD), name="job_held"),
             models.Index(fields=["tenant", "-id"], name="job_newest_of_tenant"),
             # The page of jobs: newest first, of one state, by name. With a million of them it reads one page.
             models.Index(fields=["tenant", "-submitted_at", "-id"], name="job_of_tenant_by_time"),
@@ -72,6 +97,9 @@ class TrainingJob(TenantOwned):
         constraints = [
             models.UniqueConstraint(
                 fields=["tenant", "client_key"], condition=Q(client_key__isnull=False), name="job_client_key_once"
+            ),
+            models.UniqueConstraint(
+                fields=["array", "array_place"], condition=Q(array__isnull=False), name="job_of_array_once"
             ),
             models.CheckConstraint(condition=Q(lane__in=Lane.values), name="job_lane_known"),
             models.CheckConstraint(condition=Q(state__in=JobState.values), name="job_state_known"),
@@ -86,8 +114,35 @@ class TrainingJob(TenantOwned):
         return f"{self.name} ({self.pk})"
 
 
+class Described(models.TextChoices):
+    HOURS = "hours"
+    SCRIPT = "script"  # a batch script
+
+
+class JobDescription(TenantOwned):
+    """A job as its submitter said it, where that was not in the words of a specification. For people: no decision reads
+    it, and what the market was asked is the job's specification."""
+
+    job = models.OneToOneField(TrainingJob, on_delete=models.PROTECT, related_name="+", primary_key=True)
+    how = models.CharField(max_length=8, choices=Described.choices)
+    said = models.JSONField()
+    lines = models.JSONField(default=list)  # of a script: rows [line, option, verdict, sentence], as they were shown
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.CheckConstraint(condition=Q(how__in=Described.values), name="description_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.job_id} as it was said, by {self.how}"
+
+
 class JobFloor(TenantOwned):
-    """What the job would have got if its owner were alone, as the market promised it. Kept for good."""
+    """What the job would have got if its owner were alone, as an interval planned it. A row is never changed.
+
+    Of a job's rows for its latest attempt, that of the latest interval holds. A draft is a projection, which later
+    intervals may replace until the job starts in its owner's world alone, or is dropped there. Any other is for good.
+    """
 
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     attempt = models.PositiveSmallIntegerField(default=0)
@@ -98,16 +153,17 @@ class JobFloor(TenantOwned):
     worker_type = models.PositiveSmallIntegerField(default=0)
     ps_type = models.PositiveSmallIntegerField(default=0)
     allocation = models.JSONField()  # rows [server id, start, end, workers, parameter servers]
+    draft = models.BooleanField(default=False, db_default=False)
 
     class Meta(TenantOwned.Meta):
         indexes = [models.Index(fields=["end"], name="floor_to_end")]  # a snapshot reads those still to end
         constraints = [
-            models.UniqueConstraint(fields=["job", "attempt"], name="floor_once_per_attempt"),
+            models.UniqueConstraint(fields=["job", "attempt", "interval"], name="floor_once_per_interval"),
             models.CheckConstraint(condition=Q(end__gte=F("start"), value__gte=0), name="floor_possible"),
         ]
 
     def __str__(self) -> str:
-        return f"floor of {self.job_id}: {self.value:g}"
+        return f"floor of {self.job_id}: {plain(self.value)}"
 
 
 class StartEstimate(TenantOwned):

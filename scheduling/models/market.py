@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.contrib.postgres.fields import BigIntegerRangeField
 from django.contrib.postgres.indexes import GistIndex
 from django.db import models
@@ -10,6 +12,7 @@ from django.db.models import F, Func, Q
 from scheduling.models.calendar import Part
 from scheduling.models.cluster import Pool, ResourceKind, Server
 from scheduling.models.jobs import Lane, TrainingJob
+from tenants.ledger.split import split
 from tenants.scoping import TenantOwned
 
 
@@ -28,7 +31,7 @@ class LaneClock(models.Model):
     memory = models.JSONField(default=dict, blank=True)
     held = models.BooleanField(default=False)  # an operator's hold: nothing new is decided
     draining = models.BooleanField(default=False)  # held, and nothing new is accepted either
-    head = models.CharField(max_length=64, blank=True)  # digest of the last interval
+    head = models.CharField(max_length=64, blank=True)  # digest of the last interval; of an instant lane's last answer
 
     class Meta:
         constraints = [models.UniqueConstraint(fields=["pool", "lane"], name="clock_once_per_lane")]
@@ -51,6 +54,9 @@ class Interval(models.Model):
     view = models.BinaryField()  # canonical JSON of the input, compressed
     plan = models.BinaryField()  # canonical JSON of the answer, compressed
     windows = models.BinaryField()  # canonical JSON of the plan's windows alone: read by every instant answer
+    # Canonical JSON of where the chains beside it ended, as it found them: the answers of the instant lane, the seals
+    # of the feed. Who notes an interval's digest has noted those too. Empty in intervals from before there were any.
+    heads = models.BinaryField(default=b"", db_default=b"")
     previous = models.CharField(max_length=64)  # digest of the interval before; 64 zeros for the first
     digest = models.CharField(max_length=64)
     jobs_waiting = models.PositiveIntegerField(default=0)
@@ -69,12 +75,34 @@ class Interval(models.Model):
         return f"interval {self.number} of pool {self.pool_id}"
 
 
+class AnswerFrame(models.Model):
+    """A pool as answers of its instant lane found it, stored once for all that found it the same. Never changed."""
+
+    digest = models.CharField(max_length=64, primary_key=True)  # SHA-256 of the content
+    content = models.BinaryField()  # canonical JSON of the cluster, the policy and its limits, compressed
+
+    def __str__(self) -> str:
+        return f"frame {self.digest[:12]}"
+
+
 class AwardState(models.TextChoices):
     BOOKED = "booked"
     RUNNING = "running"
     DONE = "done"
     ENDED = "ended"  # cut short by its tenant; what it reserved is still paid, or kept by the cancellation rule
-    VOID = "void"  # cut short by the platform; the rest is refunded
+    VOID = "void"  # cut short by the platform; what was delivered before the cut is paid, the rest is refunded
+
+
+ALIVE = (AwardState.BOOKED, AwardState.RUNNING)
+
+
+class RentState(models.TextChoices):
+    """Of an award that was rented for a job whose plan at home is a draft, so that nobody knows yet what the job would
+    have been worth alone (K4)."""
+
+    NONE = "", "none"
+    OPEN = "open"  # nothing is paid for its slots yet: all of it is held
+    CLOSED = "closed"  # its owners are paid, less what was refunded
 
 
 def span_of() -> Func:
@@ -111,6 +139,7 @@ class Award(TenantOwned):
     floor = models.FloatField(default=0.0)
     cost = models.FloatField(default=0.0)
     paid = models.BigIntegerField(default=0)  # micro-credits for the whole schedule, set aside at the award
+    dividend = models.BigIntegerField(default=0, db_default=0)  # of it, a share of what renting gained, and no price
     # One list per slot from `start`: pairs [owner's tenant id, or 0 for the operator; micro-credits]. Sums to `paid`.
     charges = models.JSONField(default=list)
     # Of an elastic pool, whose jobs have an award for each of their slots: mini-batches that the job has left after
@@ -121,18 +150,25 @@ class Award(TenantOwned):
     # and is settled, to its end.
     cut_at = models.BigIntegerField(null=True, blank=True)
     returned = models.BigIntegerField(default=0)  # micro-credits of `paid` that went back to the tenant
+    rent = models.CharField(max_length=8, blank=True, choices=RentState.choices, default="", db_default="")
+    # Of what was returned, micro-credits that came back because the job would have been worth more alone: the owners
+    # are paid so much less.
+    adjusted = models.BigIntegerField(default=0, db_default=0)
 
     class Meta(TenantOwned.Meta):
         indexes = [
             models.Index(
                 fields=["pool", "start", "end"], condition=Q(state__in=["booked", "running"]), name="award_alive"
             ),
+            # Cut short while the settlement lagged: a handful, among all that ever were.
+            models.Index(fields=["pool", "cut_at"], condition=Q(state="void"), name="award_void_to_settle"),
             models.Index(fields=["interval"], name="award_of_interval"),
             models.Index(fields=["tenant", "-id"], name="award_newest_of_tenant"),
             # What holds units in some slots, however long ago: both ends of a span at once.
             GistIndex(span_of(), name="award_span"),
             models.Index(fields=["pool", "end"], name="award_to_end"),  # a chart shows what ended a little while ago
             models.Index(fields=["tenant", "awarded_at"], condition=Q(paid__gt=0), name="award_paid_in_period"),
+            models.Index(fields=["pool"], condition=Q(rent="open"), name="award_open_rent"),
         ]
         constraints = [
             models.UniqueConstraint(
@@ -140,6 +176,9 @@ class Award(TenantOwned):
             ),
             models.UniqueConstraint(fields=["job", "attempt", "start"], name="award_once_per_slot"),
             models.CheckConstraint(condition=Q(end__gt=F("start"), paid__gte=0), name="award_possible"),
+            models.CheckConstraint(
+                condition=Q(dividend__gte=0, dividend__lte=F("paid")), name="award_dividend_in_paid"
+            ),
             models.CheckConstraint(
                 condition=Q(work_left=None, paid_before=0)
                 | Q(work_left__gte=0, paid_before__gte=0, end=F("start") + 1),
@@ -149,10 +188,99 @@ class Award(TenantOwned):
                 condition=Q(returned__gte=0, returned__lte=F("paid")), name="award_returns_what_was_paid"
             ),
             models.CheckConstraint(condition=Q(state__in=AwardState.values), name="award_state_known"),
+            models.CheckConstraint(condition=Q(rent__in=RentState.values), name="award_rent_known"),
+            models.CheckConstraint(
+                condition=Q(adjusted=0) | Q(adjusted__gt=0, adjusted__lte=F("returned"), rent="closed"),
+                name="award_adjusted_once_closed",
+            ),
         ]
 
     def __str__(self) -> str:
         return f"award of job {self.job_id}: [{self.start}, {self.end})"
+
+    @property
+    def own_part(self) -> int:
+        """Of the payment, what is its tenant's own, as one of the owners: it comes back slot by slot."""
+        return sum(amount for slot in self.owed for owner, amount in slot if owner == self.tenant_id)
+
+    def unpaid_since(self, settled_slot: int) -> int:
+        """The first of its slots that is not paid for yet, where `settled_slot` was the pool's last: an open rent has
+        paid for none."""
+        return self.start if self.rent == RentState.OPEN else max(settled_slot + 1, self.start)
+
+    @property
+    def owed(self) -> list[list[list[int]]]:
+        """`charges`, less what was refunded because the job would have been worth more alone: taken from each owner by
+        what it would have got in all, and from each of its slots by what it would have got in that."""
+        return reduced(self.charges, self.adjusted) if self.adjusted else list(self.charges)
+
+    @property
+    def paid_until(self) -> int:
+        """The first slot that it does not pay for.
+
+        A run that its tenant gave up pays to its end. One that never began pays nothing. One that the platform cut
+        short pays for what was delivered before the cut, settled or not.
+        """
+        if self.cut_at is not None and (self.state == AwardState.VOID or self.cut_at <= self.start):
+            return min(self.cut_at, self.end)
+        return self.end
+
+    @property
+    def used_until(self) -> int:
+        """The first slot in which none of its units are its own any more."""
+        return self.end if self.cut_at is None else min(self.cut_at, self.end)
+
+
+def reduced(charges: Sequence[Sequence[Sequence[int]]], amount: int) -> list[list[list[int]]]:
+    """Charges as `Award.charges` lists them, less `amount` micro-credits, of which they hold as much at least."""
+    by_owner: dict[int, list[int]] = {}
+    for slot in charges:
+        for owner, part in slot:
+            by_owner.setdefault(owner, []).append(part)
+    totals = {owner: sum(parts) for owner, parts in by_owner.items()}
+    taken = dict(zip(totals, split(amount, list(totals.values())), strict=True))
+    left = {
+        owner: iter([part - less for part, less in zip(parts, split(taken[owner], parts), strict=True)])
+        for owner, parts in by_owner.items()
+    }
+    return [[[owner, next(left[owner])] for owner, _ in slot] for slot in charges]
+
+
+def unsettled_from(slot: int) -> Q:
+    """Awards that still pay for `slot` or a later one, where all slots before it are settled.
+
+    Those that are alive, and those that the platform cut short in a later slot: `Award.paid_until` as a condition.
+    """
+    return Q(state__in=ALIVE, end__gt=slot) | Q(state=AwardState.VOID, cut_at__gt=slot)
+
+
+class InstantAnswer(models.Model):
+    """What the instant lane said to one job, admitted or refused, with all it was told; chained to the answer before
+    it in its pool. Never changed."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    number = models.BigIntegerField()  # 1, 2, ... in each pool
+    job = models.OneToOneField(TrainingJob, on_delete=models.PROTECT, related_name="+")
+    award = models.OneToOneField(Award, on_delete=models.PROTECT, null=True, blank=True, related_name="+")
+    at = models.DateTimeField()
+    code_version = models.CharField(max_length=64)
+    frame = models.ForeignKey(AnswerFrame, on_delete=models.PROTECT, related_name="+", db_index=False)
+    input = models.BinaryField()  # canonical JSON of submission, purse, and the view without its cluster, compressed
+    plan = models.BinaryField()  # canonical JSON of the booking or the refusal, compressed
+    resold = models.JSONField(null=True, blank=True)  # rows [id of given up units, amount sold of them]; null: none
+    interval_head = models.CharField(max_length=64, blank=True)  # digest of the interval that was then the last
+    previous = models.CharField(max_length=64)  # digest of the answer before; 64 zeros for the first
+    digest = models.CharField(max_length=64)
+
+    class Meta:
+        ordering = ["pool", "number"]
+        indexes = [
+            models.Index(fields=["pool", "number"], condition=Q(resold__isnull=False), name="answer_that_resold")
+        ]
+        constraints = [models.UniqueConstraint(fields=["pool", "number"], name="answer_number_once")]
+
+    def __str__(self) -> str:
+        return f"answer {self.number} of pool {self.pool_id}"
 
 
 class UsePrice(models.Model):

@@ -23,8 +23,24 @@ class RunState(models.TextChoices):
 OPEN = (RunState.STARTING, RunState.RUNNING)
 
 
+class EnginePulse(models.Model):
+    """When an engine was last at work, and what it said then: written anew every few seconds, and only shown."""
+
+    name = models.CharField(max_length=20, primary_key=True)
+    alive_at = models.DateTimeField()
+    servers = models.JSONField(default=dict)  # by name: state, since (seconds since 1970), reason
+    alerts = models.JSONField(default=list)  # sentences: what is wrong with its cluster now
+    figures = models.TextField(blank=True)  # since it was started, in the text format of Prometheus
+
+    class Meta:
+        ordering = ["name"]
+
+    def __str__(self) -> str:
+        return f"engine {self.name} at {self.alive_at}"
+
+
 class Run(TenantOwned):
-    """A gang. `key` is how its engine knows it; `pid` and `began` are how it is found again after a restart."""
+    """A gang. `key` is how its engine knows it; `reference` is the engine's own, by which it finds the gang again."""
 
     job = models.ForeignKey(TrainingJob, on_delete=models.PROTECT, related_name="+")
     award = models.ForeignKey(Award, on_delete=models.PROTECT, related_name="+")
@@ -33,8 +49,7 @@ class Run(TenantOwned):
     key = models.CharField(max_length=32, unique=True)
     program = models.CharField(max_length=40)
     state = models.CharField(max_length=10, choices=RunState.choices, default=RunState.STARTING)
-    pid = models.IntegerField(default=0)
-    began = models.BigIntegerField(default=0)
+    reference = models.JSONField(default=dict, blank=True)  # empty: nobody knows yet whether the engine began
     ends_at = models.DateTimeField()  # as the engine was told
     due_at = models.DateTimeField()  # when it could begin: its slot, or its award if that came later
     started_at = models.DateTimeField(null=True, blank=True)
@@ -43,8 +58,7 @@ class Run(TenantOwned):
     exit_code = models.IntegerField(null=True, blank=True)
     detail = models.CharField(max_length=200, blank=True)
     restarts = models.PositiveSmallIntegerField(default=0)  # of workers that were lost
-    # Of an elastic pool, where one gang lives through many awards: [role, rank, server] of who runs now.
-    members = models.JSONField(default=list, blank=True)
+    delivered = models.JSONField(default=list, blank=True)  # [server, from, to] in seconds since 1970, once it ended
     progress = models.JSONField(default=dict, blank=True)  # the newest epoch: epoch, epochs, loss, speeds
 
     class Meta(TenantOwned.Meta):

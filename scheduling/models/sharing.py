@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.db import models
 from django.db.models import Q
 
-from scheduling.models.cluster import Pool
+from scheduling.models.cluster import AlonePlan, Pool
 from scheduling.models.money import Period
 from tenants.scoping import TenantOwned
 
@@ -22,13 +22,15 @@ class Lend(models.TextChoices):
 
 
 class TenantPolicy(TenantOwned):
-    """Standing instructions in one pool. Without a row: rent automatically, lend everything, no reserve price."""
+    """Standing instructions in one pool. Without a row: rent automatically, lend everything, no reserve price, and the
+    pool's usual plan."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
     rent = models.CharField(max_length=8, choices=Rent.choices, default=Rent.AUTO)
     budget = models.BigIntegerField(null=True, blank=True)  # micro-credits for rent in the batch lane
     budget_period = models.CharField(max_length=8, choices=Period.choices, default=Period.MONTH)  # of UTC
     lend = models.CharField(max_length=8, choices=Lend.choices, default=Lend.LEND)
+    plan = models.CharField(max_length=5, choices=AlonePlan.choices, default=AlonePlan.KEEP, db_default="keep")
     # Resource name -> credits per unit and slot, below which idle cells are not for sale. Not named: no reserve.
     reserve_price = models.JSONField(default=dict, blank=True)
 
@@ -40,6 +42,7 @@ class TenantPolicy(TenantOwned):
             models.CheckConstraint(
                 condition=Q(budget__gte=0) | (Q(budget__isnull=True) & ~Q(rent="budget")), name="sharing_budget_given"
             ),
+            models.CheckConstraint(condition=Q(plan__in=AlonePlan.values), name="sharing_plan_known"),
             models.CheckConstraint(condition=Q(budget_period__in=Period.values), name="sharing_period_known"),
         ]
 

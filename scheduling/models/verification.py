@@ -21,13 +21,16 @@ OPEN_WORK = (WorkState.WAITING, WorkState.RUNNING)
 
 
 class Phase(models.TextChoices):
-    """A pool's first four, in this order; the book's is one of its own."""
+    """Those of a pool, in this order; then those of what is common to all pools."""
 
     INTERVALS = "intervals"
+    ANSWERS = "answers"  # of the instant lane
     INSTANT = "instant"  # awards that were made at once
-    END = "end"  # of the chain
+    JOBS = "jobs"
+    END = "end"  # of the chains, and what stands at the end of them
     DAYS = "days"  # the sums of fairness by day
     BOOK = "book"  # the whole ledger, then the history
+    FEED = "feed"  # events under their seals
 
 
 class VerificationRun(models.Model):
@@ -43,10 +46,15 @@ class VerificationRun(models.Model):
     number = models.BigIntegerField(default=0)  # of the last interval that was done; of the book, steps done
     digest = models.CharField(max_length=64, blank=True)
     memory = models.JSONField(null=True, blank=True)  # what the policy must have been told next; null: not known
+    answer_number = models.BigIntegerField(default=0)  # of the last answer that was done
+    answer_digest = models.CharField(max_length=64, blank=True)
     award_id = models.BigIntegerField(default=0)  # of the last instant award that was done
+    job_id = models.BigIntegerField(default=0)  # of the last job that was done
     day = models.DateField(null=True, blank=True)  # the last one whose sums were done
     done = models.BigIntegerField(default=0)
-    total = models.BigIntegerField()  # steps: intervals, instant awards, the end, the days; or parts of the book
+    total = (
+        models.BigIntegerField()
+    )  # steps: intervals, answers, instant awards, jobs, the end, the days; or of the book
     tries = models.PositiveSmallIntegerField(default=0)  # of the piece that comes next
     intervals = models.BigIntegerField(default=0)  # looked at, as are the awards
     awards = models.BigIntegerField(default=0)

@@ -11,12 +11,24 @@ from scheduling.models.feed import Event
 from tenants.scoping import TenantOwned
 
 
+class WebhookForm(models.TextChoices):
+    """How calls are signed. A webhook keeps its form for good: its receiver knows that one."""
+
+    BEFORE = "before"  # the form of versions before 1.0
+    STANDARD = "standard"
+
+
 class Webhook(TenantOwned):
-    """One address. Its secret is made of `salt` and the installation's key, so that no copy of the database has it."""
+    """One address. Its secret is encrypted (`tenants.stored_secrets`), so that no copy of the database has it."""
 
     url = models.CharField(max_length=500)
     kinds = ArrayField(models.CharField(max_length=40), default=list, blank=True)  # empty: all
-    salt = models.CharField(max_length=64)
+    # Empty: a version before 1.0 made the webhook, and the secret of SECRET_KEY and `salt`.
+    secret = models.TextField(blank=True, default="", db_default="")
+    salt = models.CharField(max_length=64, blank=True, default="", db_default="")
+    form = models.CharField(
+        max_length=8, choices=WebhookForm.choices, default=WebhookForm.STANDARD, db_default=WebhookForm.BEFORE
+    )
     active = models.BooleanField(default=True)
     created_at = models.DateTimeField()
     created_by = models.ForeignKey(
@@ -35,6 +47,7 @@ class Webhook(TenantOwned):
         ordering = ["id"]
         indexes = [models.Index(fields=["id"], condition=Q(active=True), name="webhook_active")]
         constraints = [
+            models.CheckConstraint(condition=Q(form__in=WebhookForm.values), name="webhook_form_known"),
             models.CheckConstraint(
                 condition=Q(active=False) | Q(removed_at=None, switched_off_at=None), name="webhook_active_is_there"
             ),

@@ -26,7 +26,7 @@ class WhatIf(TenantOwned):
     tries = models.PositiveSmallIntegerField(default=0)
     code = models.CharField(max_length=40, blank=True)  # why it failed
     sentence = models.TextField(blank=True)
-    result = models.JSONField(null=True, blank=True)  # of everybody; services.what_if_said shows each what it may see
+    result = models.JSONField(null=True, blank=True)  # of everybody; `what_if.seen` shows each what it may see
     asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
     asked_at = models.DateTimeField()
     began_at = models.DateTimeField(null=True, blank=True)

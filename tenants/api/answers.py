@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import Iterator
 from typing import Any
 
-from asgiref.sync import sync_to_async
-from django.core.handlers.asgi import ASGIRequest
-from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
+from django.http import HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from rest_framework.request import Request
 
+from tenants.csv_files import csv_download
 from tenants.models import Tenant
 from tenants.scoping import pieces_in_scope
 
@@ -42,14 +41,4 @@ def _names(header: str, etag: str) -> bool:
 
 def csv_response(request: Request, lines: Iterator[bytes], *, name: str, tenant: Tenant | None) -> HttpResponseBase:
     lines = pieces_in_scope(lines, tenant) if tenant is not None else lines
-    later = isinstance(request._request, ASGIRequest)
-    response = StreamingHttpResponse(_pieces(lines) if later else lines, content_type="text/csv; charset=utf-8")
-    response.headers["Content-Disposition"] = f'attachment; filename="{name}.csv"'
-    return response
-
-
-async def _pieces(lines: Iterator[bytes]) -> AsyncIterator[bytes]:
-    """One piece after the other, each made in a thread: the server sends while the next is made."""
-    take = sync_to_async(lambda: next(lines, None))
-    while (piece := await take()) is not None:
-        yield piece
+    return csv_download(request._request, name, lines)

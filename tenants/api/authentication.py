@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import Any
 
+from django.conf import settings
 from django.utils import timezone
 from rest_framework.authentication import BaseAuthentication, SessionAuthentication
 from rest_framework.exceptions import PermissionDenied
@@ -68,6 +69,12 @@ def _note_use(token: ApiToken) -> None:
         ApiToken.objects.filter(pk=token.pk).update(last_used_at=now)
 
 
-def caller_of(auth: Any, user: User) -> str:
-    """The name under which calls are counted."""
-    return f"token:{auth.pk}" if isinstance(auth, ApiToken) else f"person:{user.pk}"
+def limits_of(auth: Any, user: User) -> dict[str, int]:
+    """Names under which a call is counted -> calls in a minute: the token or the session, and the person with all of
+    them. Otherwise whoever makes fifty tokens would have fifty limits."""
+    shown = f"token:{auth.pk}" if isinstance(auth, ApiToken) else f"session:{user.pk}"
+    return {shown: settings.API_CALLS_PER_MINUTE, person_name(user): settings.API_CALLS_PER_MINUTE_OF_PERSON}
+
+
+def person_name(user: User) -> str:
+    return f"person:{user.pk}"

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Iterator, Mapping, Sequence
-from itertools import islice
 from typing import Any
 
 from django.db.models import QuerySet
 from rest_framework import serializers
 
-from tenants.api.cursors import ordered
+from tenants.api.cursors import Cursor, page_of
 from tenants.api.listing import Listing, Show, rows_chosen
+from tenants.csv_files import csv_text
 
 ROWS_AT_ONCE = 500
 
@@ -25,7 +23,7 @@ def csv_of_values(values: Sequence[Any], listing: Listing) -> Iterator[bytes]:
 def csv_of_chunks(chunks: Iterator[Sequence[Any]], listing: Listing) -> Iterator[bytes]:
     """A header, and then the lines chunk by chunk."""
     columns = columns_of(listing.row())
-    yield _line([name for name, _ in columns])
+    yield csv_text([[name for name, _ in columns]]).encode()
     for chunk in chunks:
         yield _lines(listing, chunk, columns)
 
@@ -33,8 +31,17 @@ def csv_of_chunks(chunks: Iterator[Sequence[Any]], listing: Listing) -> Iterator
 def csv_lines(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any], show: Show) -> Iterator[bytes]:
     """The whole filtered list of rows."""
     rows, ordering = rows_chosen(rows, listing, parameters)
-    found = iter(ordered(rows, ordering).iterator(chunk_size=ROWS_AT_ONCE))
-    return csv_of_chunks((show(chunk) for chunk in iter(lambda: list(islice(found, ROWS_AT_ONCE)), [])), listing)
+    return csv_of_chunks((show(page) for page in _pages(rows, ordering)), listing)
+
+
+def _pages(rows: QuerySet[Any], ordering: str) -> Iterator[Sequence[Any]]:
+    """By cursor, as a caller reads them: each is one short query, and between two of them nothing is held open, however
+    slowly somebody takes the file."""
+    cursor: Cursor | None = None
+    while (page := page_of(rows, ordering=ordering, limit=ROWS_AT_ONCE, cursor=cursor)).rows:
+        yield page.rows
+        if (cursor := page.next) is None:
+            return
 
 
 def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
@@ -51,32 +58,11 @@ def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()
 
 def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str, tuple[str, ...]]]) -> bytes:
     shown = listing.row(values, many=True).data
-    return b"".join(_line([_cell(row, path) for _, path in columns]) for row in shown)
+    return csv_text([_cell(row, path) for _, path in columns] for row in shown).encode()
 
 
-def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> str:
+def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> object:
     value: Any = row
     for name in path:
         value = None if value is None else value[name]
-    if value is None:
-        return ""
-    if isinstance(value, bool | dict | list):
-        return json.dumps(value, ensure_ascii=False)
-    return _harmless(str(value))
-
-
-def _harmless(text: str) -> str:
-    """A spreadsheet takes a text that begins like a formula for one; a quote before it says that it is a text."""
-    if not text.startswith(("=", "+", "-", "@", "\t", "\r")):
-        return text
-    try:
-        float(text)
-    except ValueError:
-        return f"'{text}"
-    return text
-
-
-def _line(cells: Sequence[str]) -> bytes:
-    out = io.StringIO()
-    csv.writer(out).writerow(cells)
-    return out.getvalue().encode()
+    return json.dumps(value, ensure_ascii=False) if isinstance(value, bool | dict | list) else value

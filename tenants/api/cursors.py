@@ -82,10 +82,6 @@ def page_of(rows: QuerySet[Any], *, ordering: str, limit: int, cursor: Cursor | 
     )
 
 
-def ordered(rows: QuerySet[Any], ordering: str) -> QuerySet[Any]:
-    return _beyond(rows, ordering, False, None)
-
-
 def _beyond(rows: QuerySet[Any], ordering: str, back: bool, cursor: Cursor | None) -> QuerySet[Any]:
     falling, field = ordering.startswith("-") != back, ordering.lstrip("-")
     sign = "-" if falling else ""

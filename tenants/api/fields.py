@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
-from decimal import Decimal, InvalidOperation
 from functools import cache
+from itertools import islice
 from typing import Any
 
 from django.utils.dateparse import parse_datetime
@@ -16,15 +16,12 @@ from django.utils.functional import cached_property
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from tenants.ledger.postings import MICRO
+from tenants.ledger.amounts import amount_read, exported, micro
 
-MOST_CREDITS = Decimal(10**12)
-
-
-def credits_text(amount: int) -> str:
-    """Micro-credits as "12.500000"."""
-    whole, rest = divmod(abs(amount), MICRO)
-    return f"{'-' if amount < 0 else ''}{whole}.{rest:06}"
+SHOWN_CREDITS = r"^-?[0-9]+\.[0-9]{6}$"
+READ_CREDITS = r"^-?[0-9]{1,13}(\.[0-9]{1,6})?$"
+MOST_UNKNOWN = 20  # names that an answer goes into
+UNKNOWN_FIELD = serializers.ErrorDetail("There is no such field.", "unknown_field")
 
 
 def time_text(moment: datetime) -> str:
@@ -36,10 +33,9 @@ class Form(serializers.Serializer[Any]):
     """A body by the letter: names that it does not have are refused, because a misspelt wish is no wish."""
 
     def to_internal_value(self, data: Any) -> Any:
-        if isinstance(data, Mapping) and (unknown := [name for name in data if name not in self.fields]):
-            raise serializers.ValidationError(
-                {name: [serializers.ErrorDetail("There is no such field.", "unknown_field")] for name in unknown}
-            )
+        unknown = (name for name in data if name not in self.fields) if isinstance(data, Mapping) else ()
+        if flaws := {name: [UNKNOWN_FIELD] for name in islice(unknown, MOST_UNKNOWN)}:
+            raise serializers.ValidationError(flaws)
         return super().to_internal_value(data)
 
 
@@ -117,6 +113,15 @@ class Text(serializers.CharField):
         return super().to_internal_value(data)
 
 
+class Several(serializers.ListField):
+    """A list whose length is looked at before what is in it."""
+
+    def to_internal_value(self, data: Any) -> list[Any]:
+        if isinstance(data, list) and self.max_length is not None and len(data) > self.max_length:
+            self.fail("max_length", max_length=self.max_length)
+        return list(super().to_internal_value(data))
+
+
 class Whole(serializers.IntegerField):
     """A JSON integer of 64 bits."""
 
@@ -171,25 +176,31 @@ def moment_of(text: str) -> datetime | None:
         return None
 
 
-@extend_schema_field(
-    {"type": "string", "pattern": r"^-?\d+\.\d{6}$", "examples": ["12.500000"], "description": "Credits."}
-)
 class Credits(serializers.Field[Any, Any, Any, Any]):
     """Micro-credits inside, a decimal text of credits outside: "12.500000". Taken with up to six digits."""
 
-    default_error_messages = {"invalid": 'Write credits as a text such as "12.5", with six digits after the point.'}
+    default_error_messages = {
+        "invalid": 'Write credits as a text such as "12.5", with at most six digits after the point.'
+    }
 
     def to_internal_value(self, data: Any) -> int:
-        try:
-            found = Decimal(data) * MICRO if isinstance(data, str) and len(data) <= 30 else None
-        except InvalidOperation:
-            found = None
-        if found is None or not found.is_finite() or abs(found) > MOST_CREDITS * MICRO or found != int(found):
+        amount = amount_read(data)
+        if amount is None:
             self.fail("invalid")
-        return int(found)
+        return amount
 
     def to_representation(self, value: int) -> str:
-        return credits_text(value)
+        return exported(value)
+
+
+class CoreCredits(serializers.Field[Any, Any, Any, Any]):
+    """A float of the core inside, the same text outside, to the micro-credit. Only shown."""
+
+    def to_internal_value(self, data: Any) -> Any:
+        raise NotImplementedError("it is only shown")
+
+    def to_representation(self, value: float) -> str:
+        return exported(micro(value))
 
 
 @extend_schema_field({"type": "object", "additionalProperties": True})

@@ -1,17 +1,16 @@
-"""How often a token, or a person's session, may call: counted in Redis in windows of a minute, in one round trip."""
+"""How often a token and its person may call: counted in Redis in windows of a minute, in one round trip."""
 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
 
-from django.conf import settings
-from redis import Redis
 from redis.exceptions import RedisError
 
+from tenants.costly import counters
+
 WINDOW_SECONDS = 60
-PATIENCE_SECONDS = 0.5
 log = logging.getLogger(__name__)
 
 
@@ -30,23 +29,21 @@ class Allowance:
         }
 
 
-def allowance(caller: str, *, at: float) -> Allowance | None:
-    """Counts one call. None where Redis does not answer: a market that stands still would be worse than one that
-    is asked too often. `at`: seconds since 1970."""
+def allowance(limits: Mapping[str, int], *, at: float) -> Allowance | None:
+    """Counts one call under each name, and gives what is left under the one that has least: `limits` by name. None
+    where Redis does not answer: a market that stands still would be worse than one that is asked too often.
+    `at`: seconds since 1970."""
     window = int(at // WINDOW_SECONDS)
-    key = f"bourse:calls:{caller}:{window}"
     try:
-        with _redis().pipeline(transaction=False) as pipeline:
-            pipeline.incr(key)
-            pipeline.expire(key, 2 * WINDOW_SECONDS)
-            calls, _ = pipeline.execute()
+        with counters().pipeline(transaction=False) as pipeline:
+            for name in limits:
+                key = f"bourse:calls:{name}:{window}"
+                pipeline.incr(key)
+                pipeline.expire(key, 2 * WINDOW_SECONDS)
+            calls = pipeline.execute()[::2]
     except RedisError:
         log.warning("calls are not counted: Redis does not answer")
         return None
-    limit = settings.API_CALLS_PER_MINUTE
-    return Allowance(limit, limit - int(calls), max(1, int((window + 1) * WINDOW_SECONDS - at)))
-
-
-@cache
-def _redis() -> Redis:
-    return Redis.from_url(settings.REDIS_URL, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)
+    left = {name: (limit - int(count), limit) for (name, limit), count in zip(limits.items(), calls, strict=True)}
+    remaining, limit = min(left.values())
+    return Allowance(limit, remaining, max(1, int((window + 1) * WINDOW_SECONDS - at)))

@@ -7,7 +7,9 @@ import json
 import re
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
+from typing import Any
 
+from django.core.files.uploadedfile import UploadedFile
 from django.db import transaction
 from django.http import HttpResponse
 from django.http.response import HttpResponseBase
@@ -39,7 +41,7 @@ def once(
     assert isinstance(user, User)  # noqa: S101  the gate has made sure
     digest = _digest(request)
     with transaction.atomic() if whole else nullcontext():
-        with transaction.atomic():
+        with transaction.atomic(savepoint=False):  # what fails here undoes all of it anyway
             found = answer_reserve(user=user, key=key, request_digest=digest)
         if isinstance(found, Refused):
             return problem_response(problem_of(found))
@@ -62,7 +64,15 @@ def once(
 def _digest(request: Request) -> str:
     """Of what is asked: the same again is a repetition, anything else a mistake."""
     asked = [request.method, request.get_full_path(), request.data]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True).encode()).hexdigest()
+    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=_file_digest).encode()).hexdigest()
+
+
+def _file_digest(file: UploadedFile[Any]) -> str:
+    """In place of a part that came as a file."""
+    digest = hashlib.sha256()
+    for piece in file.chunks():
+        digest.update(piece)
+    return digest.hexdigest()
 
 
 def _replayed(kept: KeptAnswer) -> HttpResponse:

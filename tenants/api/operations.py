@@ -14,6 +14,7 @@ from rest_framework import serializers
 from tenants.api.fields import Answer, Numbers
 from tenants.api.listing import LIMIT, OF_EVERY_LIST, Filter, Listing
 from tenants.api.problems import MEDIA_TYPE, status_of
+from tenants.failures import BROKER, BY_STATE
 from tenants.roles import Permission, scope_of
 
 Handler = TypeVar("Handler", bound=Callable[..., Any])
@@ -51,6 +52,7 @@ class Operation:
     whole: bool  # a POST does one thing, in one transaction with its kept answer
     stream: bool = False  # answers with server-sent events, without end
     file: str = ""  # the media type, where it answers with a file
+    costly: bool = False  # computes for long; a tenant has a few of these under way at once
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -78,6 +80,7 @@ def operation(
     whole: bool = True,
     stream: bool = False,
     file: str = "",
+    costly: bool = False,
     tag: str,
 ) -> Callable[[Handler], Handler]:
     """Above the `get`, `post` or `delete` of a view. `refusals`: the codes of the services that it may answer with.
@@ -86,7 +89,7 @@ def operation(
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
     asked = (*listing.filters, LIMIT) if listing else filters
-    found = Operation(name, permission, listing, asked, secret_fields, whole, stream, file)
+    found = Operation(name, permission, listing, asked, secret_fields, whole, stream, file, costly)
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
@@ -146,7 +149,9 @@ def _responses(
     if found.file:
         responses = {(200, found.file): OpenApiResponse(OpenApiTypes.BINARY, "The file.")}
     statuses = {status_of(code) for code in refusals}
-    statuses |= {400, 401, 403, 404, 406, 429} | ({409, 413, 415} if changes else set())
+    statuses |= {400, 401, 403, 404, 406, 429, 503} | ({409, 413, 415} if changes else set())
+    if found.costly:
+        refusals = (*refusals, "too_many_at_once")
     told = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
         codes = [*told[number], *_COMMON.get(number, ())]
@@ -192,7 +197,7 @@ _TITLES: Mapping[int, str] = {
     404: "There is no such thing, or it is somebody else's.",
     406: "There is no such form of this answer.",
     409: "It conflicts with how things stand.",
-    413: "The body is larger than 1 MiB.",
+    413: "The body is larger than 1 MiB, or has more than 20,000 values.",
     415: "The body is not application/json in UTF-8.",
     422: "The request is well formed, and what it asks for cannot be.",
     429: "Too many calls; `Retry-After` says how long to wait.",
@@ -208,4 +213,5 @@ _COMMON: Mapping[int, tuple[str, ...]] = {
     413: ("body_too_large",),
     415: ("unsupported_media_type",),
     429: ("too_many_calls",),
+    503: tuple(sorted(found.code for found in set(BY_STATE.values()) | {BROKER})),
 }

@@ -11,13 +11,12 @@ from typing import Any
 
 from django.core.exceptions import BadRequest, PermissionDenied, RequestDataTooBig, SuspiciousOperation
 from django.core.signals import got_request_exception
-from django.db import OperationalError
 from django.http import Http404, HttpResponse
 from django.http.request import UnreadablePostError
-from psycopg.errors import DeadlockDetected, LockNotAvailable, SerializationFailure
 from rest_framework import exceptions
 
 from tenants.access import Refused
+from tenants.failures import Unavailable, unavailable_of
 
 MEDIA_TYPE = "application/problem+json"
 log = logging.getLogger(__name__)
@@ -30,6 +29,7 @@ STATUS = MappingProxyType(
         "beyond_token": 403,
         "not_found": 404,
         "not_ready": 503,
+        "too_many_at_once": 429,
         "invalid_key": 400,
         "no_inviter": 422,
         "reason_missing": 422,
@@ -115,18 +115,24 @@ def problem_of_exception(error: Exception, request: Any) -> Problem:
             return TOO_LARGE
         case UnreadablePostError() | BadRequest() | SuspiciousOperation():
             return Problem(400, "malformed_request", "The request could not be read.")
-    if isinstance(error, OperationalError) and isinstance(error.__cause__, CROSSED):
-        return Problem(503, "busy", "Others were changing the same. Nothing was done; try again.", headers=AT_ONCE)
+    if (unavailable := unavailable_of(error)) is not None:
+        log.warning("503 %s: %s", unavailable.code, str(error).partition("\n")[0])
+        return unavailable_problem(unavailable)
     log.error("an operation failed", exc_info=error)
     got_request_exception.send(sender=None, request=request)
-    return Problem(500, "internal_error", "Something went wrong here. Nothing was changed; it is safe to try again.")
+    return Problem(500, "internal_error", BROKEN)
 
 
-# Writers that met crosswise: the database ended one of them, whole.
-CROSSED = (DeadlockDetected, LockNotAvailable, SerializationFailure)
-AT_ONCE = MappingProxyType({"Retry-After": "1"})
+def unavailable_problem(found: Unavailable) -> Problem:
+    return Problem(503, found.code, found.detail, headers={"Retry-After": str(found.seconds)})
+
+
+BROKEN = (
+    "Something went wrong here. Whether a change was made is not known: only with the same Idempotency-Key is it safe "
+    "to send it again."
+)
 NOT_FOUND = Problem(404, "not_found", "There is no such thing here.")
-TOO_LARGE = Problem(413, "body_too_large", "A body has at most 1 MiB.")
+TOO_LARGE = Problem(413, "body_too_large", "A body has at most 1 MiB and 20,000 values.")
 
 _CODES = MappingProxyType(
     {

@@ -12,12 +12,13 @@ from django.urls import Resolver404, resolve
 from django.utils.decorators import method_decorator
 from django.views.decorators.csrf import csrf_exempt
 from django.views.generic import View
-from drf_spectacular.extensions import OpenApiAuthenticationExtension
+from drf_spectacular.extensions import OpenApiAuthenticationExtension, OpenApiSerializerFieldExtension
 from drf_spectacular.generators import SchemaGenerator
 from drf_spectacular.openapi import AutoSchema
 from drf_spectacular.renderers import OpenApiJsonRenderer, OpenApiYamlRenderer
 
 from tenants.api.answers import fresh_or_unchanged
+from tenants.api.fields import READ_CREDITS, SHOWN_CREDITS
 from tenants.api.problems import NOT_FOUND, Problem, problem_response
 
 PREFIX = "/api/v1/"
@@ -39,6 +40,20 @@ class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
         told = "The session of a person who has logged in on the pages. Changes need the header X-CSRFToken as well."
         return {"type": "apiKey", "in": "cookie", "name": "bourse_session", "description": told}
+
+
+class CreditsSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]
+    """An amount is shown with six digits; in a body it may have fewer."""
+
+    target_class = "tenants.api.fields.Credits"
+
+    def map_serializer_field(self, auto_schema: AutoSchema, direction: str) -> dict[str, Any]:
+        pattern = READ_CREDITS if direction == "request" else SHOWN_CREDITS
+        return {"type": "string", "pattern": pattern, "examples": ["12.500000"], "description": "Credits."}
+
+
+class CoreCreditsSchema(CreditsSchema):  # type: ignore[no-untyped-call]
+    target_class = "tenants.api.fields.CoreCredits"
 
 
 def only_the_interface(endpoints: list[tuple[str, str, str, Any]]) -> list[tuple[str, str, str, Any]]:

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+from functools import partial
+from http import HTTPStatus
 from typing import Any
 
+from django.db import transaction
 from django.http.response import HttpResponseBase
+from django.urls import reverse
+from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from tenants.api.fields import Answer, Moment
+from tenants import services
+from tenants.access import Refused
+from tenants.api.fields import Answer, Form, Moment, Text
 from tenants.api.listing import Listing
 from tenants.api.operations import operation
 from tenants.api.views import PersonView, TenantView
+from tenants.mails import invitation_mail
 from tenants.roles import Permission
 from tenants.selectors import member_list, tenants_reached
+from tenants.services import OpenedTenant
 
 
 class TenantRow(Answer):
@@ -40,6 +49,26 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
+class NewTenant(Form):
+    slug = Text(max_length=40, help_text="As it stands in addresses: small letters, digits and single hyphens.")
+    name = Text(max_length=120)
+    owner = Text(max_length=254, help_text="The first owner's address. Whoever has no account is invited.")
+    reason = Text(max_length=300, help_text="Why, for the history.")
+
+
+class TenantOpened(Answer):
+    slug = serializers.CharField(source="tenant.slug")
+    name = serializers.CharField(source="tenant.name")
+    owner = serializers.EmailField(help_text="A member from now on, or invited.")
+    link = serializers.SerializerMethodField(
+        help_text="Of the invitation, which also goes by mail; null where the owner has an account. In this answer "
+        "only; a replay of the request has null here."
+    )
+
+    def get_link(self, opened: OpenedTenant) -> str | None:
+        return str(self.context["link"]) if self.context["link"] else None
+
+
 class Tenants(PersonView):
     @operation(
         "tenants_list",
@@ -53,6 +82,37 @@ class Tenants(PersonView):
     )
     def get(self, request: Request) -> HttpResponseBase:
         return self.listed_values(tenants_reached(self.access))
+
+    @operation(
+        "tenants_create",
+        summary="Make a tenant",
+        description="By an operator. It begins with an owner: somebody with an account is one at once, anybody else is "
+        "invited by mail and makes an account with the link, by a password or by single sign-on.",
+        permission=Permission.TENANTS_CHANGE,
+        body=NewTenant,
+        answer=TenantOpened,
+        status=HTTPStatus.CREATED,
+        request_example={"slug": "newlab", "name": "New Lab", "owner": "new@newlab.example", "reason": "joins in May"},
+        answer_example={
+            "slug": "newlab",
+            "name": "New Lab",
+            "owner": "new@newlab.example",
+            "link": "https://bourse.example/invitation/3q2-7wX.../",
+        },
+        refusals=("invalid_tenant", "invalid_email", "inactive_person", "no_inviter", "reason_missing"),
+        secret_fields=("link",),
+        tag="tenants",
+    )
+    def post(self, request: Request) -> HttpResponseBase:
+        asked = self.read(NewTenant)
+        outcome = services.tenant_open(by=self.access, at=timezone.now(), **asked)
+        if isinstance(outcome, Refused):
+            return self.refused(outcome)
+        link = ""
+        if outcome.issued is not None:
+            link = request.build_absolute_uri(reverse("invitation_open", args=[outcome.issued.token]))
+            transaction.on_commit(partial(invitation_mail, outcome.issued.invitation, link))
+        return self.shown(TenantOpened, outcome, HTTPStatus.CREATED, context={"link": link})
 
 
 class OneTenant(TenantView):

@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from tenants import services
 from tenants.access import Refused
-from tenants.api.fields import Answer, Form, Moment, Text, Word
+from tenants.api.fields import Answer, Form, Moment, Several, Text, Word
 from tenants.api.listing import Listing, flag
 from tenants.api.operations import operation
 from tenants.api.views import ApiView, StaffView, TenantView
@@ -24,7 +24,7 @@ from tenants.services.tokens import NAME_LONGEST
 
 class NewToken(Form):
     name = Text(max_length=NAME_LONGEST, help_text="What the token is for.")
-    scopes = serializers.ListField(child=Word(choices=list(SCOPES)), min_length=1, max_length=len(SCOPES))
+    scopes = Several(child=Word(choices=list(SCOPES)), min_length=1, max_length=len(SCOPES))
     expires_at = Moment(required=False, help_text="At most 366 days ahead; without it, 90 days ahead.")
 
 

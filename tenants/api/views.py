@@ -27,13 +27,14 @@ from rest_framework.views import APIView
 
 from tenants.access import NOBODY, Access, Refused
 from tenants.api.answers import csv_response, fresh_or_unchanged, json_response
-from tenants.api.authentication import CHALLENGE, caller_of
+from tenants.api.authentication import CHALLENGE, limits_of
 from tenants.api.csv_text import csv_lines, csv_of_values
 from tenants.api.limits import Allowance, allowance
 from tenants.api.listing import Listing, page_document, parameters_read, values_document
 from tenants.api.once import once
 from tenants.api.operations import EVENT_STREAM, Operation
 from tenants.api.problems import Problem, ProblemRaised, problem_of, problem_of_exception, problem_response
+from tenants.costly import UNDER_WAY, WAIT_SECONDS, costly_place
 from tenants.models import ApiToken, Tenant, User
 from tenants.roles import STAFF_ROLES, Permission, allows, scope_of
 from tenants.scoping import scope
@@ -41,6 +42,7 @@ from tenants.selectors import access_anywhere, access_of, access_of_token, tenan
 
 METHODS = ("get", "head", "post", "put", "patch", "delete")
 BODIES = ("POST", "PUT", "PATCH")
+TOO_MANY_AT_ONCE = Problem(429, "too_many_at_once", UNDER_WAY, headers={"Retry-After": str(WAIT_SECONDS)})
 LOG_IN = Problem(
     401,
     "not_authenticated",
@@ -79,7 +81,7 @@ class ApiView(APIView):
         if not isinstance(user, User):
             raise ProblemRaised(LOG_IN)
         now = timezone.now()
-        self.allowance = allowance(caller_of(auth, user), at=now.timestamp())
+        self.allowance = allowance(limits_of(auth, user), at=now.timestamp())
         if self.allowance is not None and self.allowance.remaining < 0:
             headers = {"Retry-After": str(self.allowance.reset_seconds)}
             raise ProblemRaised(
@@ -133,6 +135,15 @@ class ApiView(APIView):
         return forms[preferred]
 
     def _answer(self) -> HttpResponseBase:
+        assert self.operation is not None  # noqa: S101  the gate has set it
+        if not self.operation.costly:
+            return self._handled()
+        with costly_place(self.access.party, at=timezone.now().timestamp()) as is_free:
+            if not is_free:
+                raise ProblemRaised(TOO_MANY_AT_ONCE)
+            return self._handled()
+
+    def _handled(self) -> HttpResponseBase:
         handler = self._handler()
         if self.request.method in BODIES:
             _ = self.request.data  # also where none is taken: a body that is none is refused, not overlooked

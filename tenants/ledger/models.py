@@ -32,7 +32,7 @@ HOUSE_IDS = {AccountKind.OPERATOR: 1, AccountKind.OUTSIDE: 2}
 IDS_PER_TENANT = 8
 
 # Printable, and nothing that JSON would escape: the digest is taken over JSON text built by concatenation.
-_PLAIN = r"^[!#-[\]-~]+$"
+PLAIN = r"^[!#-[\]-~]+$"
 
 
 def _id_names_owner() -> Q:
@@ -92,10 +92,10 @@ class Transaction(models.Model):
             models.UniqueConstraint(fields=["key"], name="ledger_transaction_key_once"),
             models.CheckConstraint(condition=Q(entry_count__gte=2), name="ledger_transaction_two_entries"),
             models.CheckConstraint(
-                condition=Q(key__regex=_PLAIN) & Q(kind__regex=_PLAIN), name="ledger_transaction_plain_names"
+                condition=Q(key__regex=PLAIN) & Q(kind__regex=PLAIN), name="ledger_transaction_plain_names"
             ),
             models.CheckConstraint(
-                condition=Q(subject="") | Q(subject__regex=_PLAIN), name="ledger_transaction_plain_subject"
+                condition=Q(subject="") | Q(subject__regex=PLAIN), name="ledger_transaction_plain_subject"
             ),
             models.CheckConstraint(condition=Q(corrects__lt=F("id")), name="ledger_transaction_corrects_earlier"),
         ]
@@ -226,18 +226,36 @@ class DaySheet(models.Model):
 class Seal(models.Model):
     """A closed block of transactions, from after the last block up to `last_transaction_id`, chained to that block.
 
-    `members` is, per transaction in id order, 8 bytes of id and 32 bytes of digest.
-    `digest` is SHA-256 of the previous digest, the number, the time (microseconds) and the members.
+    `members` is, per transaction in id order, 8 bytes of id and 32 bytes of digest. `heads` says where the other chains
+    ended when it was made, each as [its length, the digest of its last link] by its name; a seal without members was
+    made for these alone. `digest` is SHA-256 of the previous digest, the number, the time (microseconds), the members
+    and, if there are any, the SHA-256 of the heads.
     """
 
     number = models.BigIntegerField(primary_key=True)
-    last_transaction_id = models.BigIntegerField(unique=True)
+    last_transaction_id = models.BigIntegerField(db_index=True)
     sealed_at = models.DateTimeField()
     members = models.BinaryField()
+    heads = models.JSONField(null=True)
     digest = models.BinaryField(max_length=32)
 
     class Meta:
         ordering = ["number"]
+
+    def __str__(self) -> str:
+        return f"seal {self.number}"
+
+
+class SealHead(models.Model):
+    """Where the chain of seals ends: one row that the database moves with every seal, and the witness against seals
+    that were cut off."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    number = models.BigIntegerField()
+    digest = models.BinaryField(max_length=32)
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="ledger_sealhead_single")]
 
     def __str__(self) -> str:
         return f"seal {self.number}"

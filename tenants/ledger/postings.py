@@ -15,7 +15,6 @@ IDS_PER_TENANT = 8
 TENANT_KINDS = ("available", "held", "earned")
 HOUSE_IDS = {"operator": 1, "outside": 2}
 
-MICRO = 1_000_000  # micro-credits in a credit
 MOST_ENTRIES = 32_767  # of one transaction
 NAMES = 10_000  # of accounts, kept: a payment may name a hundred of them, and the next one the same
 _LIMIT = 2**63

@@ -1,10 +1,13 @@
 """Sealing: closing blocks of transactions under a chained digest, so that a later change of a row shows.
 
-Call it from the clock (once a minute is plenty). It holds up no writer for longer than `patience`.
+Call it from the clock (once a minute is plenty). It holds up no writer for longer than `patience`. A seal also says
+where the other chains end, the history's and those of the pools; so its digest, noted elsewhere, pins these as well.
 """
 
 from __future__ import annotations
 
+import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -14,6 +17,30 @@ from psycopg import errors
 
 BLOCK = 10_000
 _WRITERS, _SEALERS = (7201, 1), (7201, 2)  # advisory locks; the writers' one stands in migrations/sql/rules.sql
+
+
+@dataclass(frozen=True)
+class Head:
+    """Where a chain ends: how many links it has, and the digest of the last one in hexadecimal."""
+
+    height: int
+    digest: str
+
+
+@dataclass(frozen=True)
+class NotedHead:
+    """Where a chain ended when a seal was made."""
+
+    seal: int
+    head: Head
+
+
+@dataclass(frozen=True)
+class LastSeal:
+    number: int
+    at: datetime
+    digest: str  # hexadecimal
+    end: int  # the number of the last transaction that is sealed
 
 
 @dataclass(frozen=True)
@@ -30,23 +57,42 @@ class SealBusy:
     patience_ms: int
 
 
-def seal(*, at: datetime, patience_ms: int = 100) -> Sealed | SealBusy:
-    """Close every block that can be closed. The last one may be short."""
+def seal(*, at: datetime, heads: Mapping[str, Head] | None = None, patience_ms: int = 100) -> Sealed | SealBusy:
+    """Close every block that can be closed. The last one may be short. `heads`: of the other chains, by their names;
+    where they moved and nothing was posted, a block without transactions is closed for them alone."""
+    noted = json.dumps({name: [one.height, one.digest] for name, one in heads.items()}) if heads else None
     with transaction.atomic():
         _execute("SELECT pg_advisory_xact_lock(%s, %s)", _SEALERS)
         end = _boundary(patience_ms)
         if end is None:
             return SealBusy(patience_ms)
         blocks = transactions = 0
-        while members := _close_block(at, end):
+        while (members := _close_block(at, end, noted)) is not None:
             blocks, transactions = blocks + 1, transactions + members
         return Sealed(blocks, transactions, head())
 
 
 def head() -> str:
     """Digest of the newest seal, in hexadecimal; empty before the first."""
-    row = _execute("SELECT encode(digest, 'hex') FROM ledger_seal ORDER BY number DESC LIMIT 1", ())
-    return str(row[0]) if row else ""
+    newest = newest_seal()
+    return newest.digest if newest else ""
+
+
+def newest_seal() -> LastSeal | None:
+    columns = "number, sealed_at, encode(digest, 'hex'), last_transaction_id"
+    row = _execute(f"SELECT {columns} FROM ledger_seal ORDER BY number DESC LIMIT 1", ())  # noqa: S608
+    return LastSeal(*row) if row else None
+
+
+def noted_heads(chain: str) -> list[NotedHead]:
+    """What the seals say about where that chain ended, each end once, with the first seal that says so."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT min(number), (heads -> %(chain)s ->> 0)::bigint, heads -> %(chain)s ->> 1"
+            "  FROM ledger_seal WHERE jsonb_exists(heads, %(chain)s) GROUP BY 2, 3 ORDER BY 1",
+            {"chain": chain},
+        )
+        return [NotedHead(number, Head(height, digest)) for number, height, digest in cursor.fetchall()]
 
 
 def _boundary(patience_ms: int) -> int | None:
@@ -65,29 +111,30 @@ def _boundary(patience_ms: int) -> int | None:
     return int(row[0]) if row else None
 
 
-def _close_block(at: datetime, end: int) -> int:
-    """Returns how many transactions it holds; 0 when nothing was left up to `end`."""
+def _close_block(at: datetime, end: int, heads: str | None) -> int | None:
+    """How many transactions it holds; None when nothing was left up to `end`, and the heads are as they were noted."""
     row = _execute(
         """
         WITH previous AS (
-            SELECT number, last_transaction_id, digest FROM ledger_seal ORDER BY number DESC LIMIT 1
+            SELECT number, last_transaction_id, heads, digest FROM ledger_seal ORDER BY number DESC LIMIT 1
         ), block AS (
             SELECT id, digest FROM ledger_transaction
              WHERE id > coalesce((SELECT last_transaction_id FROM previous), 0) AND id <= %s ORDER BY id LIMIT %s
         ), sealed AS (
-            SELECT coalesce((SELECT number FROM previous), 0) + 1 AS number, max(id) AS last,
-                   string_agg(int8send(id) || digest, ''::bytea ORDER BY id) AS members, count(*) AS size
+            SELECT coalesce((SELECT number FROM previous), 0) + 1 AS number, %s::jsonb AS heads,
+                   coalesce(max(id), (SELECT last_transaction_id FROM previous), 0) AS last, count(*) AS size,
+                   coalesce(string_agg(int8send(id) || digest, ''::bytea ORDER BY id), '') AS members
               FROM block
         )
-        INSERT INTO ledger_seal (number, last_transaction_id, sealed_at, members, digest)
-        SELECT number, last, %s, members,
-               ledger_seal_digest((SELECT digest FROM previous), number, %s, members)
-          FROM sealed WHERE size > 0
+        INSERT INTO ledger_seal (number, last_transaction_id, sealed_at, members, heads, digest)
+        SELECT number, last, %s, members, heads,
+               ledger_seal_digest((SELECT digest FROM previous), number, %s, members, heads)
+          FROM sealed WHERE size > 0 OR heads <> coalesce((SELECT heads FROM previous), '{}')
         RETURNING length(members) / 40
         """,
-        (end, BLOCK, at, at),
+        (end, BLOCK, heads, at, at),
     )
-    return int(row[0]) if row else 0
+    return int(row[0]) if row else None
 
 
 def _execute(sql: str, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
@@ -96,14 +143,8 @@ def _execute(sql: str, parameters: tuple[Any, ...]) -> tuple[Any, ...] | None:
         return cursor.fetchone()
 
 
-@dataclass(frozen=True)
-class LastSeal:
-    number: int
-    at: datetime
-
-
 def last_seal() -> tuple[LastSeal | None, int]:
     """The newest seal, and how many transactions came after it: those can still be removed without a trace."""
-    row = _execute("SELECT number, sealed_at, last_transaction_id FROM ledger_seal ORDER BY number DESC LIMIT 1", ())
-    rest = _execute("SELECT count(*) FROM ledger_transaction WHERE id > %s", (row[2] if row else 0,))
-    return (LastSeal(int(row[0]), row[1]) if row else None), int(rest[0]) if rest else 0
+    newest = newest_seal()
+    row = _execute("SELECT count(*) FROM ledger_transaction WHERE id > %s", (newest.end if newest else 0,))
+    return newest, int(row[0]) if row else 0

@@ -133,32 +133,6 @@ def statement_lines(*, account: AccountName, start: datetime, end: datetime, pag
         cursor = lines[-1].cursor if len(lines) == page else None
 
 
-def turnover(*, account: AccountName, start: datetime, end: datetime) -> dict[str, int]:
-    """What each kind of transaction added in [start, end)."""
-    tenant_require(account.tenant_id)
-    rows = _rows(
-        "SELECT t.kind, sum(e.amount)::bigint FROM ledger_entry e JOIN ledger_transaction t ON t.id = e.transaction_id"
-        " WHERE e.account_id = %s AND e.occurred_at >= %s AND e.occurred_at < %s GROUP BY 1 ORDER BY 1",
-        [account.id, start, end],
-    )
-    return dict(rows)
-
-
-def turnovers(*, accounts: Iterable[AccountName], start: datetime, end: datetime) -> dict[tuple[int, str], int]:
-    """(account id, kind of transaction) -> what it added in [start, end). In one query."""
-    ids = []
-    for account in accounts:
-        tenant_require(account.tenant_id)
-        ids.append(account.id)
-    rows = _rows(
-        "SELECT e.account_id, t.kind, sum(e.amount)::bigint FROM ledger_entry e"
-        " JOIN ledger_transaction t ON t.id = e.transaction_id"
-        " WHERE e.account_id = ANY(%s) AND e.occurred_at >= %s AND e.occurred_at < %s GROUP BY 1, 2 ORDER BY 1, 2",
-        [ids, start, end],
-    )
-    return {(account_id, kind): amount for account_id, kind, amount in rows}
-
-
 def transaction_view(*, key: str) -> TransactionView | None:
     return next(iter(_views(Transaction.objects.filter(key=key))), None)
 

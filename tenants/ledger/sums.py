@@ -152,3 +152,18 @@ def _rows(sql: str, parameters: list[Any]) -> list[tuple[Any, ...]]:
     with connection.cursor() as cursor:
         cursor.execute(sql, parameters)
         return cursor.fetchall()
+
+
+def held_by_award(*, tenant_ids: Sequence[int]) -> dict[int, int]:
+    """Award -> what these tenants hold for it; awards for which nothing is held are left out. Reads all entries of the
+    tenants' held accounts."""
+    for tenant_id in tenant_ids:
+        tenant_require(tenant_id)
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT (about.facts ->> 'award')::bigint, sum(entry.amount)::bigint"
+            "  FROM ledger_entry AS entry JOIN ledger_transaction AS about ON about.id = entry.transaction_id"
+            " WHERE entry.account_id = ANY(%s) AND about.facts ? 'award' GROUP BY 1 HAVING sum(entry.amount) <> 0",
+            [[held(tenant_id).id for tenant_id in tenant_ids]],
+        )
+        return dict(cursor.fetchall())

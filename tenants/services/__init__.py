@@ -8,12 +8,15 @@ from tenants.services.invitations import IssuedInvitation as IssuedInvitation
 from tenants.services.invitations import invitation_accept as invitation_accept
 from tenants.services.invitations import invitation_create as invitation_create
 from tenants.services.invitations import invitation_revoke as invitation_revoke
+from tenants.services.invitations import invitation_send_again as invitation_send_again
 from tenants.services.invitations import invitation_state as invitation_state
 from tenants.services.invitations import token_hash as token_hash
 from tenants.services.members import member_add as member_add
 from tenants.services.members import member_remove as member_remove
 from tenants.services.members import member_role_change as member_role_change
 from tenants.services.members import tenant_create as tenant_create
+from tenants.services.openings import OpenedTenant as OpenedTenant
+from tenants.services.openings import tenant_open as tenant_open
 from tenants.services.staff import person_create as person_create
 from tenants.services.staff import staff_grant as staff_grant
 from tenants.services.staff import staff_revoke as staff_revoke

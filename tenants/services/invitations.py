@@ -80,6 +80,22 @@ def _invitation_refusal(tenant: Tenant, email: str, role: str, by: Access, reaso
     return None
 
 
+@transaction.atomic
+def invitation_send_again(
+    *, invitation: Invitation, by: Access, at: datetime, reason: str = ""
+) -> IssuedInvitation | Refused:
+    """A new link and a new week for whoever has not come yet; the old link stops working. It may have expired."""
+    with scope(invitation.tenant):
+        Tenant.objects.select_for_update().get(pk=invitation.tenant_id)
+        current = Invitation.objects.get(pk=invitation.pk)
+        refusal = invitation_state(current, at)
+    if refusal and refusal.code != "invitation_expired":
+        return refusal
+    return invitation_create(
+        tenant=invitation.tenant, email=current.email, role=current.role, by=by, at=at, reason=reason
+    )
+
+
 def invitation_state(invitation: Invitation | None, at: datetime) -> Refused | None:
     """Why it can no longer be accepted; None while it can."""
     if invitation is None:

@@ -10,6 +10,7 @@ from django.db import transaction
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import Membership, Tenant, User
+from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope
 
@@ -25,7 +26,7 @@ LAST_OWNER = Refused("last_owner", "A tenant keeps at least one owner. Make some
 
 def reason_refusal(reason: str) -> Refused | None:
     """A change that needs a reason needs one that the history can hold."""
-    if not reason.strip():
+    if is_blank(reason):
         return NO_REASON
     return REASON_TOO_LONG if len(reason) > REASON_LONGEST else None
 
@@ -38,6 +39,8 @@ def tenant_create(*, slug: str, name: str, by: Access, reason: str, at: datetime
         return refusal
     if slug == OPERATOR_NAME:
         return RESERVED_SLUG
+    if is_blank(name):
+        return Refused("invalid_tenant", UNSEEN_NAME)
     tenant = Tenant(slug=slug, name=name.strip())
     try:
         tenant.full_clean()

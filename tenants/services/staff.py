@@ -10,6 +10,7 @@ from django.db import transaction
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import StaffGrant, User
+from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OPERATOR, STAFF_ROLES, Permission
 from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, reason_refusal
 
@@ -24,6 +25,8 @@ def person_create(
         return NOT_ALLOWED
     if refusal := reason_refusal(reason):
         return refusal
+    if name and is_blank(name):
+        return Refused("invalid_person_name", UNSEEN_NAME)
     email = email.strip().lower()
     if User.objects.filter(email=email).exists():
         return Refused("address_taken", f"There is an account for {email} already.")

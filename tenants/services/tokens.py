@@ -16,6 +16,7 @@ from django.db import transaction
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import ApiToken
+from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import SCOPES, STAFF_ROLES, Permission
 from tenants.services.invitations import token_hash
 from tenants.services.members import NOT_ALLOWED
@@ -91,6 +92,8 @@ def _creation_refusal(
         return Refused("not_member", "A token for a tenant belongs to a member. Make a token for your staff roles.")
     if not 0 < len(name) <= NAME_LONGEST or not name.isprintable():
         return Refused("invalid_token_name", f"A token's name has 1 to {NAME_LONGEST} printable characters.")
+    if is_blank(name):
+        return Refused("invalid_token_name", UNSEEN_NAME)
     if not scopes or (unknown := sorted(set(scopes) - SCOPES.keys())):
         said = f" There is no scope {unknown[0]}." if scopes else ""
         return Refused("unknown_scope", f"Name at least one scope of {', '.join(SCOPES)}.{said}")

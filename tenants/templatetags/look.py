@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import Any
 
 from django import forms, template
 from django.forms import BoundField
+from django.template.base import NodeList, Parser, Token
+from django.template.context import Context
 from django.utils import timezone
 from django.utils.html import format_html
 from django.utils.safestring import SafeString, mark_safe
 
+from tenants.ledger import amounts
 from tenants.roles import MEANING
 
 register = template.Library()
@@ -74,11 +78,13 @@ DONE = {
     "pool_drain": "Began to drain",
     "pool_hold": "Held",
     "pool_resume": "Resumed",
+    "resource_steps_set": "Changed the steps of resources of",
     "server_add": "Added",
     "server_capacity_change": "Changed the capacity of",
     "server_drain": "Began to drain",
     "server_lose": "Declared lost:",
     "server_return": "Returned to service:",
+    "servers_return_set": "Set whether lost servers return by themselves in",
     "staff_grant": "Gave a role to",
     "staff_revoke": "Took a role from",
     "sharing_change": "Changed the",
@@ -116,42 +122,40 @@ def in_words(action: str) -> str:
     return DONE.get(action) or action.replace("_", " ").capitalize()
 
 
+def _typeset(figure: str) -> str:
+    """With the sign that print has for "less"."""
+    return figure.replace("-", "\N{MINUS SIGN}")
+
+
 @register.filter
-def credits(micro_credits: int) -> str:
-    """Two digits, for sentences and tiles. Towards zero: nobody is shown a cent that is not there yet."""
-    sign = "\N{MINUS SIGN}" if micro_credits <= -10_000 else ""
-    whole, micro = divmod(abs(micro_credits), 1_000_000)
-    return f"{sign}{whole:,}.{micro // 10_000:02}".replace(",", "\N{NARROW NO-BREAK SPACE}")
+def credits(micro_credits: int, digits: int = 2) -> str:
+    """Two digits, for sentences and tiles; more where a sum beside it would not add up with two."""
+    return _typeset(amounts.shown(micro_credits, digits))
 
 
 @register.filter
 def amount(micro_credits: int) -> SafeString:
     """All six digits, two large and four small: for every table that sums."""
-    sign = "\N{MINUS SIGN}" if micro_credits < 0 else ""
-    whole, micro = divmod(abs(micro_credits), 1_000_000)
-    digits = f"{micro:06}"
-    thousands = f"{whole:,}".replace(",", "\N{NARROW NO-BREAK SPACE}")
-    return format_html(
-        '<span class="amount">{}{}.{}<span class="micro">{}</span></span>', sign, thousands, digits[:2], digits[2:]
-    )
+    text = _typeset(amounts.full(micro_credits))
+    return format_html('<span class="amount">{}<span class="micro">{}</span></span>', text[:-4], text[-4:])
 
 
 @register.filter
 def worth(credits_of_core: float | None) -> str:
     """Credits of the core, a float, for sentences and tiles."""
-    return "\N{EN DASH}" if credits_of_core is None else credits(round(credits_of_core * 1_000_000))
+    return "\N{EN DASH}" if credits_of_core is None else credits(amounts.micro(credits_of_core))
 
 
 @register.filter
 def exactly(credits_of_core: float | None) -> SafeString | str:
     """Credits of the core, a float, to the micro-credit: for every table that sums."""
-    return "\N{EN DASH}" if credits_of_core is None else amount(round(credits_of_core * 1_000_000))
+    return "\N{EN DASH}" if credits_of_core is None else amount(amounts.micro(credits_of_core))
 
 
 @register.filter
 def moved(credits_of_core: float | None) -> SafeString | str:
     """A difference in credits of the core, a float, with its sign."""
-    return "\N{EN DASH}" if credits_of_core is None else signed(round(credits_of_core * 1_000_000))
+    return "\N{EN DASH}" if credits_of_core is None else signed(amounts.micro(credits_of_core))
 
 
 @register.filter
@@ -159,7 +163,7 @@ def figure(number: float | None, digits: int = 3) -> str:
     """A number without a unit; a dash where there is none."""
     if number is None:
         return "\N{EN DASH}"
-    return f"{number:,.{digits}f}".replace("-", "\N{MINUS SIGN}").replace(",", "\N{NARROW NO-BREAK SPACE}")
+    return _typeset(amounts.rounded(number, digits))
 
 
 @register.filter
@@ -177,14 +181,19 @@ def signed(micro_credits: int) -> SafeString:
 @register.filter
 def units(number: float) -> str:
     """A count of units: whole where it is whole."""
-    return f"{number:,.0f}" if abs(number - round(number)) < 1e-6 else f"{number:,.1f}"
+    return _typeset(amounts.rounded(number, 0 if abs(number - round(number)) < 1e-6 else 1))
 
 
 @register.filter
-def price(credits_of_slot: float) -> str:
-    """Of one unit in one slot. Two digits, and more where two would say too little."""
-    exact = abs(credits_of_slot - round(credits_of_slot, 2)) < 1e-9
-    return f"{credits_of_slot:,.2f}" if exact or credits_of_slot >= 0.095 else f"{credits_of_slot:.4f}"
+def unit_hours(hundredths: int) -> str:
+    """Of a resource, in a table whose rows and columns add up."""
+    return figure(hundredths / 100, 2)
+
+
+@register.filter
+def price(credits_of_slot: float, digits: int | None = None) -> str:
+    """Of one unit in one slot. `digits`: those of the prices beside it, as `amounts.price_digits` chooses them."""
+    return _typeset(amounts.rounded(credits_of_slot, digits or amounts.price_digits([credits_of_slot])))
 
 
 @register.filter
@@ -205,8 +214,10 @@ def short_label(label: str) -> str:
 
 
 @register.filter
-def countdown(seconds: int) -> str:
-    """Minutes and seconds left, as the page itself goes on counting them."""
+def countdown(seconds: int, late: int = 0) -> str:
+    """Minutes and seconds left, as the page itself goes on counting them; or by how many seconds it is late."""
+    if late:
+        return f"{late} s late"
     minutes, rest = divmod(max(int(seconds), 0), 60)
     return f"{minutes:02}:{rest:02}" if seconds else "deciding"
 
@@ -241,6 +252,12 @@ def zone() -> str:
 
 
 @register.filter
+def full_stop(words: str) -> str:
+    """A sentence that may be a question already ends with one sign."""
+    return words if words.endswith((".", "?", "!")) else f"{words}."
+
+
+@register.filter
 def meaning(role: str) -> str:
     return MEANING[role]
 
@@ -254,3 +271,27 @@ def field(bound: BoundField, **attributes: Any) -> dict[str, Any]:
     if not tick:
         attributes["class"] = "input"
     return {"field": bound, "control": bound.as_widget(attrs=attributes), "tick": tick}
+
+
+@register.simple_tag(takes_context=True)
+def current(context: Context, *names: str) -> SafeString:
+    """The mark of a link in the navigation, on the pages of these names."""
+    match = getattr(context.get("request"), "resolver_match", None)
+    return SafeString('aria-current="page"' if match and match.url_name in names else "")
+
+
+@register.tag
+def sentence(parser: Parser, token: Token) -> Sentence:
+    """`{% sentence %} ... {% endsentence %}`: prose of which each tag has a line of its own. A line that begins with
+    a punctuation mark follows the line before it without a space."""
+    words = parser.parse(("endsentence",))
+    parser.delete_first_token()
+    return Sentence(words)
+
+
+class Sentence(template.Node):
+    def __init__(self, nodelist: NodeList) -> None:
+        self.nodelist = nodelist
+
+    def render(self, context: Context) -> SafeString:
+        return mark_safe(re.sub(r"\s*\n\s*(?=[.,;:])", "", self.nodelist.render(context)))  # noqa: S308  escaped in it

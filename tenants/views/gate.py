@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any
 
 from django.contrib import messages
 from django.core.exceptions import PermissionDenied
-from django.http import HttpRequest
+from django.http import HttpRequest, HttpResponseNotAllowed
 from django.http.response import HttpResponseBase
+from django.shortcuts import redirect
+from django.urls import NoReverseMatch, reverse
+from django.utils import timezone
 
 from tenants.access import Access, AccessRequest, Refused
+from tenants.costly import UNDER_WAY, costly_place
 from tenants.models import Tenant
 from tenants.roles import ROLES_ALLOWED, STAFF_ROLES, TENANT_ROLES, Permission
 
@@ -33,6 +38,34 @@ def requires(permission: Permission) -> Callable[[View], View]:
     return decorate
 
 
+def posted_from(*pages: str) -> Callable[[View], View]:
+    """For a view that a form of another page is sent to. A reload of its address, and a log-in that leads back to it,
+    ask with GET: that leads to the first of these pages whose address is made of the first parts of this one's."""
+
+    def decorate(view: View) -> View:
+        @wraps(view)
+        def answered(request: AccessRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
+            if request.method == "POST":
+                return view(request, *args, **kwargs)
+            if request.method in ("GET", "HEAD"):
+                return redirect(_page_with_the_form(pages, kwargs))
+            return HttpResponseNotAllowed(["GET", "HEAD", "POST"])
+
+        return answered
+
+    return decorate
+
+
+def _page_with_the_form(pages: Sequence[str], parts: dict[str, Any]) -> str:
+    for page in pages:
+        for most in range(len(parts), -1, -1):
+            try:
+                return reverse(page, kwargs=dict(list(parts.items())[:most]))
+            except NoReverseMatch:
+                continue
+    raise RuntimeError(f"no address of {pages} is made of {list(parts)}")
+
+
 def _why(access: Access, permission: Permission) -> str:
     """Who one is here, and who may do this."""
     where = f" of {access.tenant}" if access.tenant else ""
@@ -43,6 +76,13 @@ def _why(access: Access, permission: Permission) -> str:
 
 def _listed(words: Sequence[str], last: str) -> str:
     return f"{', '.join(words[:-1])} {last} {words[-1]}" if len(words) > 1 else "".join(words)
+
+
+@contextmanager
+def costly(request: AccessRequest) -> Iterator[Refused | None]:
+    """Around what computes for long: a refusal, where the tenant has enough of that under way."""
+    with costly_place(request.access.party, at=timezone.now().timestamp()) as is_free:
+        yield None if is_free else Refused("too_many_at_once", UNDER_WAY)
 
 
 def open_tenant(request: AccessRequest) -> Tenant:

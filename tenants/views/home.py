@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from django.conf import settings
 from django.contrib.auth.decorators import login_not_required
 from django.http import HttpResponse
 from django.shortcuts import redirect, render
+from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from tenants import selectors
 from tenants.access import AccessRequest
+from tenants.models import Invitation
 from tenants.roles import Permission
 from tenants.views.gate import requires
 
@@ -17,13 +21,29 @@ from tenants.views.gate import requires
 @login_not_required
 @require_safe
 def home(request: AccessRequest) -> HttpResponse:
-    """Strangers learn what this is; a member of one tenant goes straight there; the others choose."""
+    """Strangers learn what this is, the staff see everything, a member of one tenant goes there, others choose.
+    An invitation is shown first to whomever it waits for."""
     if request.access.user is None:
         return render(request, "landing.html")
+    invitations = selectors.invitations_to(selectors.addresses_of(request.access.user), timezone.now())
+    if not invitations and request.access.is_staff:
+        return redirect(settings.STAFF_HOME)
     own = selectors.user_tenants(request.access.user)
-    if len(own) == 1 and not request.access.is_staff:
+    if not invitations and len(own) == 1:
         return redirect("tenant_home", tenant_slug=own[0].slug)
-    return render(request, "tenants/mine.html", {"staff_roles": sorted(request.access.roles)})
+    return _mine(request, invitations)
+
+
+@require_safe
+def my_tenants(request: AccessRequest) -> HttpResponse:
+    """To choose from, also for those whose first page is another one."""
+    assert request.access.user is not None  # noqa: S101  the log-in middleware lets nobody else through
+    return _mine(request, selectors.invitations_to(selectors.addresses_of(request.access.user), timezone.now()))
+
+
+def _mine(request: AccessRequest, invitations: Sequence[Invitation]) -> HttpResponse:
+    context = {"staff_roles": sorted(request.access.roles), "invitations": invitations}
+    return render(request, "tenants/mine.html", context)
 
 
 @require_safe

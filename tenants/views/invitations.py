@@ -7,13 +7,13 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from tenants import selectors, services
 from tenants.access import AccessRequest, Refused
 from tenants.adapters import SESSION_KEY
 from tenants.services import invitation_state, token_hash
-from tenants.views.gate import tell
+from tenants.views.gate import posted_from, tell
 
 
 @login_not_required
@@ -39,16 +39,22 @@ def invitation(request: AccessRequest) -> HttpResponse:
     return render(request, "tenants/invitation.html", {"invitation": invitation, "right_address": right_address})
 
 
-@require_POST
+@posted_from("invitation")
 def invitation_accept(request: AccessRequest) -> HttpResponse:
-    if request.access.user is None:
+    """The one that the visitor came with; or, from their first page, one to an address that they have proved."""
+    user, at = request.access.user, timezone.now()
+    if user is None:
         raise RuntimeError("the log-in middleware lets nobody else through")
-    outcome = services.invitation_accept(
-        token_hash=request.session.get(SESSION_KEY, ""), user=request.access.user, at=timezone.now()
-    )
+    if number := request.POST.get("invitation"):
+        own = selectors.invitations_to(selectors.addresses_of(user), at)
+        chosen, back = next((row.token_hash for row in own if str(row.pk) == number), ""), "home"
+    else:
+        chosen, back = request.session.get(SESSION_KEY, ""), "invitation"
+    outcome = services.invitation_accept(token_hash=chosen, user=user, at=at)
     if isinstance(outcome, Refused):
         tell(request, outcome, "")
-        return redirect("invitation")
-    del request.session[SESSION_KEY]
+        return redirect(back)
+    if request.session.get(SESSION_KEY) == chosen:
+        del request.session[SESSION_KEY]
     tell(request, outcome, f"Welcome to {outcome.tenant}. You are {outcome.role}.")
     return redirect("tenant_home", outcome.tenant.slug)

@@ -5,21 +5,20 @@ A place is a row's number, for such a list does not change while somebody reads 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
-from django.core.handlers.asgi import ASGIRequest
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 
+from tenants.csv_files import csv_download
 from tenants.views.tables import (
     Table,
     TablePage,
-    columns_line,
+    head_text,
     header_of,
     kept_of,
-    later,
     link_to,
-    row_line,
+    rows_text,
     sort_asked,
     sorting_of,
 )
@@ -43,15 +42,8 @@ def listed(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
 
 
 def list_csv(request: HttpRequest, rows: Sequence[Any], table: Table) -> StreamingHttpResponse:
-    def lines() -> Iterator[str]:
-        yield columns_line(table)
-        yield from (row_line(table, row) for row in _sorted(rows, table, sort_asked(request.GET, table)))
-
-    content = later(lines()) if isinstance(request, ASGIRequest) else lines()
-    answer = StreamingHttpResponse(content, content_type="text/csv; charset=utf-8")
-    answer["Content-Disposition"] = f'attachment; filename="{table.file}.csv"'
-    answer["Cache-Control"] = "no-store"
-    return answer
+    ordered = _sorted(rows, table, sort_asked(request.GET, table))
+    return csv_download(request, table.file, iter([head_text(table), rows_text(table, ordered)]))
 
 
 def _sorted(rows: Sequence[Any], table: Table, sort: str) -> list[Any]:

@@ -11,7 +11,7 @@ from django.shortcuts import get_object_or_404, redirect, render
 from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from tenants import selectors, services
 from tenants.access import AccessRequest, Refused
@@ -19,7 +19,7 @@ from tenants.forms import InvitationForm, ReasonForm, RoleForm
 from tenants.models import Invitation, Membership
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.services import IssuedInvitation
-from tenants.views.gate import open_tenant, requires, tell
+from tenants.views.gate import open_tenant, posted_from, requires, tell
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
 
 MEMBERS = (
@@ -65,7 +65,7 @@ def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation
 
 
 @never_cache
-@require_POST
+@posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def invitation_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """The answer shows the link, once: it is not kept, so it cannot survive a redirect."""
@@ -81,7 +81,7 @@ def invitation_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     return _page(request, InvitationForm(), issued=outcome)
 
 
-@require_POST
+@posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def invitation_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     invitation = get_object_or_404(Invitation.objects.select_related("tenant"), pk=pk)
@@ -92,7 +92,7 @@ def invitation_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> Http
     return redirect("tenant_members", tenant_slug)
 
 
-@require_POST
+@posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def member_role_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     membership = _membership(pk)
@@ -107,7 +107,7 @@ def member_role_change(request: AccessRequest, tenant_slug: str, pk: int) -> Htt
     return redirect("tenant_members", tenant_slug)
 
 
-@require_POST
+@posted_from("tenant_members")
 @requires(Permission.MEMBERS_CHANGE)
 def member_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     membership = _membership(pk)
@@ -118,7 +118,7 @@ def member_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResp
     return _after_leaving(request, tenant_slug)
 
 
-@require_POST
+@posted_from("tenant_members")
 @requires(Permission.TENANT_VIEW)
 def member_leave(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     rows = Membership.objects.select_related("user", "tenant")

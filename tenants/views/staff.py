@@ -6,18 +6,23 @@ from typing import Any
 
 from django import forms
 from django.core.exceptions import PermissionDenied
-from django.db import transaction
-from django.http import HttpResponse
+from django.http import Http404, HttpResponse
 from django.shortcuts import get_object_or_404, redirect, render
+from django.urls import reverse
 from django.utils import timezone
-from django.views.decorators.http import require_http_methods, require_POST, require_safe
+from django.utils.cache import add_never_cache_headers
+from django.views.decorators.http import require_http_methods, require_safe
 
 from tenants import selectors, services
 from tenants.access import AccessRequest, Refused
 from tenants.forms import StaffForm, TenantForm
-from tenants.models import Membership, StaffGrant, User
-from tenants.roles import OWNER, Permission
-from tenants.views.gate import requires, tell
+from tenants.mails import invitation_mail
+from tenants.models import Invitation, StaffGrant, User
+from tenants.roles import Permission
+from tenants.services import IssuedInvitation
+from tenants.views.gate import posted_from, requires, tell
+
+MOST_INVITED = 100
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -25,40 +30,74 @@ from tenants.views.gate import requires, tell
 def tenants(request: AccessRequest) -> HttpResponse:
     if request.method == "POST":
         return _tenant_create(request)
-    return render(request, "staff/tenants.html", {"tenants": selectors.tenant_list(), "form": TenantForm()})
+    return _tenants_page(request, TenantForm())
 
 
 def _tenant_create(request: AccessRequest) -> HttpResponse:
     if not request.access.allows(Permission.TENANTS_CHANGE):
         raise PermissionDenied
     form = TenantForm(request.POST)
-    outcome = _tenant_with_owner(request, form) if form.is_valid() else None
-    if outcome is None or isinstance(outcome, Refused):
-        if outcome:
-            form.add_error(None, outcome.sentence)
-        return render(request, "staff/tenants.html", {"tenants": selectors.tenant_list(), "form": form})
-    tell(request, outcome, f"{outcome.tenant} exists. {outcome.user} is its owner.")
-    return redirect("tenant_home", outcome.tenant.slug)
+    if not form.is_valid():
+        return _tenants_page(request, form)
+    outcome = services.tenant_open(by=request.access, at=timezone.now(), **form.cleaned_data)
+    if isinstance(outcome, Refused):
+        form.add_error(None, outcome.sentence)
+        return _tenants_page(request, form)
+    if outcome.issued is None:
+        tell(request, outcome, f"{outcome.tenant} exists. {outcome.owner} is its owner.")
+        return redirect("tenant_home", outcome.tenant.slug)
+    return _sent_page(request, outcome.issued)
 
 
-@transaction.atomic
-def _tenant_with_owner(request: AccessRequest, form: TenantForm) -> Membership | Refused:
-    """Both or neither: a tenant without an owner could be mended by nobody but us."""
-    asked, at = form.cleaned_data, timezone.now()
-    owner = _person(asked["owner"])
-    if isinstance(owner, Refused):
-        return owner
-    tenant = services.tenant_create(
-        slug=asked["slug"], name=asked["name"], by=request.access, reason=asked["reason"], at=at
-    )
-    if isinstance(tenant, Refused):
-        return tenant
-    outcome = services.member_add(
-        tenant=tenant, user=owner, role=OWNER, by=request.access, reason=asked["reason"], at=at
+@posted_from("tenants")
+@requires(Permission.TENANTS_CHANGE)
+def owner_invite_again(request: AccessRequest, pk: int) -> HttpResponse:
+    """A new link goes to the same address, and is shown once, as after the making of the tenant."""
+    outcome = services.invitation_send_again(
+        invitation=_invitation(pk), by=request.access, at=timezone.now(), reason=request.POST.get("reason", "")
     )
     if isinstance(outcome, Refused):
-        transaction.set_rollback(True)
-    return outcome
+        tell(request, outcome, "")
+        return redirect("tenants")
+    return _sent_page(request, outcome)
+
+
+@posted_from("tenants")
+@requires(Permission.TENANTS_CHANGE)
+def owner_withdraw(request: AccessRequest, pk: int) -> HttpResponse:
+    invitation = _invitation(pk)
+    outcome = services.invitation_revoke(
+        invitation=invitation, by=request.access, at=timezone.now(), reason=request.POST.get("reason", "")
+    )
+    tell(request, outcome, f"The invitation of {invitation.email} to {invitation.tenant} is withdrawn.")
+    return redirect("tenants")
+
+
+def _invitation(pk: int) -> Invitation:
+    invitation = selectors.invitation_anywhere(pk)
+    if invitation is None:
+        raise Http404
+    return invitation
+
+
+def _sent_page(request: AccessRequest, issued: IssuedInvitation) -> HttpResponse:
+    """The link goes by mail, and is shown once in case that no mail arrives."""
+    link = request.build_absolute_uri(reverse("invitation_open", args=[issued.token]))
+    is_sent = invitation_mail(issued.invitation, link)
+    answer = _tenants_page(request, TenantForm(), issued=issued, link=link, is_sent=is_sent)
+    add_never_cache_headers(answer)
+    return answer
+
+
+def _tenants_page(request: AccessRequest, form: forms.Form, **issued: Any) -> HttpResponse:
+    context = {
+        "tenants": selectors.tenant_list(),
+        "invited": selectors.invitations_of_owners(MOST_INVITED),
+        "at": timezone.now(),
+        "form": form,
+        **issued,
+    }
+    return render(request, "staff/tenants.html", context)
 
 
 def _person(email: str) -> User | Refused:
@@ -82,7 +121,7 @@ def _staff_page(request: AccessRequest, form: forms.Form) -> HttpResponse:
     return render(request, "staff/staff.html", context)
 
 
-@require_POST
+@posted_from("staff")
 @requires(Permission.STAFF_CHANGE)
 def staff_grant(request: AccessRequest) -> HttpResponse:
     form = StaffForm(request.POST)
@@ -102,7 +141,7 @@ def staff_grant(request: AccessRequest) -> HttpResponse:
     return redirect("staff")
 
 
-@require_POST
+@posted_from("staff")
 @requires(Permission.STAFF_CHANGE)
 def staff_revoke(request: AccessRequest, pk: int) -> HttpResponse:
     grant = get_object_or_404(StaffGrant.objects.select_related("user"), pk=pk)

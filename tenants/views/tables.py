@@ -6,20 +6,17 @@ thousandth page costs as much as the first. Filters are the caller's GET form; i
 
 from __future__ import annotations
 
-import csv
-import io
-from collections.abc import AsyncIterator, Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from asgiref.sync import sync_to_async
 from django.core.exceptions import ValidationError
-from django.core.handlers.asgi import ASGIRequest
 from django.db.models import QuerySet
 from django.http import HttpRequest, QueryDict, StreamingHttpResponse
 from django.utils import timezone
 
+from tenants.csv_files import csv_download, csv_text
 from tenants.views.places import Place, after_place, before_place, in_order, place_of, place_read, place_write
 
 OWN = ("sort", "after", "before", "format", "part")  # what this helper reads of an address; all else is a filter
@@ -117,57 +114,31 @@ def asks_csv(request: HttpRequest) -> bool:
 def csv_response(request: HttpRequest, rows: Rows, table: Table) -> StreamingHttpResponse:
     """All rows that the filter lets through, in the order of the page, without ever holding them all."""
     order, down = _order(table, sort_asked(request.GET, table))
-    lines = _lines(rows, order, down, table)
-    answer = StreamingHttpResponse(
-        later(lines) if isinstance(request, ASGIRequest) else lines, content_type="text/csv; charset=utf-8"
-    )
-    answer["Content-Disposition"] = f'attachment; filename="{table.file}.csv"'
-    answer["Cache-Control"] = "no-store"
-    return answer
+    return csv_download(request, table.file, _lines(rows, order, down, table))
 
 
 def _lines(rows: Rows, order: str, down: bool, table: Table) -> Iterator[str]:
-    yield columns_line(table)
+    yield head_text(table)
     place: Place | None = None
     while True:
         chunk = list(after_place(in_order(rows, order, table.key, down), order, table.key, place, down)[:_CHUNK])
-        yield "".join(row_line(table, row) for row in chunk)
+        yield rows_text(table, chunk)
         if len(chunk) < _CHUNK:
             return
         place = place_of(chunk[-1], order, table.key)
 
 
-def columns_line(table: Table) -> str:
-    return _line([column.label for column in table.columns])
+def head_text(table: Table) -> str:
+    return csv_text([[column.label for column in table.columns]])
 
 
-def row_line(table: Table, row: Any) -> str:
-    return _line([_plain(column.of(row)) for column in table.columns])
-
-
-async def later(lines: Iterator[str]) -> AsyncIterator[str]:
-    def following() -> str | None:
-        return next(lines, None)
-
-    while (line := await sync_to_async(following)()) is not None:
-        yield line
-
-
-def _line(cells: Sequence[object]) -> str:
-    held = io.StringIO()
-    csv.writer(held).writerow(cells)
-    return held.getvalue()
-
-
-def _plain(value: object) -> object:
-    """As a spreadsheet reads it, and never as something that it runs: what a person typed may begin with "="."""
-    if value is None:
-        return ""
-    if isinstance(value, datetime):
-        return timezone.localtime(value).isoformat()
-    if isinstance(value, str) and value[:1] in ("=", "+", "-", "@", "\t", "\r"):
-        return "'" + value
-    return value
+def rows_text(table: Table, rows: Iterable[Any]) -> str:
+    """Times are those of the reader's zone, as on the page."""
+    cells = ([column.of(row) for column in table.columns] for row in rows)
+    return csv_text(
+        [timezone.localtime(value).isoformat() if isinstance(value, datetime) else value for value in row]
+        for row in cells
+    )
 
 
 def sort_asked(query: QueryDict, table: Table) -> str:

@@ -8,14 +8,15 @@ from django.http import HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.cache import never_cache
-from django.views.decorators.http import require_POST, require_safe
+from django.views.decorators.http import require_safe
 
 from tenants import selectors, services
 from tenants.access import AccessRequest, Refused
 from tenants.forms import TokenForm
+from tenants.models import ApiToken
 from tenants.roles import SCOPE_MEANING, SCOPES, TENANT_ROLES, Permission, allows
 from tenants.services import IssuedToken
-from tenants.views.gate import requires, tell
+from tenants.views.gate import posted_from, requires, tell
 
 MOST_SHOWN = 200
 SHOWN_AFTER_THE_END = timedelta(days=30)
@@ -28,7 +29,7 @@ def tokens(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 
 @never_cache
-@require_POST
+@posted_from("tenant_tokens")
 @requires(Permission.TOKENS_OWN)
 def token_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """The answer shows the secret, once: it is not kept, so it cannot survive a redirect."""
@@ -46,7 +47,7 @@ def token_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     return _page(request, TokenForm(choices=_choices(request)), issued=outcome)
 
 
-@require_POST
+@posted_from("tenant_tokens")
 @requires(Permission.TOKENS_OWN)
 def token_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     outcome = services.token_revoke(token_id=pk, by=request.access, at=timezone.now())
@@ -55,17 +56,24 @@ def token_revoke(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespo
 
 
 def _page(request: AccessRequest, form: TokenForm, issued: IssuedToken | None = None) -> HttpResponse:
-    now = timezone.now()
-    recent = selectors.token_list(request.access).filter(expires_at__gt=now - SHOWN_AFTER_THE_END).order_by("-pk")
-    rows = list(recent[:MOST_SHOWN])
     context = {
-        "working": [row for row in rows if row.revoked_at is None and row.expires_at > now],
-        "ended": [row for row in rows if row.revoked_at is not None or row.expires_at <= now],
+        **tokens_shown(request),
         "form": form,
         "issued": issued,
         "is_member": not request.access.roles.isdisjoint(TENANT_ROLES),
     }
     return render(request, "tenants/tokens.html", context)
+
+
+def tokens_shown(request: AccessRequest) -> dict[str, list[ApiToken]]:
+    """Those of this place that the reader may see: which work, and which have ended of late."""
+    now = timezone.now()
+    recent = selectors.token_list(request.access).filter(expires_at__gt=now - SHOWN_AFTER_THE_END).order_by("-pk")
+    rows = list(recent[:MOST_SHOWN])
+    return {
+        "working": [row for row in rows if row.revoked_at is None and row.expires_at > now],
+        "ended": [row for row in rows if row.revoked_at is not None or row.expires_at <= now],
+    }
 
 
 def _form(request: AccessRequest) -> TokenForm:

@@ -37,6 +37,14 @@ def new_prices(names: Names) -> Mapping[str, Any]:
     return REASON | {"prices": {"worker": "0.05"}}
 
 
+def new_steps(names: Names) -> Mapping[str, Any]:
+    return REASON | {"steps": {"worker": {"least": "2", "step": "0.5"}}}
+
+
+def coming_back(names: Names) -> Mapping[str, Any]:
+    return REASON | {"servers_return": True}
+
+
 def elastic_pool(world: World) -> Names:
     Pool.objects.filter(slug="sized").first() or make_pool("sized", batch_policy={"name": "srtf"})
     return {}
@@ -68,6 +76,8 @@ ROWS = [
     Row("pools_read", "get", POOL, everybody()),
     Row("pool_hold", "post", POOL + "hold/", BY_OPERATOR, body=why),
     Row("pool_drain", "post", POOL + "drain/", BY_OPERATOR, body=why),
+    Row("resource_steps_set", "post", POOL + "steps/", BY_OPERATOR, body=new_steps),
+    Row("servers_return_set", "post", POOL + "servers-return/", BY_OPERATOR, body=coming_back),
     Row("pool_resume", "post", POOL + "resume/", BY_OPERATOR, body=why),
     Row("use_prices_read", "get", POOL + "use-prices/", everybody()),
     Row("use_prices_set", "post", "pools/sized/use-prices/", BY_OPERATOR, body=new_prices, prepare=elastic_pool),
@@ -91,8 +101,11 @@ ROWS = [
     ),
     Row("calendar_list", "get", POOL + "calendar/", everybody()),
     Row("bookings_list", "get", OWN + "bookings/", READ_JOBS, prepare=award),
+    Row("pool_use_list", "get", POOL + "use/", everybody()),
+    Row("own_use_list", "get", OWN + "use/", everybody()),
     Row("quota_read", "get", OWN + "quota/", everybody(), prepare=award),
     Row("estimates_read", "get", OWN + "estimates/", READ_JOBS),
     Row("sharing_read", "get", OWN + "sharing/", everybody()),
+    Row("sharing_plans", "get", OWN + "sharing/plans/", READ_JOBS),
     Row("sharing_change", "put", OWN + "sharing/", answers(200, OWNER), body=lambda names: SHARING),
 ]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduling.services.budget_limits import budget_set
+from scheduling.money.budget_limits import budget_set
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER
 from tenants.selectors import access_of
 from tests.api.table import Names, Row, World, answers, everybody

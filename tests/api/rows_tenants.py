@@ -44,6 +44,13 @@ ROWS = [
     Row("ready_read", "get", "ready/", everybody()),
     Row("me_read", "get", "me/", everybody()),
     Row("tenants_list", "get", "tenants/", everybody()),
+    Row(
+        "tenants_create",
+        "post",
+        "tenants/",
+        answers(201, OPERATOR),
+        body=lambda names: {"slug": "newlab", "name": "New Lab", "owner": "new@newlab.example", "reason": WHY},
+    ),
     Row("tenants_read", "get", "tenants/{tenant}/", everybody()),
     Row("members_list", "get", "tenants/{tenant}/members/", everybody()),
     Row(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduling.models import Event, WebhookDelivery, WebhookTry
-from scheduling.services.webhooks.changes import webhook_create
+from scheduling.webhooks.changes import webhook_create
 from tenants.roles import OWNER
 from tenants.scoping import scope
 from tenants.selectors import access_of

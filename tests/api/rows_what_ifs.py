@@ -8,7 +8,7 @@ from typing import Any
 from django.utils import timezone
 
 from scheduling.models import Interval
-from scheduling.services.what_if_said import what_if_start, what_ifs_newest
+from scheduling.what_if.asking import what_if_start, what_ifs_newest
 from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.selectors import access_of
 from tests.api.table import Names, Row, World, answers

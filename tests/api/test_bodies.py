@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from asgiref.sync import async_to_sync
@@ -14,12 +16,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from rest_framework.exceptions import ParseError
 
+from scheduling.core.scenario import strict
 from tenants.access import Refused
+from tenants.api import bodies
 from tenants.api.bodies import DEEPEST, MOST_BYTES, parse
+from tenants.api.fields import MOST_UNKNOWN
 from tenants.api.problems import problem_of
 from tenants.models import ApiToken
 from tenants.roles import OWNER
 from tests.api.builders import Program, problem, program_of
+from tests.patience import PATIENCE
 from tests.tenants.builders import make_tenant
 
 TOKENS = "tenants/lumen/tokens/"
@@ -51,8 +57,8 @@ MALFORMED = {
     "beyond 64 bits": b'{"name": 9223372036854775808}',
     "far beyond 64 bits": b'{"name": -%s}' % (b"9" * 5_000),
     "a little too deep": b'{"name":' + b"[" * DEEPEST + b"]" * DEEPEST + b"}",
-    "much too deep": b'{"name":' + b"[" * 400_000 + b"]" * 400_000 + b"}",
-    "objects much too deep": b'{"a":' * 150_000 + b"1" + b"}" * 150_000,
+    "much too deep": b'{"name":' + b"[" * 15_000 + b"]" * 15_000 + b"}",
+    "objects much too deep": b'{"a":' * 15_000 + b"1" + b"}" * 15_000,
 }
 
 
@@ -68,6 +74,50 @@ def test_malformed_body_is_a_400(caller: Program, body: bytes) -> None:
 def test_deepest_body_that_is_allowed_is_read() -> None:
     assert parse(b"[" * DEEPEST + b"]" * DEEPEST)
     assert parse(b'{"n": 9223372036854775807}') == {"n": 2**63 - 1}
+
+
+class Counted(str):
+    """A name that counts how often one is compared with another."""
+
+    compared = 0
+
+    def __eq__(self, other: object) -> bool:
+        Counted.compared += 1
+        return str.__eq__(self, other)
+
+    __hash__ = str.__hash__
+
+
+@pytest.mark.parametrize("look", [bodies.doubled_name, strict.doubled_name], ids=["a body", "a scenario file"])
+def test_doubled_name_is_found_by_looking_at_each_name_once(look: Callable[[list[tuple[str, Any]]], str]) -> None:
+    """The last of 20,000 is the doubled one. Comparing each with all others would be 200 million comparisons."""
+    pairs = [(Counted(number), 1) for number in (*range(20_000), 19_999)]
+    Counted.compared = 0
+    assert str(look(pairs)) == "19999"
+    assert Counted.compared < 3 * len(pairs)
+
+
+@pytest.mark.parametrize("body", [b"[%s1]" % (b"1," * 500_000), b'{"a":[%s1]}' % (b"[]," * 300_000)])
+def test_body_of_very_many_values_is_a_413_before_it_is_read(
+    caller: Program, body: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tenants.api.bodies.parse", lambda content: pytest.fail("it was read"))
+    problem(caller.post(TOKENS, body), 413, "body_too_large")
+
+
+def test_body_with_a_mebibyte_of_doubled_names_is_refused(caller: Program) -> None:
+    names = b",".join(b'"%d":1' % number for number in range(120_000))[: MOST_BYTES - 20]
+    problem(caller.post(TOKENS, b"{%s}" % names[: names.rindex(b",")]), 413, "body_too_large")
+    few = b",".join(b'"%d":1' % number for number in range(19_000))
+    found = problem(caller.post(TOKENS, b'{%s,"18999":1}' % few), 400, "malformed_body")
+    assert found["detail"] == 'The name "18999" stands twice in an object.'
+
+
+def test_flaws_of_a_form_are_named_up_to_a_number(caller: Program) -> None:
+    found = problem(caller.post(TOKENS, {f"field {number}": 1 for number in range(10_000)}), 400, "invalid_request")
+    assert len(found["errors"]) == MOST_UNKNOWN
+    found = problem(caller.post(TOKENS, {"name": "x", "scopes": ["no"] * 10_000}), 400, "invalid_request")
+    assert [(error["field"], error["code"]) for error in found["errors"]] == [("scopes", "max_length")]
 
 
 def test_body_larger_than_a_mebibyte_is_a_413(caller: Program) -> None:
@@ -132,9 +182,9 @@ def test_body_in_chunks_is_read() -> None:
         server = ApplicationCommunicator(ASGIHandler(), request)
         await server.send_input({"type": "http.request", "body": b'{"name": "chunks",', "more_body": True})
         await server.send_input({"type": "http.request", "body": b'"scopes": ["jobs:read"]}', "more_body": False})
-        start = await server.receive_output(timeout=10)
-        await server.receive_output(timeout=10)
-        await server.wait(timeout=10)
+        start = await server.receive_output(timeout=PATIENCE)
+        await server.receive_output(timeout=PATIENCE)
+        await server.wait(timeout=PATIENCE)
         return int(start["status"])
 
     assert async_to_sync(ask)() == 201

@@ -8,13 +8,14 @@ import pytest
 from django.db import connection
 from django.utils import timezone
 
-from scheduling.api import jobs as jobs_api
+from scheduling.jobs.api import jobs as jobs_api
 from scheduling.models import Pool, TrainingJob
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope
 from tests.api.builders import Program, problem, program_of
 from tests.api.rows_market import new_pool
+from tests.database import as_superuser
 from tests.scheduling.builders import make_cells, make_server
 from tests.scheduling.live import SPEC, fund, make_live_pool, money
 from tests.tenants.builders import make_tenant
@@ -140,7 +141,14 @@ def test_sharing_is_replaced_whole_and_is_the_tenants_own(cluster) -> None:
     _, tenant, _ = cluster
     owner, other = program_of(OWNER, tenant), program_of(OWNER, make_tenant("quarry"))
     address = "tenants/{}/pools/main/sharing/"
-    usual = {"rent": "auto", "budget": None, "budget_period": "month", "lend": "lend", "reserve_price": {}}
+    usual = {
+        "rent": "auto",
+        "budget": None,
+        "budget_period": "month",
+        "lend": "lend",
+        "plan": "keep",
+        "reserve_price": {},
+    }
     assert owner.get(address.format("lumen")).json() == usual
     wanted = usual | {"rent": "budget", "budget": "2.500000", "reserve_price": {"worker": "0.050000"}}
     assert owner.put(address.format("lumen"), wanted).json() == wanted
@@ -172,7 +180,8 @@ def test_job_that_is_not_taken_at_once_waits_if_it_was_asked_to(cluster) -> None
 
 def test_job_that_cools_is_refused_with_the_time(cluster) -> None:
     pool, tenant, _ = cluster
-    Pool.objects.filter(pk=pool.pk).update(instant_cooling_slots=6)
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(instant_cooling_slots=6)
     caller = program_of(SUBMITTER, tenant)
     assert caller.post("tenants/lumen/jobs/", submission()).json()["state"] == "rejected"
     found = problem(caller.post("tenants/lumen/jobs/", submission()), 409, "cooling")

@@ -8,11 +8,12 @@ from datetime import UTC
 import pytest
 from django.utils import timezone
 
+from scheduling.audit.rounds import audits_next
 from scheduling.models import AuditRun, FairnessAlert, IntervalFairness
-from scheduling.services.audit_rounds import audits_next
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import Program, problem, program
-from tests.scheduling.auditors import SEED, work_off
+from tests.scheduling.auditors import work_off
+from tests.scheduling.builders import tell_history
 from tests.scheduling.fair_world import Fair, make_fair
 from tests.tenants.builders import make_member, make_staff
 from tests.worlds import built_once
@@ -82,19 +83,21 @@ def test_interval_has_every_certificate_with_its_arithmetic(fair: Fair) -> None:
 
 def test_verification_is_started_followed_and_read(fair: Fair) -> None:
     caller = auditor()
+    tell_history(fair.pool)
     started = caller.post(f"{root(fair)}verify/", {"what": "everything"}, key="once")
     assert (started.status_code, started.json()["state"]) == (202, "queued")
     assert caller.post(f"{root(fair)}verify/", {"what": "everything"}, key="once").json() == started.json()
     assert AuditRun.objects.count() == 1
     there = f"audits/{started.json()['id']}/"
     assert started["Location"].endswith(there)
-    audits_next(clock=timezone.now, seed=SEED)
+    audits_next(clock=timezone.now)
     found = caller.get(there).json()
     assert (found["state"], found["done"]) == ("running", 0)
     assert found["total"] > IntervalFairness.objects.count()
     work_off()
     problem(caller.post(f"{there}cancel/"), 409, "audit_over")
     found = caller.get(there).json()
+    assert found["result"]["findings"] == []
     assert (found["state"], found["clean"], found["result"]["count"]) == ("done", True, 0)
     problem(caller.get(f"{there}file/"), 404, "not_found")
     problem(caller.post(f"{root(fair)}verify/", {"what": "charge", "number": 99999}), 404, "unknown_job")
@@ -111,7 +114,7 @@ def test_bundle_is_made_and_downloaded_by_a_program() -> None:
     problem(caller.post(f"{root(fair)}bundles/", days | {"end": "2027-03-01T00:00:00Z"}), 422, "invalid_period")
     days = {"start": fair.pool.epoch_at.isoformat(), "end": timezone.now().isoformat()}
     started = caller.post(f"{root(fair)}bundles/", days).json()
-    audits_next(clock=timezone.now, seed=SEED)
+    audits_next(clock=timezone.now)
     taken = caller.get(f"audits/{started['id']}/file/")
     assert (taken.status_code, taken["Content-Type"]) == (200, "application/zip")
     assert taken.getvalue()[:2] == b"PK"

@@ -18,14 +18,16 @@ from redis.exceptions import RedisError
 
 from scheduling.models import TrainingJob
 from tenants.api.cursors import cursor_read, page_of
-from tenants.api.fields import credits_text, moment_of, time_text
+from tenants.api.fields import moment_of, time_text
 from tenants.api.limits import WINDOW_SECONDS, allowance
+from tenants.ledger.amounts import exported
 from tenants.roles import OWNER, SUBMITTER
 from tenants.scoping import scope
-from tests.api.builders import Program, problem, program_of
+from tests.api.builders import Program, problem, program, program_of
+from tests.database import as_superuser
 from tests.scheduling.builders import make_pool
 from tests.scheduling.markets import make_waiting
-from tests.tenants.builders import make_tenant
+from tests.tenants.builders import client_of, make_member, make_tenant
 
 JOBS = "tenants/lumen/jobs/"
 
@@ -95,7 +97,7 @@ def test_pages_by_values_that_repeat_hold_every_row_once(values: list[int], limi
 
 def test_filters_choose(listed) -> None:
     caller, jobs = listed
-    with scope(jobs[0].tenant):
+    with scope(jobs[0].tenant), as_superuser():
         TrainingJob.objects.filter(pk=jobs[2].pk).update(state="rejected", lane="instant", name="odd = one")
 
     def ids(query: str) -> list[int]:
@@ -127,13 +129,14 @@ def test_csv_holds_the_whole_filtered_list(listed, monkeypatch: pytest.MonkeyPat
 
 def test_csv_gives_a_spreadsheet_no_formula(listed) -> None:
     caller, jobs = listed
-    with scope(jobs[0].tenant):
+    with scope(jobs[0].tenant), as_superuser():
         TrainingJob.objects.filter(pk=jobs[0].pk).update(name='=HYPERLINK("x")')
         TrainingJob.objects.filter(pk=jobs[1].pk).update(name="-5")
     names = [line["name"] for line in lines_of(caller.get(f"{JOBS}?format=csv&ordering=id"))]
     assert names[:2] == ['\'=HYPERLINK("x")', "-5"]
 
 
+@pytest.mark.django_db(transaction=True)  # between two pieces the connection is given back
 def test_csv_is_sent_piece_by_piece_by_the_asynchronous_server(listed) -> None:
     caller, jobs = listed
 
@@ -188,12 +191,29 @@ def test_calls_are_counted_for_each_token_and_too_many_are_429(settings) -> None
 
 
 @pytest.mark.django_db
-def test_count_begins_anew_each_minute(settings) -> None:
-    settings.API_CALLS_PER_MINUTE = 2
+def test_many_tokens_of_one_person_share_the_persons_limit(settings) -> None:
+    settings.API_CALLS_PER_MINUTE, settings.API_CALLS_PER_MINUTE_OF_PERSON = 3, 5
+    tenant = make_tenant("lumen")
+    person, colleague = make_member(tenant, OWNER).user, program_of(OWNER, tenant)
+    tokens = [program(person, tenant) for _ in range(3)]
+    began = timezone.now()
+    replies = [token.get("me/") for token in (*tokens, *tokens)]
+    if began.minute == timezone.now().minute:  # else the count has begun anew
+        assert [reply.status_code for reply in replies] == [200] * 5 + [429]
+        assert [reply["RateLimit-Remaining"] for reply in replies] == ["2", "2", "2", "1", "0", "0"]
+        assert [reply["RateLimit-Limit"] for reply in replies] == ["3", "3", "3", "3", "5", "5"]
+        problem(replies[-1], 429, "too_many_calls")
+        session = client_of(person).get("/api/v1/me/")
+        problem(session, 429, "too_many_calls")  # a session is one more of the same person
+    assert colleague.get("me/").status_code == 200
+
+
+@pytest.mark.django_db
+def test_count_begins_anew_each_minute() -> None:
     at = 60.0 * 1000 + 50
-    remaining = [found.remaining for found in (allowance("x", at=at + late) for late in (0, 1, 2, 10)) if found]
-    assert remaining == [1, 0, -1, 1]
-    found = allowance("x", at=at)
+    calls = [allowance({"x": 2, "y": 100}, at=at + late) for late in (0, 1, 2, 10)]
+    assert [(found.limit, found.remaining) for found in calls if found] == [(2, 1), (2, 0), (2, -1), (2, 1)]
+    found = allowance({"x": 2}, at=at)
     assert found is not None
     assert found.reset_seconds == 10
 
@@ -203,7 +223,7 @@ def test_market_stays_open_while_redis_does_not_answer(monkeypatch: pytest.Monke
     def fail() -> None:
         raise RedisError("gone")
 
-    monkeypatch.setattr("tenants.api.limits._redis", fail)
+    monkeypatch.setattr("tenants.api.limits.counters", fail)
     reply = program_of(OWNER, make_tenant("lumen")).get("me/")
     assert (reply.status_code, "RateLimit-Limit" in reply) == (200, False)
 
@@ -211,7 +231,7 @@ def test_market_stays_open_while_redis_does_not_answer(monkeypatch: pytest.Monke
 @settings(max_examples=50)
 @given(st.integers(-(2**63), 2**63))
 def test_credits_are_written_exactly(amount: int) -> None:
-    text = credits_text(amount)
+    text = exported(amount)
     assert Decimal(text) * 1_000_000 == amount
     assert len(text.split(".")[1]) == 6
 

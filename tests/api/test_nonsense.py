@@ -38,7 +38,7 @@ NO_BODIES: dict[str, tuple[bytes, str, int, str]] = {
     "a NUL": (b'{"a": "\\u0000"}', JSON, 400, "malformed_body"),
     "half a character": (b'{"a": "\\ud800"}', JSON, 400, "malformed_body"),
     "deep objects": (b'{"a": ' * 40 + b"1" + b"}" * 40, JSON, 400, "malformed_body"),
-    "very deep lists": (b'{"a": ' + b"[" * 200_000, JSON, 400, "malformed_body"),
+    "very deep lists": (b'{"a": ' + b"[" * 15_000, JSON, 400, "malformed_body"),
     "Latin-1": ('{"a": "é"}'.encode("latin-1"), JSON, 400, "malformed_body"),
     "UTF-16": ('{"a": "é"}'.encode("utf-16"), JSON, 400, "malformed_body"),
     "said to be Latin-1": (b"{}", JSON + "; charset=latin-1", 415, "unsupported_media_type"),
@@ -58,7 +58,7 @@ def world() -> World:
 
 def each(world: World) -> Iterator[tuple[Row, Program, Names]]:
     """Every operation that changes something, with a caller who may, and the names in its address."""
-    for row in CHANGES:
+    for row in (row for row in CHANGES if not row.form):
         role = min(CALLERS, key=lambda name: _how_far(row.expected(name, own=True)))
         names = row.names(world)  # before the caller: a row may need that nobody has a token
         yield row, caller_of(role, world), names

@@ -7,6 +7,7 @@ import json
 import re
 import shlex
 from collections.abc import Iterator
+from html import unescape
 from typing import Any
 
 import pytest
@@ -18,9 +19,10 @@ from tenants.api.reference.fields import rows_of
 from tenants.api.reference.operations import groups, operations
 from tenants.api.reference.tags import TAGS
 from tenants.api.schema import document
-from tenants.roles import OWNER
+from tenants.roles import OPERATOR, OWNER
+from tests.api.builders import program_of
 from tests.api.table import operations as all_operations
-from tests.tenants.builders import client_of, make_member, make_tenant
+from tests.tenants.builders import client_of, make_member, make_staff, make_tenant
 
 DOCS = "/api/v1/docs/"
 MOST_BYTES = 200_000  # of one page with all that it loads, as it travels
@@ -49,6 +51,34 @@ def test_index_has_every_operation_with_a_link_to_its_place(reader: Client) -> N
         assert f'<tr id="{name}">' in html
         assert f'href="{DOCS}{shown.tag}/#{name}"' in html
     assert sorted(operations()) == sorted(found.name for found in all_operations())
+
+
+def test_a_copied_line_works_with_the_readers_own_names_and_a_token_of_theirs(db: None) -> None:
+    tenant = make_tenant("castor")
+    program = program_of(OWNER, tenant)
+    assert program.token is not None
+    program.token.name = "nightly"
+    program.token.save()
+    browser = client_of(program.token.user)
+    told = article(html_of(browser, f"{DOCS}tenants/"), "tenants_read")
+    line = re.search(r'<pre class="code" id="curl-tenants_read">(.*?)</pre>', told, re.DOTALL)
+    assert line
+    words = shlex.split(unescape(line[1]))
+    assert words[-1] == "http://testserver/api/v1/tenants/castor/"
+    assert "Authorization: Bearer $BOURSE_TOKEN" in words
+    assert "your token <b>nightly</b>" in told
+    assert program.get(words[-1].removeprefix("http://testserver/api/v1/")).status_code == 200
+
+
+def test_a_reader_of_several_tenants_chooses_for_which_lines_are_written(db: None) -> None:
+    browser = client_of(make_staff(OPERATOR).user)
+    make_tenant("castor")
+    make_tenant("lumen")
+    assert "/api/v1/tenants/castor/" in html_of(browser, f"{DOCS}tenants/")
+    chosen = html_of(browser, f"{DOCS}tenants/?tenant=lumen")
+    assert "/api/v1/tenants/lumen/" in chosen
+    assert "/api/v1/tenants/castor/" not in chosen
+    assert "None of your tokens" in chosen
 
 
 def test_every_tag_has_a_page_with_its_operations_and_every_tag_is_described(reader: Client) -> None:

@@ -13,14 +13,15 @@ from asgiref.sync import async_to_sync
 from channels.db import database_sync_to_async
 from django.test import AsyncClient
 
-from scheduling.api import hub, stream
-from scheduling.services.feed import event, events_append
+from scheduling.feed.api import hub, stream
+from scheduling.feed.api.events import MOST_STREAMS
+from scheduling.feed.events import event, events_append
+from tenants.api.authentication import person_name
 from tenants.models import ApiToken, Tenant
 from tenants.roles import BILLING, OWNER, VIEWER
 from tests.api.builders import Program, problem, program_of
+from tests.patience import PATIENCE
 from tests.tenants.builders import NOW, make_tenant
-
-PATIENCE = 20.0
 
 
 @pytest.fixture
@@ -69,7 +70,7 @@ def ids(seen: str) -> list[int]:
 
 
 def test_event_comes_at_once_without_waiting_for_the_next_look(tenant: Tenant, monkeypatch) -> None:
-    monkeypatch.setattr(stream, "LOOK_SECONDS", 60.0)
+    monkeypatch.setattr(stream, "LOOK_SECONDS", 2 * PATIENCE)
     other = make_tenant("castor")
     caller = program_of(OWNER, tenant)
     tell(tenant, "job_submitted")
@@ -133,10 +134,10 @@ def test_silence_is_broken_by_comments(tenant: Tenant, monkeypatch) -> None:
     assert ids(listening(program_of(VIEWER, tenant), do)) == []
 
 
-def test_one_caller_opens_only_so_many(tenant: Tenant, monkeypatch) -> None:
+def test_one_person_opens_only_so_many(tenant: Tenant, monkeypatch) -> None:
     caller = program_of(VIEWER, tenant)
     assert caller.token is not None
-    monkeypatch.setitem(hub.open_streams, f"token:{caller.token.pk}", 8)
+    monkeypatch.setitem(hub.open_streams, person_name(caller.token.user), MOST_STREAMS)
     problem(caller.get("tenants/lumen/events/stream/"), 429, "too_many_streams")
 
 

@@ -54,7 +54,9 @@ def _servers_when_needed(names: list[str], state: State) -> Iterator[list[Module
     from django.core.management import call_command
 
     settings.DEBUG = False  # with it on, Django keeps every query in memory
+    surroundings = dict(os.environ)
     modules = [importlib.import_module(f"tests.bench.{name}") for name in names]
+    os.environ |= surroundings  # what a bench shares with tests may have announced the database of those
     with contextlib.ExitStack() as stack:
         if any(getattr(module, "NEEDS_DATABASE", False) for module in modules):
             stack.enter_context(Servers(state))

@@ -15,14 +15,15 @@ from unittest.mock import patch
 
 import numpy as np
 
+from scheduling.app.clock import slot_advance
 from scheduling.core import records
 from scheduling.core.policies.elastic import Elastic
+from scheduling.market.decide import interval as intervals
+from scheduling.market.decide.interval import interval_run
+from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Award, Interval, Pool, ResourceKind, Server, ServerCapacity, TrainingJob, UsePrice
-from scheduling.services import intervals
-from scheduling.services.clock import slot_advance
-from scheduling.services.intervals import interval_run
-from scheduling.services.settlement import slot_settle
-from tenants.ledger.postings import MICRO, OUTSIDE, Posting, available
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import OUTSIDE, Posting, available
 from tenants.ledger.services import post_many
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled

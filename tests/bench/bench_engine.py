@@ -7,9 +7,9 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from scheduling.engines.base import ENDED, Gang, Handle, Phase, Status
+from scheduling.engines.base import ENDED, Gang, Handle, Status
 from scheduling.engines.local.engine import LocalEngine
-from tests.engines.local import QUICK, engine_in, gang, members
+from tests.engines.local import QUICK, engine_in, gang, look, on, start
 
 GANGS, SECONDS, LEAD = 8, 8.0, 2.5
 
@@ -31,14 +31,14 @@ def measure() -> Iterator[dict[str, Any]]:
 def _one(engine: LocalEngine, number: int) -> tuple[float, float]:
     """Seconds from its slot to its start, and from its end to the end of its time."""
     slot = time.time() + LEAD
-    phases = (Phase(slot, members(2)),)
-    asked = gang("trainer", QUICK | {"epochs": 1000, "minibatch_ms": 20.0}, phases=phases, seconds=LEAD + SECONDS)
-    status = _ended(engine, engine.start(asked), asked)
+    parts = ((slot, on(2)),)
+    asked = gang("trainer", QUICK | {"epochs": 1000, "minibatch_ms": 20.0}, parts=parts, seconds=LEAD + SECONDS)
+    status = _ended(engine, start(engine, asked), asked)
     return (status.started_at or 0.0) - slot, asked.end_at - (status.ended_at or 0.0)
 
 
 def _ended(engine: LocalEngine, handle: Handle, asked: Gang) -> Status:
-    while (status := engine.status(handle)).state != ENDED and time.time() < asked.end_at + 10:
+    while (status := look(engine, handle)).state != ENDED and time.time() < asked.end_at + 10:
         engine.touch()
         time.sleep(0.1)
     return status

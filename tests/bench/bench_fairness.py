@@ -11,9 +11,10 @@ import numpy as np
 from django.db import connection
 from django.test import Client
 
+from scheduling.fairness.read_days import fairness_overview
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
-from scheduling.selectors.fairness import fairness_overview
 from tenants.scoping import scope_disabled
+from tests.bench.owned import analyze
 from tests.scheduling.builders import make_pool, make_tenant
 from tests.tenants.builders import make_staff
 
@@ -74,8 +75,9 @@ def _fill(pool: Pool, begin: datetime) -> None:
         intervals = Interval.objects.bulk_create(rows_of)
         IntervalFairness.objects.bulk_create(_whole(row, draw) for row in intervals)
     with connection.cursor() as cursor:
-        for statement in (ROWS, TENANT_DAYS, POOL_DAYS, "ANALYZE"):
+        for statement in (ROWS, TENANT_DAYS, POOL_DAYS):
             cursor.execute(statement)
+    analyze()
 
 
 def _interval(pool: Pool, number: int, at: datetime) -> Interval:

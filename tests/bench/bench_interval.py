@@ -6,34 +6,43 @@ import time
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 
+from scheduling.audit.verification import intervals_verify
 from scheduling.core import records
 from scheduling.core.policies.astraea.policy import Astraea
+from scheduling.feed.events import events_append
+from scheduling.market.decide import interval as intervals
+from scheduling.market.decide import plans
+from scheduling.market.decide.interval import interval_run
+from scheduling.market.decide.submissions import submission_event
+from scheduling.market.view.jobs import arrival_of
 from scheduling.models import (
+    AlonePlan,
     Award,
     CalendarCell,
     Cell,
     Interval,
+    JobFloor,
     JobState,
     Pool,
     ResourceKind,
     Server,
     ServerCapacity,
+    TenantPolicy,
     TrainingJob,
 )
-from scheduling.services import intervals, plans
-from scheduling.services.intervals import interval_run
-from scheduling.services.verification import intervals_verify
-from tenants.ledger.postings import MICRO, OUTSIDE, Posting, available
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import OUTSIDE, Posting, available
 from tenants.ledger.services import post_many
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
+from tests.bench.owned import analyze
 
 NEEDS_DATABASE = True
 
@@ -59,24 +68,28 @@ PARTS = {  # what is called in the step -> the part of it that the call belongs 
 
 def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
-        pool = _market()
-        _jobs(pool, JOBS, arrivals=(0.0, float(WINDOW)))
-        connection.cursor().execute("ANALYZE")
-        for slot in range(WINDOW):
-            interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
-        yield _close(pool, WINDOW, "close an interval, 10,000 jobs waiting")
-        for slot in range(WINDOW + 1, 2 * WINDOW):
-            interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
-        waiting = TrainingJob.objects.filter(state=JobState.QUEUED).count()
-        _jobs(pool, JOBS - waiting, arrivals=(float(WINDOW), 2.0 * WINDOW))
-        yield _close(pool, 2 * WINDOW, "close the next, 10,000 waiting again beside those that run")
-        yield _replay(pool)
+        for plan in AlonePlan:
+            yield from _two_intervals(_market(plan), f"plans: {plan}")
 
 
-def _market() -> Pool:
+def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
+    _jobs(pool, JOBS, arrivals=(0.0, float(WINDOW)))
+    analyze()
+    for slot in range(WINDOW):
+        interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
+    yield _close(pool, WINDOW, f"close an interval, 10,000 jobs waiting; {about}")
+    for slot in range(WINDOW + 1, 2 * WINDOW):
+        interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
+    waiting = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED).count()
+    _jobs(pool, JOBS - waiting, arrivals=(float(WINDOW), 2.0 * WINDOW))
+    yield _close(pool, 2 * WINDOW, f"close the next, 10,000 waiting again beside those that run; {about}")
+    yield _replay(pool, f"verify_intervals; {about}")
+
+
+def _market(plan: str) -> Pool:
     fixed = {"mode": "guarantee", "theta": {"worker": 4.0, "ps": 4.0}, "price_floor": {"worker": 0.05, "ps": 0.05}}
     pool = Pool.objects.create(
-        slug="large",
+        slug=f"large-{plan}",
         name="Large",
         slot_seconds=300,
         clock_first=WINDOW,
@@ -88,7 +101,7 @@ def _market() -> Pool:
     )
     kinds = [ResourceKind.objects.create(pool=pool, name=name, label=name) for name in ("worker", "ps")]
     tenants = Tenant.objects.bulk_create(
-        [Tenant(slug=f"tenant-{number}", name=f"Tenant {number}") for number in range(TENANTS)]
+        [Tenant(slug=f"{plan}-{number}", name=f"Tenant {number}") for number in range(TENANTS)]
     )
     servers = Server.objects.bulk_create([Server(pool=pool, name=f"s{number}") for number in range(SERVERS)])
     units = list(zip(kinds, (WORKERS, PS), strict=True))
@@ -99,6 +112,7 @@ def _market() -> Pool:
     Cell.objects.bulk_create(
         [Cell(tenant=tenant, server=server, resource=kind, units=n) for server, tenant in owned for kind, n in units]
     )
+    TenantPolicy.objects.bulk_create([TenantPolicy(pool=pool, tenant=tenant, plan=plan) for tenant in tenants])
     grants = [
         Posting(
             key=f"grant:{tenant.pk}",
@@ -115,11 +129,16 @@ def _market() -> Pool:
 def _jobs(pool: Pool, number: int, arrivals: tuple[float, float]) -> None:
     """Tenants ask unevenly: a few for most of the work, so that there is something to rent and to lend."""
     draw = np.random.default_rng(SEED + int(arrivals[0]))
-    tenants = list(Tenant.objects.order_by("pk"))
+    tenants = [
+        policy.tenant for policy in TenantPolicy.objects.filter(pool=pool).select_related("tenant").order_by("pk")
+    ]
     weights = 1.0 / np.arange(1, TENANTS + 1) ** 1.2
     owners = draw.choice(TENANTS, size=number, p=weights / weights.sum())
-    at = np.sort(draw.uniform(*arrivals, size=number))
-    TrainingJob.objects.bulk_create(
+    moments = [
+        pool.epoch_at + timedelta(seconds=pool.slot_seconds * float(slot))
+        for slot in np.sort(draw.uniform(*arrivals, size=number))
+    ]
+    jobs = TrainingJob.objects.bulk_create(
         [
             TrainingJob(
                 tenant=tenants[owner],
@@ -128,14 +147,15 @@ def _jobs(pool: Pool, number: int, arrivals: tuple[float, float]) -> None:
                 lane="batch",
                 reason_code="waiting_for_interval",
                 spec=_spec(draw),
-                submitted_at=EPOCH,
-                arrival=float(arrival),
+                submitted_at=at,
+                arrival=arrival_of(pool, at),
                 request_digest="0" * 64,
             )
-            for index, (owner, arrival) in enumerate(zip(owners, at, strict=True))
+            for index, (owner, at) in enumerate(zip(owners, moments, strict=True))
         ],
         batch_size=2_000,
     )
+    events_append([submission_event(job, at=job.submitted_at) for job in jobs])
 
 
 def _spec(draw: np.random.Generator) -> dict[str, Any]:
@@ -166,12 +186,14 @@ def _close(pool: Pool, slot: int, name: str) -> dict[str, Any]:
     assert interval.jobs_waiting == JOBS, interval.jobs_waiting
     stored = {"view_kb": len(bytes(interval.view)) // 1000, "plan_kb": len(bytes(interval.plan)) // 1000}
     rented = Award.objects.filter(interval=interval, phase="shared").count()
+    floors = JobFloor.objects.filter(interval=interval).count()
     detail = {part: round(amount, 2) for part, amount in spent.items()} | {"rest": seconds - sum(spent.values())}
     detail |= {
         "own_processor_time": busy,
         "waiting": interval.jobs_waiting,
         "awarded": interval.jobs_awarded,
         "rented": rented,
+        "floors_written": floors,
     }
     detail |= {"calendar_rows": CalendarCell.objects.count(), **stored}
     return _figure(name, seconds, "s", "< 20", **detail)
@@ -201,13 +223,13 @@ def _timed(spent: defaultdict[str, float]) -> Iterator[None]:
             change.stop()
 
 
-def _replay(pool: Pool) -> dict[str, Any]:
+def _replay(pool: Pool, name: str) -> dict[str, Any]:
     started = time.perf_counter()
     with transaction.atomic():
         verified = intervals_verify(pool_ids=[pool.pk])
     seconds = time.perf_counter() - started
     assert verified.is_clean, verified.findings[:5]
-    return _figure("verify_intervals", seconds, "s", "-", intervals=verified.intervals, awards=verified.awards)
+    return _figure(name, seconds, "s", "-", intervals=verified.intervals, awards=verified.awards)
 
 
 def _figure(name: str, value: float, unit: str, target: str, **detail: object) -> dict[str, Any]:

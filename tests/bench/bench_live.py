@@ -19,13 +19,14 @@ from django.db import connections
 from django.utils import timezone
 
 from marketplace.product import web_processes
+from scheduling.app.clock import pool_advance
+from scheduling.jobs.submission import job_submit
 from scheduling.models import Pool
-from scheduling.services.clock import pool_advance
-from scheduling.services.jobs import job_submit
 from tenants.access import Access, Refused
 from tenants.roles import OWNER
 from tenants.scoping import scope
 from tenants.selectors import access_of
+from tests.bench.owned import overwrite
 from tests.bench.web import session_of, web_server
 from tests.browser.chromium import CHROMIUM, QUIET
 from tests.scheduling.markets import SPEC, make_renting
@@ -117,7 +118,7 @@ def _payment_seen(page: Any, beside: Executor, pool: Pool) -> float | None:
 
 def _pass_slot(pool: Pool) -> None:
     pool.epoch_at -= timedelta(seconds=SLOT_SECONDS)
-    pool.save()
+    overwrite(pool)
     pool_advance(pool_id=pool.pk, at=timezone.now())
 
 

@@ -6,15 +6,14 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from django.db import connection
-
+from scheduling.market.calendar.units import UnitReader
 from scheduling.models import Award, CalendarCell, JobState, Pool, Server, TrainingJob
-from scheduling.services.failures import ServerLost, server_lose
-from scheduling.services.units import UnitReader
+from scheduling.runs.failures import ServerLost, server_lose
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tests.bench import bench_settle
 from tests.bench.bench_settle import AWARDS, SLOTS
+from tests.bench.owned import analyze
 
 NEEDS_DATABASE = True
 
@@ -25,7 +24,7 @@ def measure() -> Iterator[dict[str, Any]]:
         server = Server.objects.filter(pool=pool).order_by("pk")[0]
         bench_settle._awards(pool, tenants, [[server.pk, 0, SLOTS, 4, 1]])
         _enter(pool)
-        connection.cursor().execute("ANALYZE")
+        analyze()
         at = pool.slot_start(0)
         started, processor = time.perf_counter(), time.process_time()
         lost = server_lose(server=server, by=access_of_system("the benchmark"), reason="measured", at=at)

@@ -7,17 +7,17 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from django.db import connection
 
+from scheduling.market.decide.interval import interval_run
 from scheduling.models import Pool
-from scheduling.services.intervals import interval_run
-from scheduling.services.quotes import Quote, job_quote
+from scheduling.quotes.quotes import Quote, job_quote
 from tenants.access import Access
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope_disabled
 from tests.bench import bench_interval
 from tests.bench.bench_interval import WINDOW
+from tests.bench.owned import analyze, overwrite
 
 NEEDS_DATABASE = True
 
@@ -29,11 +29,11 @@ def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
         pool = bench_interval._market()
         pool.instant_policy = {"name": "oasis", "worker_price": BOUNDS, "ps_price": BOUNDS}
-        pool.save(update_fields=["instant_policy"])
+        overwrite(pool)
         for slot in range(WINDOW):
             interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
         bench_interval._jobs(pool, FEW, arrivals=(0.0, WINDOW - 1.0))
-        connection.cursor().execute("ANALYZE")
+        analyze()
         yield _quotes(pool, "batch", FEW, TIMES, "< 300")
         yield _quotes(pool, "instant", FEW, TIMES, "< 300")
         bench_interval._jobs(pool, MANY - FEW, arrivals=(1.0, WINDOW - 1.0))

@@ -11,8 +11,9 @@ from datetime import UTC, datetime
 from typing import Any
 from unittest.mock import patch
 
-from django.db import connection
-
+from scheduling.jobs.submission import Submitted, job_submit
+from scheduling.market.settle import slots as settlement
+from scheduling.market.settle.slots import Settled, slot_settle
 from scheduling.models import (
     Award,
     AwardState,
@@ -26,15 +27,14 @@ from scheduling.models import (
     ServerCapacity,
     TrainingJob,
 )
-from scheduling.services import settlement
-from scheduling.services.jobs import Submitted, job_submit
-from scheduling.services.settlement import Settled, slot_settle
 from tenants.access import Access
-from tenants.ledger.postings import MICRO, OUTSIDE, Posting, available, held
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import OUTSIDE, Posting, available, held
 from tenants.ledger.services import post_many
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope_disabled
+from tests.bench.owned import analyze
 
 NEEDS_DATABASE = True
 
@@ -64,7 +64,7 @@ def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
         pool, tenants = _market()
         _awards(pool, tenants)
-        connection.cursor().execute("ANALYZE")
+        analyze()
         yield _settled(pool, 0, "settle a slot, 5,000 running awards paying 10 owners each", "< 3")
         yield _settled(pool, SLOTS - 1, "settle a slot in which all 5,000 end", "< 3")
         yield _answers(pool, tenants)

@@ -14,8 +14,8 @@ from django.conf import settings
 from django.utils import timezone
 from websockets.asyncio.client import connect
 
+from scheduling.feed.notify import slot_tell
 from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
-from scheduling.notify import slot_tell
 from tenants.access import access_of_system
 from tenants.models import Tenant, User
 from tenants.roles import OWNER

@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from scheduling.audit.verification import intervals_verify
+from scheduling.feed.events import events_append
+from scheduling.market.decide.interval import interval_run
+from scheduling.market.decide.submissions import submission_event
+from scheduling.market.settle.slots import slot_settle
+from scheduling.market.view.jobs import arrival_of
 from scheduling.models import Interval, Pool, TrainingJob
-from scheduling.services.intervals import interval_run
-from scheduling.services.settlement import slot_settle
-from scheduling.services.verification import intervals_verify
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.markets import SPEC, make_market
@@ -55,7 +58,9 @@ def _live(pool: Pool, tenants: list[Tenant], first: int, last: int) -> float:
 
 def _submit(pool: Pool, tenants: list[Tenant], begin: int) -> None:
     draw = np.random.default_rng(SEED + begin)
-    TrainingJob.objects.bulk_create(
+    offsets = np.sort(draw.uniform(0, AT_ONCE - 1, size=4 * AT_ONCE // 3))
+    moments = [pool.epoch_at + timedelta(seconds=pool.slot_seconds * (begin + float(offset))) for offset in offsets]
+    jobs = TrainingJob.objects.bulk_create(
         TrainingJob(
             tenant=tenants[int(draw.integers(TENANTS)) if draw.random() < 0.5 else 0],
             pool=pool,
@@ -64,12 +69,13 @@ def _submit(pool: Pool, tenants: list[Tenant], begin: int) -> None:
             reason_code="waiting_for_interval",
             # One slot long, so that a window of one slot has room for it.
             spec=SPEC | {"chunks": 2, "max_workers": 2, "minibatches": 2, "epochs": 1},
-            submitted_at=EPOCH,
-            arrival=begin + float(offset),
+            submitted_at=at,
+            arrival=arrival_of(pool, at),
             request_digest="0" * 64,
         )
-        for offset in np.sort(draw.uniform(0, AT_ONCE - 1, size=4 * AT_ONCE // 3))
+        for at in moments
     )
+    events_append(submission_event(job, at=job.submitted_at) for job in jobs)
 
 
 class _Took(NamedTuple):

@@ -19,6 +19,7 @@ from django.db import connections
 from tests.browser.chromium import CHROMIUM, QUIET
 from tests.web import web_server
 
+PATIENCE = 60.0  # seconds of a machine that now and then stands still; only what never comes takes so long
 AXE = "/static/axe.min.js"  # served by tests.web_process beside the product's own files
 
 ASKED = """async ([coloured, options]) => {
@@ -103,10 +104,10 @@ def act(transactional_db: None) -> Iterator[Callable[..., Any]]:
     with ThreadPoolExecutor(max_workers=1) as pool:
 
         def done(function: Callable[..., Any], *arguments: Any, **named: Any) -> Any:
-            return pool.submit(function, *arguments, **named).result(timeout=60)
+            return pool.submit(function, *arguments, **named).result(timeout=5 * PATIENCE)
 
         yield done
-        pool.submit(connections.close_all).result(timeout=10)
+        pool.submit(connections.close_all).result(timeout=PATIENCE)
 
 
 @pytest.fixture
@@ -128,7 +129,7 @@ def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable
         if user is not None:
             context.add_cookies([{"name": settings.SESSION_COOKIE_NAME, "value": act(session_of, user), "url": web}])
         page = context.new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(1_000 * PATIENCE)
         found = Visitor(page, web)
         found.watch()
         visitors.append(found)
@@ -149,7 +150,7 @@ def session_of(user: Any) -> str:
     return str(client.cookies[settings.SESSION_COOKIE_NAME].value)
 
 
-def until(met: Callable[[], Any], *, seconds: float) -> float:
+def until(met: Callable[[], Any], *, seconds: float = PATIENCE) -> float:
     """Seconds until something is so; fails when it never is. Never waits longer than it must."""
     began = time.monotonic()
     while not met():

@@ -6,8 +6,8 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
 from scheduling.models import Pool
-from scheduling.services.clock import pool_advance
 from tenants.models import User
 from tenants.roles import OWNER
 from tests.browser.conftest import Visitor

@@ -21,7 +21,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from scheduling.services.demo_content import LUMEN, PASSWORD
+from scheduling.demo.content import LUMEN, PASSWORD
 from tests.browser.chromium import CHROMIUM, QUIET
 
 BASE = Path(__file__).parents[2]
@@ -50,13 +50,12 @@ class Picture:
     fields: tuple[tuple[str, str], ...] = ()
 
 
-JOB = (("#id_name", "speech-base"), ("#id_epochs", "3"), ("#id_chunks", "12"), ("#id_minibatches", "4"))
-JOB += (("#id_minibatch_seconds", "3"), ("#id_max_workers", "12"), ("#id_worth", "40"))
+JOB = (("#id_gpus", "4 to 12"), ("#id_hours", "0.05"), ("#id_by_worth", "40"))
 ALL = (
     Picture("market", f"{HERE}/market/", PRICES),
     Picture("market-dark", f"{HERE}/market/", PRICES, theme="dark"),
     Picture("market-phone", f"{HERE}/market/", PRICES, width=390, height=844),
-    Picture("submit", f"{HERE}/submit/", "#quote .verdict", fields=JOB, height=1100),
+    Picture("submit", f"{HERE}/submit/", "#quote .verdict", fields=JOB, height=900),
     Picture("jobs", f"{HERE}/jobs/", FIRST_JOB),
     Picture("job", RUNNING, "#job-live", then=AUCTIONED, height=1500),
     Picture("job-elastic", f"{HERE}/jobs/?name=sweep-0-0", "#job-live .c7", then=FIRST_JOB, height=1300),
@@ -67,6 +66,7 @@ ALL = (
     Picture("interval", f"{HERE}/intervals/", "main table", then="main tbody a"),
     Picture("fairness", "/fairness/", "main table", person=AUDITOR, height=1100),
     Picture("fairness-own", f"{HERE}/fairness/", "main table", height=1100),
+    Picture("overview", "/overview/", "#overview-money tbody tr", person=OPERATOR, height=1500),
     Picture("operator-servers", "/operator/servers/", "main table", person=OPERATOR),
     Picture("operator-pools", "/operator/pools/", "main", person=OPERATOR),
     Picture("operator-health", "/operator/health/", "main", person=OPERATOR),
@@ -98,7 +98,7 @@ def demonstration() -> Iterator[str]:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="bourse-screenshots-", ignore_cleanup_errors=True) as folder:
-        environment = {**os.environ, "BOURSE_VAR": folder, "PORT": str(port)}
+        environment = {**os.environ, "BOURSE_VAR": folder, "PORT": str(port), "DEMO_DAYS": "0"}
         command = [sys.executable, "manage.py", "up"]
         product = subprocess.Popen(command, cwd=BASE, env=environment, stdout=subprocess.DEVNULL)
         try:

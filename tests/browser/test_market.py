@@ -8,14 +8,15 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
+from scheduling.jobs.submission import job_submit
 from scheduling.models import Pool
-from scheduling.services.clock import pool_advance
-from scheduling.services.jobs import job_submit
 from tenants.models import User
 from tenants.roles import OWNER
 from tenants.scoping import scope
 from tenants.selectors import access_of, tenant_by_slug
 from tests.browser.conftest import until
+from tests.database import overwrite
 from tests.scheduling.live import SPEC
 from tests.scheduling.markets import make_market, make_waiting
 from tests.tenants.builders import make_member
@@ -28,19 +29,24 @@ WATCH_TABLE = """() => {
   new MutationObserver(() => { if (!document.getElementById('gantt-details').open) window.seenShut += 1; })
     .observe(document.body, { childList: true, subtree: true, attributes: true });
 }"""
+# What the legend of the chart says of each resource, and the same of each slot in the table.
+LEGEND = """() => [...document.querySelectorAll('.plot[data-chart=price] .u-legend .u-series')]
+  .slice(1).map((row) => row.querySelector('.u-value').textContent)"""
+PRICES = """() => [...document.querySelectorAll('#price-table tbody tr')]
+  .map((row) => [...row.querySelectorAll('td')].map((cell) => cell.textContent))"""
 LONG = {"epochs": 400, "value": {"kind": "linear", "slope": -0.001, "base": 90.0}}
 Act = Callable[..., Any]
 
 
-def market() -> tuple[Pool, User]:
+def market(slot_seconds: int = 60) -> tuple[Pool, User]:
     """Slots of a minute, so that none ends while somebody looks. Lumen runs a job, castor three, and one waits."""
-    pool, (lumen, castor, _) = make_market("lumen", "castor", "orrin", slot_seconds=60)
+    pool, (lumen, castor, _) = make_market("lumen", "castor", "orrin", slot_seconds=slot_seconds)
     for tenant, count in ((lumen, 1), (castor, 3)):
         for _ in range(count):
             make_waiting(pool, tenant, 0.0, **LONG)
     pool_advance(pool_id=pool.pk, at=pool.slot_start(2))
     pool.epoch_at = timezone.now() - 2.1 * (pool.slot_start(1) - pool.epoch_at)
-    pool.save()
+    overwrite(pool)
     make_waiting(pool, lumen, 2.0, **LONG)
     return pool, make_member(lumen, OWNER).user
 
@@ -58,7 +64,7 @@ def live(page: Any) -> None:
     page.wait_for_selector('[data-live-state][data-state="live"]')
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.wide)])
 def test_market_moves_by_itself(visit: Act, act: Act, theme: str, width: int) -> None:
     pool, user = act(market)
     one = visit(user, theme=theme, width=width)
@@ -66,29 +72,41 @@ def test_market_moves_by_itself(visit: Act, act: Act, theme: str, width: int) ->
     live(one.page)
     assert one.page.locator("text=arrived-meanwhile").count() == 0
     act(submit, pool, user, "arrived-meanwhile")
-    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0)
+    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1)
     assert one.page.locator("#own-jobs").get_attribute("data-running") == "1"
     assert one.page.title() == "(1) Market · Bourse"
 
 
-@pytest.mark.parametrize("theme", ["light", "dark"])
-@pytest.mark.parametrize("path", ["market/", "servers/", "servers/?window=96"])
-def test_nothing_stands_in_anybodys_way(visit: Act, act: Act, theme: str, path: str) -> None:
+def test_nothing_stands_in_anybodys_way(visit: Act, act: Act) -> None:
     _, user = act(market)
-    one = visit(user, theme=theme)
-    one.open(f"/t/lumen/{path}")
-    live(one.page)
-    assert one.axe() == []
+    one = visit(user)
+    for path in ("market/", "servers/", "servers/?window=96"):
+        one.open(f"/t/lumen/{path}")
+        live(one.page)
+        for theme in ("light", "dark"):
+            one.page.emulate_media(color_scheme=theme)
+            assert one.axe() == [], (path, theme)
 
 
-@pytest.mark.parametrize("path", ["", "market/", "servers/"])
-def test_phone_scrolls_no_page_sideways(visit: Act, act: Act, path: str) -> None:
+def test_phone_scrolls_no_page_sideways(visit: Act, act: Act) -> None:
     _, user = act(market)
     one = visit(user, width=390)
-    for width in (320, 390, 820):
+    for path in ("", "market/", "servers/"):
+        for width in (320, 390, 820):
+            one.page.set_viewport_size({"width": width, "height": 844})
+            one.open(f"/t/lumen/{path}")
+            assert one.sideways() <= 0, (path, width)
+
+
+def test_times_of_another_day_make_no_page_slide(visit: Act, act: Act) -> None:
+    """They are longer by the date."""
+    _, user = act(market, 16 * 3600)
+    one = visit(user, width=820)
+    one.open("/t/lumen/market/")
+    assert one.page.locator("td.span time", has_text=", ").count() >= 1
+    for width in (320, 820, 1000):
         one.page.set_viewport_size({"width": width, "height": 844})
-        one.open(f"/t/lumen/{path}")
-        assert one.sideways() <= 0, width
+        until(lambda: one.sideways() <= 0)
 
 
 def test_page_without_scripts_is_whole_and_says_that_it_is_not_live(visit: Act, act: Act) -> None:
@@ -108,7 +126,7 @@ def test_times_are_those_of_the_readers_zone(visit: Act, act: Act) -> None:
     one = visit(user, zone="Asia/Tokyo")
     one.open("/t/lumen/")  # tells the server the zone
     one.open("/t/lumen/market/")
-    assert "Times in Asia/Tokyo" in one.page.locator("footer").inner_text()
+    assert "Times and days in Asia/Tokyo" in one.page.locator("footer").inner_text()
     moment = one.page.locator("#board-live time").first
     hour = int(moment.inner_text().split(":")[0])
     assert hour == (int(moment.get_attribute("datetime")[11:13]) + 9) % 24
@@ -123,7 +141,7 @@ def test_focus_and_open_tables_survive_a_part_that_is_replaced(visit: Act, act: 
     one.page.focus("#gantt-summary")
     one.page.evaluate(WATCH_TABLE)
     act(submit, pool, user, "arrived-meanwhile")
-    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0)
+    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1)
     one.page.wait_for_function("() => window.table !== document.getElementById('gantt-details')")
     one.page.wait_for_function("document.activeElement.id === 'gantt-summary'")
     one.page.wait_for_load_state("networkidle")
@@ -139,7 +157,7 @@ def test_scrolled_chart_stays_where_it_was_when_parts_are_replaced_at_once(visit
     left = "document.querySelector('#servers-live [data-scroll-to]').scrollLeft"
     one.page.evaluate(f"{left} = 137")
     act(submit, pool, user, "arrived-meanwhile")
-    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1, seconds=5.0)
+    until(lambda: one.page.locator(".job-name", has_text="arrived-meanwhile").count() == 1)
     one.page.wait_for_load_state("networkidle")
     assert one.page.evaluate(left) == 137
 
@@ -152,5 +170,13 @@ def test_page_that_was_cut_off_says_so_and_catches_up(visit: Act, act: Act) -> N
     one.page.evaluate("window.liveSocket.close()")
     one.page.wait_for_selector('[data-live-state][data-state="off"]', state="attached")
     act(submit, pool, user, "arrived-in-the-gap")
-    until(lambda: one.page.locator(".job-name", has_text="arrived-in-the-gap").count() == 1, seconds=10.0)
+    until(lambda: one.page.locator(".job-name", has_text="arrived-in-the-gap").count() == 1)
     live(one.page)
+
+
+def test_chart_says_a_price_in_the_words_of_the_table(visit: Act, act: Act) -> None:
+    _, user = act(market)
+    one = visit(user)
+    one.open("/t/lumen/market/")
+    until(lambda: any(said != "–" for said in one.page.evaluate(LEGEND)))
+    assert one.page.evaluate(LEGEND) in one.page.evaluate(PRICES)

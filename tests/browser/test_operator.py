@@ -9,11 +9,12 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
 from scheduling.models import Server
-from scheduling.services.clock import pool_advance
 from tenants.models import Tenant, User
 from tenants.roles import OPERATOR
 from tests.browser.conftest import until
+from tests.database import overwrite
 from tests.scheduling.markets import make_market, make_waiting
 from tests.tenants.builders import make_staff
 
@@ -30,7 +31,7 @@ def cluster() -> tuple[Server, dict[str, Tenant], User]:
         make_waiting(pool, tenants[1], count / 10, **LONG)
     pool_advance(pool_id=pool.pk, at=pool.slot_start(2))
     pool.epoch_at = timezone.now() - timedelta(seconds=150)
-    pool.save()
+    overwrite(pool)
     server = Server.objects.filter(pool=pool).order_by("name")[0]
     return server, {tenant.slug: tenant for tenant in tenants}, make_staff(OPERATOR).user
 
@@ -41,16 +42,16 @@ def test_cells_above_the_capacity_are_refused_while_they_are_typed(visit: Act, a
     one.open(f"/operator/cells/{server.pk}/")
     field = one.page.locator(f"#id_cells-{tenants['orrin'].pk}-worker")
     field.fill("1")
-    until(lambda: "1 too many" in one.page.locator("#effect-cells").inner_text(), seconds=5.0)
+    until(lambda: "1 too many" in one.page.locator("#effect-cells").inner_text())
     assert field.get_attribute("aria-invalid") == "true"
     assert "1 more than the 4 units" in one.page.locator(f"#id_cells-{tenants['orrin'].pk}-worker_error").inner_text()
     one.page.locator(f"#id_cells-{tenants['lumen'].pk}-worker").fill("3")
-    until(lambda: "too many" not in one.page.locator("#effect-cells").inner_text(), seconds=5.0)
+    until(lambda: "too many" not in one.page.locator("#effect-cells").inner_text())
     assert field.get_attribute("aria-invalid") is None
     assert one.page.evaluate("document.activeElement.id") == f"id_cells-{tenants['lumen'].pk}-worker"
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 390)])
+@pytest.mark.parametrize(("theme", "width"), [("light", 1440), pytest.param("dark", 390, marks=pytest.mark.wide)])
 def test_nothing_stands_in_an_operators_way(visit: Act, act: Act, theme: str, width: int) -> None:
     server, _, user = act(cluster)
     one = visit(user, theme=theme, width=width)

@@ -19,15 +19,15 @@ from django.utils import timezone
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import ClientConnection, connect
 
-from scheduling import notify
-from scheduling.consumers import MarketConsumer
+from scheduling.feed import notify
+from scheduling.feed.events import event, events_append
+from scheduling.feed.read_events import feed_cursor
+from scheduling.feed.socket import MarketConsumer
 from scheduling.models import Event, Pool
-from scheduling.selectors.events import feed_cursor
-from scheduling.services.feed import event, events_append
 from tenants.models import Membership, Tenant, User
 from tenants.roles import BILLING, OWNER, VIEWER
 from tenants.scoping import scope, scope_disabled
-from tests.browser.conftest import session_of
+from tests.browser.conftest import PATIENCE, session_of
 from tests.scheduling.markets import make_market, make_waiting
 from tests.tenants.builders import make_member, make_person
 from tests.web import environment
@@ -49,7 +49,7 @@ def listen(web: str, tenant: Tenant, user: User | None, after: int | None = None
 
 
 def hear(socket: ClientConnection) -> dict[str, Any]:
-    return json.loads(socket.recv(timeout=10))
+    return json.loads(socket.recv(timeout=PATIENCE))
 
 
 def news(socket: ClientConnection) -> dict[str, Any]:
@@ -138,7 +138,7 @@ def test_an_event_of_another_process_reaches_the_page(web: str) -> None:
     script = (
         "import django; django.setup()\n"
         "from django.utils import timezone\n"
-        "from scheduling.services.feed import event, events_append\n"
+        "from scheduling.feed.events import event, events_append\n"
         "from tenants.scoping import scope_disabled\n"
         "with scope_disabled('the test makes an event'):\n"
         f"    events_append([event('job_waiting', pool_id={pool.pk}, tenant_id={lumen.pk}, at=timezone.now(),"
@@ -146,7 +146,7 @@ def test_an_event_of_another_process_reaches_the_page(web: str) -> None:
     )
     with listen(web, lumen, mira) as socket:
         hear(socket)
-        subprocess.run([sys.executable, "-c", script], env=environment(), check=True, timeout=60)
+        subprocess.run([sys.executable, "-c", script], env=environment(), check=True, timeout=PATIENCE)
         assert "job:42" in news(socket)["topics"]
 
 
@@ -161,12 +161,12 @@ def test_socket_closes_when_the_membership_is_revoked(act: Callable[..., Any]) -
         handshake = {"type": "websocket", "path": "/ws/t/lumen/", "query_string": b"", "headers": [], "user": mira}
         socket = ApplicationCommunicator(router, handshake)
         await socket.send_input({"type": "websocket.connect"})
-        said = [await socket.receive_output(timeout=10), await socket.receive_output(timeout=10)]
+        said = [await socket.receive_output(timeout=PATIENCE), await socket.receive_output(timeout=PATIENCE)]
         await asyncio.to_thread(leave)
         while said[-1]["type"] == "websocket.send":
-            said.append(await socket.receive_output(timeout=10))
+            said.append(await socket.receive_output(timeout=PATIENCE))
         await socket.send_input({"type": "websocket.disconnect", "code": 4404})
-        await socket.wait(timeout=10)
+        await socket.wait(timeout=PATIENCE)
         return said
 
     def leave() -> None:

@@ -9,24 +9,24 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
 from scheduling.models import Award, Pool
-from scheduling.services.clock import pool_advance
 from tenants.models import User
 from tenants.scoping import scope_disabled
 from tests.browser.conftest import Visitor, until
 from tests.browser.renting import SLOT_SECONDS, fill, market
+from tests.database import overwrite
 from tests.tenants.builders import PASSWORD
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
 Act = Callable[..., Any]
-PATIENCE = 30.0  # seconds; only a page that never changes takes so long
 
 
 def slot_passes(pool: Pool) -> None:
     """As if one slot more had gone by; what is due at its end happens."""
     pool.epoch_at -= timedelta(seconds=SLOT_SECONDS)
-    pool.save()
+    overwrite(pool)
     pool_advance(pool_id=pool.pk, at=timezone.now())
 
 
@@ -40,7 +40,7 @@ def log_in(one: Visitor, user: User) -> None:
 
 def live(one: Visitor, path: str) -> None:
     one.open(path)
-    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=PATIENCE * 1_000)
+    one.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
 
 
 def seen(one: Visitor, selector: str, text: str) -> bool:
@@ -63,12 +63,19 @@ GOES_ON = """() => new Promise((done) => {
 def test_a_quote_that_comes_in_leaves_the_reader_in_the_field_gone_on_to(visit: Act, act: Act) -> None:
     _, rents, _ = act(market)
     one = visit(rents)
-    live(one, "/t/lumen/submit/")
-    one.page.wait_for_selector("#quote .verdict", timeout=PATIENCE * 1_000)
+    live(one, "/t/lumen/submit/?by=detail")
+    one.page.wait_for_selector("#quote .verdict")
     assert one.page.evaluate(GOES_ON) == "id_worth"
 
 
-@pytest.mark.parametrize(("theme", "width"), [("light", 1440), ("dark", 1440), ("light", 390)])
+@pytest.mark.parametrize(
+    ("theme", "width"),
+    [
+        ("light", 1440),
+        pytest.param("dark", 1440, marks=pytest.mark.wide),
+        pytest.param("light", 390, marks=pytest.mark.wide),
+    ],
+)
 def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> None:
     pool, rents, owns = act(market)
     renter, owner = visit(None, theme=theme, width=width), visit(None, theme=theme, width=width)
@@ -79,26 +86,26 @@ def test_from_log_in_to_payout(visit: Act, act: Act, theme: str, width: int) -> 
     live(owner, "/t/castor/share/")
     live(ledger, "/t/castor/ledger/")
 
-    renter.open("/t/lumen/submit/")
+    renter.open("/t/lumen/submit/?by=detail")
     fill(renter, "speech-base")
-    until(lambda: seen(renter, "#quote .verdict", "Would be admitted"), seconds=PATIENCE)
+    until(lambda: seen(renter, "#quote .verdict", "Would be admitted"))
     renter.page.click("button[name=submit]")
     renter.page.wait_for_selector("h1:has-text('speech-base') >> text=Queued")
-    renter.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached", timeout=PATIENCE * 1_000)
+    renter.page.wait_for_selector('[data-live-state][data-state="live"]', state="attached")
 
     for _ in range(9):
         act(slot_passes, pool)
         if act(is_awarded, pool):
             break
-    until(lambda: not seen(renter, "h1", "Queued"), seconds=PATIENCE)
-    until(lambda: seen(renter, "#job-live", "running, held"), seconds=PATIENCE)
-    until(lambda: seen(owner, "#share-money", "batch job"), seconds=PATIENCE)
-    until(lambda: seen(owner, "#share-lead", "Renters pay you"), seconds=PATIENCE)
+    until(lambda: not seen(renter, "h1", "Queued"))
+    until(lambda: seen(renter, "#job-live", "running, held"))
+    until(lambda: seen(owner, "#share-money", "batch job"))
+    until(lambda: seen(owner, "#share-lead", "Renters pay you"))
 
     for _ in range(3):
         act(slot_passes, pool)
-    until(lambda: ledger.page.locator("#ledger-entries .lend").count() > 0, seconds=PATIENCE)
-    until(lambda: owner.page.locator("#share-money tbody .lend").count() > 0, seconds=PATIENCE)
+    until(lambda: ledger.page.locator("#ledger-entries .lend").count() > 0)
+    until(lambda: owner.page.locator("#share-money tbody .lend").count() > 0)
     assert seen(ledger, "#ledger-entries .lend", "+")
 
 

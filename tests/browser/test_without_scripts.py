@@ -17,7 +17,7 @@ Act = Callable[..., Any]
 def test_forms_work_without_scripts(visit: Act, act: Act) -> None:
     _, rents, _ = act(market)
     one = visit(rents, scripts=False)
-    one.open("/t/lumen/submit/")
+    one.open("/t/lumen/submit/?by=detail")
     fill(one, "by-hand")
     one.page.click("button.without-script")
     assert "Would be admitted" in one.page.locator("#quote").inner_text()

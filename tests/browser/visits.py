@@ -16,17 +16,25 @@ TENANT = {
     "tenant_market": ["market/"],
     "tenant_servers": ["servers/", "servers/?window=96"],
     "tenant_share": ["share/"],
+    "tenant_plans": ["share/plans/"],
+    "tenant_how": ["how-it-works/", "how-it-works/?workers=16&worth=oops"],
+    "tenant_glossary": ["glossary/"],
+    "tenant_use": ["use/?of=pool", "use/?span=week", "use/?span=month"],
     "tenant_ledger": ["ledger/", "ledger/?job=999999", "ledger/?sort=-held"],
     "tenant_statements": ["statements/"],
     "tenant_statement": ["statements/period/", "statements/period/?print"],
     "intervals": ["intervals/"],
     "interval": ["intervals/{pool}/1/"],
-    "job_submit": ["submit/"],
-    "tenant_jobs": ["jobs/", "jobs/?name=nothing-like-this"],
+    "job_submit": ["submit/", "submit/?by=script", "submit/?by=detail"],
+    "tenant_jobs": ["jobs/", "jobs/?name=nothing-like-this", "jobs/?array={array}"],
     "job": [f"jobs/{{{name}}}/" for name in ("ended", "running", "renting", "poor", "waiting", "sized")],
     "job_cancel": ["jobs/{running}/cancel/"],
+    "array_cancel": ["jobs/arrays/{array}/cancel/"],
     "tenant_members": ["members/"],
     "tenant_tokens": ["tokens/"],
+    "tenant_programs": ["programs/"],
+    "tenant_program_new": ["programs/new/"],
+    "tenant_program": ["programs/of/operator/trainer/", "programs/of/operator/{program}/"],
     "tenant_webhooks": ["webhooks/"],
     "tenant_webhook": ["webhooks/{webhook}/"],
     "tenant_history": ["history/"],
@@ -39,10 +47,15 @@ TENANT = {
         "intervals/{pool}/1/what-if/",
     ],
     "job_charge": ["jobs/{ended}/charge/"],
+    "tenant_lab": ["lab/"],
+    "tenant_lab_study": ["lab/{study}/"],
 }
 OF_OWNER = {"tenant_what_if": ["what-if/{what_if}/", "what-if/{what_if_waits}/"]}  # asked by the owner: not others'
 ACCOUNT = {
     "home": ["/"],
+    "how": ["/how-it-works/"],
+    "glossary": ["/glossary/"],
+    "my_tenants": ["/mine/"],
     "account_change_password": ["/accounts/password/change/"],
     "account_email": ["/accounts/email/"],
     "account_reauthenticate": ["/accounts/reauthenticate/"],
@@ -54,8 +67,11 @@ ACCOUNT = {
     "api_docs_tag": [f"/api/v1/docs/{tag}/" for tag in ("jobs", "events", "fairness", "health")],
 }
 STAFF = {
+    "overview": ["/overview/"],
+    "all_jobs": ["/overview/jobs/", "/overview/jobs/?name=nothing-like-this"],
     "tenants": ["/tenants/"],
     "staff": ["/staff/"],
+    "staff_tokens": ["/tokens/"],
     "history": ["/history/"],
     "operator_servers": ["/operator/servers/"],
     "operator_server": ["/operator/servers/{server}/"],
@@ -63,7 +79,10 @@ STAFF = {
     "operator_server_cells": ["/operator/cells/{server}/"],
     "operator_pools": ["/operator/pools/"],
     "operator_pool": ["/operator/pools/{pool}/", "/operator/pools/{elastic}/"],
+    "operator_ran": ["/operator/pools/{pool}/ran/"],
     "operator_credits": ["/operator/credits/"],
+    "operator_programs": ["/operator/programs/"],
+    "operator_program": ["/operator/programs/of/operator/{program}/"],
     "operator_health": ["/operator/health/"],
     "fairness": ["/fairness/", "/fairness/?from=2001-01-01&to=2001-01-02"],
     "fairness_intervals": ["/fairness/pools/{pool}/intervals/", "/fairness/pools/{pool}/intervals/?what=broken"],
@@ -74,6 +93,14 @@ STAFF = {
     "what_if_ask": ["/fairness/pools/{pool}/intervals/{rented}/what-if/"],
     "audits": ["/fairness/audits/"],
     "audit": ["/fairness/audits/{audit}/"],
+    "lab": ["/lab/"],
+    "lab_new": ["/lab/new/"],
+    "lab_study": ["/lab/{study}/", "/lab/{study_ready}/"],
+}
+OF_OPERATOR = {  # changes are not the auditor's
+    "operator_program_new": ["/operator/programs/new/?copy=torchrun"],
+    "operator_cluster_import": ["/operator/pools/{pool}/import/"],
+    "operator_secrets": ["/operator/secrets/"],
 }
 NOBODY = {
     "home": ["/"],
@@ -93,11 +120,15 @@ NOBODY = {
 NO_PAGE = {
     "live", "ready", "metrics", "api_health", "api_ready", "tenant_frame", "job_quote", "operator_verify", "api_schema",
     "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
+    "owner_invite_again", "owner_withdraw", "staff_token_create", "staff_token_revoke",
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
     "operator_server_capacity", "operator_server_state", "operator_server_lose", "operator_pool_create",
-    "operator_use_prices", "audit_start", "audit_cancel", "audit_file", "tenant_what_if_cancel",
+    "operator_pool_steps", "operator_use_prices", "audit_start", "audit_cancel", "audit_file", "tenant_what_if_cancel",
     "what_if_cancel", "api_docs_try", "operator_server_add", "budget_change",
-    "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue",
+    "jobs_cancel", "jobs_view_save", "jobs_view_remove", "job_queue", "job_log",
+    "tenant_program_retire", "tenant_program_archive", "operator_program_retire", "operator_program_archive",
+    "operator_programs_allow", "operator_servers_return", "operator_secret_remove",
+    "lab_choices", "lab_start", "lab_cancel", "lab_resume", "lab_show", "lab_remove", "lab_report", "lab_figures",
     "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
 }  # fmt: skip
@@ -110,7 +141,7 @@ HALFWAY = {
 
 
 def visited() -> set[str]:
-    return {name for table in (TENANT, OF_OWNER, ACCOUNT, STAFF, NOBODY) for name in table}
+    return {name for table in (TENANT, OF_OWNER, ACCOUNT, STAFF, OF_OPERATOR, NOBODY) for name in table}
 
 
 def addresses(places: dict[str, str], role: str) -> list[str]:
@@ -118,6 +149,7 @@ def addresses(places: dict[str, str], role: str) -> list[str]:
     own = OF_OWNER if role == OWNER or role in STAFF_ROLES else {}
     inside = [f"/t/lumen/{path}" for paths in (TENANT | own).values() for path in paths]
     around = [ACCOUNT] * (role in (OWNER, OPERATOR)) + [STAFF] * (role in STAFF_ROLES)
+    around += [OF_OPERATOR] * (role == OPERATOR)
     paths = inside + [path for table in around for each in table.values() for path in each]
     return [path.format(**places) for path in paths]
 

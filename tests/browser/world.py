@@ -4,25 +4,33 @@ from __future__ import annotations
 
 import json
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 
 from django.utils import timezone
 
-from scheduling.engines.local.files import Folder
-from scheduling.models import Award, Pool, ResourceKind, Run, Server, TrainingJob
-from scheduling.selectors.runs import home_of, records
-from scheduling.services.audit_rounds import audits_next
-from scheduling.services.audits import verify_start
-from scheduling.services.clock import pool_advance
-from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.webhooks.changes import webhook_create
-from scheduling.services.what_if_said import WhatIfSeen, what_if_start, what_ifs_round
-from tenants.access import Access
+from scheduling.app.clock import pool_advance
+from scheduling.audit.requests import verify_start
+from scheduling.audit.rounds import audits_next
+from scheduling.engines.launcher.files import Folder
+from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.jobs.arrays import array_submit
+from scheduling.jobs.read_run import home_of, records
+from scheduling.lab.histories.made_up import LOG, made_up_month
+from scheduling.lab.requests import study_create
+from scheduling.lab.rounds import studies_round
+from scheduling.models import Award, LabStudy, Pool, ResourceKind, Run, Server, TrainingJob
+from scheduling.webhooks.changes import webhook_create
+from scheduling.what_if.asking import what_if_start
+from scheduling.what_if.seen import WhatIfSeen
+from scheduling.what_if.working import what_ifs_round
+from tenants.access import Access, access_of_system
 from tenants.models import Tenant, User
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
 from tenants.scoping import scope, scope_disabled
 from tenants.selectors import access_of
 from tenants.services import invitation_create, token_create
+from tests.catalogue.builders import BY, allow, archive_with, register
+from tests.database import as_superuser, overwrite
 from tests.scheduling.builders import make_cells, make_pool, make_server
 from tests.scheduling.elastic_world import set_prices
 from tests.scheduling.markets import make_market, make_waiting
@@ -56,7 +64,8 @@ def traded_world() -> World:
     begin = now - (SETTLED + 0.5) * timedelta(seconds=SLOT_SECONDS)
     pool, tenants = make_market(*NAMES, slot_seconds=SLOT_SECONDS, epoch_at=begin)
     lumen, castor, orrin = tenants
-    ResourceKind.objects.filter(pool=pool, name="ps").update(label="parameter server")
+    with as_superuser():
+        ResourceKind.objects.filter(pool=pool, name="ps").update(label="parameter server")
     make_server(pool, "s04", worker=8, ps=4)
     make_cells(make_server(pool, "s05", worker=4, ps=2), lumen, {"worker": 4, "ps": 2})
     for tenant in tenants:
@@ -77,21 +86,28 @@ def traded_world() -> World:
     people = {role: make_member(lumen, role, named(role)).user for role in (OWNER, BILLING, VIEWER)}
     people |= {role: make_staff(role, named(role)).user for role in (AUDITOR, OPERATOR)}
     by = access_of(people[OWNER], lumen)
+    allow(lumen)
+    program = register(BY, archive_with("train.py")).program.name
+    register(by, name="own")
+    array = done(array_submit(pool=pool, name="sweep", spec=ended.spec, count=3, by=by, at=now)).array
     fairness_catch_up(most=100)
     auditor = access_of(people[AUDITOR], None)
     audit = done(verify_start(kind="charge", pool=None, number=ended.pk, by=auditor, at=now))
-    audits_next(clock=timezone.now, seed=b"of a test")
+    audits_next(clock=timezone.now)
     answered = asked(renting, "rent", "never", by)
     what_ifs_round(clock=timezone.now)
     waits = asked(renting, "max_price", 0.5, by)
+    study, study_ready = (study_of(*NAMES, at_once=at_once) for at_once in (True, False))
     places = {
         "ended": ended.pk,
         "running": running.pk,
         "renting": renting.pk,
         "poor": poor.pk,
         "waiting": waiting.pk,
+        "array": array.pk,
         "sized": sized.pk,
         "elastic": sized.pool.slug,
+        "program": program,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
         "server": Server.objects.order_by("name")[0].pk,
@@ -100,9 +116,21 @@ def traded_world() -> World:
         "rented": answered.number,
         "what_if": answered.id,
         "what_if_waits": waits.id,
+        "study": study.pk,
+        "study_ready": study_ready.pk,
     }
     done(token_create(name="nightly", scopes=["jobs:read"], by=by, at=timezone.now()))
     return World(pool, lumen, castor, people, {name: str(place) for name, place in places.items()})
+
+
+def study_of(*owners: str, at_once: bool) -> LabStudy:
+    """A study of a made-up week that is shown to its owners; or one that waits to be started."""
+    document, log = made_up_month(dict.fromkeys(owners, 1), date(2026, 10, 1), 7, seed=1)
+    by = access_of_system("the test")
+    asked = {"document": document, "files": {LOG: log}, "starts_at_once": at_once, "is_shown": True}
+    study = done(study_create(**asked, by=by, at=timezone.now()))
+    studies_round(clock=timezone.now, others=lambda: None)
+    return study
 
 
 def sized_in_a_pool_of_its_own(begin: datetime, lumen: Tenant, castor: Tenant) -> TrainingJob:
@@ -131,7 +159,7 @@ def named(role: str) -> User:
 
 def job(pool: Pool, tenant: Tenant, name: str, arrival: float, spec: dict[str, object]) -> TrainingJob:
     row = make_waiting(pool, tenant, arrival, **spec)
-    with scope_disabled("the test names a job"):
+    with scope_disabled("the test names a job"), as_superuser():
         TrainingJob.objects.filter(pk=row.pk).update(name=name)
     return row
 
@@ -141,7 +169,8 @@ def program_of(job: TrainingJob) -> None:
     now = timezone.now()
     with scope_disabled("the test says what a program did"):
         award = Award.objects.get(job=job)
-        TrainingJob.objects.filter(pk=job.pk).update(spec=job.spec | {"program": {"name": "trainer", "parameters": {}}})
+        job.spec = job.spec | {"program": {"name": "trainer", "parameters": {}}}
+        overwrite(job)
         run = Run.objects.create(
             tenant_id=job.tenant_id, job=job, award=award, engine="local", key=f"{job.pk:032}", program="trainer",
             state="running", ends_at=job.pool.slot_start(award.end), due_at=job.pool.slot_start(award.start),

@@ -10,8 +10,9 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 from urllib.parse import urlsplit
 
+from tests.patience import PATIENCE
+
 PASS, LOSE_REQUEST, LOSE_REPLY, CUT_REPLY = "pass", "lose request", "lose reply", "cut reply"
-PATIENCE = 30.0
 OF_ONE_WAY = ("connection", "keep-alive", "transfer-encoding", "content-length", "host")
 
 

@@ -10,16 +10,20 @@ from typing import Any
 
 import pytest
 
+from bourse_client.command.screen import plain, table_lines
+from bourse_client.job_file import read_job
 from tests.client.conftest import Bourse
-from tests.client.stub import Answer, bad, good, streaming, stub_server
+from tests.client.stub import Answer, bad, good, streaming, stub_server, text
 
-REASON = {"code": "awarded", "numbers": {"workers": 4}, "sentence": "Starts on rented units."}
+REASON = {"code": "awarded", "numbers": {"workers": 4}, "sentence": "Starts on rented units.", "help": ""}
 JOB: dict[str, Any] = {
     "id": 4711,
     "name": "nightly",
     "pool": "main",
     "lane": "batch",
     "state": "queued",
+    "after": [],
+    "array": None,
     "phase": "shared",
     "payer": "lumen",
     "price": None,
@@ -62,6 +66,12 @@ def job_file(tmp_path: Path) -> Path:
     return file
 
 
+@pytest.mark.parametrize("number", ["1_000", "1:30", "010", "0x10", "+1", "1.", ".5"])
+def test_file_has_numbers_by_the_letter_of_json(number: str) -> None:
+    assert read_job(f"max_price: {number}").spec["max_price"] == number  # a text, which the interface will refuse
+    assert read_job("max_price: 12.5\nepochs: -3").spec == {"max_price": 12.5, "epochs": -3}
+
+
 def test_submission_takes_the_file_and_words_of_the_command_line_go_before_it(bourse: Bourse, job_file: Path) -> None:
     with stub_server(good(JOB, status=201)) as stub:
         words = ("jobs", "submit", job_file, "--lane", "instant", "--max-price", "12.5", "--key", "k1")
@@ -84,9 +94,159 @@ def test_file_may_hold_the_body_as_programs_send_it_or_come_by_standard_input(bo
 
 
 @pytest.mark.parametrize(
+    ("words", "lanes"),
+    [
+        ((), {"lane": "instant", "otherwise": "batch"}),
+        (("--lane", "batch"), {"lane": "batch"}),
+        (("--lane", "instant"), {"lane": "instant"}),
+        (("--lane", "instant", "--otherwise", "batch"), {"lane": "instant", "otherwise": "batch"}),
+    ],
+)
+def test_lanes_of_the_file_hold_together_and_a_lane_of_the_command_line_stands_in_their_place(
+    bourse: Bourse, words: tuple[str, ...], lanes: dict[str, str]
+) -> None:
+    body = {"pool": "main", "name": "n", "lane": "instant", "otherwise": "batch", "spec": {"epochs": 1}}
+    with stub_server(good(JOB, status=201)) as stub:
+        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", "-", *words, stdin=json.dumps(body), **said)
+    assert ended.status == 0, ended.err
+    sent = json.loads(stub.asked[0].body)
+    assert {name: sent[name] for name in ("lane", "otherwise") if name in sent} == lanes
+
+
+SCRIPT = "#!/bin/bash -eu\n#SBATCH --gpus=4 --time=2:00:00\npython3 train.py\n"
+LINES = [
+    {"line": 2, "says": "", "option": "--gpus", "verdict": "understood", "sentence": "So many GPUs in all."},
+    {"line": 3, "says": "", "option": "", "verdict": "not_kept", "sentence": "Nothing\x1b is started."},
+]
+PARSED = {
+    "how": "script",
+    "name": "sbatch",
+    "spec": {"epochs": 1},
+    "begin": None,
+    "after": [],
+    "indexes": [],
+    "lines": LINES,
+}
+WORDS = ("--by", "now+6hours", "--worth", "40", "--later", "half")
+
+
+def test_batch_script_is_told_line_by_line_before_it_is_submitted(bourse: Bourse, tmp_path: Path) -> None:
+    file = tmp_path / "train.sbatch"
+    file.write_text(SCRIPT)
+    with stub_server(good(PARSED), good(JOB, status=201)) as stub:
+        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", file, "--pool", "main", *WORDS, "--key", "k1", **said)
+    assert ended.status == 0, ended.err
+    parsed, submitted = (json.loads(call.body) for call in stub.asked)
+    assert [call.path for call in stub.asked] == [f"/api/v1/tenants/lumen/jobs/{end}" for end in ("parse/", "")]
+    assert parsed["worth"] == {"credits": "40", "later": "half", "by": "now+6hours"}
+    assert (parsed["script"], parsed["pool"]) == (SCRIPT, "main")
+    assert submitted == parsed | {"lane": "batch"}
+    assert stub.asked[1].key == "k1"
+    assert ended.err.splitlines() == [
+        "   2  understood  --gpus: So many GPUs in all.",
+        "   3  not kept    Nothing? is started.",
+    ]
+    assert "4711" in ended.out
+
+
+def test_dry_run_submits_nothing_and_a_command_runs_as_a_script_of_one_line(bourse: Bourse) -> None:
+    with stub_server(good(PARSED)) as stub:
+        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        words = ("run", "--gpus", "4", "--hours", "1.5", "--pool", "main", *WORDS, "--dry-run")
+        ended = bourse(*words, "--", "python", "train.py", "--name", "a b", **said)
+    assert ended.status == 0, ended.err
+    assert len(stub.asked) == 1
+    script = json.loads(stub.asked[0].body)["script"]
+    options = "--job-name=python --gpus=4 --time=1:30:00"
+    assert script == f"#!/bin/bash -eu\n#SBATCH {options}\npython train.py --name 'a b'\n"
+    assert '"epochs": 1' in ended.out
+
+
+ARRAY = {
+    "id": 12, "name": "sweep", "pool": "main", "first_job": 4711, "jobs": 2, "indexes": [3, 5],
+    "states": {"queued": 1, "running": 1}, "price": "2.500000", "submitted_at": "2026-03-02T12:00:00Z",
+    "submitted_by": None,
+}  # fmt: skip
+LINE = "Array A-12  sweep  2 jobs: 1 queued, 1 running; they pay 2.50"
+
+
+def test_script_with_an_array_is_submitted_in_one_call_and_told_in_one_line(bourse: Bourse) -> None:
+    with stub_server(good(PARSED | {"indexes": [3, 5]}), good(ARRAY, status=201)) as stub:
+        words = ("jobs", "submit", "-", "--pool", "main", *WORDS, "--key", "k")
+        ended = bourse(*words, stdin=SCRIPT, url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out.strip()) == (0, LINE), ended.err
+    call = stub.asked[1]
+    assert (call.path, call.key) == ("/api/v1/tenants/lumen/jobs/arrays/", "k")
+    assert "index" not in json.loads(call.body)
+
+
+def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_file: Path) -> None:
+    said = {"token": "t", "tenant": "lumen"}
+    with stub_server(good(ARRAY, status=201)) as stub:
+        ended = bourse("jobs", "submit", job_file, "--count", "2", "--after", "7", url=stub.address, **said)
+        refused = bourse("jobs", "submit", job_file, "--count", "2", "--wait", url=stub.address, **said)
+    assert (ended.status, ended.out.strip()) == (0, LINE), ended.err
+    body = json.loads(stub.asked[0].body)
+    assert (body["count"], body["after"], "lane" in body) == (2, [7], False)
+    assert refused.status == 2
+    assert len(stub.asked) == 1
+
+
+def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
+    array = {name: ARRAY[name] for name in ("id", "name", "jobs", "states", "price")} | {"index": 3}
+    page = {"next": None, "previous": None, "results": [JOB | {"array": array}, JOB | {"array": None}]}
+    said = {"token": "t", "tenant": "lumen"}
+    with stub_server(good(page), good(page), good(ARRAY), good(ARRAY)) as stub:
+        folded = bourse("jobs", "list", url=stub.address, **said)
+        opened = bourse("jobs", "list", "--array", "A-12", url=stub.address, **said)
+        shown = bourse("jobs", "show", "A-12", url=stub.address, **said)
+        taken = bourse("jobs", "cancel", "a-12", url=stub.address, **said)
+    assert [ended.status for ended in (folded, opened, shown, taken)] == [0, 0, 0, 0], folded.err + opened.err
+    assert "A-12" in folded.out
+    assert "2 jobs" in folded.out
+    assert "A-12" not in opened.out
+    assert shown.out.strip() == taken.out.strip() == LINE
+    paths = [call.path.partition("/lumen/")[2] for call in stub.asked]
+    assert paths[0].startswith("jobs/?")
+    assert "arrays=folded" in paths[0]
+    assert "array=12" in paths[1]
+    assert paths[2:] == ["jobs/arrays/12/", "jobs/arrays/12/cancel/"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        ((), "--worth"),
+        (("--worth", "5", "--max-price", "3"), "--max-price is for jobs in YAML"),
+    ],
+)
+def test_script_needs_its_worth(bourse: Bourse, words: tuple[str, ...], sentence: str) -> None:
+    said = {"url": "http://127.0.0.1:1", "token": "t", "tenant": "lumen"}
+    ended = bourse("jobs", "submit", "-", "--pool", "main", *words, stdin=SCRIPT, **said)
+    assert ended.status == 2
+    assert sentence in ended.err
+
+
+def test_faults_of_a_script_are_told_with_their_lines(bourse: Bourse) -> None:
+    faults = [
+        {"line": 2, "option": "--x", "field": "script", "sentence": "--x is no option", "nearest": "--export"},
+        {"line": None, "option": "", "field": "worth.by", "sentence": "must be said", "nearest": ""},
+    ]
+    answer = bad(422, "invalid_job", numbers={"faults": faults})
+    with stub_server(answer) as stub:
+        said = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("jobs", "submit", "-", "--pool", "main", *WORDS, stdin=SCRIPT, **said)
+    assert ended.status == 1
+    assert "  worth.by: must be said" in ended.err.splitlines()
+
+
+@pytest.mark.parametrize(
     ("content", "sentence"),
     [
         ("epochs: [1", "line 1"),
+        ("epochs: 2\notherwise: soon\n", "otherwise: must be batch, not soon"),
         ("- 1\n- 2\n", "write the fields of one job"),
         ("epochs: 2\nlane: fast\n", "must be batch or instant"),
         ("name: 7\n", "name: must be a text"),
@@ -196,6 +356,38 @@ def test_table_is_aligned_with_figures_to_the_right(bourse: Bourse) -> None:
     assert last.startswith("   9  x        batch  finished  1,234,567.50    1,200  -")
 
 
+def test_points_of_a_money_column_stand_below_each_other() -> None:
+    rows = [("a", "12.50"), ("b", "1.234567"), ("c", "-"), ("d", "1,000.00")]
+    assert table_lines(("job", "price"), rows, right=("price",))[1:] == [
+        "a       12.50",
+        "b        1.234567",
+        "c               -",
+        "d    1,000.00",
+    ]
+    assert plain("1\N{NARROW NO-BREAK SPACE}234.50") == "1 234.50"
+
+
+def test_table_says_why_where_the_state_alone_does_not(bourse: Bourse) -> None:
+    waits = {"code": "waiting_at_home", "numbers": {}, "sentence": "Its turn comes.", "help": ""}
+    with stub_server(page(JOB | {"reason": waits}, JOB | {"state": "awarded"})) as stub:
+        ended = bourse("jobs", "list", url=stub.address, token="t", tenant="lumen")
+    lines = ended.out.splitlines()
+    assert lines[0].endswith("why")
+    assert lines[1].endswith("Its turn comes.")
+    assert "Starts on rented units" not in ended.out
+
+
+@pytest.mark.parametrize("advice", ["Raise its limit.", "", None])
+def test_reason_is_a_sentence_with_its_code_its_figures_and_what_would_help(bourse: Bourse, advice: str | None) -> None:
+    """None: a server that does not say it yet."""
+    reason = {"code": "over_max_price", "numbers": {"price": "0.150000"}, "sentence": "Costs 0.15."}
+    found = JOB | {"state": "rejected", "reason": reason if advice is None else reason | {"help": advice}}
+    with stub_server(good(found)) as stub:
+        ended = bourse("explain", "4711", url=stub.address, token="t", tenant="lumen")
+    lines = ["Job 4711 is rejected. Costs 0.15.", "  code over_max_price: price 0.15"]
+    assert ended.out.splitlines() == lines + ([f"  {advice}"] if advice else [])
+
+
 def test_colour_is_for_terminals_that_want_it(bourse: Bourse, monkeypatch: pytest.MonkeyPatch) -> None:
     with stub_server(page(JOB)) as stub:
         words = {"url": stub.address, "token": "t", "tenant": "lumen"}
@@ -236,7 +428,7 @@ def test_login_tries_the_token_and_keeps_it_for_its_owner_alone(bourse: Bourse, 
         assert stat.S_IMODE(file.stat().st_mode) == 0o600
         assert stat.S_IMODE(file.parent.stat().st_mode) == 0o700
         kept = json.loads(file.read_text())
-        assert kept == {"url": stub.address, "token": "bourse_secret", "tenant": "lumen"}
+        assert kept == {"url": stub.address, "token": "bourse_secret", "tenant": "lumen", "pool": ""}
         assert bourse("tenants").out.splitlines()[1].split() == ["lumen", "Lumen", "owner"]
         assert stub.asked[-1].headers["authorization"] == "Bearer bourse_secret"
         assert "bourse_secret" not in ended.out + ended.err
@@ -316,6 +508,14 @@ def test_logs_are_followed_until_the_job_is_over_without_losing_a_line(bourse: B
     assert [asked.path.partition("?")[2] for asked in stub.asked[1::2]] == ["", "after=20", "after=20"]
 
 
+def test_lines_of_a_log_are_left_out_by_the_server(bourse: Bourse) -> None:
+    with stub_server(log(1, 20, "a")) as stub:
+        words = ("logs", "4711", "--search", "a b", "--level", "warning", "--who", "worker 1")
+        ended = bourse(*words, url=stub.address, token="t", tenant="lumen")
+    assert (ended.status, ended.out) == (0, "worker 0: a\n")
+    assert stub.asked[0].path.partition("?")[2] == "search=a+b&level=warning&who=worker+1"
+
+
 def test_log_of_a_job_that_was_started_anew_begins_again(bourse: Bourse) -> None:
     running, over = good(JOB | {"state": "running"}), good(JOB | {"state": "finished"})
     answers = (running, log(1, 20, "a"), over, log(2, 40, "late"), over, log(2, 40, "first", "late"))
@@ -383,3 +583,166 @@ def test_pool_is_asked_for_where_nobody_names_it(bourse: Bourse, job_file: Path)
     with stub_server(page({"slug": "north"}, {"slug": "south"})) as stub:
         ended = bourse("jobs", "submit", job_file, url=stub.address, **named)
     assert (ended.status, ended.err) == (1, "bourse: Say which pool: north, south.\n")
+
+
+def test_pool_that_is_set_is_meant_where_nobody_names_one(bourse: Bourse, job_file: Path) -> None:
+    job_file.write_text("epochs: 1\n")
+    pools = page({"slug": "north"}, {"slug": "south"})
+    with stub_server(good(ME), pools, pools, good(JOB, status=201)) as stub:
+        assert bourse("login", "--url", stub.address, stdin="t\n").status == 0
+        unknown = bourse("config", "set", "pool", "west")
+        assert (unknown.status, unknown.err) == (2, "bourse: There is no pool west. There is: north, south.\n")
+        assert bourse("config", "set", "pool", "south").err == "pool is south.\n"
+        assert bourse("config", "show").out.split()[-2:] == ["pool", "south"]
+        assert bourse("jobs", "submit", job_file).status == 0
+    assert json.loads(stub.asked[-1].body)["pool"] == "south"
+    assert bourse("config", "unset", "pool").err == "pool is not set any more.\n"
+    assert bourse("config", "show").out.split()[-2:] == ["pool", "-"]
+
+
+def test_what_if_takes_the_jobs_own_pool(bourse: Bourse) -> None:
+    with stub_server(good(JOB), bad(404, "unknown_interval", "There is no such interval.")) as stub:
+        bourse("what-if", "7", "rent", "never", "--interval", "3", url=stub.address, token="t", tenant="lumen")
+    assert stub.asked[0].path == "/api/v1/tenants/lumen/jobs/7/"
+    assert json.loads(stub.asked[1].body)["pool"] == "main"
+
+
+# ---------------------------------------------------------------- programs
+
+DEEDS = {"runs": 3, "ended_well": 2, "hours": 1.5, "last_at": None}
+PROGRAM = {
+    "name": "align",
+    "title": "Alignment",
+    "description": "",
+    "owner": "lumen",
+    "shape": "all_reduce",
+    "version": 2,
+    "digest": "9f2c" * 16,
+    "registered_at": QUIET,
+    "retired_at": None,
+    "deeds": DEEDS,
+}
+PROGRAM_PAGE = {
+    "program": PROGRAM,
+    "version": 2,
+    "parameters": [{"name": "rate", "kind": "number", "default": 0.1}],
+    "document": {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py", "{rate}"]},
+    "versions": [{"version": 2, "digest": "9f2c" * 16, "registered_at": QUIET, "archive": "", "archive_bytes": None}],
+}
+
+
+@pytest.mark.parametrize(("there", "path"), [([], "programs/"), ([PROGRAM], "programs/align/versions/")])
+def test_program_is_registered_or_continued(bourse: Bourse, tmp_path: Path, there: list[Any], path: str) -> None:
+    file = tmp_path / "align.yaml"
+    file.write_text("name: align\nshape: all_reduce\ncommand: [python3, train.py]\n", encoding="utf-8")
+    with stub_server(page(*there), good(PROGRAM_PAGE)) as stub:
+        named = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("programs", "register", file, **named)
+    assert (ended.status, ended.out) == (0, f"align, version 2: {'9f2c' * 16}\n")
+    assert stub.asked[1].path == f"/api/v1/tenants/lumen/{path}"
+    sent = json.loads(stub.asked[1].body)
+    assert sent["document"] == {"name": "align", "shape": "all_reduce", "command": ["python3", "train.py"]}
+
+
+def test_archive_is_sent_as_a_file_once_that_is_allowed(bourse: Bourse, tmp_path: Path) -> None:
+    file, archive = tmp_path / "align.yaml", tmp_path / "align.tar.gz"
+    file.write_text("name: align\nshape: all_reduce\ncommand: [python3, train.py]\n", encoding="utf-8")
+    archive.write_bytes(b"packed" * 300_000)
+    with stub_server(good({"upload": "a:ticket"}), good(PROGRAM_PAGE)) as stub:
+        named = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        ended = bourse("programs", "register", file, "--archive", archive, **named)
+    assert (ended.status, ended.out) == (0, f"align, version 2: {'9f2c' * 16}\n")
+    assert [each.path for each in stub.asked] == [
+        "/api/v1/tenants/lumen/programs/uploads/",
+        "/api/v1/tenants/lumen/programs/uploads/archive/?upload=a%3Aticket",
+    ]
+    document, content = stub.asked[1].body.split(b"\r\n--")[:2]
+    assert json.loads(document.partition(b"\r\n\r\n")[2])["name"] == "align"
+    assert content.partition(b"\r\n\r\n")[2] == archive.read_bytes()
+
+
+def test_programs_are_listed_and_shown(bourse: Bourse, tmp_path: Path) -> None:
+    with stub_server(page(PROGRAM), page(PROGRAM), good(PROGRAM_PAGE)) as stub:
+        named = {"url": stub.address, "token": "t", "tenant": "lumen"}
+        listed = bourse("programs", "list", **named)
+        shown = bourse("programs", "show", "align", **named)
+    assert "align" in listed.out
+    assert "all_reduce" in listed.out
+    assert "3, 2 ended well, 1.5 hours" in shown.out
+    assert '["python3", "train.py", "{rate}"]' in shown.out
+    assert stub.asked[2].path == "/api/v1/tenants/lumen/programs/of/lumen/align/"
+
+
+def test_archive_that_is_too_large_is_not_sent(bourse: Bourse, tmp_path: Path) -> None:
+    file, archive = tmp_path / "align.yaml", tmp_path / "align.tar.gz"
+    file.write_text("name: align\n", encoding="utf-8")
+    archive.write_bytes(bytes((20 << 20) + 1))
+    ended = bourse("programs", "register", file, "--archive", archive, url="http://127.0.0.1:1", token="t")
+    assert ended.status == 2
+    assert "at most 20 MiB" in ended.err
+
+
+# ---------------------------------------------------------------- studies of the lab
+
+STUDY: dict[str, Any] = {
+    "id": 14,
+    "title": "October",
+    "pool": None,
+    "state": "ready",
+    "digest": "7c90" * 16,
+    "minutes": 4.2,
+    "done": 0,
+    "total": 5,
+    "shown": False,
+    "detail": "",
+    "asked_at": QUIET,
+    "ended_at": None,
+    "study": {},
+    "history": {"jobs": 18412, "owners": 5, "days": 30, "bad": [[17, "has 3 columns, not 15"]]},
+    "answer": None,
+}
+
+
+def test_study_is_sent_with_its_files_and_says_what_it_will_take(bourse: Bourse, tmp_path: Path) -> None:
+    (tmp_path / "log.txt").write_bytes(b"a log")
+    (tmp_path / "s.yaml").write_text("history: {format: sacct, file: log.txt, zone: UTC}\n", encoding="utf-8")
+    with stub_server(good(STUDY | {"state": "reading", "history": {}}), good(STUDY)) as stub:
+        ended = bourse("lab", "create", tmp_path / "s.yaml", "--every", "0.01", url=stub.address, token="t")
+    sent = json.loads(stub.asked[0].body)
+    assert (stub.asked[0].path, sent["files"], sent["at_once"]) == (
+        "/api/v1/lab/studies/",
+        {"log.txt": "YSBsb2c="},
+        False,
+    )
+    assert stub.asked[1].path == "/api/v1/lab/studies/14/"
+    assert "18,412 jobs of 5 owners, 30 days" in ended.out
+    assert "line 17 has 3 columns, not 15" in ended.out
+    assert "4.2" in ended.out
+    assert "bourse lab start 14" in ended.err
+    assert ended.status == 0
+
+
+def test_study_is_followed_listed_and_taken_away(bourse: Bourse, tmp_path: Path) -> None:
+    answer = "market beside alone: 312 of 1,940 hours of waiting saved, 251 to 378."
+    running, done = STUDY | {"state": "running"}, STUDY | {"state": "done", "detail": answer}
+    answers = (good(running), good(done), page(done), good(STUDY | {"state": "failed"}), text("<html>", "text/html"))
+    with stub_server(*answers) as stub:
+        named = {"url": stub.address, "token": "t"}
+        followed = bourse("lab", "start", "14", "--every", "0.01", **named)
+        listed = bourse("lab", "list", **named)
+        failed = bourse("lab", "resume", "14", **named)
+        taken = bourse("lab", "download", "14", tmp_path / "report.html", **named)
+    assert (followed.status, answer in followed.out, answer in listed.out) == (0, True, True)
+    assert failed.status != 0
+    assert (taken.status, stub.asked[-1].path) == (0, "/api/v1/lab/studies/14/report/")
+    assert (tmp_path / "report.html").stat().st_size > 0
+
+
+def test_study_whose_files_are_too_large_or_missing_is_not_sent(bourse: Bourse, tmp_path: Path) -> None:
+    (tmp_path / "s.yaml").write_text("history: {format: swf, file: log.swf}\n", encoding="utf-8")
+    missing = bourse("lab", "create", tmp_path / "s.yaml", url="http://127.0.0.1:1", token="t")
+    (tmp_path / "log.swf").write_bytes(bytes(800 * 1024))
+    large = bourse("lab", "create", tmp_path / "s.yaml", url="http://127.0.0.1:1", token="t")
+    assert (missing.status, large.status) == (2, 2)
+    assert "log.swf" in missing.err
+    assert "at most 700 KiB" in large.err

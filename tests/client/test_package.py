@@ -16,11 +16,11 @@ import pytest
 from bourse_client.command import completion
 from bourse_client.command.parser import parser_made
 from tests.client.conftest import Bourse
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parents[2]
 CLIENT = ROOT / "client"
 FILES = sorted((CLIENT / "bourse_client").rglob("*.py"))
-PATIENCE = 120.0
 
 
 def commands(parser: object = None, path: tuple[str, ...] = ()) -> Iterator[tuple[str, ...]]:
@@ -97,6 +97,9 @@ def test_every_command_explains_itself(
     assert shown.startswith(f"usage: {' '.join(['bourse', *words])} ")
 
 
+AMOUNTS = ("inf", "1_000", "1e3", " 1", "+1", "1.", ".5", "\N{ARABIC-INDIC DIGIT ONE}", "0", "-1")
+
+
 @pytest.mark.parametrize(
     "words",
     [
@@ -106,7 +109,8 @@ def test_every_command_explains_itself(
         ("jobs", "show", "-3"),
         ("jobs", "show", "1" * 40),
         ("statement", "--month", "2026-13"),
-        ("jobs", "submit", "job.yaml", "--max-price", "inf"),
+        *(("jobs", "submit", "job.yaml", "--max-price", amount) for amount in AMOUNTS),
+        ("statement", "--month", "\N{ARABIC-INDIC DIGIT TWO}026-11"),
         ("jobs", "submit", "job.yaml", "--key", "ü"),
         ("jobs", "list", "--limit", "0"),
         ("jobs", "list", "--sta", "queued"),
@@ -131,6 +135,13 @@ def test_completion_knows_every_command_and_is_a_script_of_bash(tmp_path: Path) 
         check=True,
     )
     assert found.stdout.split() == ["submit", "show"]
+
+
+def test_fish_is_told_the_same_words_as_bash() -> None:
+    script = completion.fish_script()
+    for path, words in completion._words(parser_made(), ""):
+        assert not words or f'case "{path}"\n            printf "%s\\n" {" ".join(words)}' in script, path
+    assert script.count('set path " jobs submit"') == 1
 
 
 @pytest.mark.parametrize("file", FILES, ids=lambda file: str(file.relative_to(CLIENT)))

@@ -18,14 +18,16 @@ from django.utils import timezone
 
 from bourse_client import Client
 from bourse_client.transport import Pace
+from scheduling.app.clock import pool_advance
 from scheduling.models import Award, Pool, TrainingJob
-from scheduling.services.clock import pool_advance
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, SUBMITTER
 from tenants.scoping import scope_disabled
 from tests.api.builders import program_of
 from tests.client.conftest import Bourse
 from tests.client.proxy import CUT_REPLY, LOSE_REPLY, LOSE_REQUEST, Proxy, proxy_before
+from tests.database import overwrite
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_server
 from tests.scheduling.live import SPEC, book_is_sound, fund, make_live_pool, money
 from tests.tenants.builders import make_tenant
@@ -44,7 +46,7 @@ class Market:
     def pass_slots(self, count: int) -> None:
         """The market's clock, driven by whoever waits."""
         self.pool.epoch_at -= timedelta(seconds=count * self.pool.slot_seconds)
-        self.pool.save()
+        overwrite(self.pool)
         pool_advance(pool_id=self.pool.pk, at=timezone.now())
 
     def jobs_and_awards(self) -> tuple[int, int]:
@@ -70,7 +72,7 @@ def lossy(web: str) -> Iterator[Proxy]:
 
 @pytest.fixture
 def caller(lossy: Proxy, market: Market) -> Iterator[Client]:
-    quick = Pace(timeout=20.0, sleep=lambda _: None)
+    quick = Pace(timeout=PATIENCE, sleep=lambda _: None)
     with Client(lossy.address, market.secret, tenant="lumen", pace=quick) as client:
         yield client
 
@@ -142,7 +144,7 @@ def test_command_sent_again_with_the_key_it_named_makes_one_job(
 def test_a_person_logs_in_submits_waits_and_looks_at_what_it_cost(
     bourse: Bourse, web: str, market: Market, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    waiting = Pace(timeout=20.0, sleep=lambda _: market.pass_slots(1))
+    waiting = Pace(timeout=PATIENCE, sleep=lambda _: market.pass_slots(1))
     monkeypatch.setattr("bourse_client.command.session.Session.pace", waiting)
     assert bourse("login", "--url", web, stdin=market.secret).status == 0
     assert bourse("tenants").out.splitlines()[1].split() == ["lumen", "Lumen", "owner"]

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 
 from bourse_client import BourseError, Client, Conflict, NotAllowed, NotFound, ServerFailed, TooManyCalls, Unreachable
-from bourse_client.transport import Transport
+from bourse_client.command.parser import parser_made
+from bourse_client.transport import Pace, Transport
 from tests.client.pace import Hours
 from tests.client.stub import Answer, Stub, bad, closing, cut, dropped, good, hanging, stub_server, text
 
@@ -62,6 +64,28 @@ def test_too_many_calls_wait_as_long_as_the_server_says() -> None:
     with stub_server(bad(429, "too_many_calls", Retry_After="17"), good(JOB)) as stub, client(stub, hours) as caller:
         assert caller.job(7) == JOB
     assert hours.waits == [17.0]
+
+
+@pytest.mark.parametrize(
+    ("code", "seconds"),
+    [("busy", 1), ("deadline_passed", 5), ("database_unavailable", 5), ("broker_unavailable", 5), ("storage_full", 60)],
+)
+def test_server_that_cannot_answer_now_is_asked_again_when_it_says_and_with_the_same_key(
+    code: str, seconds: int
+) -> None:
+    hours = Hours()
+    away = bad(503, code, Retry_After=str(seconds))
+    with stub_server(away, good(JOB, status=201)) as stub, client(stub, hours) as caller:
+        assert caller.job_submit({}, pool="main", name="nightly") == JOB
+    assert hours.waits == [float(seconds)]
+    assert stub.asked[0].key
+    assert stub.asked[0].key == stub.asked[1].key
+    assert stub.asked[0].body == stub.asked[1].body
+
+
+def test_one_call_waits_longer_than_a_server_needs_to_say_that_it_took_too_long(settings: Any) -> None:
+    assert Pace().timeout > settings.REQUEST_SECONDS
+    assert parser_made().parse_args(["tenants"]).patience == Pace().timeout
 
 
 def test_wait_beyond_the_patience_is_an_error_that_says_how_long() -> None:

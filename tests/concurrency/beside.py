@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent.parent
-SECONDS = 60  # that one piece of work may take
+SECONDS = 300  # that one piece of work may take
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ somebody could leave on. A `victim` is another process that dies, with its child
 from __future__ import annotations
 
 import importlib
+import json
 import os
 import signal
 import sys
@@ -45,8 +46,8 @@ def strike(victim: int) -> None:
 
 
 def advance(pool: str, slot: str) -> None:
+    from scheduling.app.clock import pool_advance
     from scheduling.models import Pool
-    from scheduling.services.clock import pool_advance
     from tests.scheduling.clocks import moment
 
     found = Pool.objects.get(slug=pool)
@@ -61,14 +62,26 @@ def submit(pool: str, tenant: str, key: str) -> None:
     submitted(Pool.objects.get(slug=pool), Tenant.objects.get(slug=tenant), key=key)
 
 
+def rush(pool: str, first: str, last: str) -> None:
+    """Submissions of these numbers, all at once, for the last free cell."""
+    from scheduling.models import Pool
+    from tenants.models import Tenant
+    from tests.concurrency.last_cell import submit_all
+
+    tenants = list(Tenant.objects.filter(slug__startswith="tenant-").order_by("slug"))
+    print(json.dumps(submit_all(Pool.objects.get(slug=pool), tenants, range(int(first), int(last)))))
+
+
 def prepare() -> None:
     """A contested market in a database of its own."""
     from django.core.management import call_command
 
+    from tests.scheduling.builders import tell_history
     from tests.scheduling.clocks import contested
 
     call_command("migrate", verbosity=0)
-    contested()
+    pool, _ = contested()
+    tell_history(pool)
 
 
 def sell(seconds: str) -> None:
@@ -90,9 +103,9 @@ def audit() -> None:
     """Work on what auditors asked for, as the clock's ticks do."""
     from django.utils import timezone
 
-    from scheduling.services.audit_rounds import audits_next, verification_round
+    from scheduling.audit.rounds import audits_next, verification_round
 
-    audits_next(clock=timezone.now, seed=b"of a test")
+    audits_next(clock=timezone.now)
     verification_round(clock=timezone.now)
 
 
@@ -105,6 +118,7 @@ def show() -> None:
 WORK: dict[str, Callable[..., None]] = {
     "advance": advance,
     "submit": submit,
+    "rush": rush,
     "prepare": prepare,
     "sell": sell,
     "verify": verify,
@@ -116,7 +130,7 @@ WORK: dict[str, Callable[..., None]] = {
 def prepare_to_work() -> None:
     """Everything is imported that any work asks for."""
     django.setup()
-    for module in ("scheduling.tasks", "tests.scheduling.clocks", "tests.scheduling.live"):
+    for module in ("scheduling.app.tasks", "tests.scheduling.clocks", "tests.concurrency.last_cell"):
         importlib.import_module(module)
 
 

@@ -7,9 +7,10 @@ import threading
 import pytest
 from django.db import connection
 
-from scheduling.services.failures import AwardFailed, award_fail
+from scheduling.runs.failures import AwardFailed, award_fail
 from tenants.ledger.selectors import transactions_about
 from tenants.scoping import scope_disabled
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_server, make_tenant
 from tests.scheduling.live import again, book_is_sound, enter, events, fund, make_award, make_live_pool, moment, money
 
@@ -30,7 +31,7 @@ def test_told_by_many_at_once_an_award_fails_once() -> None:
 
     def tell(slot: int) -> None:
         try:
-            start.wait(timeout=20)
+            start.wait(timeout=PATIENCE)
             answers.append(award_fail(award_id=award.pk, slot=slot, detail="out of disk", at=moment(2.5)))
         finally:
             connection.close()
@@ -39,7 +40,7 @@ def test_told_by_many_at_once_an_award_fails_once() -> None:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=PATIENCE)
     assert len(answers) == TELLERS
     assert all(isinstance(answer, AwardFailed) and answer.refunded == 30 for answer in answers), answers
     assert sorted(answer.repeated for answer in answers if isinstance(answer, AwardFailed)) == [False] + [True] * 5

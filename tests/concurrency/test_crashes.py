@@ -4,57 +4,57 @@ from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cache
 from typing import Any
 
 import pytest
-from django.db import connection, transaction
+from django.db import transaction
 
+from scheduling.audit.verification import intervals_verify
 from scheduling.models import Award, Interval, Pool, TrainingJob, VerificationRun
-from scheduling.services.verification import intervals_verify
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
 from tests.concurrency.beside import Beside, beside
-from tests.conftest import STATE
+from tests.database import as_superuser, serving_addresses
 from tests.scheduling.auditors import everything_asked, work_off
-from tests.scheduling.builders import make_cells, make_server, make_tenant
+from tests.scheduling.builders import make_cells, make_server, make_tenant, tell_history
 from tests.scheduling.clocks import advance, contested, everything
 from tests.scheduling.live import fund, make_live_pool, money, submitted
+from tests.scheduling.renewing import renewing
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-SERVICES = "scheduling.services."
 
 INTERVAL_STEPS = [
-    ("intervals", "lane_lock", "after"),
-    ("intervals", "batch_view", "after"),
-    ("intervals", "batch_policy", "after"),
-    ("intervals", "_interval_store", "after"),
+    ("interval", "lane_lock", "after"),
+    ("interval", "batch_view", "after"),
+    ("interval", "batch_policy", "after"),
+    ("interval", "_interval_store", "after"),
     ("plans", "jobs_refuse", "after"),
     ("plans", "floors_store", "after"),
     ("plans", "awards_store", "after"),
     ("plans", "jobs_award", "after"),
-    ("intervals", "batch_reserve", "after"),
-    ("intervals", "prices_post", "after"),
-    ("intervals", "events_append", "after"),
-    ("intervals", "post_many", "before"),
-    ("intervals", "post_many", "after"),
+    ("interval", "batch_reserve", "after"),
+    ("interval", "prices_post", "after"),
+    ("interval", "events_append", "after"),
+    ("interval", "post_many", "before"),
+    ("interval", "post_many", "after"),
     ("clock", "interval_run", "after"),
     ("clock", "prices_refresh", "before"),
 ]
 SETTLE_STEPS = [
     ("clock", "slot_settle", "before"),
-    ("settlement", "lane_lock", "after"),
-    ("settlement", "_charges", "after"),
-    ("settlement", "awards_move", "after"),
-    ("settlement", "post_many", "before"),
-    ("settlement", "post_many", "after"),
-    ("settlement", "_tell", "after"),
+    ("slots", "lane_lock", "after"),
+    ("slots", "_charges", "after"),
+    ("slots", "awards_move", "after"),
+    ("slots", "post_many", "before"),
+    ("slots", "post_many", "after"),
+    ("slots", "_tell", "after"),
     ("clock", "slot_settle", "after"),
 ]
 INSTANT_STEPS = [
-    ("jobs", "lane_lock", "after"),
+    ("submission", "lane_lock", "after"),
     ("instant", "purse_of", "after"),
     ("instant", "instant_answer", "after"),
     ("instant", "units_take", "after"),
@@ -62,8 +62,8 @@ INSTANT_STEPS = [
     ("instant", "events_append", "after"),
     ("instant", "hold", "before"),
     ("instant", "hold", "after"),
-    ("jobs", "instant_admit", "after"),
-    ("jobs", "_take", "after"),
+    ("submission", "instant_admit", "after"),
+    ("submission", "_take", "after"),
 ]
 OUTAGE_STEPS = [
     ("clock", "pulse", "before"),
@@ -78,22 +78,44 @@ OUTAGE_STEPS = [
     ("clock", "outage_pass", "after"),
     ("clock", "interval_run", "before"),
 ]
+# Of a boundary that settles an open rent: 12 in the market of `renewing`.
+RENT_STEPS = [
+    ("plans", "rents_settled", "after"),
+    ("interval", "rents_close", "after"),
+    ("interval", "post_many", "before"),
+    ("interval", "post_many", "after"),
+    ("clock", "interval_run", "after"),
+]
 COMMITTED = ("live", "job_submit", "after")  # all is done, and the reply is lost
-PLACES = {"live": "tests.scheduling.live"}
+PLACES = {
+    "clock": "scheduling.app.clock",
+    "instant": "scheduling.market.decide.instant",
+    "interval": "scheduling.market.decide.interval",
+    "live": "tests.scheduling.live",
+    "outages": "scheduling.market.settle.outages",
+    "pieces": "scheduling.audit.verification.pieces",
+    "plans": "scheduling.market.decide.plans",
+    "slots": "scheduling.market.settle.slots",
+    "submission": "scheduling.jobs.submission",
+}
+
+
+def some_wide(steps: Sequence[tuple[str, str, str]]) -> list[Any]:
+    """Each third is enough while one works, and `make test-wide` has the others."""
+    return [pytest.param(step, marks=pytest.mark.wide if n % 3 else ()) for n, step in enumerate(steps)]
 
 
 @pytest.fixture(scope="module")
 def other(django_db_setup: None) -> Iterator[Beside]:
     """Another process at the same database."""
-    url = STATE.database_url.replace("/bourse?", f"/{connection.settings_dict['NAME']}?")
-    with beside(os.environ | {"DATABASE_URL": url}) as process:
+    with beside(os.environ | serving_addresses()) as process:
         yield process
 
 
 def kill_at(other: Beside, work: str, step: tuple[str, str, str]) -> None:
     """Another process does the work and is killed at the step."""
     module, function, when = step
-    ended = other.work(work, PLACES.get(module, SERVICES + module), function, when)
+    ended = other.work(work, PLACES[module], function, when)
     assert ended.status == -signal.SIGKILL, ended.errors
 
 
@@ -126,7 +148,7 @@ def books_are_right() -> None:
     assert verified.is_clean, verified.findings
 
 
-@pytest.mark.parametrize("step", INTERVAL_STEPS, ids="-".join)
+@pytest.mark.parametrize("step", some_wide(INTERVAL_STEPS), ids="-".join)
 def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     pool, _ = contested()
     expected, sold, _ = undisturbed(25)
@@ -137,7 +159,7 @@ def test_interval_survives_its_workers_death(step: tuple[str, str, str], other: 
     books_are_right()
 
 
-@pytest.mark.parametrize("step", SETTLE_STEPS, ids="-".join)
+@pytest.mark.parametrize("step", some_wide(SETTLE_STEPS), ids="-".join)
 def test_settlement_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     pool, _ = contested()
     expected, _, settled = undisturbed(25)
@@ -148,11 +170,25 @@ def test_settlement_survives_its_workers_death(step: tuple[str, str, str], other
     books_are_right()
 
 
-@pytest.mark.parametrize("step", OUTAGE_STEPS, ids="-".join)
+@pytest.mark.parametrize("step", some_wide(RENT_STEPS), ids="-".join)
+def test_end_of_an_open_rent_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
+    """Its owners are paid once, and what comes back comes once."""
+    world = renewing()
+    advance(world.pool, 11)
+    assert (world.award.rent, world.income) == ("open", 0)
+    kill_at(other, "advance main 12", step)
+    advance(world.pool, 12)
+    award = world.award
+    assert (award.rent, award.adjusted, world.income, world.held) == ("closed", 3_000_000, 10_000_000, 0)
+    books_are_right()
+
+
+@pytest.mark.parametrize("step", some_wide(OUTAGE_STEPS), ids="-".join)
 def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """The market stops in the middle of what was sold; whoever comes back first dies at it."""
     pool, _ = contested()
-    Pool.objects.update(outage_grace_seconds=10)
+    with as_superuser():
+        Pool.objects.update(outage_grace_seconds=10)
     sold = slot_sold()
     stopped, back = sold + 1, sold + 6
     for slot in range(stopped):
@@ -168,7 +204,7 @@ def test_refunds_of_an_outage_survive_their_workers_death(step: tuple[str, str, 
     books_are_right()
 
 
-@pytest.mark.parametrize("step", [*INSTANT_STEPS, COMMITTED], ids="-".join)
+@pytest.mark.parametrize("step", [*some_wide(INSTANT_STEPS), COMMITTED], ids="-".join)
 def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str], other: Beside) -> None:
     """The client heard nothing and asks again with its key."""
     pool, tenant = make_live_pool(), make_tenant("lumen")
@@ -190,9 +226,10 @@ def test_instant_answer_survives_its_workers_death(step: tuple[str, str, str], o
 @pytest.mark.parametrize("when", ["before", "after"])
 def test_everything_is_verified_from_where_its_process_was_killed(when: str, other: Beside) -> None:
     pool, _ = contested()
+    tell_history(pool)
     advance(pool, 12)
     run = everything_asked()
-    kill_at(other, "audit", ("verification.pieces", "_keep", when))
+    kill_at(other, "audit", ("pieces", "_keep", when))
     walk = VerificationRun.objects.get(pool=pool)
     looked_at = Interval.objects.count() if when == "after" else 0
     assert (walk.number, walk.tries) == (looked_at, int(when == "before"))

@@ -13,19 +13,19 @@ from typing import Any
 import pytest
 from django.db import OperationalError, connection
 
+from scheduling.app.clock import pool_advance
 from scheduling.core.types import Plan, View
+from scheduling.jobs.submission import Submitted
+from scheduling.market.decide import instant
+from scheduling.market.decide import interval as intervals
+from scheduling.market.decide.interval import interval_run
 from scheduling.models import Interval, LaneClock, Pool
-from scheduling.services import instant, intervals
-from scheduling.services.clock import pool_advance
-from scheduling.services.intervals import interval_run
-from scheduling.services.jobs import Submitted
 from tenants.models import Tenant
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import book_is_sound, fund, make_live_pool, moment, submit, submitted, taken
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-DEADLINE = 30.0
 
 
 def market() -> tuple[Pool, Tenant]:
@@ -61,12 +61,12 @@ def race(pool: Pool, lumen: Tenant, monkeypatch: pytest.MonkeyPatch, *, slot: fl
 
         class Meanwhile:
             def __init__(self, policy: Any) -> None:
-                self.policy = policy
+                self.policy, self.name = policy, policy.name
 
             def decide(self, view: View) -> Plan:
                 plan: Plan = self.policy.decide(view)
                 answers.append(worker.submit(admitted))
-                assert units_taken.wait(DEADLINE)
+                assert units_taken.wait(PATIENCE)
                 return plan
 
         monkeypatch.setattr(instant, "hold", holds)
@@ -81,7 +81,7 @@ def race(pool: Pool, lumen: Tenant, monkeypatch: pytest.MonkeyPatch, *, slot: fl
 
 
 def _outcome(answer: Future[Any]) -> Any:
-    return answer.exception(DEADLINE) or answer.result()
+    return answer.exception(PATIENCE) or answer.result()
 
 
 def test_an_interval_with_the_book_locked_and_an_admission_both_go_on(monkeypatch: pytest.MonkeyPatch) -> None:

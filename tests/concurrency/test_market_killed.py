@@ -1,4 +1,5 @@
-"""`manage.py up` killed, and stopped, while a gang trains: nobody outlives it, and the gang goes on when it is back."""
+"""`manage.py up` and each of its children killed, and stopped, while a gang trains: it goes on, or when all are back,
+nobody outlives the product, and nobody is refunded."""
 
 from __future__ import annotations
 
@@ -16,7 +17,7 @@ import pytest
 from marketplace.embedded import Servers, State
 from tests.engines.local import people_of, until
 from tests.marketplace.conftest import short_folder  # noqa: F401
-from tests.marketplace.test_up import ROOT, Up, free_port
+from tests.marketplace.test_up import ROOT, WORDS, Up, free_port
 
 PRODUCTION = {"DEBUG": "false", "SECRET_KEY": secrets.token_urlsafe(50)}  # and no demonstration
 ALONE = 30.0  # seconds in which all must be gone, when nobody is left who could ask them
@@ -34,7 +35,12 @@ def var(short_folder: Path) -> Iterator[Path]:  # noqa: F811
 def work(var: Path, what: str) -> None:
     """Something that is done to the market by a process beside it."""
     state = State(var)
-    own = {"DATABASE_URL": state.database_url, "REDIS_URL": state.redis_url, "BOURSE_VAR": str(var)}
+    own = {
+        "DATABASE_URL": state.database_url,
+        "DATABASE_OWNER_URL": state.owner_url,
+        "REDIS_URL": state.redis_url,
+        "BOURSE_VAR": str(var),
+    }
     command = [sys.executable, "-m", "tests.concurrency.faulty", what]
     done = subprocess.run(command, cwd=ROOT, env=os.environ | own, capture_output=True, text=True, timeout=60)
     assert done.returncode == 0, done.stderr
@@ -58,11 +64,18 @@ def trains(var: Path, run: int) -> int:
     return epoch()
 
 
+@pytest.mark.wide
 def test_market_that_is_killed_or_stopped_leaves_nobody_and_goes_on_with_what_it_sold(var: Path) -> None:
     with Up(var, free_port(), **PRODUCTION) as up:
         up.wait_for_address()
         work(var, "sell 240")
+        trains(var, run=0)
+        gang = asked(var, "SELECT reference FROM scheduling_run")
+        for name in WORDS:
+            up.lose(name)
         first = trains(var, run=0)
+        assert asked(var, "SELECT reference FROM scheduling_run") == gang
+        assert asked(var, "SELECT state, returned FROM scheduling_award") == [("running", 0)]
         up.process.kill()
         until(lambda: people_of(str(var)) == [], lambda: str(people_of(str(var))), patience=ALONE)
 

@@ -18,9 +18,8 @@ import pytest
 
 from marketplace.embedded import FORGETFUL, Servers, State
 from tests.concurrency.beside import ROOT, beside
-from tests.concurrency.test_crashes import INTERVAL_STEPS, SERVICES, SETTLE_STEPS
-
-DEADLINE = 60.0
+from tests.concurrency.test_crashes import INTERVAL_STEPS, PLACES, SETTLE_STEPS
+from tests.patience import PATIENCE
 
 
 def folder() -> Path:
@@ -50,7 +49,12 @@ def state(prepared: State) -> Iterator[State]:
 
 
 def environment(state: State) -> dict[str, str]:
-    own = {"DATABASE_URL": state.database_url, "REDIS_URL": state.redis_url, "BOURSE_VAR": str(state.folder / "var")}
+    own = {
+        "DATABASE_URL": state.database_url,
+        "DATABASE_OWNER_URL": state.owner_url,
+        "REDIS_URL": state.redis_url,
+        "BOURSE_VAR": str(state.folder / "var"),
+    }
     return os.environ | own
 
 
@@ -72,13 +76,13 @@ def product(state: State, *names: str) -> Iterator[None]:
             process = subprocess.Popen(
                 commands[name], cwd=ROOT, env=environment(state), stdout=log, stderr=log, start_new_session=True
             )
-            stack.callback(process.wait, DEADLINE)
+            stack.callback(process.wait, PATIENCE)
             stack.callback(process.send_signal, signal.SIGTERM)
         yield
 
 
 def wait_until(ready: Callable[[], bool], what: str) -> None:
-    deadline = time.monotonic() + DEADLINE
+    deadline = time.monotonic() + PATIENCE
     while not ready():
         assert time.monotonic() < deadline, what
         time.sleep(0.1)
@@ -100,7 +104,7 @@ def test_market_goes_on_after_the_database_was_killed_at(step: tuple[str, str, s
             other.done("advance main 1")
             before = decided(state)
             victim = pid_of(servers, "PostgreSQL")
-            struck = other.work("advance main 25", SERVICES + module, function, when, victim=victim)
+            struck = other.work("advance main 25", PLACES[module], function, when, victim=victim)
             assert struck.status == 1, struck.errors
             assert "OperationalError" in struck.errors
             servers.stop()
@@ -113,11 +117,13 @@ def test_market_goes_on_after_the_database_was_killed_at(step: tuple[str, str, s
         servers.stop()
 
 
+@pytest.mark.wide
 def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
     servers = Servers(state)
     servers.start()
     try:
-        with psycopg.connect(state.database_url) as connection:
+        with psycopg.connect(state.owner_url) as connection:
+            made = connection.execute("SELECT slot_seconds, epoch_at FROM scheduling_pool").fetchone()
             connection.execute("UPDATE scheduling_pool SET slot_seconds = 1, epoch_at = now()")
         with product(state, "worker", "beat"):
             wait_until(lambda: decided(state) >= 2, "the clock never started")
@@ -126,6 +132,8 @@ def test_clock_goes_on_after_the_broker_was_killed(state: State) -> None:
             servers.start()
             reached = decided(state)
             wait_until(lambda: decided(state) >= reached + 5, "the clock stood still")
+        with psycopg.connect(state.owner_url) as connection:  # as its jobs and the history know it
+            connection.execute("UPDATE scheduling_pool SET slot_seconds = %s, epoch_at = %s", made)
         with beside(environment(state)) as other:
             other.done("verify")
     finally:

@@ -8,8 +8,9 @@ import pytest
 from django.db import connections
 
 from marketplace.celery import app
-from scheduling.services.clock import pool_advance
+from scheduling.app.clock import pool_advance
 from tests.concurrency.test_crashes import books_are_right, undisturbed
+from tests.patience import PATIENCE
 from tests.scheduling.clocks import contested, everything, moment
 
 SLOTS = 25
@@ -28,7 +29,7 @@ def test_workers_that_race_through_the_same_boundaries_make_one_market() -> None
             connections.close_all()
 
     with ThreadPoolExecutor(3) as workers:
-        list(workers.map(catch_up, range(3), timeout=60))
+        list(workers.map(catch_up, range(3), timeout=PATIENCE))
     pool_advance(pool_id=pool.pk, at=moment(pool, SLOTS))  # whoever was last may have left a boundary to a busy other
     assert everything() == expected
     books_are_right()

@@ -11,24 +11,23 @@ from typing import Any
 import pytest
 from django.db import IntegrityError, OperationalError, connection
 
+from scheduling.audit.verification import intervals_verify
 from scheduling.core.types import Plan, View
+from scheduling.market.calendar.lanes import Busy
+from scheduling.market.decide import interval as intervals
+from scheduling.market.decide.interval import FundsMoved, interval_run
+from scheduling.market.decide.plans import paid_by
 from scheduling.models import Award, Interval, JobState, LaneClock
-from scheduling.services import intervals
-from scheduling.services.intervals import FundsMoved, interval_run
-from scheduling.services.lanes import Busy
-from scheduling.services.plans import paid_by
-from scheduling.services.verification import intervals_verify
 from tenants.ledger.audit import verify
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.ledger.services import hold
 from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import accepted
+from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON
 from tests.scheduling.markets import MICRO, again, at, make_market, make_renting, make_waiting, run_slots
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-DEADLINE = 30.0
 
 
 @contextmanager
@@ -83,7 +82,7 @@ def test_second_worker_leaves_while_the_first_decides(while_deciding: Any) -> No
 
         def come_second(_: Plan) -> None:
             second = elsewhere(workers, lambda: interval_run(pool_id=pool.pk, slot=1, at=at(pool, 1)))
-            answers.append(second.result(DEADLINE))
+            answers.append(second.result(PATIENCE))
 
         while_deciding(come_second)
         first = interval_run(pool_id=pool.pk, slot=1, at=at(pool, 1))
@@ -99,11 +98,11 @@ def test_without_the_lock_both_decide_and_only_the_database_stops_the_second(
     make_waiting(pool, lumen)
     run_slots(pool, 0, 0)
     monkeypatch.setattr(intervals, "lane_lock", lambda **_: LaneClock.objects.get(pool=pool, lane="batch"))
-    both_have_a_plan = threading.Barrier(2, timeout=DEADLINE)
+    both_have_a_plan = threading.Barrier(2, timeout=PATIENCE)
     while_deciding(lambda _: both_have_a_plan.wait())
     with another_worker() as workers:
         runs = [elsewhere(workers, lambda: interval_run(pool_id=pool.pk, slot=1, at=at(pool, 1))) for _ in range(2)]
-        failures = [run.exception(DEADLINE) for run in runs]
+        failures = [run.exception(PATIENCE) for run in runs]
     assert sorted(type(failure) for failure in failures if failure) == [IntegrityError]
     assert Interval.objects.filter(slot=1).count() == 1
 
@@ -112,7 +111,7 @@ def test_two_workers_at_every_boundary_decide_each_once() -> None:
     pool, owner, renter = make_renting()
     for arrival in range(12):
         make_waiting(pool, renter if arrival % 2 else owner, arrival=float(arrival) / 2)
-    together = threading.Barrier(2, timeout=DEADLINE)
+    together = threading.Barrier(2, timeout=PATIENCE)
 
     def tick() -> None:
         for slot in range(16):
@@ -122,7 +121,7 @@ def test_two_workers_at_every_boundary_decide_each_once() -> None:
 
     with another_worker() as workers:
         for run in [elsewhere(workers, tick) for _ in range(2)]:
-            run.result(2 * DEADLINE)
+            run.result(PATIENCE)
     assert LaneClock.objects.get(pool=pool, lane="batch").decided_slot == 15
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
     assert verify().is_clean
@@ -143,7 +142,7 @@ def test_plan_is_made_again_when_a_balance_fell_meanwhile(while_deciding: Any) -
         def spend_all_once(_: Plan) -> None:
             if not spent:
                 spent.append(1_000 * MICRO)
-                elsewhere(workers, lambda: spend(renter.pk, spent[0], "elsewhere")).result(DEADLINE)
+                elsewhere(workers, lambda: spend(renter.pk, spent[0], "elsewhere")).result(PATIENCE)
 
         while_deciding(spend_all_once)
         run_slots(pool, 2, 2)
@@ -174,7 +173,7 @@ def test_last_attempt_holds_the_balances_so_that_it_must_succeed(while_deciding:
                     amount = balances_of_tenant(tenant_id=renter.pk).available - left
                 spend(renter.pk, amount, f"elsewhere:{len(tried)}")
 
-            tried.append(elsewhere(workers, work).exception(DEADLINE))
+            tried.append(elsewhere(workers, work).exception(PATIENCE))
 
         while_deciding(leave_too_little)
         run_slots(pool, 8, 8)

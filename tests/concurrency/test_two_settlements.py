@@ -11,18 +11,17 @@ from typing import Any
 import pytest
 from django.db import connection
 
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.calendar.lanes import Busy
+from scheduling.market.settle import slots as settlement
+from scheduling.market.settle.slots import Settled, slot_settle
 from scheduling.models import Award, Pool
-from scheduling.services import settlement
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.lanes import Busy
-from scheduling.services.settlement import Settled, slot_settle
 from tenants.models import Tenant
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_pool, make_tenant
 from tests.scheduling.live import again, book_is_sound, fund, make_award, member, moment, money
 
 pytestmark = pytest.mark.django_db(transaction=True)
-
-DEADLINE = 30.0
 
 
 def market() -> tuple[Pool, Tenant, Tenant, Award]:
@@ -51,7 +50,7 @@ class Halted:
 
         def post_later(*arguments: Any) -> None:
             self.arrived.set()
-            assert self.go.wait(DEADLINE)
+            assert self.go.wait(PATIENCE)
             post(*arguments)
 
         monkeypatch.setattr(settlement, "_post", post_later)
@@ -67,10 +66,10 @@ def test_the_second_worker_leaves_and_the_slot_is_paid_once(monkeypatch: pytest.
     halted = Halted(monkeypatch)
     with ThreadPoolExecutor(1) as threads:
         first = elsewhere(threads, lambda: settle(pool, 1))
-        assert halted.arrived.wait(DEADLINE)
+        assert halted.arrived.wait(PATIENCE)
         assert settle(pool, 1) == Busy()
         halted.go.set()
-        assert isinstance(first.result(DEADLINE), Settled)
+        assert isinstance(first.result(PATIENCE), Settled)
     assert settle(pool, 1) is None
     assert (money(lumen), money(castor)) == ((999_990, 0, 0), (0, 0, 10))
     assert book_is_sound()
@@ -84,12 +83,12 @@ def test_without_the_lanes_lock_the_second_worker_does_not_leave(monkeypatch: py
     halted = Halted(monkeypatch)
     with ThreadPoolExecutor(2) as threads:
         first = elsewhere(threads, lambda: settle(pool, 1))
-        assert halted.arrived.wait(DEADLINE)
+        assert halted.arrived.wait(PATIENCE)
         second = elsewhere(threads, lambda: settle(pool, 1))
         with pytest.raises(StillWaiting):  # it waits deep inside, for rows of the first
             second.result(0.5)
         halted.go.set()
-        outcomes = [first.result(DEADLINE), second.result(DEADLINE)]
+        outcomes = [first.result(PATIENCE), second.result(PATIENCE)]
     assert all(isinstance(outcome, Settled) for outcome in outcomes)  # both say that they paid
     assert book_is_sound()  # the keys of the postings made payment happen once even so
 
@@ -99,13 +98,13 @@ def test_a_cancellation_waits_for_the_settlement_and_finds_its_job_running(monke
     halted = Halted(monkeypatch)
     with ThreadPoolExecutor(2) as threads:
         first = elsewhere(threads, lambda: settle(pool, 0))  # which starts the award at its end
-        assert halted.arrived.wait(DEADLINE)
+        assert halted.arrived.wait(PATIENCE)
         cancelled = elsewhere(threads, lambda: job_cancel(job_id=award.job_id, by=member(lumen), at=moment(1)))
         with pytest.raises(StillWaiting):
             cancelled.result(0.5)
         halted.go.set()
-        assert isinstance(first.result(DEADLINE), Settled)
-        cancelled.result(DEADLINE)
+        assert isinstance(first.result(PATIENCE), Settled)
+        cancelled.result(PATIENCE)
     assert (again(award).state, again(award.job).state) == ("running", "cancelled")
     monkeypatch.undo()
     settle(pool, 1)

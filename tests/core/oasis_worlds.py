@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.oasis import Oasis
+from scheduling.core.posted.menu import PAPER
 from scheduling.core.types import Cluster, FloatArray, Job, Tenant, UnitType, Value, View
 
 SLOT_SECONDS = 3600.0
@@ -60,10 +61,11 @@ def make_policy(
     floors: tuple[float, float],
     ceilings: tuple[Mapping[str, float], Mapping[str, float]],
     units: str = "worker_slots",
+    mode: str = PAPER,
 ) -> Oasis:
-    """OASiS with (worker, ps) floors and ceilings."""
+    """OASiS with (worker, ps) floors and ceilings, as the paper has it unless the `mode` says otherwise."""
     worker, ps = ({"floor": floor, "ceiling": dict(ceiling)} for floor, ceiling in zip(floors, ceilings, strict=True))
-    return Oasis(worker, ps, units)
+    return Oasis(worker, ps, units, mode)
 
 
 def make_instant_job(

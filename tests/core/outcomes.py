@@ -6,7 +6,7 @@ from scheduling.core.simulation import Outcome, Track
 from scheduling.core.types import Booking
 
 CLOSE = 1e-6  # credits, or that part of the amount
-AMOUNTS = ("value", "ideal", "floor", "cost", "paid", "shadow_cost")
+AMOUNTS = ("value", "ideal", "floor", "cost", "paid", "dividend", "shadow_cost")
 
 
 def differences(left: Outcome, right: Outcome) -> list[str]:
@@ -23,7 +23,7 @@ def unlike(one: Track, other: Track) -> str | None:
         return f"state {one.state} ({one.reason}) and {other.state} ({other.reason})"
     if one.state in ("rejected", "expired") and one.reason.code != other.reason.code:
         return f"reason {one.reason} and {other.reason}"
-    for name in ("value", "start", "end"):
+    for name in ("value", "start", "end", "draft"):
         if not close(getattr(one.floor, name, -1.0), getattr(other.floor, name, -1.0)):
             return f"floor {one.floor} and {other.floor}"
     if len(one.bookings) != len(other.bookings):
@@ -36,7 +36,15 @@ def unlike(one: Track, other: Track) -> str | None:
                 return f"{name} {getattr(mine, name)} and {getattr(theirs, name)}"
         if not all(map(close, payouts(mine, theirs), payouts(theirs, mine))):
             return f"payouts {mine.payouts} and {theirs.payouts}"
+    if settled(one) != settled(other) and not all(map(close, settled(one), settled(other))):
+        return f"settlement {one.settlement} and {other.settlement}"
     return None
+
+
+def settled(track: Track) -> list[float]:
+    """The numbers of a settlement; none where there is none, and as many in any two."""
+    done = track.settlement
+    return [-1.0] if done is None else [done.alone, done.refund, *done.reversal.tolist()]
 
 
 def schedule(booking: Booking) -> tuple[object, ...]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.pdors import Pdors
+from scheduling.core.posted.menu import PAPER
 from scheduling.core.types import Cluster, FloatArray, Job, Samples, Tenant, UnitType, Value, View
 
 SLOT_SECONDS = 3600.0
@@ -53,9 +54,9 @@ class World:
         return np.zeros((len(self.servers[0]), self.slots, len(self.servers)))
 
 
-def make_policy(*, floor: float, ceiling: Mapping[str, float], **fields: Any) -> Pdors:
-    """PD-ORS with one floor, and ceilings by resource."""
-    return Pdors({"floor": floor, "ceiling": dict(ceiling)}, **fields)
+def make_policy(*, floor: float, ceiling: Mapping[str, float], mode: str = PAPER, **fields: Any) -> Pdors:
+    """PD-ORS with one floor, and ceilings by resource, as the paper has it unless the `mode` says otherwise."""
+    return Pdors({"floor": floor, "ceiling": dict(ceiling)}, mode=mode, **fields)
 
 
 def make_sample_job(

@@ -9,17 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.types import (
-    EXPIRED,
-    REJECTED,
-    WAITING,
-    Booking,
-    Job,
-    Plan,
-    Policy,
-    Refusal,
-    View,
-)
+from scheduling.core.types import EXPIRED, REJECTED, WAITING, Booking, Job, Plan, Policy, Refusal, View
 
 NOTHING = 1e-9
 PLAIN = {bool, float, int, str, type(None)}  # most of what there is: they are asked nothing more
@@ -111,7 +101,8 @@ def examine_gang(view: View, job: Job, booking: Booking) -> None:
         assert not row.ps or view.cluster.hosts_ps[row.server], "a parameter server where none may run"
         workers[row.start - booking.start : row.end - booking.start] += row.workers
         ps[row.start - booking.start : row.end - booking.start] += row.ps
-    assert (ps[workers > 0] >= 1).all(), "workers without a parameter server"
+    assert (ps[workers > 0] >= job.least_ps).all(), "workers without a parameter server"
+    assert not (job.all_reduce and ps.any()), "parameter servers for a job that has none"
     assert workers.max() == booking.workers <= job.max_workers, "more workers than the job can use"
     assert ps.max() == booking.ps, "the number of parameter servers is not that of the allocation"
 

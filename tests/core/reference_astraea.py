@@ -74,6 +74,8 @@ class ReferenceAstraea:
 class Market:
     """One boundary: who owns, uses, sells and buys what. Dictionaries are keyed (resource, slot[, server])."""
 
+    beta = 0.0  # the dividend: none here
+
     def __init__(self, policy: ReferenceAstraea, view: View, collected: list[Job]) -> None:
         self.settings, self.theta, self.price_floor = policy.settings, policy.theta, policy.price_floor
         self.search, self.view, self.cluster = policy.search, view, view.cluster
@@ -114,8 +116,8 @@ class Market:
         return pending
 
     def lengths(self, job: Job) -> list[int]:
-        seconds = self.cluster.slot_seconds
-        return [length(job, seconds, *gang) for gang in gangs(job, self.settings["workers"])]
+        seconds, hosts = self.cluster.slot_seconds, self.search.hosts
+        return [length(job, seconds, *gang, hosts) for gang in gangs(job, self.settings["workers"])]
 
     def plan_floors(self) -> None:
         """G2: each new job's schedule in the world in which its owner is alone; kept for good."""
@@ -201,13 +203,17 @@ class Market:
             for job in list(self.pending):
                 self.offer_own_share(job)
         self.freeze_pool()
+        self.sell_pool()
+        self.bookings.extend(self.awards.values())
+        self.publish()
+
+    def sell_pool(self) -> None:
+        """Phase two: those left and, with upgrades, those just served, in order of arrival."""
         listed = list(self.pending)
         if self.settings["upgrade"]:
             listed += [self.view.jobs[number] for number in self.awards]
         for job in sorted(listed, key=lambda job: (job.arrival, job.number)):
             self.offer_pool(job)
-        self.bookings.extend(self.awards.values())
-        self.publish()
 
     def award_floors(self) -> None:
         """G3: floors that start in this window, exactly as planned."""
@@ -316,6 +322,7 @@ class Market:
             most_paid=limit,
             value_from=self.value_from(job),
             crowding=self.crowding,
+            besides=(lambda schedule: math.fsum(self.gain_parts(job, schedule, sellers))) if self.beta else None,
         )
         best = self.search.best(job, offer)
         if best is None or best.surplus <= 0:
@@ -386,7 +393,9 @@ class Market:
         price: Mapping[tuple[int, int], float],
         sellers: Mapping[tuple[int, int], list[int]],
     ) -> None:
-        payouts = [0.0 for _ in self.owners]
+        gained = self.gain_parts(job, best, sellers)
+        need, dividend = self.kept_otherwise(job) or 0.0, math.fsum(gained)
+        payouts = list(gained)
         for t in range(best.start, best.end):
             for r, amount in enumerate(amounts(job, best.pair, best.workers, best.ps)):
                 for owner in self.owners:
@@ -399,10 +408,19 @@ class Market:
                 self.homes[job.tenant, r, t, s] -= amount
         else:
             self.pending.remove(job)
-        booking = self.booked(job, best, SHARED, cost=best.cost, paid=best.paid, payouts=np.array(payouts))
-        self.spent[job.tenant] += best.paid
+        money = {"cost": best.cost, "paid": best.paid + dividend, "dividend": dividend, "payouts": np.array(payouts)}
+        booking = self.booked(job, best, SHARED, **money)
+        self.spent[job.tenant] += booking.paid
+        self.sold_to(job, booking, need)
         self.place(job, booking, +1)
         self.bookings.append(booking)
+
+    def gain_parts(self, job: Job, best: Schedule, sellers: Mapping[tuple[int, int], list[int]]) -> list[float]:
+        """What each owner gets besides the price: nothing here."""
+        return [0.0 for _ in self.owners]
+
+    def sold_to(self, job: Job, booking: Booking, need: float) -> None:
+        """A sale was made, to a job that had so much without it."""
 
     def publish(self) -> None:
         """Posted prices once all is sold, what was for sale, and what was sold."""

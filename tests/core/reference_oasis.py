@@ -6,6 +6,7 @@ Independent of the policy's package on purpose; only the vocabulary is shared.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 
@@ -14,6 +15,7 @@ import numpy as np
 from scheduling.core.types import FloatArray, Job, View
 
 INFINITE = float("inf")
+Net = Callable[[int, int, int], float]  # of a slot, a server and a resource
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,14 @@ def whole_units(free: FloatArray, demand: FloatArray) -> int:
     return int(min(fits))
 
 
-def unit_costs(view: View, slot: int, demand: FloatArray, hosts: FloatArray, price: dict, most: int) -> list[float]:
+def whole_price(slot: int, server: int, resource: int) -> float:
+    """The part of a price that does not come back to who pays it: all of it."""
+    return 1.0
+
+
+def unit_costs(
+    view: View, slot: int, demand: FloatArray, hosts: FloatArray, price: dict, most: int, net: Net = whole_price
+) -> list[float]:
     """Price of the first, second, ... unit in a slot, the cheapest server first."""
     offers = []
     for server in range(len(view.cluster.servers)):
@@ -51,7 +60,9 @@ def unit_costs(view: View, slot: int, demand: FloatArray, hosts: FloatArray, pri
         if rooms <= 0:
             continue
         total = sum(
-            demand[r] * posted(price["floor"], price["ceiling"].get(name, price["floor"]), used[r], capacity[r])
+            demand[r]
+            * posted(price["floor"], price["ceiling"].get(name, price["floor"]), used[r], capacity[r])
+            * net(slot, server, r)
             for r, name in enumerate(view.cluster.resources)
             if demand[r] > 0
         )
@@ -67,7 +78,14 @@ def slot_cost(workers: int, worker_units: list[float], ps_units: list[float], ra
     return sum(worker_units[:workers]) + sum(ps_units[:servers])
 
 
-def answer(job: Job, view: View, worker_price: dict, ps_price: dict) -> Answer | None:
+def value_of(job: Job, slot: int, mode: str) -> float:
+    """What it is worth that `slot` is the last one used."""
+    return float(job.value(float(slot - job.first_slot) if mode == "paper" else slot + 1 - job.arrival))
+
+
+def answer(
+    job: Job, view: View, worker_price: dict, ps_price: dict, mode: str, net: Net = whole_price
+) -> Answer | None:
     """The completion slot with the largest value less price, the first of equals, if that is above zero."""
     worker, ps = job.worker_types[0], job.ps_types[0]
     exchange = 16 * Fraction(repr(job.gradient_mb)) / Fraction(repr(worker.mbps))
@@ -80,8 +98,8 @@ def answer(job: Job, view: View, worker_price: dict, ps_price: dict) -> Answer |
     choices: list[list[int]] = []
     best: Answer | None = None
     for slot in range(view.slot, view.horizon):
-        worker_units = unit_costs(view, slot, worker.demand, view.cluster.hosts_workers, worker_price, most)
-        ps_units = unit_costs(view, slot, ps.demand, view.cluster.hosts_ps, ps_price, math.ceil(most * ratio))
+        worker_units = unit_costs(view, slot, worker.demand, view.cluster.hosts_workers, worker_price, most, net)
+        ps_units = unit_costs(view, slot, ps.demand, view.cluster.hosts_ps, ps_price, math.ceil(most * ratio), net)
         costs = [slot_cost(count, worker_units, ps_units, ratio) for count in range(most + 1)]
         following, choice = [INFINITE] * (work + 1), [0] * (work + 1)
         for done in range(work + 1):
@@ -94,7 +112,7 @@ def answer(job: Job, view: View, worker_price: dict, ps_price: dict) -> Answer |
         if row[work] == INFINITE:
             continue
         price = math.floor(row[work] * 1e6 + 0.5) / 1e6
-        value = float(job.value(float(slot - job.first_slot)))
+        value = value_of(job, slot, mode)
         if value - price > (best.value - best.paid if best else 0.0):
             best = Answer(slot + 1, row[work], price, value, workers_of(choices, work))
     return best

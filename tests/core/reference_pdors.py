@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from scheduling.core.types import FloatArray, Job, View
+from tests.core.reference_oasis import Net, whole_price
 
 INFINITE = float("inf")
 
@@ -45,7 +46,7 @@ def numbers(job: Job, slot_seconds: float) -> Numbers:
     return Numbers(job.epochs * decimal(counts.total), inside / slot, across / slot, gamma, most)
 
 
-def unit_prices(view: View, slot: int, demand: FloatArray, price: dict) -> list[float]:
+def unit_prices(view: View, slot: int, demand: FloatArray, price: dict, net: Net) -> list[float]:
     """What one unit costs on each server in a slot."""
     row = slot - view.slot
     costs = []
@@ -56,9 +57,15 @@ def unit_prices(view: View, slot: int, demand: FloatArray, price: dict) -> list[
             share = used / view.cluster.capacity[r, server] if view.cluster.capacity[r, server] else 0.0
             floor, ceiling = price["floor"], price["ceiling"].get(name, price["floor"])
             if demand[r] > 0:
-                total += demand[r] * math.exp((1 - share) * math.log(floor) + share * math.log(ceiling))
+                asked = math.exp((1 - share) * math.log(floor) + share * math.log(ceiling))
+                total += demand[r] * asked * net(slot, server, r)
         costs.append(total)
     return costs
+
+
+def value_of(job: Job, slot: int, mode: str) -> float:
+    """What it is worth that `slot` is the last one used."""
+    return float(job.value(float(slot - job.first_slot) if mode == "paper" else slot + 1 - job.arrival))
 
 
 def free(view: View, slot: int) -> FloatArray:
@@ -77,10 +84,12 @@ def shares(units: int, servers: int) -> list[tuple[int, ...]]:
     return [ways for ways in itertools.product(range(units + 1), repeat=servers) if sum(ways) == units]
 
 
-def gang_costs(view: View, slot: int, job: Job, price: dict, gamma: Fraction, most: int) -> list[tuple[float, float]]:
+def gang_costs(
+    view: View, slot: int, job: Job, price: dict, gamma: Fraction, most: int, net: Net = whole_price
+) -> list[tuple[float, float]]:
     """(internal, external) least cost of 0, 1, ... workers with their parameter servers, by trying everything."""
-    of_worker = unit_prices(view, slot, job.worker_types[0].demand, price)
-    of_ps = unit_prices(view, slot, job.ps_types[0].demand, price)
+    of_worker = unit_prices(view, slot, job.worker_types[0].demand, price, net)
+    of_ps = unit_prices(view, slot, job.ps_types[0].demand, price, net)
     servers = range(len(of_worker))
     costs = [(0.0, 0.0)]
     for n in range(1, most + 1):
@@ -96,14 +105,14 @@ def gang_costs(view: View, slot: int, job: Job, price: dict, gamma: Fraction, mo
     return costs
 
 
-def quantum_payoff(job: Job, view: View, price: dict, parts: int) -> float:
+def quantum_payoff(job: Job, view: View, price: dict, parts: int, mode: str, net: Net = whole_price) -> float:
     """The largest value less cost of the quantum program (rule P4), or 0 where nothing is above it."""
     n = numbers(job, view.cluster.slot_seconds)
     work = math.ceil(parts * n.V * n.qe)
     most = math.floor(parts * n.F * n.qe / n.qi)
     row, best = [0.0] + [INFINITE] * work, 0.0
     for slot in range(view.slot, view.horizon):
-        gangs = gang_costs(view, slot, job, price, n.gamma, n.F)
+        gangs = gang_costs(view, slot, job, price, n.gamma, n.F, net)
         step = [0.0]
         for k in range(1, max(most, parts * n.F) + 1):
             inside, across = math.ceil(k * n.qi / (parts * n.qe)), math.ceil(Fraction(k, parts))
@@ -114,7 +123,7 @@ def quantum_payoff(job: Job, view: View, price: dict, parts: int) -> float:
                 )
             )
         row = [min(step[k] + row[x - k] for k in range(min(x, len(step) - 1) + 1)) for x in range(work + 1)]
-        best = max(best, float(job.value(float(slot - job.first_slot))) - row[work])
+        best = max(best, value_of(job, slot, mode) - row[work])
     return best
 
 

@@ -37,18 +37,31 @@ def rounded_up(x: float) -> int:
     return math.ceil(x - 1e-9 * max(1.0, abs(x)))
 
 
-def length(job: Job, slot_seconds: float, pair: tuple[int, int], workers: int, placement: str) -> int:
-    """R6, R7: slots a gang needs for the whole job."""
+def minibatch_seconds(job: Job, pair: tuple[int, int], workers: int, placement: str, hosts: int = ENOUGH) -> float:
+    """R6: of one worker. Without parameter servers the exchange is a ring over as many servers as there are for the
+    workers (`hosts` have room for any): where they go is not known yet."""
     worker, ps = job.worker_types[pair[0]], job.ps_types[pair[1]]
     seconds = worker.seconds + ps.seconds
     if placement == DISTRIBUTED:
-        seconds += 2.0 * job.gradient_mb * 8.0 / worker.mbps
+        exchange = 2.0 * job.gradient_mb * 8.0 / worker.mbps
+        ring = max(1, min(workers, hosts))
+        seconds += exchange * (ring - 1) / ring if job.all_reduce else exchange
+    return seconds
+
+
+def length(
+    job: Job, slot_seconds: float, pair: tuple[int, int], workers: int, placement: str, hosts: int = ENOUGH
+) -> int:
+    """R6, R7: slots a gang needs for the whole job."""
+    seconds = minibatch_seconds(job, pair, workers, placement, hosts)
     minibatches = job.epochs * job.chunks * job.minibatches
     return max(1, rounded_up(minibatches * seconds / (slot_seconds * workers)))
 
 
 def servers_needed(job: Job, pair: tuple[int, int], distant_workers: int) -> int:
     """R9: parameter servers whose bandwidth serves so many workers on other machines."""
+    if job.all_reduce:
+        return 0
     return max(1, rounded_up(distant_workers * job.worker_types[pair[0]].mbps / job.ps_types[pair[1]].mbps))
 
 
@@ -89,6 +102,7 @@ class Offer:
     most_paid: float  # limit on the sum of charges
     value_from: float  # time from which elapsed slots are counted
     crowding: Callable[[int], float]  # occupied units of a server, where the least used goes first
+    besides: Callable[[Schedule], float] | None = None  # what is paid besides the charges
 
 
 def remembered(offer: Offer) -> Offer:
@@ -113,6 +127,10 @@ class Schedule:
     paid: float
     surplus: float
 
+    @property
+    def kind(self) -> tuple[tuple[int, int], str, int]:
+        return self.pair, self.placement, self.workers
+
     def rank(self) -> tuple[int, int, bool, tuple[int, int]]:
         """R17 among equal surpluses."""
         return self.start, self.workers, self.placement == DISTRIBUTED, self.pair
@@ -126,22 +144,40 @@ class Search:
         self.hosts_workers = [bool(x) for x in cluster.hosts_workers]
         self.hosts_ps = [bool(x) for x in cluster.hosts_ps]
         self.servers = range(len(cluster.servers))
+        self.hosts = sum(self.hosts_workers)
         self.workers = workers
 
     def best(self, job: Job, offer: Offer) -> Schedule | None:
         """The schedule of largest surplus, or None where there is none at all; whether it pays is asked elsewhere."""
         offer = remembered(offer)
-        schedules = [schedule for schedule in self.all(job, offer) if schedule.paid <= offer.most_paid + 1e-9]
+        most = offer.most_paid + 1e-9
+        schedules = list(self.all(job, offer))
+        if offer.besides is None:
+            schedules = [schedule for schedule in schedules if schedule.paid <= most]
+        else:
+            smallest = self.smallest_gangs(job)
+            schedules = [
+                each for each in schedules if each.paid + offer.besides(each) <= most and each.kind in smallest
+            ]
         if not schedules:
             return None
         top = max(schedule.surplus for schedule in schedules)
         tied = [schedule for schedule in schedules if schedule.surplus >= top - TIE * max(1.0, abs(top))]
         return min(tied, key=Schedule.rank)
 
+    def smallest_gangs(self, job: Job) -> set[tuple[tuple[int, int], str, int]]:
+        """Of the gangs of a pair and placement that take equally long, those with the fewest workers. A larger one pays
+        a larger price, but it may pay less with the dividend, of which its owner's part is not charged."""
+        fewest: dict[tuple[tuple[int, int], str, int], int] = {}
+        for pair, workers, placement in gangs(job, self.workers):
+            key = (pair, placement, length(job, self.slot_seconds, pair, workers, placement))
+            fewest[key] = min(workers, fewest.get(key, workers))
+        return {(pair, placement, workers) for (pair, placement, _), workers in fewest.items()}
+
     def all(self, job: Job, offer: Offer) -> Iterator[Schedule]:
         fit = cache(units)  # runs overlap, and nothing changes while one job chooses
         for pair, workers, placement in gangs(job, self.workers):
-            slots = length(job, self.slot_seconds, pair, workers, placement)
+            slots = length(job, self.slot_seconds, pair, workers, placement, self.hosts)
             for start in offer.starts:
                 if start + slots <= offer.last_end:
                     rows = self.rows(job, offer, fit, pair, workers, placement, range(start, start + slots))
@@ -165,14 +201,16 @@ class Search:
         if workers > own_workers:
             return []
         free_workers, free_ps = [], []
+        hosts_ps = self.hosts_workers if job.all_reduce else self.hosts_ps
         for s in self.servers:
             here = min(fit(worker, offer.free, t, s) for t in run)
             free_workers.append(here if self.hosts_workers[s] else 0)
             here = min(fit(ps, offer.free, t, s) for t in run)
-            free_ps.append(min(here, own_ps) if self.hosts_ps[s] else 0)
+            free_ps.append(min(here, own_ps) if hosts_ps[s] else 0)
         if placement == CENTRALIZED:
             fitting = [s for s in self.servers if free_workers[s] >= workers and free_ps[s] >= 1]
-            return [(min(fitting, key=lambda s: (offer.crowding(s), s)), workers, 1)] if fitting else []
+            ps = 0 if job.all_reduce else 1
+            return [(min(fitting, key=lambda s: (offer.crowding(s), s)), workers, ps)] if fitting else []
         return self.spread(job, offer, pair, workers, free_workers, free_ps)
 
     def spread(
@@ -195,7 +233,7 @@ class Search:
         if not qualified:
             return []
         need, _, host, beside = min(qualified)
-        rows = [(host, beside, need)]
+        rows = [(host, beside, need)] if beside or need else []
         left = workers - beside
         others = [s for s in self.servers if s != host and free_workers[s] > 0]
         for s in sorted(others, key=lambda s: (free_workers[s], offer.crowding(s), s)):

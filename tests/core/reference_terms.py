@@ -85,7 +85,7 @@ def value_densities(cluster: Cluster, jobs: Sequence[Job], workers: str) -> list
     for job in jobs:
         options = []
         for pair, count, placement in gangs(job, workers):
-            slots = length(job, cluster.slot_seconds, pair, count, placement)
+            slots = length(job, cluster.slot_seconds, pair, count, placement, int(cluster.hosts_workers.sum()))
             options.append((slots, count, placement != CENTRALIZED, pair))
         if not options:
             continue

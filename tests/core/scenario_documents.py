@@ -170,6 +170,8 @@ def documents(draw: st.DrawFn) -> Document:
             tenant_row |= {"rent": "budget", "budget": draw(credit)}
         if draw(st.booleans()):
             tenant_row["reserve_price"] = draw(st.dictionaries(st.sampled_from(RESOURCES), credit))
+        if draw(st.booleans()):
+            tenant_row["plan"] = draw(st.sampled_from(["keep", "renew"]))
         if not with_cells:
             tenant_row["quota"] = {r: server_rows[0]["capacity"][r] / len(tenants) for r in RESOURCES}
         tenant_rows.append(tenant_row)

@@ -4,25 +4,23 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from scheduling.core.policies import build
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, simulate
 from scheduling.core.types import CENTRALIZED, OWN, SHARED, Booking, Cluster, Job, Plan, Policy, View
+from tests.core.in_blocks import in_blocks
 from tests.core.policy_examination import frozen, kept
 from tests.core.random_markets import contested_market, random_market
 from tests.core.reference_astraea import ReferenceAstraea
 from tests.core.reference_search import gangs, length, worth
 from tests.core.reference_terms import boundary
 from tests.core.repricing import Audit, Terms, taken_by
-
-EXAMPLES = 80
 
 
 @dataclass(frozen=True)
@@ -71,16 +69,20 @@ def run_of(scenario: Scenario) -> Run:
     return Run(scenario, outcome, recorder.answers, reference)
 
 
-seeds = st.integers(10**6, 10**9)
-modes = st.sampled_from(["paper", "guarantee"])
-markets = st.builds(random_market, seeds, modes, backlog=st.booleans()) | st.builds(contested_market, seeds)
-on_random_markets = settings(max_examples=EXAMPLES, deadline=None, derandomize=True)
+@cache
+def market(number: int) -> Run:
+    """Every second one is contested, the others have either mode, with and without a backlog. No test changes it."""
+    seed = random.Random(number).randint(10**6, 10**9)
+    mode = "guarantee" if number % 4 else "paper"
+    return run_of(contested_market(seed) if number % 2 else random_market(seed, mode, backlog=number % 8 < 4))
+
+
+on_random_markets = in_blocks(market)
 
 
 @on_random_markets
-@given(markets)
-def test_own_jobs_stay_within_what_their_tenant_owns(scenario: Scenario) -> None:
-    run, cluster = run_of(scenario), scenario.cluster
+def test_own_jobs_stay_within_what_their_tenant_owns(run: Run) -> None:
+    cluster = run.scenario.cluster
     ends = [booking.end for *_, booking, _ in run.sales()]
     used = np.zeros((len(cluster.tenants), len(cluster.resources), max(ends, default=0), len(cluster.servers)))
     for *_, booking, job in run.sales():
@@ -93,18 +95,14 @@ def test_own_jobs_stay_within_what_their_tenant_owns(scenario: Scenario) -> None
 
 
 @on_random_markets
-@given(markets)
-def test_runs_end_inside_their_window_but_for_home_runs_with_a_floor(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_runs_end_inside_their_window_but_for_home_runs_with_a_floor(run: Run) -> None:
     assert len(run.sales()) == sum(len(plan.bookings) for _, plan, _ in run.answers), "outside every window"
     for *_, (_, end), booking, _ in run.sales():
         assert booking.end <= end or (run.floor and booking.phase == OWN)
 
 
 @on_random_markets
-@given(markets)
-def test_a_booking_is_worth_more_than_it_costs(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_a_booking_is_worth_more_than_it_costs(run: Run) -> None:
     for *_, booking, _ in run.sales():
         assert booking.value - booking.shadow_cost - booking.paid > 0
         if run.floor and booking.phase == SHARED:
@@ -112,9 +110,7 @@ def test_a_booking_is_worth_more_than_it_costs(scenario: Scenario) -> None:
 
 
 @on_random_markets
-@given(markets)
-def test_values_are_those_of_the_completion(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_values_are_those_of_the_completion(run: Run) -> None:
     for _, _, (start, _), booking, job in run.sales():
         seen_from = start if run.reference.settings["value_from"] == "round_start" else job.arrival
         assert booking.value == pytest.approx(worth(job.value, booking.end - seen_from))
@@ -122,10 +118,8 @@ def test_values_are_those_of_the_completion(scenario: Scenario) -> None:
 
 
 @on_random_markets
-@given(markets)
-def test_gains_of_all_owners_add_up_to_the_value_of_all_jobs(scenario: Scenario) -> None:
-    run = run_of(scenario)
-    gains, realised = np.zeros(len(scenario.cluster.owners)), 0.0
+def test_gains_of_all_owners_add_up_to_the_value_of_all_jobs(run: Run) -> None:
+    gains, realised = np.zeros(len(run.scenario.cluster.owners)), 0.0
     for *_, booking, job in run.sales():
         value = worth(job.value, booking.end - job.arrival)
         realised += value
@@ -138,9 +132,7 @@ def test_gains_of_all_owners_add_up_to_the_value_of_all_jobs(scenario: Scenario)
 
 
 @on_random_markets
-@given(markets)
-def test_an_auditor_recomputes_every_price_from_the_published_schedule(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_an_auditor_recomputes_every_price_from_the_published_schedule(run: Run) -> None:
     terms = Terms(run.reference.settings, np.array(run.reference.theta), np.array(run.reference.price_floor))
     for view, plan, windows in run.answers:
         for window in windows:
@@ -148,9 +140,8 @@ def test_an_auditor_recomputes_every_price_from_the_published_schedule(scenario:
 
 
 @on_random_markets
-@given(markets)
-def test_parameter_servers_carry_all_workers_elsewhere(scenario: Scenario) -> None:
-    for *_, booking, job in run_of(scenario).sales():
+def test_parameter_servers_carry_all_workers_elsewhere(run: Run) -> None:
+    for *_, booking, job in run.sales():
         hosts = [row for row in booking.allocation if row.ps]
         assert len(hosts) == 1, "parameter servers on more than one server"
         elsewhere = booking.workers - hosts[0].workers
@@ -163,12 +154,10 @@ def test_parameter_servers_carry_all_workers_elsewhere(scenario: Scenario) -> No
 
 
 @on_random_markets
-@given(markets)
-def test_gangs_are_as_asked_and_run_exactly_as_long_as_they_must(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_gangs_are_as_asked_and_run_exactly_as_long_as_they_must(run: Run) -> None:
     for *_, booking, job in run.sales():
         pair = (booking.worker_type, booking.ps_type)
-        slots = length(job, scenario.cluster.slot_seconds, pair, booking.workers, booking.placement)
+        slots = length(job, run.scenario.cluster.slot_seconds, pair, booking.workers, booking.placement)
         assert booking.end - booking.start == slots
         assert sum(row.workers for row in booking.allocation) == booking.workers
         least = job.max_workers if run.reference.settings["workers"] == "exact" else job.min_workers
@@ -177,23 +166,19 @@ def test_gangs_are_as_asked_and_run_exactly_as_long_as_they_must(scenario: Scena
 
 
 @on_random_markets
-@given(markets)
-def test_a_job_longer_than_the_window_never_rents(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_a_job_longer_than_the_window_never_rents(run: Run) -> None:
     for _, _, (start, end), booking, job in run.sales():
         if booking.phase == SHARED:
-            lengths = [length(job, scenario.cluster.slot_seconds, *gang) for gang in gangs(job, "range")]
+            lengths = [length(job, run.scenario.cluster.slot_seconds, *gang) for gang in gangs(job, "range")]
             assert min(lengths) <= end - start
 
 
 @on_random_markets
-@given(markets)
-def test_nobody_pays_more_than_allowed(scenario: Scenario) -> None:
-    run = run_of(scenario)
-    spent = np.zeros(len(scenario.cluster.tenants))
+def test_nobody_pays_more_than_allowed(run: Run) -> None:
+    spent = np.zeros(len(run.scenario.cluster.tenants))
     for *_, booking, job in run.sales():
         spent[job.tenant] += booking.paid
-        tenant = scenario.cluster.tenants[job.tenant]
+        tenant = run.scenario.cluster.tenants[job.tenant]
         assert booking.paid <= (np.inf if job.max_price is None else job.max_price) + 1e-9
         if run.floor and booking.phase == SHARED:
             rent = job.rent or tenant.rent
@@ -202,11 +187,9 @@ def test_nobody_pays_more_than_allowed(scenario: Scenario) -> None:
 
 
 @on_random_markets
-@given(markets)
-def test_a_replay_decides_the_same(scenario: Scenario) -> None:
-    run = run_of(scenario)
+def test_a_replay_decides_the_same(run: Run) -> None:
     for view, plan, _ in run.answers:
-        assert frozen(build(scenario.policy, scenario.cluster, scenario.jobs).decide(view)) == frozen(plan)
+        assert frozen(build(run.scenario.policy, run.scenario.cluster, run.scenario.jobs).decide(view)) == frozen(plan)
 
 
 def renumbered(cluster: Cluster, order: list[int]) -> Cluster:
@@ -221,11 +204,11 @@ def renumbered(cluster: Cluster, order: list[int]) -> Cluster:
 
 
 @on_random_markets
-@given(markets, st.randoms(use_true_random=False))
-def test_the_numbering_of_servers_does_not_move_a_surplus(scenario: Scenario, chance: random.Random) -> None:
+def test_the_numbering_of_servers_does_not_move_a_surplus(run: Run) -> None:
     """One job at a time: which of several equal servers a job takes may well matter to the next one."""
+    scenario = run.scenario
     order = list(range(len(scenario.cluster.servers)))
-    chance.shuffle(order)
+    random.Random(len(run.answers)).shuffle(order)
     for job in scenario.jobs:
         alone = replace(scenario, jobs=(job,))
         moved = [replace(taken, server=order.index(taken.server)) for taken in scenario.preload]

@@ -10,10 +10,10 @@ import pytest
 from scheduling.core import records
 from scheduling.core.policies import build
 from scheduling.core.policies.astraea import WhatIf
-from scheduling.core.policies.astraea.what_if import about, is_final
+from scheduling.core.policies.astraea.what_if import about
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
-from scheduling.core.types import Job, Plan, View
+from scheduling.core.types import WAITING, Job, Plan, View
 from tests.core.random_markets import contested_market, mixed_market, random_market
 
 KINDS = {
@@ -56,7 +56,7 @@ class Examined:
             assert records.plan_bytes(asked.asked(other)) == records.plan_bytes(about(other, whole))
         told = asked.asked(job)
         following = asked.following(job, told.floors)
-        if following is not None and not told.bookings and not is_final(told):
+        if following is not None and not told.bookings and all(refusal.state == WAITING for refusal in told.refusals):
             self.expected[following.slot] = following
             again = WhatIf(self.policy, following).asked(job)
             whole = about(job, self.policy.decide(following))

@@ -16,7 +16,7 @@ from scheduling.core.scenario import BadScenario
 from scheduling.core.settlement import charges
 from scheduling.core.simulation import simulate
 from scheduling.core.types import OWN, SHARED, Allocation, Booking, Plan, View
-from scheduling.services.chain import policy_bytes
+from scheduling.market.decide.chain import policy_bytes
 from tests.core.builders import make_cluster, make_job, make_scenario, make_tenant, make_unit_type, make_view
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market

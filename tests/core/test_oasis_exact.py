@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy.optimize import Bounds, LinearConstraint, milp
 
+from scheduling.core.posted.menu import MODES
 from scheduling.core.types import FloatArray, Job, View
 from scheduling.core.value import Sigmoid
 from tests.core import reference_oasis
@@ -64,17 +65,18 @@ def random_worlds(block: int, number: int) -> Iterator[tuple[World, Job, FloatAr
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_decides_like_the_plain_program(block: int) -> None:
-    admitted = 0
+    admitted, mode = 0, MODES[block % 2]
     for world, job, occupied in random_worlds(block, 100):
-        view = world.view(job, occupied)
-        plan = world.policy.decide(view)
-        expected = reference_oasis.answer(job, view, dict(world.policy.worker_price), dict(world.policy.ps_price))
+        view, policy = world.view(job, occupied), replace(world.policy, mode=mode)
+        plan = policy.decide(view)
+        expected = reference_oasis.answer(job, view, dict(policy.worker_price), dict(policy.ps_price), mode)
         assert bool(plan.bookings) == (expected is not None)
         if expected is None:
             continue
         booking = plan.bookings[0]
         admitted += 1
         assert (booking.end, booking.paid) == (expected.end, pytest.approx(expected.paid, abs=1.1e-6))
+        assert booking.value == expected.value
         used = [0] * len(expected.workers)
         for row in booking.allocation:
             for slot in range(row.start, row.end):

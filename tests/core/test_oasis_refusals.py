@@ -12,6 +12,7 @@ import pytest
 from scheduling.core.policies import build
 from scheduling.core.policies.oasis import Oasis
 from scheduling.core.policies.oasis.bounds import propose
+from scheduling.core.posted.menu import MARKET, MODES, PAPER
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import REJECTED, Job, Reason
 from scheduling.core.value import Convex, Linear, Sigmoid
@@ -62,6 +63,8 @@ def test_refuses_a_job_that_the_horizon_is_too_short_for() -> None:
 
 def test_refuses_a_job_that_no_server_has_room_for() -> None:
     assert refusal(make(worker=[5])) == Reason("no_room", {"asked": 2, "free": 0.0})
+    longer = make(worker=[5], epochs=2, value=Linear(0, 1e6))
+    assert refusal(longer) == Reason("no_room", {"asked": 2, "free": 0.0}), "workers, and not their work"
 
 
 def test_refuses_a_job_whose_price_equals_its_value() -> None:
@@ -131,23 +134,32 @@ def test_bounds_that_no_operator_may_set_are_refused_in_one_line(bounds: Any, li
 
 
 def test_an_unknown_field_is_refused() -> None:
-    with pytest.raises(BadScenario, match=r"policy\.price: no such field"):
+    with pytest.raises(BadScenario, match=r"policy\.price: unknown field"):
         build({"name": "oasis", "price": 1}, make_world().cluster, [])
 
 
-def test_proposed_bounds_are_usable_even_for_values_that_underflow() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_proposed_bounds_are_usable_even_for_values_that_underflow(mode: str) -> None:
     jobs = [make(value=Sigmoid(80, decay, 0.5), epochs=epochs) for decay in (0, 5, 600) for epochs in (1, 30, 300)]
-    for bounds in propose(make_world().cluster, jobs):
+    for bounds in propose(make_world().cluster, jobs, mode):
         assert 0 < bounds.floor <= min(bounds.ceiling.values(), default=bounds.floor) < math.inf
 
 
-def test_jobs_that_are_worth_nothing_in_any_run_do_not_lower_the_floor() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_jobs_that_are_worth_nothing_in_any_run_do_not_lower_the_floor(mode: str) -> None:
     good = [make(value=Sigmoid(80, 0.5, 4), epochs=epochs) for epochs in (1, 2, 3)]
     hopeless = [make(value=Sigmoid(80, 6, 0.5), epochs=30) for _ in range(9)]
     cluster = make_world().cluster
-    assert [bounds.floor for bounds in propose(cluster, [*good, *hopeless])] == [
-        bounds.floor for bounds in propose(cluster, good)
+    assert [bounds.floor for bounds in propose(cluster, [*good, *hopeless], mode)] == [
+        bounds.floor for bounds in propose(cluster, good, mode)
     ]
+
+
+def test_a_ceiling_is_what_the_shortest_run_is_worth_by_the_clock_of_the_mode() -> None:
+    job = make(value=Linear(-10, 100))  # two workers for a slot
+    worker = {mode: propose(make_world().cluster, [job], mode)[0] for mode in MODES}
+    assert worker[MARKET].ceiling == {"r0": 90.0}  # it ends one slot after it came
+    assert worker[PAPER].ceiling == {"r0": 100.0}  # it ends in the slot in which it came
 
 
 def test_without_jobs_the_bounds_are_still_usable() -> None:

@@ -164,6 +164,39 @@ def test_places_like_plain_loops_over_sorted_servers(seed):
     assert [rows and sorted(rows) for rows in found] == [rows and sorted(rows) for rows in expected]
 
 
+@pytest.mark.parametrize("seed", range(100))
+def test_a_gang_without_an_even_split_is_placed_whole_on_no_more_servers_than_an_even_one(seed):
+    dice = np.random.default_rng(seed)
+    capacity = dice.integers(0, 9, (2, int(dice.integers(1, 7)))).astype(float)
+    gentle = servers(capacity)
+    for _ in range(6):
+        workers, ps = int(dice.integers(1, 6)), int(dice.integers(0, 4))
+        units = [make_unit_type(dice.integers(0, 3, 2).astype(float)) for _ in range(2)]
+        order = Order(workers, ps, *units)
+        before = np.array(gentle.free)
+        rows, even = gentle.nearly(order), servers(before.T).evenly(order)
+        assert rows is not None or even is None
+        if rows is None:
+            assert (np.array(gentle.free) == before).all()
+            continue
+        assert (sum(row[1] for row in rows), sum(row[2] for row in rows)) == (workers, ps)
+        assert len(rows) <= (len(even) if even else len(before))
+        taken = np.zeros_like(before)
+        for server, some_workers, some_ps in rows:
+            taken[server] += some_workers * units[0].demand + some_ps * units[1].demand
+        assert np.array(gentle.free) == pytest.approx(before - taken)
+        assert (np.array(gentle.free) >= 0).all()
+
+
+def test_where_room_is_uneven_a_gang_is_as_even_as_it_allows():
+    """Room for four, three and one: three workers and three parameter servers."""
+    one = make_unit_type((1,))
+    for split in (Servers.nearly, Servers.evenly):
+        assert sorted(split(servers(((4, 3, 1),)), Order(3, 3, one, one))) == [(0, 2, 2), (1, 1, 1)]
+    assert servers(((5, 1, 1),)).nearly(Order(4, 2, one, one)) == [(0, 3, 2), (1, 1, 0)]
+    assert servers(((5, 1, 1),)).evenly(Order(4, 2, one, one)) is None
+
+
 def test_more_parameter_servers_than_bandwidth_needs_are_not_taken():
     """By hand: a mini-batch takes an hour and exchanges nothing, so that only workers gain anything."""
     [track] = run(make_scenario([make_job(chunks=4, epochs=4)], cluster=make_cluster(((8,), (8,)))))
@@ -228,18 +261,35 @@ def test_a_job_whose_numbers_stay_keeps_its_servers():
         assert all(len(rows) == 1 for rows in places.values())
 
 
-def test_a_gang_that_finds_no_even_split_runs_with_its_least_numbers():
+def test_a_strict_gang_that_finds_no_even_split_runs_with_its_least_numbers():
     """Workers on one machine, parameter servers on another that is not of the split: retry finds both."""
     cluster = make_cluster(((5, 0), (0, 5)))
-    [track] = run(make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster))
+    scenario = make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster)
+    [track] = run(scenario, placement="strict")
     assert gangs(track) == [(1, 1)] * 4
-    [track] = run(make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster), retry=False)
+    [track] = run(scenario, placement="strict", retry=False)
     assert track.state == WAITING
+    assert build({"name": "optimus", "placement": "strict"}, cluster, ()) == build(
+        {"name": "optimus", "scatter": False}, cluster, ()
+    )
 
 
-def test_a_scattered_gang_has_all_its_numbers_where_no_even_split_is_left():
+@pytest.mark.parametrize(("scatter", "workers"), [(False, 1), (True, 5)])
+def test_a_stored_policy_places_as_it_did_before_gangs_went_evenly_where_there_is_room(scatter, workers):
+    """A stored interval names the placement `optimus`: exactly, or else unit by unit from the first server on."""
+    cluster = make_cluster(((5, 2, 2), (0, 3, 3)))
+    scenario = make_scenario([make_job(chunks=5, epochs=1)], cluster=cluster)
+    [before] = run(scenario, placement="optimus", scatter=scatter)
+    assert before.bookings[0].workers == workers
+    [now] = run(scenario)
+    assert now.bookings[0].workers == 5
+    if scatter:
+        assert [row.server for row in before.bookings[0].allocation] == [0, 1, 2]
+
+
+def test_a_gang_has_all_its_numbers_where_no_even_split_is_left():
     cluster = make_cluster(((5, 0), (0, 5)))
-    [track] = run(make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster), scatter=True)
+    [track] = run(make_scenario([make_job(chunks=4, epochs=1)], cluster=cluster))
     assert gangs(track) == [(1, 4)]
 
 
@@ -301,6 +351,9 @@ def test_slots_shorter_than_a_restart_still_train():
         ({"key": "gpus"}, "policy.key"),
         ({"retry": "yes"}, "policy.retry"),
         ({"scatter": 1}, "policy.scatter"),
+        ({"scatter": True, "placement": "strict"}, "policy.scatter"),
+        ({"scatter": False, "placement": "even"}, "policy.scatter"),
+        ({"placement": "evenly"}, "policy.placement"),
         ({"workers": 3}, "policy.workers"),
     ],
 )

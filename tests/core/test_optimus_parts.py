@@ -130,8 +130,8 @@ def test_any_two_parts_together_end_all_jobs_within_what_there_is(seed: int) -> 
             assert all(track.state == AWARDED for track in simulate(scenario, {"batch": mixed}).tracks)
 
 
-@pytest.mark.parametrize("part", ["allocation", "placement"])
-def test_a_part_of_nobody_is_named(part: str) -> None:
+@pytest.mark.parametrize("named", ["allocation", "placement"])
+def test_a_part_of_nobody_is_named(named: str) -> None:
     with pytest.raises(BadScenario) as refused:
-        policy(market(((3,),), [make()]), **{part: "fifo"})
-    assert refused.value.place == f"policy.{part}"
+        policy(market(((3,),), [make()]), **{named: "fifo"})
+    assert refused.value.place == f"policy.{named}"

@@ -13,6 +13,7 @@ from scheduling.core.policies import build
 from scheduling.core.policies.pdors import Pdors
 from scheduling.core.policies.pdors.bounds import propose
 from scheduling.core.policies.pdors.work import speed_of
+from scheduling.core.posted.menu import MARKET, MODES
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Job, Reason
 from scheduling.core.value import Convex, Linear, Sigmoid
@@ -168,18 +169,19 @@ def test_wrong_settings_are_refused_in_one_line(fields: dict[str, Any], place: s
 
 
 def test_bounds_that_are_left_out_come_from_the_jobs() -> None:
-    bounds = propose(make_world().cluster, [make(value=Linear(-1, 100)), make(value=Convex(50, 1))])
+    bounds = propose(make_world().cluster, [make(value=Linear(-1, 100)), make(value=Convex(50, 1))], MARKET)
     assert 0 < bounds.floor <= bounds.ceiling["r0"] < math.inf
     policy = build({"name": "pdors"}, make_world().cluster, ())
     assert isinstance(policy, Pdors)
     assert policy.price["floor"] == 1.0
 
 
-def test_jobs_that_are_worth_nothing_in_any_run_do_not_lower_the_floor() -> None:
+@pytest.mark.parametrize("mode", MODES)
+def test_jobs_that_are_worth_nothing_in_any_run_do_not_lower_the_floor(mode: str) -> None:
     good = [make(value=Sigmoid(80, 0.5, 4), samples=samples) for samples in (2, 4, 6)]
     hopeless = [make(value=Sigmoid(80, 2, 0.5), samples=60) for _ in range(9)]
     cluster = make_world().cluster
-    assert propose(cluster, [*good, *hopeless]).floor == propose(cluster, good).floor > 0.01
+    assert propose(cluster, [*good, *hopeless], mode).floor == propose(cluster, good, mode).floor > 0.01
 
 
 # --- out of the ordinary --------------------------------------------------------------------------------------------

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 from scheduling.core.policies.pdors.work import parts_of, speed_of
+from scheduling.core.posted.menu import MODES
 from scheduling.core.types import FloatArray, Job, View
 from scheduling.core.value import Sigmoid
 from tests.core import reference_pdors
@@ -61,13 +62,13 @@ def payoff(world: World, view: View) -> float:
 
 @pytest.mark.parametrize("block", BLOCKS)
 def test_with_the_integer_program_it_equals_the_plain_quantum_program(block: int) -> None:
-    admitted = 0
+    admitted, mode = 0, MODES[block % 2]
     for world, job, occupied in random_worlds(block, 14):
         view = world.view(job, occupied)
         speed = speed_of(job, job.worker_types[0], job.ps_types[0], SLOT_SECONDS)
         parts = parts_of(speed, 4)
-        expected = reference_pdors.quantum_payoff(job, view, dict(world.policy.price), int(parts))
-        reached = payoff(replace(world, policy=replace(world.policy, external="milp")), view)
+        expected = reference_pdors.quantum_payoff(job, view, dict(world.policy.price), int(parts), mode)
+        reached = payoff(replace(world, policy=replace(world.policy, external="milp", mode=mode)), view)
         assert reached == pytest.approx(expected, abs=2e-6)
         admitted += expected > 0
     assert admitted >= 3

@@ -11,13 +11,7 @@ import numpy as np
 import pytest
 
 from scheduling.core.policies.pdors.greedy import spread, units_of
-from scheduling.core.policies.pdors.solver import (
-    Deployment,
-    program_of,
-    relaxed,
-    rounded_at_random,
-    whole_optimum,
-)
+from scheduling.core.policies.pdors.solver import Deployment, program_of, relaxed, rounded_at_random, whole_optimum
 from scheduling.core.policies.pdors.work import grid_of, parts_of, speed_of
 from scheduling.core.types import Job
 from scheduling.core.value import Linear
@@ -36,8 +30,8 @@ def small_slot(dice: np.random.Generator) -> tuple[Any, Any, Any]:
     hosts = np.ones(4, bool)
     worker, ps = dice.integers(0, 3, size=3).astype(float), dice.integers(0, 3, size=3).astype(float)
     worker[0], ps[2] = max(worker[0], 1.0), max(ps[2], 1.0)
-    workers = units_of(worker, hosts, prices, free, last_first=False)
-    return workers, units_of(ps, hosts, prices, free, last_first=True), free
+    workers = units_of(worker, hosts, prices, prices, free, last_first=False)
+    return workers, units_of(ps, hosts, prices, prices, free, last_first=True), free
 
 
 def checked_ratio(found: Deployment | None, best: Deployment | None, units: Any, asked: tuple[int, int]) -> list[float]:

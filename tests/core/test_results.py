@@ -15,18 +15,7 @@ from hypothesis import strategies as st
 from scheduling.core.results import document, job_row, plain, settings
 from scheduling.core.scenario import to_json
 from scheduling.core.simulation import Outcome, Track, simulate
-from scheduling.core.types import (
-    AWARDED,
-    EXPIRED,
-    REJECTED,
-    WAITING,
-    Allocation,
-    Booking,
-    Floor,
-    Plan,
-    Reason,
-    View,
-)
+from scheduling.core.types import AWARDED, EXPIRED, REJECTED, WAITING, Allocation, Booking, Floor, Plan, Reason, View
 from tests.core.builders import make_cluster, make_job, make_scenario, make_unit_type
 
 CLUSTER = make_cluster(((4, 4, 4), (2, 2, 2)), quota=((6, 6), (3, 3)))

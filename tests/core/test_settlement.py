@@ -15,51 +15,15 @@ from scheduling.core.settlement import (
     UnbalancedBooking,
     charges,
     charges_of_all,
-    contributions,
     micro,
-    slot_payout,
     split_exactly,
     split_rows,
 )
-from scheduling.core.types import OPERATOR, Booking
+from scheduling.core.types import Booking
 
-CENTS = 100
 WEIGHTS = st.lists(
     st.one_of(st.just(0.0), st.floats(0, 1e12), st.integers(0, 10**9), st.fractions(0, 1000)), min_size=1
 )
-
-# Payouts of one slot on a calendar that both lanes share: quotas and batch use are (workers, ps) per owner.
-CALENDAR = [
-    (
-        "pro rata to what is left of the quotas",
-        {"u1": (4, 2), "u2": (4, 2)},
-        {"u1": (3, 1), "u2": (1, 0)},
-        (6.00, 1.50),
-        {"u1": 2.00, "u2": 5.50},
-    ),
-    (
-        "who uses more than its quota contributes nothing",
-        {"u1": (4, 2), "u2": (4, 2)},
-        {"u1": (6, 2), "u2": (0, 0)},
-        (6.00, 0.00),
-        {"u1": 0.00, "u2": 6.00},
-    ),
-    (
-        "the odd cent goes to the first",
-        {"u1": (2, 1), "u2": (2, 1), "u3": (2, 1)},
-        {},
-        (0.10, 0.00),
-        {"u1": 0.04, "u2": 0.03, "u3": 0.03},
-    ),
-    ("operator units pay the operator", {OPERATOR: (5, 5)}, {}, (2.00, 1.00), {OPERATOR: 3.00}),
-    (
-        "what the payer left over comes back to it",
-        {"u1": (4, 2), "u2": (4, 2)},
-        {"u1": (0, 0), "u2": (2, 0)},
-        (6.00, 2.00),
-        {"u1": 5.00, "u2": 3.00},
-    ),
-]
 
 
 def make_booking(slot_payouts: object, paid: float | None = None) -> Booking:
@@ -137,25 +101,6 @@ def test_rounds_half_a_micro_credit_up(credits, expected):
 def test_refuses_an_amount_that_is_none(credits):
     with pytest.raises(ValueError, match="not an amount"):
         micro(credits)
-
-
-@pytest.mark.parametrize("case", CALENDAR, ids=[case[0] for case in CALENDAR])
-def test_pays_a_slot_by_contribution(case):
-    _, quotas, use, costs, expected = case
-    owners = sorted(quotas)
-    quota = np.array([quotas[owner] for owner in owners], dtype=float).T
-    used = np.array([use.get(owner, (0, 0)) for owner in owners], dtype=float).T
-    paid = slot_payout(micro(sum(costs), CENTS), costs, contributions(quota, used))
-    assert dict(zip(owners, paid, strict=True)) == {owner: micro(part, CENTS) for owner, part in expected.items()}
-
-
-def test_knows_no_owner_of_what_nobody_contributed():
-    with pytest.raises(NothingToSplitBy):
-        slot_payout(100, (1.0, 0.0), np.zeros((2, 3)))
-
-
-def test_pays_nobody_for_a_slot_that_costs_nothing():
-    assert slot_payout(0, (0.0, 0.0), np.zeros((2, 3))) == (0, 0, 0)
 
 
 SLOTS = st.integers(1, 6).flatmap(

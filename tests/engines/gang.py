@@ -17,7 +17,7 @@ from typing import Any
 
 from scheduling.engines.trainer.control import Control
 
-PATIENCE = 20.0  # seconds; a test that waits longer has failed
+PATIENCE = 60.0  # seconds of a busy machine; a test that waits longer has failed
 QUICK = {
     "model": "logistic",
     "features": 6,

@@ -6,7 +6,6 @@ import os
 import secrets
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator
@@ -17,12 +16,14 @@ from typing import Any
 
 import psutil
 
-from scheduling.engines.base import ENDED, Gang, Handle, LogLine, Member, Phase, Status
-from scheduling.engines.local.accounts import TRIAL, Rights, rights
+from marketplace.embedded.programs import SHARED
+from scheduling.engines.base import ENDED, Fault, Gang, Generation, Handle, LogLine, Status
+from scheduling.engines.launcher.files import Records
+from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.local.accounts import Rights, rights
 from scheduling.engines.local.engine import LocalEngine
-from scheduling.engines.local.files import Records
-from scheduling.engines.local.limits import Limits
 from scheduling.engines.programs import PROGRAMS, WHOLE, Parameter, Program
+from tests.conftest import FOLDER
 
 ROOT = Path(__file__).parent.parent.parent
 SINS = ("fork", "eat", "swell", "flood", "deaf", "outside", "spin", "fill", "suicide", "peek", "die")
@@ -57,15 +58,9 @@ QUICK = {
 
 
 @cache
-def _found(python: str) -> list[Rights]:
-    return []
-
-
-def possible(root: Path, python: str = sys.executable, trial: str = TRIAL) -> Rights:
+def possible() -> Rights:
     """What works here, tried once in a run of the tests."""
-    if not (found := _found(python)):
-        found.append(rights(root / "runs", ROOT, python, SMALL, trial))
-    return found[0]
+    return rights(FOLDER / "gangs", ROOT, ALL.values(), SMALL, shared=SHARED)
 
 
 @contextmanager
@@ -74,7 +69,7 @@ def engine_in(folder: Path | None = None, **settings: Any) -> Iterator[LocalEngi
     root = folder or Path(tempfile.mkdtemp(prefix="bourse-test-"))
     root.chmod(0o711)
     try:
-        yield LocalEngine(root / "runs", ROOT, ALL, **({"limits": SMALL, "rights": possible(root)} | settings))
+        yield LocalEngine(root / "runs", ROOT, ALL, **({"limits": SMALL, "rights": possible()} | settings))
     finally:
         for process in people_of(str(root)):
             process.kill()
@@ -101,25 +96,44 @@ def nobody_is_left(key: str) -> None:
     until(lambda: not people_of(key), lambda: str(people_of(key)))
 
 
-def members(workers: int, ps: int = 1, server: str = "s1") -> tuple[Member, ...]:
-    return (
-        *(Member("ps", rank, server) for rank in range(ps)),
-        *(Member("worker", rank, server) for rank in range(workers)),
+def on(workers: int, ps: int = 1, server: str = "s1") -> dict[str, dict[str, int]]:
+    """So many on one server."""
+    return {server: {"worker": workers, "ps": ps}}
+
+
+def generations(*parts: tuple[float, dict[str, dict[str, int]]], end: float) -> tuple[Generation, ...]:
+    """One after the other, each from its moment to the next one's."""
+    ends = [*(at for at, _ in parts[1:]), end]
+    return tuple(
+        Generation(number, at, until, servers)
+        for number, ((at, servers), until) in enumerate(zip(parts, ends, strict=True))
     )
+
+
+def start(engine: LocalEngine, asked: Gang) -> Handle:
+    """It is started, and found again by this."""
+    answer = engine.submit([asked])[asked.key]
+    assert not isinstance(answer, Fault), answer
+    return answer
+
+
+def look(engine: LocalEngine, handle: Handle) -> Status:
+    return engine.observe([handle])[handle.key]
 
 
 def gang(program: str, parameters: dict[str, Any], *, seconds: float = 20.0, workers: int = 1, **fields: Any) -> Gang:
     now = time.time()
     values = ALL[program].validate(parameters)
     assert isinstance(values, dict), values
-    phases = fields.pop("phases", (Phase(now, members(workers)),))
-    return Gang(secrets.token_hex(16), "job-1", program, values, phases, now + seconds, **fields)
+    parts = fields.pop("parts", ((now, on(workers)),))
+    planned = generations(*parts, end=now + seconds)
+    return Gang(secrets.token_hex(16), "job-1", program, values, planned, now + seconds, **fields)
 
 
 def ended(engine: LocalEngine, handle: Handle, patience: float = 60.0) -> Status:
     """Its last word."""
-    until(lambda: engine.status(handle).state == ENDED, lambda: story(engine, handle), patience, engine)
-    return engine.status(handle)
+    until(lambda: look(engine, handle).state == ENDED, lambda: story(engine, handle), patience, engine)
+    return look(engine, handle)
 
 
 def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 60.0) -> None:
@@ -141,7 +155,7 @@ def text_of(engine: LocalEngine, handle: Handle) -> str:
 
 def process_of(engine: LocalEngine, handle: Handle, role: str, rank: int = 0) -> psutil.Process:
     """One of its members, as its supervisor lists it."""
-    from scheduling.engines.local.files import Folder, read
+    from scheduling.engines.launcher.files import Folder, read
 
     state = read(Folder(engine.root, handle.home, handle.key).state) or {}
     return psutil.Process(next(pid for one, number, _, pid in state["members"] if (one, number) == (role, rank)))
@@ -154,7 +168,7 @@ def kill(process: psutil.Process) -> None:
 def story(engine: LocalEngine, handle: Handle) -> str:
     said = "\n".join(f"{line.role} {line.rank} {line.text}" for line in lines(engine, handle))
     log = (engine.root / handle.home / handle.key / "supervisor.log").read_text()
-    return f"{engine.status(handle)}\n{said}\n{log}"
+    return f"{look(engine, handle)}\n{said}\n{log}"
 
 
 def until(

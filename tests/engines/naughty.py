@@ -6,9 +6,12 @@ import argparse
 import json
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 
@@ -27,13 +30,14 @@ def main() -> None:
 
 
 def fork() -> None:
-    """Children in sessions of their own, which nobody waits for."""
-    for _ in range(200):
-        if os.fork() == 0:
-            os.setsid()
+    """Children in sessions of their own, which nobody waits for; as many as the kernel lets an account have."""
+    with suppress(BlockingIOError):
+        for _ in range(200):
             if os.fork() == 0:
-                time.sleep(120)
-            os._exit(0)
+                os.setsid()
+                if os.fork() == 0:
+                    time.sleep(120)
+                os._exit(0)
 
 
 def eat() -> None:
@@ -73,9 +77,9 @@ def outside() -> None:
             print("wrote", path, flush=True)
         except OSError as error:
             print("could not:", error.strerror, flush=True)
+    subprocess.run(["touch", "/tmp/bourse-escaped-too"], check=False)  # noqa: S108
     with open(os.environ["HOME"] + "/inside", "w") as file:
         file.write("mine")
-    subprocess.run(["touch", "/tmp/bourse-escaped-too"], check=False)  # noqa: S108
 
 
 def spin() -> None:
@@ -100,22 +104,34 @@ def suicide() -> None:
 
 
 def peek() -> None:
-    """What is not its own: who it is, whom it can see into, and whom it can reach."""
+    """What is not its own: whom it can see into, whom it can reach, and the files and ports that the test names."""
     print("account", os.getuid(), flush=True)
-    home, watcher = os.environ["HOME"], os.getppid()
+    home, watcher = Path(os.environ["HOME"]), os.getppid()
     run = os.environ["BOURSE_RUN"]
+    named = json.loads((home / "named.json").read_text())
     for name, attempt in (
-        ("plan", lambda: Path(f"{home}/../{run}/plan.json").read_text()),
-        ("list", lambda: os.listdir(f"{home}/..")),
+        ("plan", lambda: (home / f"../{run}/plan.json").read_text()),
+        ("list", lambda: os.listdir(home / "..")),
         ("environment", lambda: Path(f"/proc/{watcher}/environ").read_text()),
         ("signal", lambda: os.kill(watcher, signal.SIGTERM)),
-        ("root", lambda: os.setuid(0)),
+        ("account of root", lambda: os.setresuid(0, 0, 0) if os.getuid() else os.setuid(1)),
+        *((path, Path(path).read_bytes) for path in named["files"]),
+        *((f"port {port}", partial(listen, port)) for port in named["ports"]),
     ):
         try:
             attempt()
             print(name, "worked", flush=True)
         except OSError as error:
             print(name, "refused:", error.strerror, flush=True)
+    print("peeked", flush=True)
+
+
+def listen(port: int) -> None:
+    """As a web process does, which shares its port with others of its account."""
+    with socket.socket() as one:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEPORT, 1)
+        one.bind(("127.0.0.1", port))
 
 
 def die() -> None:

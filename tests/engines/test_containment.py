@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
 import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 
 import pytest
 
+from marketplace.embedded import write_private
+from marketplace.web import shared_socket
 from scheduling.engines.base import FAILED, LOST
-from scheduling.engines.local.accounts import FIRST_ACCOUNT, Rights
-from scheduling.engines.local.confine import can_never_kill, landlock_version
-from scheduling.engines.local.launch import words
+from scheduling.engines.launcher.confine import PORTS_SINCE, can_never_kill, landlock_version
+from scheduling.engines.launcher.launch import words
+from scheduling.engines.local import accounts
+from scheduling.engines.local.accounts import FIRST_ACCOUNT, rights
+from scheduling.engines.local.surroundings import ours
+from tests.conftest import FOLDER
 from tests.engines.local import (
+    ALL,
     ROOT,
     SMALL,
     ended,
@@ -26,6 +35,7 @@ from tests.engines.local import (
     people_of,
     possible,
     process_of,
+    start,
     story,
     text_of,
     until,
@@ -38,9 +48,11 @@ no_filter = pytest.mark.skipif(not can_never_kill(), reason="this machine has no
 only_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give a gang an account of its own")
 
 
-def launched(folder: Path, code: str, *, cpu_seconds: int = 60, bare: bool = False) -> subprocess.CompletedProcess[str]:
+def launched(
+    folder: Path, code: str, *, cpu_seconds: int = 60, bare: bool = False, readable: tuple[str, ...] = ()
+) -> subprocess.CompletedProcess[str]:
     """A process that has given everything up, as one of a gang has before it becomes the program."""
-    place = words(str(folder), None, cpu_seconds, asdict(SMALL), bare=bare)
+    place = words(str(folder), None, cpu_seconds, asdict(SMALL), bare=bare, readable=readable)
     command = [sys.executable, *place, sys.executable, "-S", "-c", code]
     return subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=20, check=False)
 
@@ -64,7 +76,7 @@ def test_no_call_sends_sigkill(tmp_path: Path, call: str) -> None:
 
 def test_other_signals_still_reach_oneself_and_ones_children(tmp_path: Path) -> None:
     code = "import os, signal, time\nif (child := os.fork()) == 0: time.sleep(20)\nos.kill(child, 15)\n"
-    done = launched(tmp_path, code + "print(os.waitpid(child, 0)[1])\nos.kill(os.getpid(), 10)")
+    done = launched(tmp_path, code + "print(os.waitpid(child, 0)[1], flush=True)\nos.kill(os.getpid(), 10)")
     assert (done.returncode, done.stdout) == (-10, "15\n")
 
 
@@ -98,34 +110,94 @@ for name, attempt in {
     assert "worked" in launched(tmp_path, code).stdout
 
 
-def readable_python(root: Path) -> str:
-    """One that other accounts can read: ours may lie in a closed home."""
-    for python in (sys.executable, *sorted(map(str, Path("/usr/bin").glob("python3.*")))):
-        if os.access(python, os.X_OK) and possible(root, python, "open('works', 'w').close()").own:
-            return python
-    pytest.skip("other accounts can read no Python here, or not the checkout")
+@contextmanager
+def listening() -> Iterator[int]:
+    """A web process's port."""
+    with shared_socket("127.0.0.1", 0) as ours:
+        ours.listen()
+        yield int(ours.getsockname()[1])
+
+
+def free_port() -> int:
+    with shared_socket("127.0.0.1", 0) as ours:
+        return int(ours.getsockname()[1])
 
 
 @only_root
-def test_each_gang_has_an_account_of_its_own_and_reaches_nothing_of_ours() -> None:
-    with engine_in() as first:
-        python = readable_python(first.root.parent)
-    with engine_in(python=python, rights=Rights(own=True, bare=False)) as engine:
-        handles = [engine.start(replace(gang("naughty", {"sin": "peek"}), home=f"job-{n}")) for n in (1, 2)]
+@pytest.mark.parametrize("how", ["account", "walls", "both"])
+def test_gang_reaches_nothing_that_is_not_its_own(how: str) -> None:
+    """By the account of its own, by Landlock where it stays root, and by both. Ports: by Landlock in any case."""
+    found = possible()
+    assert found.own, "the copy of Python does not work"
+    chosen = {
+        "account": replace(found, readable=()),
+        "walls": replace(found, own=False, bare=True),
+        "both": found,
+    }[how]
+    if how != "account" and not (found.readable and landlock_version() >= 6):
+        pytest.skip("this kernel's Landlock cannot")
+    with engine_in(rights=chosen) as engine, listening() as port:
+        keys = [engine.root.parent / name for name in ("secret_key", "passwords.json")]
+        for key in keys:
+            write_private(key, "secret")
+        gangs = [replace(gang("naughty", {"sin": "peek"}), home=f"job-{number}") for number in (1, 2)]
+        other = [engine.root / each.home / each.key / "plan.json" for each in gangs]
+        named = {"files": [*map(str, [*keys, *other]), "/etc/shadow"], "ports": [port]}
+        named["ports"] += [free_port()] if landlock_version() >= PORTS_SINCE else []
+        for each in gangs:
+            folder = engine.root / each.home / "work"
+            folder.mkdir(parents=True)
+            (folder / "named.json").write_text(json.dumps(named))
+        handles = [start(engine, each) for each in gangs]
         for handle in handles:
-            until(lambda: "root " in text_of(engine, handle), lambda: story(engine, handle), engine=engine)  # noqa: B023
+            until(lambda: "peeked" in text_of(engine, handle), lambda: story(engine, handle), engine=engine)  # noqa: B023
         accounts = [process_of(engine, handle, "worker").uids().real for handle in handles]
-        assert len(set(accounts)) == 2
+        assert len(set(accounts)) == (2 if chosen.own else 1)
         for handle, account in zip(handles, accounts, strict=True):
             said = text_of(engine, handle)
-            assert account >= FIRST_ACCOUNT
+            assert (account >= FIRST_ACCOUNT) == chosen.own
             assert f"account {account}\n" in said
             assert "worked" not in said
-            assert said.count("refused") == 5
-        os.kill(handles[0].pid, signal.SIGKILL)
+            assert said.count("refused") == 5 + len(named["files"]) + len(named["ports"])
+        os.kill(handles[0].reference["pid"], signal.SIGKILL)
         assert ended(engine, handles[0]).end == LOST
         until(lambda: not people_of(handles[0].key))
         assert process_of(engine, handles[1], "worker").is_running()
+
+
+@only_root
+@no_landlock
+def test_gang_stays_root_behind_walls_where_its_account_can_read_no_python_and_there_is_no_room_for_a_copy() -> None:
+    if possible().python == sys.executable:
+        pytest.skip("accounts can read our own Python here")
+    found = rights(FOLDER / "gangs", ROOT, ALL.values(), SMALL, shared=Path("/proc/no-room"))
+    assert (found.own, found.bare, found.python) == (False, True, sys.executable)
+    assert found.readable
+
+
+@no_landlock
+def test_walls_hold_for_root_with_all_its_rights_too(tmp_path: Path) -> None:
+    """So they hold for whoever Bourse runs as where it is not root: nothing in them asks who somebody is."""
+    (tmp_path / "own").write_text("own")
+    code = "print(open('own').read(), flush=True)\nopen('/etc/passwd')"
+    done = launched(tmp_path, code, readable=(*possible().readable, *python_itself()))
+    assert done.stdout == "own\n"
+    assert "PermissionError" in done.stderr
+
+
+def python_itself() -> tuple[str, ...]:
+    """What the Python of these tests reads: gangs may have a copy."""
+    return ours(FOLDER, ALL.values()).readable
+
+
+def test_gang_that_nothing_keeps_from_our_keys_is_warned_of(monkeypatch: pytest.MonkeyPatch) -> None:
+    found = replace(possible(), own=False, bare=True)
+    monkeypatch.setattr(accounts, "landlock_version", lambda: PORTS_SINCE)
+    assert replace(found, own=True, readable=()).warning == ""
+    assert replace(found, readable=("/usr/lib",)).warning == ""
+    assert "may read what it may, keys and passwords too" in replace(found, readable=()).warning
+    monkeypatch.setattr(accounts, "landlock_version", lambda: PORTS_SINCE - 1)
+    assert "may listen at the port of the pages" in replace(found, readable=("/usr/lib",)).warning
 
 
 @pytest.mark.parametrize(
@@ -139,7 +211,7 @@ def test_each_gang_has_an_account_of_its_own_and_reaches_nothing_of_ours() -> No
 )
 def test_program_that_takes_too_much_is_ended_with_everybody_it_made(sin: str, why: str) -> None:
     with engine_in(limits=QUICKLY if sin == "spin" else SMALL) as engine:
-        handle = engine.start(gang("naughty", {"sin": sin}, seconds=70))
+        handle = start(engine, gang("naughty", {"sin": sin}, seconds=70))
         status = ended(engine, handle, patience=60)
         assert status.end == FAILED
         assert why in status.detail
@@ -150,7 +222,7 @@ def test_program_that_takes_too_much_is_ended_with_everybody_it_made(sin: str, w
 @no_filter
 def test_program_that_kills_itself_has_failed_and_is_not_the_platforms_fault() -> None:
     with engine_in() as engine:
-        handle = engine.start(gang("naughty", {"sin": "suicide"}))
+        handle = start(engine, gang("naughty", {"sin": "suicide"}))
         status = ended(engine, handle)
         assert (status.end, status.detail) == (FAILED, "worker 0 ended with code 1 before the job began")
         assert "Operation not permitted" in text_of(engine, handle)
@@ -158,36 +230,36 @@ def test_program_that_kills_itself_has_failed_and_is_not_the_platforms_fault() -
 
 def test_program_that_asks_for_too_much_at_once_does_not_get_it() -> None:
     with engine_in() as engine:
-        handle = engine.start(gang("naughty", {"sin": "swell"}))
+        handle = start(engine, gang("naughty", {"sin": "swell"}))
         assert ended(engine, handle).end == FAILED
         assert "MemoryError" in text_of(engine, handle)
 
 
 def test_flood_is_cut_with_a_note_and_program_that_ignores_sigterm_is_killed_in_time() -> None:
     with engine_in() as engine:
-        flood = engine.start(gang("naughty", {"sin": "flood"}, seconds=6))
-        handle = engine.start(gang("naughty", {"sin": "deaf"}, seconds=60))
+        flood = start(engine, replace(gang("naughty", {"sin": "flood"}, seconds=60), home="job-2"))
+        handle = start(engine, gang("naughty", {"sin": "deaf"}, seconds=60))
         until(lambda: text_of(engine, handle).count("deaf") == 3, lambda: story(engine, handle), engine=engine)
         engine.change(handle, end_at := time.time() + 2.5)
         status = ended(engine, handle)
         assert status.ended_at is not None
         assert status.ended_at <= end_at + 0.3
         nobody_is_left(handle.key)
+        until(lambda: "its lines are left out from here on." in text_of(engine, flood), engine=engine)
+        engine.stop(flood)
         ended(engine, flood)
-        log = engine.root / "job-1" / flood.key / "log"
-        assert log.stat().st_size < 400_000
-        assert "its lines are left out from here on." in log.read_text()
+        assert (engine.root / "job-2" / flood.key / "log").stat().st_size < 400_000
 
 
 @no_landlock
 def test_program_writes_nowhere_but_in_its_folder() -> None:
     Path("/tmp/bourse-escaped-too").unlink(missing_ok=True)  # noqa: S108  of a time when it could
     with engine_in() as engine:
-        handle = engine.start(gang("naughty", {"sin": "outside"}, seconds=4))
+        handle = start(engine, gang("naughty", {"sin": "outside"}, seconds=60))
+        until((engine.root / "job-1" / "work" / "inside").exists, lambda: story(engine, handle), engine=engine)
+        until(lambda: text_of(engine, handle).count("could not: Permission denied") == 3, engine=engine)
+        assert "wrote" not in text_of(engine, handle)
+        engine.stop(handle)
         ended(engine, handle)
-        said = text_of(engine, handle)
-        assert "wrote" not in said
-        assert said.count("could not: Permission denied") == 3
-        assert (engine.root / "job-1" / "work" / "inside").exists()
         assert not (engine.root / "job-1" / "escaped").exists()
         assert not Path("/tmp/bourse-escaped-too").exists()  # noqa: S108

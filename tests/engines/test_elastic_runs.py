@@ -10,20 +10,22 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Handle, Phase, Status
-from scheduling.engines.local import files
-from scheduling.engines.local.engine import LocalEngine
-from scheduling.engines.local.files import Folder, Records
+from scheduling.app.clock import pool_advance
+from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Generation, Handle, Status
+from scheduling.engines.launcher import files
+from scheduling.engines.launcher.files import Folder, Records
+from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.local.ports import Ports
+from scheduling.engines.plans import Phase, continued
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.view.slots import slots_so_far
 from scheduling.models import JobState, Pool, Run, RunState, Server, TrainingJob
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.clock import pool_advance
-from scheduling.services.failures import server_lose
-from scheduling.services.runs import runs_tick
-from scheduling.snapshots.slots import slots_so_far
+from scheduling.runs.failures import server_lose
+from scheduling.runs.runs import handle_of, runs_tick
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
-from tests.engines.local import ALL, SMALL, engine_in, nobody_is_left, until
+from tests.database import as_superuser
+from tests.engines.local import ALL, SMALL, engine_in, look, nobody_is_left, until
 from tests.engines.market import PARAMETERS
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
@@ -37,35 +39,41 @@ PROGRAM = {"name": "trainer", "parameters": PARAMETERS | {"minibatch_ms": 20.0}}
 class Told:
     """An engine that only remembers what it was told."""
 
-    name = "told"
+    name = "local"
+    timings = TIMINGS
 
     def __init__(self) -> None:
-        self.gangs: dict[str, tuple[float, Sequence[Phase]]] = {}
+        self.gangs: dict[str, tuple[float, list[Phase]]] = {}
         self.stopped: set[str] = set()
         self.progress: Mapping[str, Any] = {}
         self.ended: dict[str, str] = {}
 
     def touch(self) -> None: ...
 
-    def start(self, gang: Gang) -> Handle:
-        assert gang.open_ended
-        self.gangs[gang.key] = (gang.end_at, gang.phases)
-        return Handle(gang.key, gang.home, 1, 1)
+    def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle]:
+        for gang in gangs:
+            assert gang.open_ended
+            self.gangs[gang.key] = (gang.end_at, continued([], gang.generations, 0.0))
+        return {gang.key: Handle(gang.key, gang.home, {"number": 1}) for gang in gangs}
 
-    def change(self, handle: Handle, end_at: float, phases: Sequence[Phase] | None = None) -> None:
-        self.gangs[handle.key] = (end_at, self.gangs[handle.key][1] if phases is None else phases)
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+        phases = self.gangs[handle.key][1]
+        self.gangs[handle.key] = (end_at, continued(phases, generations, 0.0) if generations else phases)
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
         self.stopped.add(handle.key)
 
-    def status(self, handle: Handle) -> Status:
+    def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
+        return {handle.key: self._observe(handle) for handle in handles}
+
+    def _observe(self, handle: Handle) -> Status:
         if how := self.ended.get(handle.key):
             return Status(ENDED, started_at=1.0, end=how, progress=self.progress)
         return Status(RUNNING, started_at=1.0, progress=self.progress)
 
     def members(self) -> set[str]:
         ((_, phases),) = self.gangs.values()
-        return {f"{one.role[0]}{one.rank}@{one.server}" for one in phases[-1].members}
+        return {f"{role[0]}{rank}@{server}" for role, rank, server in phases[-1]["members"]}
 
 
 def make_running(policy: dict[str, Any], **spec: Any) -> tuple[Pool, Any, TrainingJob]:
@@ -127,7 +135,8 @@ def test_a_gang_whose_job_is_cancelled_is_gone_at_the_end_of_the_slot_that_is_pa
 
 def test_no_gang_waits_longer_for_its_decision_than_a_slot() -> None:
     pool, _, _ = make_running({"name": "srtf", "workers": 4})
-    Pool.objects.filter(pk=pool.pk).update(slot_seconds=5)
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(slot_seconds=5)
     pool.refresh_from_db()
     engine = Told()
     tick(pool, engine, 0)
@@ -162,7 +171,7 @@ def test_a_gang_on_a_lost_server_is_stopped_at_once_and_begun_again_elsewhere_wi
     assert again(job).state == JobState.QUEUED
     tick(pool, engine, 1)
     second = next(key for key in engine.gangs if key != first)
-    assert {member.server for phase in engine.gangs[second][1] for member in phase.members} == {"s02"}
+    assert {server for phase in engine.gangs[second][1] for _, _, server in phase["members"]} == {"s02"}
     assert [(award.start, award.state, award.returned) for award in slots_of(job)] == [
         (0, "void", slots_of(job)[0].paid),
         (1, "running", 0),
@@ -201,14 +210,15 @@ def test_more_ports_are_taken_and_those_in_use_are_kept() -> None:
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
-    monkeypatch.setattr("scheduling.services.programs.PROGRAMS", ALL)
+    monkeypatch.setattr("scheduling.market.decide.programs.PROGRAMS", ALL)
     with engine_in(limits=replace(SMALL, memory_mb=1_000)) as found:
         yield found
 
 
 def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engine: LocalEngine) -> None:
     pool, _, renter = make_elastic({"name": "dominant_resource_fairness"})
-    Pool.objects.filter(pk=pool.pk).update(slot_seconds=5, epoch_at=timezone.now() - timedelta(milliseconds=100))
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(slot_seconds=5, epoch_at=timezone.now() - timedelta(milliseconds=100))
     pool.refresh_from_db()
     job = make_waiting(pool, renter, epochs=1000, chunks=2, max_workers=2, minibatches=5, program=PROGRAM)
 
@@ -232,14 +242,14 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
     now = pool.slot_at(timezone.now())
     for _ in range(8):
         make_elastic_job(pool, renter, now + 0.01, slots=50)
-    until(lambda: workers() == 1, patience=30)
+    until(lambda: workers() == 1, patience=60)
     before = epoch()
     until(lambda: epoch() > before + 1, patience=60)
     (run,) = runs()
     told = [line.text for line in Records(engine.root).log_tail(f"job-{job.pk}", run.key, 200).lines]
     assert any(line.endswith("is asked to leave.") for line in told)
-    assert not any(line.startswith("It is saved") for line in told)
+    assert not any(line.startswith("Its work is saved") for line in told)
     assert slots_of(job)[-1].workers == 1
-    engine.stop(handle := Handle(run.key, f"job-{job.pk}", run.pid, run.began))
-    until(lambda: engine.status(handle).state == ENDED)
+    engine.stop(handle := handle_of(run))
+    until(lambda: look(engine, handle).state == ENDED)
     nobody_is_left(run.key)

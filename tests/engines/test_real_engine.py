@@ -18,13 +18,13 @@ from django.core.management import call_command
 from django.db import connection
 from django.utils import timezone
 
-from scheduling.engines.local.files import Folder, read
+from scheduling.engines.launcher.files import Folder, read
 from scheduling.models import Award, AwardState, JobState, Run, RunState, Server
-from scheduling.services.failures import ServerLost, server_lose
-from scheduling.services.runs import home
+from scheduling.runs.failures import ServerLost, server_lose
+from scheduling.runs.runs import home
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
-from tests.conftest import STATE
+from tests.database import serving_addresses
 from tests.engines.local import ROOT, people_of, until
 from tests.engines.market import jobs_of, run_of, sold
 from tests.scheduling.live import again, events, money
@@ -46,8 +46,7 @@ def var() -> Iterator[Path]:
 
 @contextmanager
 def engine_of(var: Path) -> Iterator[subprocess.Popen[bytes]]:
-    url = STATE.database_url.replace("/bourse?", f"/{connection.settings_dict['NAME']}?")
-    surroundings = os.environ | {"DATABASE_URL": url, "BOURSE_VAR": str(var)}
+    surroundings = os.environ | serving_addresses() | {"BOURSE_VAR": str(var)}
     with (var / "engine.log").open("ab") as log:
         process = subprocess.Popen(
             [sys.executable, "manage.py", "engine"], cwd=ROOT, env=surroundings, stdout=log, stderr=log
@@ -56,7 +55,7 @@ def engine_of(var: Path) -> Iterator[subprocess.Popen[bytes]]:
         yield process
     finally:
         process.kill()
-        process.wait(20)
+        process.wait(90)
 
 
 def reaches(award: Award, *states: str, epoch: int = 0, number: int = 0) -> Run:
@@ -93,6 +92,7 @@ def books_are_right() -> None:
     call_command("verify_intervals", verbosity=0)
 
 
+@pytest.mark.wide
 def test_whatever_dies_of_live_gangs_is_repaired_or_refunded_once_and_the_engine_may_die_too(var: Path) -> None:
     _pool, renter, (mended, robbed, stranded) = sold(seconds=240, servers=3)
     with engine_of(var) as engine:
@@ -128,18 +128,26 @@ def test_whatever_dies_of_live_gangs_is_repaired_or_refunded_once_and_the_engine
 
         # The engine itself, while another one waits for its turn: the gang goes on, and is the other one's.
         with engine_of(var) as other:
-            until(lambda: engines_there() == 2, patience=30.0)
+            until(lambda: engines_there() == 2, patience=90.0)
             engine.kill()
-            engine.wait(20)
+            engine.wait(90)
             epoch = run_of(mended).progress["epoch"]
             adopted = reaches(mended, RunState.RUNNING, epoch=epoch + 2)
-            assert (adopted.pid, adopted.number) == (before[mended.pk].pid, 0)
+            assert (adopted.reference, adopted.number) == (before[mended.pk].reference, 0)
 
-            # Asked to stop, it leaves nobody.
-            other.send_signal(signal.SIGTERM)
-            assert other.wait(20) == 0
-            assert people_of(str(var)) == []
-    assert run_of(mended).state == RunState.PAUSED
+            # Asked to stop, it leaves its gangs alone, and the next one goes on with them.
+            with engine_of(var) as third:
+                until(lambda: engines_there() == 2, patience=90.0)
+                other.send_signal(signal.SIGTERM)
+                assert other.wait(90) == 0
+                assert people_of(adopted.key) != []
+                epoch = run_of(mended).progress["epoch"]
+                assert reaches(mended, RunState.RUNNING, epoch=epoch + 2).number == 0
+                third.send_signal(signal.SIGTERM)
+                assert third.wait(90) == 0
+
+    # Nobody comes after it: the gang saves and ends by itself, and the next engine finds that it can go on.
+    until(lambda: people_of(str(var)) == [], patience=90.0)
     assert (again(mended).returned, jobs_of(mended).state) == (0, JobState.RUNNING)
     assert again(mended).state == AwardState.RUNNING
     books_are_right()

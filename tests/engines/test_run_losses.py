@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
 import pytest
 from django.utils import timezone
 
-from scheduling.engines.base import EngineFault
-from scheduling.models import AwardState, JobState, Run
-from scheduling.services.run_ends import losses_in_a_row
-from scheduling.services.runs import runs_tick
+from scheduling.engines.base import ENDED, LOST, Fault, Gang, Status
+from scheduling.market.reads.reason_words import reason_sentence
+from scheduling.models import Award, AwardState, JobState, Pool, Run
+from scheduling.runs.ends import losses_in_a_row, run_end
+from scheduling.runs.runs import runs_tick
+from scheduling.runs.watch import runs_watch
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.engines.local import engine_in
-from tests.engines.market import jobs_of, world
+from tests.engines.market import PARAMETERS, UNITS, jobs_of, world
+from tests.scheduling.builders import NOON, make_tenant
+from tests.scheduling.clocks import advance
 from tests.scheduling.live import again, book_is_sound, money
+from tests.scheduling.markets import give, make_market, make_waiting
 
 pytestmark = pytest.mark.django_db
 
@@ -45,16 +55,106 @@ def test_gang_that_is_lost_for_the_fifth_time_ends_its_job_with_the_refund(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     _pool, tenant, award = world()
-    monkeypatch.setattr("scheduling.services.run_ends.losses_in_a_row", lambda job_id: 5)
+    monkeypatch.setattr("scheduling.runs.ends.losses_in_a_row", lambda job_id: 5)
 
-    def broken(gang: object) -> None:
-        raise EngineFault("The gang could not be started: no space left on device.")
+    def broken(gangs: Sequence[Gang]) -> dict[str, Fault]:
+        return {gang.key: Fault("The gang could not be started: no space left on device.") for gang in gangs}
 
     with engine_in() as engine:
-        monkeypatch.setattr(engine, "start", broken)
+        monkeypatch.setattr(engine, "submit", broken)
         runs_tick(engine=engine, at=timezone.now())
     job = jobs_of(award)
     assert (job.state, job.reason_code, job.reason_numbers["losses"]) == (JobState.FAILED, "given_up", 5)
     assert money(tenant) == (1_000_000_000, 0, 0)
     assert again(award).state == AwardState.VOID
     assert book_is_sound()
+
+
+# Slots of 30 seconds below an engine with 60 seconds of patience; the first of two slots ended a second ago.
+@pytest.mark.parametrize(
+    ("run", "refunded", "rests_until"),
+    [
+        (None, 1, 0),  # the engine never heard of the award: nothing is there that could still run
+        ({"seen_at": 2.0}, 1, 2),  # submitted, and then nobody looked: it may run until its award's end
+        ({"seen_at": 29.0}, 0, 0),  # the engine is there, and still starts it
+        ({"seen_at": 2.0, "state": "running", "started_at": 1.0}, 0, 0),  # it began, and goes on for the lease
+    ],
+)
+def test_slot_that_ends_before_the_engine_said_that_anything_ran_is_not_paid(
+    run: dict[str, Any] | None, refunded: int, rests_until: int
+) -> None:
+    pool, _tenant, award = world(seconds=30, started_ago=31)
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(engine="cluster")
+    pool.refresh_from_db()
+    if run is not None:
+        _opened(award, **run)
+    assert runs_watch(pool=pool, at=pool.slot_start(1) + timedelta(seconds=1)) == refunded
+    job = jobs_of(award)
+    assert (again(award).returned, job.not_before) == (30 * refunded, rests_until)
+    assert job.reason_numbers.get("next_slot", 0) == rests_until
+    sentence = reason_sentence(pool, job.reason_code, job.reason_numbers)
+    assert ("nobody can say whether it still runs" in sentence) == bool(rests_until)
+    assert book_is_sound()
+
+
+def test_award_whose_gang_never_began_is_not_paid_for_its_last_slot_also_where_the_engine_is_there() -> None:
+    pool, _tenant, award = world(seconds=30, started_ago=61)
+    _opened(award, seen_at=60.0)
+    pool.clocks.filter(lane="batch").update(settled_slot=0, decided_slot=0)
+    assert runs_watch(pool=pool, at=pool.slot_start(2) + timedelta(seconds=1)) == 1
+    assert again(award).returned == 20
+
+
+@pytest.mark.parametrize(("paused_at", "refunded"), [(24.0, 20), (62.0, 0)])
+def test_pause_lasts_until_something_runs_again_and_not_until_it_is_on_its_way(paused_at: float, refunded: int) -> None:
+    """Slots of a minute, the first of them paid. Its engine died, came back at the end of the second, and begins it."""
+    pool, _tenant, award = world(seconds=60, started_ago=121)
+    pool.clocks.filter(lane="batch").update(settled_slot=0, decided_slot=0)
+    ended = pool.epoch_at + timedelta(seconds=paused_at)
+    _opened(award, seen_at=110.0, started_at=1.0, state="paused", ended_at=ended, key="first")
+    _opened(award, seen_at=119.0, number=1)
+    assert runs_watch(pool=pool, at=pool.slot_start(2) + timedelta(seconds=1)) == bool(refunded)
+    assert again(award).returned == refunded
+
+
+@pytest.mark.parametrize(("started_at", "returned"), [(None, 30), (31.0, 30), (1.0, 20)])
+def test_loss_while_the_clock_is_late_returns_also_the_slot_before_which_nothing_ran_in(
+    started_at: float | None, returned: int
+) -> None:
+    """Slots of 30 seconds; its engine came back in the second one, and lost the gang before the first one was paid."""
+    _pool, _tenant, award = world(seconds=30, started_ago=38)
+    _opened(award, seen_at=35.0)
+    moment = award.pool.epoch_at.timestamp()
+    status = Status(ENDED, None if started_at is None else moment + started_at, moment + 37.0, LOST, "it is gone")
+    with scope_disabled("an engine tells of any tenant's gang"):
+        run_end(run=Run.objects.get(award=award), status=status, at=award.pool.epoch_at + timedelta(seconds=38))
+    assert again(award).returned == returned
+    assert book_is_sound()
+
+
+def test_what_a_late_clock_sells_and_passes_at_once_is_not_paid() -> None:
+    """The clock comes to two boundaries in one call: what it sells at the first is over at the second."""
+    pool, (owner,) = make_market("owner", worker=2, ps=1, slot_seconds=30, epoch_at=NOON)
+    give(renter := make_tenant("renter"), 1_000)
+    program = {"name": "trainer", "parameters": PARAMETERS}
+    make_waiting(pool, renter, 0.1, program=program, **UNITS | {"epochs": 1000, "minibatch_seconds": 30 / 5_500})
+    for slot in (0.9, 1, 3):
+        advance(pool, slot)
+    with scope_disabled("the test looks at what was sold"):
+        (first, *_) = Award.objects.order_by("pk")
+    assert (first.start, first.end, first.state) == (2, 3, AwardState.VOID)
+    assert first.returned == first.paid > 0
+    assert money(owner)[2] == 0
+
+
+def _opened(award: Any, *, seen_at: float, started_at: float | None = None, **fields: Any) -> None:
+    """Its run; the moments in seconds since the pool's first slot."""
+    epoch = award.pool.epoch_at
+    with scope_disabled("the test says what the engine saw"):
+        Run.objects.create(
+            tenant_id=award.tenant_id, job=award.job, award=award, engine=award.pool.engine, program="trainer",
+            ends_at=epoch, due_at=epoch, seen_at=epoch + timedelta(seconds=seen_at),
+            started_at=None if started_at is None else epoch + timedelta(seconds=started_at),
+            **({"key": "key"} | fields),
+        )  # fmt: skip

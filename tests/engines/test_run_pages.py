@@ -10,12 +10,13 @@ import pytest
 from django.conf import settings as django_settings
 from django.utils import timezone
 
-from scheduling.engines.local.files import Folder
+from scheduling.engines.launcher.files import Folder
 from scheduling.models import Award, Run
-from scheduling.selectors.measured import measured, offered
+from scheduling.runs.read_measured import measured, offered
 from tenants.scoping import scope
+from tests.database import overwrite
 from tests.scheduling.builders import make_tenant
-from tests.scheduling.live import make_award, make_live_pool
+from tests.scheduling.live import SPEC, make_award, make_live_pool
 from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
@@ -25,12 +26,10 @@ PROGRAM = {"name": "trainer", "parameters": {"model": "logistic"}}
 @pytest.fixture
 def award(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Award:
     """A job whose program has told of three epochs and written two lines."""
-    monkeypatch.setattr(django_settings, "VAR_DIR", tmp_path)
+    monkeypatch.setattr(django_settings, "RUNS_DIR", tmp_path / "runs")
     pool, tenant = make_live_pool(epoch_at=timezone.now()), make_tenant("lumen")
-    award = make_award(pool, tenant)
+    award = make_award(pool, tenant, spec=SPEC | {"epochs": 9, "program": PROGRAM})
     with scope(tenant):
-        award.job.spec = award.job.spec | {"epochs": 9, "program": PROGRAM}
-        award.job.save()
         run = Run.objects.create(
             tenant=tenant, job=award.job, award=award, engine="local", key="a" * 32, program="trainer",
             state="running", ends_at=pool.slot_start(2), due_at=pool.slot_start(0), seen_at=timezone.now(),
@@ -51,10 +50,11 @@ def award(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Award:
 def test_page_shows_curve_end_and_log_with_everything_escaped(award: Award) -> None:
     client = client_as("viewer", award.tenant)
     text = client.get(f"/t/lumen/jobs/{award.job_id}/?part=run").content.decode()
-    assert "<b>3</b> of 9 epochs" in text
+    assert "<b>3</b> of 9 epochs" in " ".join(text.split())
     assert 'data-k="loss" data-v="0.333333"' in text
-    assert "&lt;b&gt;hello&lt;/b&gt; there" in text
-    assert "half a l" not in text
+    log = client.get(f"/t/lumen/jobs/{award.job_id}/?part=log").content.decode()
+    assert "&lt;b&gt;hello&lt;/b&gt; there" in log
+    assert "half a l" not in log
     assert 'd="M0.00' in text
     whole = client.get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
     assert "Loss, and when it will be done" in whole
@@ -64,7 +64,7 @@ def test_page_shows_curve_end_and_log_with_everything_escaped(award: Award) -> N
 def test_job_without_a_program_has_no_such_part(award: Award) -> None:
     with scope(award.tenant):
         del award.job.spec["program"]
-        award.job.save()
+        overwrite(award.job)
     client = client_as("viewer", award.tenant)
     assert "run-live" not in client.get(f"/t/lumen/jobs/{award.job_id}/").content.decode()
 

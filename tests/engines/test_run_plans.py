@@ -9,9 +9,10 @@ import pytest
 
 from scheduling.core.policies import build
 from scheduling.core.scenario import BadScenario
+from scheduling.engines.ranks import ranked
+from scheduling.market.decide.programs import program_of
 from scheduling.models import Award, Pool
-from scheduling.services.programs import program_of
-from scheduling.services.run_plans import end_slot, ends_at, phases
+from scheduling.runs.plans import ends_at, generations
 from tests.core.builders import make_cluster, make_job, make_ps, make_view
 from tests.scheduling.builders import NOON
 
@@ -26,11 +27,8 @@ def award(*rows: list[int], start: int = 2, end: int = 8, **fields: Any) -> Awar
 def told(found: Award, slot: int = 0) -> list[tuple[float, str]]:
     at = NOON + timedelta(seconds=10 * slot)
     return [
-        (
-            (phase.at - NOON.timestamp()) / 10,
-            " ".join(f"{one.role[0]}{one.rank}@{one.server}" for one in phase.members),
-        )
-        for phase in phases(found, NAMES, at)
+        ((one.at - NOON.timestamp()) / 10, " ".join(f"{each.role[0]}{each.rank}@{each.server}" for each in members))
+        for one, members in ranked(generations(found, NAMES, at))
     ]
 
 
@@ -58,7 +56,7 @@ def test_run_that_goes_on_later_begins_at_the_slot_that_runs() -> None:
 
 def test_award_that_was_cut_ends_at_the_cut() -> None:
     found = award([1, 2, 8, 1, 1], cut_at=5)
-    assert end_slot(found) == 5
+    assert found.used_until == 5
     assert ends_at(found, NOON) == NOON + timedelta(seconds=50)
     found.state = "void"
     assert ends_at(found, NOON) == NOON
@@ -101,8 +99,9 @@ def test_a_gang_that_optimus_scatters_unit_by_unit_runs_whole() -> None:
     [booking] = build(settings, cluster, view.waiting).decide(view).bookings
     rows = [[row.server + 1, 0, 1, row.workers, row.ps] for row in booking.allocation]
     assert len({(workers, ps) for *_, workers, ps in rows}) > 1  # no even split
-    [phase] = phases(award(*rows, start=0, end=1, work_left=1.0), {1: "s1", 2: "s2", 3: "s3"}, NOON)
-    roles = [one.role for one in phase.members]
+    found = generations(award(*rows, start=0, end=1, work_left=1.0), {1: "s1", 2: "s2", 3: "s3"}, NOON)
+    [(_, members)] = ranked(found)
+    roles = [one.role for one in members]
     assert (roles.count("worker"), roles.count("ps")) == (booking.workers, booking.ps)
     assert booking.workers > 1
-    assert len({(one.role, one.rank) for one in phase.members}) == len(roles)
+    assert len({(one.role, one.rank) for one in members}) == len(roles)

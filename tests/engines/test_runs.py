@@ -9,16 +9,16 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
 from scheduling.engines.local.engine import LocalEngine
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Award, AwardState, JobState, Run, RunState
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.clock import pool_advance
-from scheduling.services.run_watch import runs_watch
-from scheduling.services.runs import handle_of, runs_pause, runs_reconcile, runs_tick
-from scheduling.services.settlement import slot_settle
+from scheduling.runs.runs import handle_of, runs_reconcile, runs_tick
+from scheduling.runs.watch import runs_watch
 from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
-from tests.engines.local import ALL, ROOT, SMALL, engine_in, kill, nobody_is_left, process_of, until
+from tests.engines.local import ALL, ROOT, SMALL, engine_in, kill, nobody_is_left, possible, process_of, until
 from tests.engines.market import drive, jobs_of, run_of, world
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.live import (
@@ -34,7 +34,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture
 def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
-    monkeypatch.setattr("scheduling.services.programs.PROGRAMS", ALL)
+    monkeypatch.setattr("scheduling.market.decide.programs.PROGRAMS", ALL)
     with engine_in() as found:
         yield found
 
@@ -59,7 +59,7 @@ def test_what_the_platform_loses_is_refunded_once_and_the_job_waits_again(engine
     run = drive(engine, award, RunState.RUNNING, epoch=1)
     handle = handle_of(run)
     if who == "supervisor":
-        kill(process_of_pid(handle.pid))
+        kill(process_of_pid(handle.reference["pid"]))
     elif who == "server":
         import os
 
@@ -134,20 +134,58 @@ def test_engine_that_dies_leaves_its_gangs_to_the_next_one(engine: LocalEngine) 
     _pool, _tenant, award = world()
     run = drive(engine, award, RunState.RUNNING, epoch=1)
     with scope_disabled("it died before it wrote down whom it started"):
-        Run.objects.filter(pk=run.pk).update(pid=0, began=0)
-    later = LocalEngine(engine.root, ROOT, ALL, limits=SMALL)
+        Run.objects.filter(pk=run.pk).update(reference={})
+    later = another(engine)
     runs_reconcile(engine=later, at=timezone.now())
-    assert run_of(award).pid == run.pid
+    assert run_of(award).reference == run.reference
     drive(later, award, RunState.RUNNING, epoch=run.progress["epoch"] + 1)
     assert again(award).returned == 0
+
+
+def test_gang_whose_process_could_not_be_written_down_is_found_by_the_same_engine(engine: LocalEngine) -> None:
+    """As when the database dies between the two."""
+    _pool, _tenant, award = world()
+    run = drive(engine, award, RunState.RUNNING, epoch=1)
+    with scope_disabled("the database died before it was told whom the engine started"):
+        Run.objects.filter(pk=run.pk).update(reference={})
+    assert drive(engine, award, RunState.RUNNING, epoch=run.progress["epoch"] + 1).reference == run.reference
+    assert again(award).returned == 0
+
+
+def test_gang_whose_engine_died_at_its_start_is_started_by_the_next_one_and_nobody_is_refunded(
+    engine: LocalEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    _pool, _tenant, award = world()
+
+    def die(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(engine, "submit", die)
+        with pytest.raises(KeyboardInterrupt):
+            runs_tick(engine=engine, at=timezone.now())
+    key = run_of(award).key
+    later = another(engine)
+    runs_reconcile(engine=later, at=timezone.now())
+    run = drive(later, award, RunState.RUNNING, epoch=1)
+    assert (run.key, run.number) == (key, 0)
+    assert again(award).returned == 0
+
+
+def another(engine: LocalEngine) -> LocalEngine:
+    """That comes after it."""
+    return LocalEngine(engine.root, ROOT, ALL, limits=SMALL, rights=possible())
 
 
 def test_market_that_stops_pauses_its_gangs_and_goes_on_from_what_they_saved(engine: LocalEngine) -> None:
     _pool, _tenant, award = world()
     first = drive(engine, award, RunState.RUNNING, epoch=2)
-    until(lambda: runs_pause(engine=engine, at=timezone.now()) == 0)
+    engine.end_all(patience=10.0)
     nobody_is_left(first.key)
-    assert run_of(award).state == RunState.PAUSED
+    runs_reconcile(engine=(engine := another(engine)), at=timezone.now())
+    runs_tick(engine=engine, at=timezone.now())
+    with scope_disabled("the test looks at the first run"):
+        assert Run.objects.get(award=award, number=0).state == RunState.PAUSED
     second = drive(engine, award, RunState.RUNNING, epoch=first.progress["epoch"] + 1)
     assert second.number == 1
     assert again(award).returned == 0

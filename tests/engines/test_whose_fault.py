@@ -8,29 +8,36 @@ from pathlib import Path
 import pytest
 
 from scheduling.engines.base import FAILED, LOST
-from scheduling.engines.local import files, processes, supervisor
-from scheduling.engines.local.crew import Process
-from scheduling.engines.local.files import Folder
-from scheduling.engines.local.processes import Ended
-from scheduling.engines.local.supervisor import Supervisor
+from scheduling.engines.launcher import files, processes, trainer_supervisor
+from scheduling.engines.launcher.crew import Process
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.processes import Ended
+from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 from tests.engines.local import SMALL
 
 KILLED = Ended(code=-9, seconds=1.0, peak=2**20)
 
 
 @pytest.fixture
-def watching(tmp_path: Path) -> Supervisor:
+def watching(tmp_path: Path) -> TrainerSupervisor:
     """A supervisor of a worker, 41, and a parameter server, 42, that are not really there."""
     folder = Folder(tmp_path, "job-1", "key")
     folder.make()
-    plan = {"limits": asdict(SMALL), "cpu_seconds": 60, "cpu_seconds_together": 180, "stop": "", "phases": []}
+    plan = {
+        "limits": asdict(SMALL),
+        "cpu_seconds": 60,
+        "cpu_seconds_together": 180,
+        "stop": "",
+        "phases": [],
+        "ports": {},
+    }
     files.write(folder.plan, plan)
-    found = Supervisor(folder)
+    found = TrainerSupervisor(folder)
     found.crew.running = {41: Process("worker", 0, "s1", 41), 42: Process("ps", 0, "s1", 42)}
     return found
 
 
-def test_killed_worker_comes_again_and_a_killed_server_is_lost(watching: Supervisor) -> None:
+def test_killed_worker_comes_again_and_a_killed_server_is_lost(watching: TrainerSupervisor) -> None:
     watching.notice({41: KILLED})
     assert (watching.end, watching.lost, watching.crew.restarts) == (None, None, 1)
     watching.notice({42: KILLED})
@@ -38,7 +45,7 @@ def test_killed_worker_comes_again_and_a_killed_server_is_lost(watching: Supervi
     assert watching.lost[0] == "ps 0 was ended by SIGKILL"
 
 
-def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: Supervisor) -> None:
+def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: TrainerSupervisor) -> None:
     """A server that is lost takes them one after the other: its workers first, so that the job is to be saved."""
     watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
     watching.crew.pausing = True
@@ -48,7 +55,9 @@ def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: Supervisor)
 
 
 @pytest.mark.parametrize("code", [-15, -2, 1])
-def test_coordinator_that_goes_by_itself_when_it_is_asked_to_is_not_lost(watching: Supervisor, code: int) -> None:
+def test_coordinator_that_goes_by_itself_when_it_is_asked_to_is_not_lost(
+    watching: TrainerSupervisor, code: int
+) -> None:
     watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
     watching.crew.pausing = True
     watching.notice({40: Ended(code=code, seconds=1.0, peak=2**20)})
@@ -62,31 +71,31 @@ def test_coordinator_that_goes_by_itself_when_it_is_asked_to_is_not_lost(watchin
         (Ended(-9, 0.0, 201 * 2**20), "it took 201 MB of memory, more than 200"),
     ],
 )
-def test_killed_because_it_took_too_much_it_has_failed(watching: Supervisor, ended: Ended, why: str) -> None:
+def test_killed_because_it_took_too_much_it_has_failed(watching: TrainerSupervisor, ended: Ended, why: str) -> None:
     watching.notice({42: ended})
     assert watching.end == (FAILED, f"ps 0 was ended by SIGKILL: {why}")
 
 
 def test_where_the_machine_has_no_memory_left_that_is_said(
-    watching: Supervisor, monkeypatch: pytest.MonkeyPatch
+    watching: TrainerSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     kills = processes.out_of_memory_kills()
     monkeypatch.setattr(processes, "out_of_memory_kills", lambda: kills + 1)
-    monkeypatch.setattr(supervisor, "can_never_kill", lambda: False)
+    monkeypatch.setattr(trainer_supervisor, "can_never_kill", lambda: False)
     watching.notice({42: KILLED})
     assert watching.lost is not None
     assert watching.lost[0].endswith("; this machine has run out of memory")
 
 
 def test_where_programs_can_send_the_signal_themselves_they_are_held_to_have_done_so(
-    watching: Supervisor, monkeypatch: pytest.MonkeyPatch
+    watching: TrainerSupervisor, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(supervisor, "can_never_kill", lambda: False)
+    monkeypatch.setattr(trainer_supervisor, "can_never_kill", lambda: False)
     watching.notice({41: KILLED})
     assert watching.end == (FAILED, "worker 0 was ended by SIGKILL: by its own hand, as nobody else did")
 
 
 @pytest.mark.parametrize(("code", "how"), [(-14, "SIGALRM"), (-11, "SIGSEGV"), (-10, "SIGUSR1"), (-40, "signal 40")])
-def test_other_signals_are_the_programs_own(watching: Supervisor, code: int, how: str) -> None:
+def test_other_signals_are_the_programs_own(watching: TrainerSupervisor, code: int, how: str) -> None:
     watching.notice({41: Ended(code, 0.0, 0)})
     assert watching.end == (FAILED, f"worker 0 was ended by {how} before the job began")

@@ -11,12 +11,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.market.decide.interval import Busy, interval_run
+from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Interval, IntervalFairness, Pool, Server, TrainingJob
-from scheduling.services.failures import server_lose
-from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.intervals import Busy, interval_run
-from scheduling.services.server_states import server_return
-from scheduling.services.settlement import slot_settle
+from scheduling.operator.server_states import server_return
+from scheduling.runs.failures import server_lose
 from tenants.access import Refused, access_of_system
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled

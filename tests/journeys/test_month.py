@@ -10,6 +10,7 @@ from tests.journeys.month import DAY_SECONDS, DAYS, live, make_month, promises
 SLOT_SECONDS = 6 * 3600
 
 
+@pytest.mark.wide
 @pytest.mark.django_db
 def test_the_certificate_holds_in_every_interval_of_a_month() -> None:
     pool, tenants = make_month(slot_seconds=SLOT_SECONDS, clock_cap=2)

@@ -14,19 +14,30 @@ from typing import Any
 import numpy as np
 from django.db import connection
 
-from scheduling.models import Award, JobFloor, LaneClock, Pool, Server, ServerCapacity, TrainingJob
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.clock import pool_advance
-from scheduling.services.failures import server_lose
-from scheduling.services.jobs import Submitted, job_submit
-from scheduling.services.outside import wishes
-from scheduling.services.server_states import server_return
-from scheduling.services.verification import intervals_verify
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import intervals_verify
+from scheduling.demo.outside import wishes
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.submission import Submitted, job_submit
+from scheduling.models import (
+    AlonePlan,
+    Award,
+    JobFloor,
+    LaneClock,
+    Pool,
+    Server,
+    ServerCapacity,
+    TenantPolicy,
+    TrainingJob,
+)
+from scheduling.operator.server_states import server_return
+from scheduling.runs.failures import server_lose
 from tenants.access import Access, Refused, access_of_system
 from tenants.ledger import audit
+from tenants.ledger.amounts import MICRO
 from tenants.models import Tenant
 from tenants.roles import OWNER
-from tenants.scoping import scope_disabled
+from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import fund, make_live_pool
 
@@ -37,8 +48,8 @@ OPERATOR = access_of_system("a simulated week")
 CELLS = {"s01": (0,), "s02": (1,), "s03": (2,), "s04": (3,), "s05": (0, 1), "s06": (2, 3), "s07": ()}  # whose
 
 
-def make_week() -> tuple[Pool, list[Tenant]]:
-    """Four tenants with twelve workers each on six servers; a seventh is the operator's."""
+def make_week(plan: str = AlonePlan.KEEP) -> tuple[Pool, list[Tenant]]:
+    """Four tenants with twelve workers each on six servers; a seventh is the operator's. `plan`: of them all."""
     pool = make_live_pool(
         slot_seconds=SLOT_SECONDS,
         batch_policy={"name": "astraea", "mode": "guarantee", "price_floor": {"worker": 0.05, "ps": 0.05}},
@@ -52,6 +63,8 @@ def make_week() -> tuple[Pool, list[Tenant]]:
             make_cells(server, tenants[owner], {"worker": 8 // len(owners), "ps": 2 // len(owners)})
     for tenant in tenants:
         fund(tenant, 20_000)
+        with scope(tenant):
+            TenantPolicy.objects.create(pool=pool, plan=plan)
     return pool, tenants
 
 
@@ -119,17 +132,20 @@ def payments_are_payouts_and_operator(pool: Pool) -> int:
 
 
 def awards_are_paid_exactly(pool: Pool) -> int:
-    """What each award set aside is, once it is over, all settled, given back, or kept for the owners."""
+    """What each award set aside is, once it is over and its rent is closed, all settled, given back, or kept for the
+    owners."""
     rows = _rows(
-        "SELECT a.id, a.state, a.paid, coalesce(sum(e.amount), 0) FROM scheduling_award a"
+        "SELECT a.id, a.state, a.rent, a.paid - a.returned, coalesce(sum(e.amount), 0) FROM scheduling_award a"
         "  LEFT JOIN ledger_transaction t ON t.subject = 'job:' || a.job_id"
         "   AND (t.facts ->> 'award')::bigint = a.id"
         "  LEFT JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = a.tenant_id * 8 + 1"
-        " WHERE a.pool_id = %s AND a.paid > 0 GROUP BY 1, 2, 3",
+        " WHERE a.pool_id = %s AND a.paid > 0 GROUP BY 1, 2, 3, 4",
         pool.pk,
     )
-    for award, state, paid, left in rows:
-        if state in ("booked", "running"):
+    for award, state, rent, paid, left in rows:
+        if rent == "open":  # nobody is paid before it is known what the job would have had alone
+            assert left == paid, f"award {award}: {left} of {paid} are held, and its rent is open"
+        elif state in ("booked", "running"):
             assert 0 <= left <= paid, f"award {award}: {left} of {paid} are held"
         else:
             assert left == 0, f"award {award} is {state}, and {left} of {paid} are still held"
@@ -137,15 +153,20 @@ def awards_are_paid_exactly(pool: Pool) -> int:
 
 
 def floors_are_kept(pool: Pool) -> int:
-    """Each job with a floor worth something has an award worth at least that, or its turn is still to come."""
+    """Each job with a floor worth something has an award that leaves at least that, or its turn is still to come. Of
+    plans that are made anew the last one counts: a draft is no promise, and what came back counts as left."""
     settled = LaneClock.objects.get(pool=pool, lane="batch").settled_slot
     jobs = TrainingJob.objects.in_bulk()
     awards = {(award.job_id, award.attempt): award for award in Award.objects.filter(pool=pool)}
-    floors = list(JobFloor.objects.filter(job__pool=pool, value__gt=0))
+    last = {
+        (floor.job_id, floor.attempt): floor for floor in JobFloor.objects.filter(job__pool=pool).order_by("interval")
+    }
+    floors = [floor for floor in last.values() if floor.value > 0 and not floor.draft]
     for floor in floors:
         job, award = jobs[floor.job_id], awards.get((floor.job_id, floor.attempt))
         if award is not None:
-            assert award.value >= floor.value - 1e-9 * max(1.0, floor.value), f"{award}: {award.value} < {floor.value}"
+            left = award.value - (award.paid - award.adjusted) / MICRO
+            assert left >= floor.value - 1e-6 * max(1.0, floor.value), f"{award}: {left} < {floor.value}"
         elif job.attempt == floor.attempt and job.state != "cancelled":
             assert job.state == "queued", f"{job} is {job.state} in spite of its floor"
             assert floor.start > settled, f"{job} waits, and its turn at home was slot {floor.start}"

@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
-from django.db import connection
-
 from tenants.ledger.postings import OPERATOR, OUTSIDE, AccountName, Posted, available, earned, held
 from tenants.ledger.services import hold, post, settle
 from tenants.models import Tenant
+from tests.database import run, without_triggers
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -48,17 +47,10 @@ def commit_checks() -> None:
     run("SET CONSTRAINTS ALL DEFERRED")
 
 
-def run(sql: str, parameters: Sequence[Any] | None = None) -> list[tuple[Any, ...]]:
-    with connection.cursor() as cursor:
-        cursor.execute(sql, parameters)
-        return cursor.fetchall() if cursor.description else []
-
-
 def tamper(sql: str, parameters: Sequence[Any] | None = None) -> None:
     """As somebody who may switch the triggers off."""
-    run("SET LOCAL session_replication_role = replica")
-    run(sql, parameters)
-    run("SET LOCAL session_replication_role = origin")
+    with without_triggers():
+        run(sql, parameters)
 
 
 def all_accounts(*tenant_ids: int) -> list[AccountName]:

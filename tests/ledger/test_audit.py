@@ -8,13 +8,17 @@ from collections.abc import Iterator
 
 import pytest
 from django.core.management import CommandError, call_command
+from django.db import transaction
 
+from tenants import history
+from tenants.access import access_of_system
 from tenants.ledger.audit import Audit, verify
 from tenants.ledger.models import Transaction
-from tenants.ledger.postings import available, earned
-from tenants.ledger.seals import Sealed, head, seal
+from tenants.ledger.postings import OPERATOR, OUTSIDE, available, earned
+from tenants.ledger.seals import Head, Sealed, head, noted_heads, seal
 from tenants.scoping import scope_disabled
-from tests.ledger.builders import NOON, commit_checks, grant, make_book, run, tamper
+from tests.database import overrule, run
+from tests.ledger.builders import NOON, commit_checks, grant, make_book, tamper
 
 pytestmark = pytest.mark.django_db
 
@@ -128,13 +132,13 @@ def test_names_entries_whose_transaction_is_gone(book: tuple[int, int]) -> None:
 
 
 def test_names_zero_entries(book: tuple[int, int]) -> None:
-    run("ALTER TABLE ledger_entry DROP CONSTRAINT ledger_entry_not_zero")
+    overrule("ALTER TABLE ledger_entry DROP CONSTRAINT ledger_entry_not_zero")
     tamper("UPDATE ledger_entry SET amount = 0 WHERE transaction_id = %s", [number_of("slot:1")])
     assert found()["zero"] == {f"transaction {number_of('slot:1')} (slot:1)"}
 
 
 def test_names_key_used_twice(book: tuple[int, int]) -> None:
-    run("ALTER TABLE ledger_transaction DROP CONSTRAINT ledger_transaction_key_once")
+    overrule("ALTER TABLE ledger_transaction DROP CONSTRAINT ledger_transaction_key_once")
     tamper("UPDATE ledger_transaction SET key = 'slot:0' WHERE key = 'slot:1'")
     answer = found()
     assert answer["key"] == {
@@ -154,14 +158,14 @@ def test_names_account_whose_cached_figure_was_changed(book: tuple[int, int], ta
 
 
 def test_names_account_below_zero(book: tuple[int, int]) -> None:
-    run("ALTER TABLE ledger_balance DROP CONSTRAINT ledger_balance_not_negative")
+    overrule("ALTER TABLE ledger_balance DROP CONSTRAINT ledger_balance_not_negative")
     tamper("UPDATE ledger_balance SET amount = -1 WHERE account_id = %s", [earned(book[1]).id])
     assert found()["below zero"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
 
 
 def test_names_account_given_to_another_tenant(book: tuple[int, int]) -> None:
     renter, owner = book
-    run("ALTER TABLE ledger_account DROP CONSTRAINT ledger_account_id_names_owner")
+    overrule("ALTER TABLE ledger_account DROP CONSTRAINT ledger_account_id_names_owner")
     tamper("UPDATE ledger_account SET tenant_id = %s WHERE id = %s", [renter, earned(owner).id])
     assert found()["account"] == {f"account {earned(owner).id}"}
 
@@ -171,19 +175,19 @@ def test_names_account_given_to_another_tenant(book: tuple[int, int]) -> None:
     [("ledger_entry", "ledger_entry_appends"), ("ledger_transaction", "ledger_transaction_balances")],
 )
 def test_names_rule_that_was_switched_off(table: str, trigger: str) -> None:
-    run(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
+    overrule(f"ALTER TABLE {table} DISABLE TRIGGER {trigger}")
     assert found() == {"rule": {trigger}}
 
 
 def test_names_function_that_was_replaced() -> None:
     """A digest that always agrees would let everything pass."""
     ((source,),) = run("SELECT pg_get_functiondef('ledger_line'::regproc)")
-    run(source.replace("account_id::text", "'1'"))
+    overrule(source.replace("account_id::text", "'1'"))
     assert found()["rule"] == {"ledger_line"}
 
 
 def test_names_function_that_is_missing() -> None:
-    run("ALTER FUNCTION ledger_open_accounts RENAME TO elsewhere")
+    overrule("ALTER FUNCTION ledger_open_accounts RENAME TO elsewhere")
     assert found() == {"rule": {"ledger_open_accounts"}}
 
 
@@ -233,14 +237,96 @@ def test_names_seal_that_was_changed_or_removed(book: tuple[int, int]) -> None:
     assert "seal 2" in found()["seal"]
 
 
+def three_seals(renter: int) -> str:
+    """And what each entry of the history said that was written meanwhile; the head of the last seal."""
+    for number in range(3):
+        grant(renter, 5, key=f"more:{number}")
+        commit_checks()
+        seal(at=NOON)
+    return head()
+
+
+@pytest.mark.parametrize(("kept", "gone"), [(2, 3), (1, 2), (0, 1)], ids=["the last", "the last two", "all"])
+def test_names_seals_that_were_removed_from_the_end(book: tuple[int, int], kept: int, gone: int) -> None:
+    three_seals(book[0])
+    tamper("DELETE FROM ledger_seal WHERE number > %s", [kept])
+    assert found() == {"seal": {f"seal {gone}"}}
+    assert "the seals went on to number 3" in verify().findings[0].detail
+
+
+@pytest.mark.parametrize("kept", [0, 1])
+def test_names_seals_that_were_removed_with_their_end_put_back(book: tuple[int, int], kept: int) -> None:
+    """The history has noted one of them."""
+    three_seals(book[0])
+    with transaction.atomic():
+        history.append(at=NOON, by=access_of_system("a test"), action="server_drain", subject="s01")
+    tamper("DELETE FROM ledger_seal WHERE number > %s", [kept])
+    tamper("DELETE FROM ledger_sealhead")
+    tamper("INSERT INTO ledger_sealhead SELECT 1, number, digest FROM ledger_seal ORDER BY number DESC LIMIT 1")
+    assert found()["seal"] == {"seal 3"}
+    assert "entry 1 of the history noted it" in str(verify().findings)
+    seal(at=NOON)
+    assert "seal 3" in found()["seal"], "nor do other seals in their place help"
+
+
+def test_names_the_end_of_the_seals_when_it_was_changed_or_removed(book: tuple[int, int]) -> None:
+    three_seals(book[0])
+    for change in ("UPDATE ledger_sealhead SET digest = ''", "UPDATE ledger_sealhead SET number = 2"):
+        with transaction.atomic():
+            tamper(change)
+            assert found() == {"seal": {"the end of the seals"}}
+            transaction.set_rollback(True)
+    tamper("DELETE FROM ledger_sealhead")
+    assert found() == {"seal": {"the end of the seals"}}
+
+
+def test_names_what_a_seal_says_of_other_chains_when_it_was_changed(book: tuple[int, int]) -> None:
+    seal(at=NOON, heads={"history": Head(7, "ab" * 32)})
+    assert found() == {}
+    for change in ("heads = NULL", """heads = '{"history": [6, "ab"]}'"""):
+        with transaction.atomic():
+            tamper(f"UPDATE ledger_seal SET {change}")
+            assert found() == {"seal": {"seal 1"}}
+            transaction.set_rollback(True)
+
+
+def test_seal_without_transactions_says_that_other_chains_moved(book: tuple[int, int]) -> None:
+    first = seal(at=NOON, heads={"history": Head(7, "ab" * 32)})
+    assert isinstance(first, Sealed)
+    assert (first.blocks, first.transactions) == (1, 5)
+    assert seal(at=NOON, heads={"history": Head(7, "ab" * 32)}) == Sealed(0, 0, first.head), "nothing has moved"
+    second = seal(at=NOON, heads={"history": Head(8, "cd" * 32)})
+    assert isinstance(second, Sealed)
+    assert (second.blocks, second.transactions) == (1, 0)
+    grant(book[0], 5, key="more")
+    commit_checks()
+    assert isinstance(seal(at=NOON), Sealed)
+    assert found() == {}
+    assert [(one.seal, one.head.height) for one in noted_heads("history")] == [(1, 7), (2, 8)]
+    assert noted_heads("pool:1") == []
+
+
+@pytest.mark.parametrize("change", ["guarded = false", "stripe = 1, guarded = false"])
+def test_names_a_tenants_balance_that_lost_its_guard(book: tuple[int, int], change: str) -> None:
+    tamper(f"UPDATE ledger_balance SET {change} WHERE account_id = %s", [earned(book[1]).id])
+    assert found()["guard"] == {f"account {earned(book[1]).id} (earned of tenant {book[1]})"}
+
+
+def test_names_balance_rows_that_were_removed_or_guarded_without_need(book: tuple[int, int]) -> None:
+    tamper("DELETE FROM ledger_balance WHERE account_id = %s AND stripe = 9", [OPERATOR.id])
+    tamper("UPDATE ledger_balance SET guarded = true, amount = 0 WHERE account_id = %s AND stripe = 0", [OUTSIDE.id])
+    assert found()["guard"] == {"account 1 (operator)", "account 2 (outside)"}
+
+
 def test_rewritten_chain_is_seen_by_who_noted_an_earlier_head(book: tuple[int, int]) -> None:
     seal(at=NOON)
     noted = head()
     remove("slot:1")
     tamper("DELETE FROM ledger_seal")
+    tamper("DELETE FROM ledger_sealhead")
     seal(at=NOON)
-    assert found() == {}, "consistent in itself"
-    assert found(verify(known_head=noted)) == {"seal": {f"head {noted}"}}
+    assert found() == {}, "consistent in itself, for nothing else was written since the first seal"
+    assert found(verify(known_heads=[noted])) == {"seal": {f"head {noted}"}}
 
 
 def test_seals_are_cut_into_blocks_and_start_where_the_last_ended(

@@ -32,11 +32,12 @@ from tenants.ledger.seals import SealBusy, Sealed, seal
 from tenants.ledger.selectors import balance, balances
 from tenants.ledger.services import accounts_open, balances_lock, hold, post, post_many
 from tenants.scoping import scope_disabled
-from tests.ledger.builders import NOON, accepted, all_accounts, grant, make_tenant, run, tamper
+from tests.database import overrule, run
+from tests.ledger.builders import NOON, accepted, all_accounts, grant, make_tenant, tamper
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DEADLINE = 30.0
 GATE = 424_242
 LOCK = "FOR NO KEY UPDATE OF b"
 WRITE = "    RETURN QUERY\n    WITH fresh"
@@ -58,10 +59,10 @@ def posting_function() -> Iterator[Callable[..., None]]:
         for old, new in changes.items():
             assert source.count(old) == 1, old
             source = source.replace(old, new)
-        run(source)
+        overrule(source)
 
     yield replace
-    run(original)
+    overrule(original)
 
 
 @contextmanager
@@ -92,7 +93,7 @@ def _alone(work: Callable[[], Any]) -> Any:
 def wait_for_waiting_sessions(number: int) -> None:
     """Returns when so many other sessions of this database stand waiting for a lock."""
     limit = threading.Event()
-    timer = threading.Timer(DEADLINE, limit.set)
+    timer = threading.Timer(PATIENCE, limit.set)
     timer.start()
     try:
         while not limit.is_set():
@@ -111,7 +112,7 @@ def wait_for_waiting_sessions(number: int) -> None:
 
 def outcome(future: Future[Any]) -> str:
     try:
-        return type(future.result(DEADLINE)).__name__
+        return type(future.result(PATIENCE)).__name__
     except Error as error:
         return type(error).__name__
 
@@ -145,16 +146,15 @@ def test_without_lock_and_guard_the_account_is_overdrawn(posting_function: Calla
     ((guard,),) = run(
         "SELECT pg_get_constraintdef(oid) FROM pg_constraint WHERE conname = 'ledger_balance_not_negative'"
     )
-    run("ALTER TABLE ledger_balance DROP CONSTRAINT ledger_balance_not_negative")
+    overrule("ALTER TABLE ledger_balance DROP CONSTRAINT ledger_balance_not_negative")
     try:
         assert two_holds_of_70_out_of_100(tenant) == ["Posted", "Posted"]
         assert balance(account=available(tenant)) == -40
         assert "below zero" in {finding.check for finding in verify().findings}
     finally:
-        run("SET session_replication_role = replica")
-        run("UPDATE ledger_balance SET amount = 0 WHERE amount < 0 AND guarded")
-        run("SET session_replication_role = origin")
-        run(f"ALTER TABLE ledger_balance ADD CONSTRAINT ledger_balance_not_negative {guard}")
+        with transaction.atomic():
+            tamper("UPDATE ledger_balance SET amount = 0 WHERE amount < 0 AND guarded")
+        overrule(f"ALTER TABLE ledger_balance ADD CONSTRAINT ledger_balance_not_negative {guard}")
 
 
 def test_locked_balance_cannot_be_spent_by_others_until_commit() -> None:
@@ -165,7 +165,7 @@ def test_locked_balance_cannot_be_spent_by_others_until_commit() -> None:
             (other,) = start(pool, lambda: hold(key="other", tenant_id=tenant, amount=70, at=NOON))
             wait_for_waiting_sessions(1)
             accepted(hold(key="mine", tenant_id=tenant, amount=70, at=NOON))
-        assert isinstance(other.result(DEADLINE), InsufficientFunds)
+        assert isinstance(other.result(PATIENCE), InsufficientFunds)
 
 
 @pytest.mark.parametrize("guarded", [True, False], ids=["tenant's account", "house accounts only"])
@@ -175,11 +175,11 @@ def test_one_key_posted_by_eight_at_once_is_written_once(guarded: bool) -> None:
     together = threading.Barrier(8)
 
     def work() -> object:
-        together.wait(DEADLINE)
+        together.wait(PATIENCE)
         return post(key="once", kind="hold", entries=[(source, -5), (target, 5)], at=NOON)
 
     with ThreadPoolExecutor(8) as pool:
-        answers = [accepted(future.result(DEADLINE)) for future in start(pool, work, times=8)]
+        answers = [accepted(future.result(PATIENCE)) for future in start(pool, work, times=8)]
     assert sorted(answer.repeated for answer in answers) == [False] + [True] * 7
     assert {answer.transaction_id for answer in answers} == {Transaction.objects.get(key="once").pk}
     assert balance(account=target) == 5
@@ -190,12 +190,12 @@ def test_writers_with_crossing_accounts_never_deadlock() -> None:
     together = threading.Barrier(6)
 
     def work(writer: int) -> list[object]:
-        together.wait(DEADLINE)
+        together.wait(PATIENCE)
         return [post_many(postings=_crossing(tenants, writer, step)) for step in range(40)]
 
     with ThreadPoolExecutor(6) as pool:
         futures = [pool.submit(_alone, lambda writer=writer: work(writer)) for writer in range(6)]
-        answers = [answer for future in futures for answer in future.result(2 * DEADLINE)]
+        answers = [answer for future in futures for answer in future.result(PATIENCE)]
     assert all(isinstance(answer, tuple) for answer in answers)
     assert sum(balances(accounts=all_accounts(*tenants)).values()) == 0
     assert verify().findings == ()
@@ -224,7 +224,7 @@ def test_two_calls_in_one_transaction_can_deadlock_which_is_why_the_rule_says_on
     def work(first: int, second: int) -> str:
         with transaction.atomic():
             accepted(hold(key=f"{first}a", tenant_id=first, amount=5, at=NOON))
-            halfway.wait(DEADLINE)
+            halfway.wait(PATIENCE)
             return type(hold(key=f"{first}b", tenant_id=second, amount=5, at=NOON)).__name__
 
     with ThreadPoolExecutor(2) as pool:
@@ -240,7 +240,7 @@ def test_writers_of_the_operators_account_do_not_wait_for_each_other() -> None:
         accepted(post(key="open", kind="fee", entries=[(available(renter), -5), (OPERATOR, 5)], at=NOON))
         entries = [(available(other), -3), (OPERATOR, 3)]
         (future,) = start(pool, lambda: post(key="quick", kind="fee", entries=entries, at=NOON))
-        assert isinstance(future.result(DEADLINE), Posted)
+        assert isinstance(future.result(PATIENCE), Posted)
     assert balance(account=OPERATOR) == 8
     assert verify().is_clean
 
@@ -255,14 +255,14 @@ def test_with_a_single_row_for_the_operator_the_second_writer_waits() -> None:
             entries = [(available(other), -3), (OPERATOR, 3)]
             (future,) = start(pool, lambda: post(key="quick", kind="fee", entries=entries, at=NOON))
             wait_for_waiting_sessions(1)
-        assert isinstance(future.result(DEADLINE), Posted)
+        assert isinstance(future.result(PATIENCE), Posted)
 
 
 def open_writer(key: str, tenant: int, written: threading.Event, finish: threading.Event) -> str:
     with transaction.atomic():
         accepted(grant(tenant, 5, key=key))
         written.set()
-        assert finish.wait(DEADLINE)
+        assert finish.wait(PATIENCE)
     return "committed"
 
 
@@ -272,7 +272,7 @@ def writer_in_the_middle(tenant: int) -> Iterator[Future[Any]]:
     written, finish = threading.Event(), threading.Event()
     with ThreadPoolExecutor(1) as pool:
         (future,) = start(pool, lambda: open_writer("early", tenant, written, finish))
-        assert written.wait(DEADLINE)
+        assert written.wait(PATIENCE)
         try:
             yield future
         finally:
@@ -295,14 +295,14 @@ def test_seal_waits_for_a_writer_with_a_lower_id() -> None:
 def test_without_the_writers_lock_a_seal_closes_over_a_lower_id() -> None:
     """Then the database's last rule, no commit into a sealed block, has to stop an honest writer."""
     tenant, other = make_tenant(funds=100), make_tenant("other", funds=100)
-    run("ALTER TABLE ledger_transaction DISABLE TRIGGER ledger_transaction_enters")
+    overrule("ALTER TABLE ledger_transaction DISABLE TRIGGER ledger_transaction_enters")
     try:
         with writer_in_the_middle(tenant) as future:
             grant(other, 7, key="later")
             assert isinstance(seal(at=NOON, patience_ms=20), Sealed)
         assert outcome(future) == "IntegrityError"
     finally:
-        run("ALTER TABLE ledger_transaction ENABLE TRIGGER ledger_transaction_enters")
+        overrule("ALTER TABLE ledger_transaction ENABLE TRIGGER ledger_transaction_enters")
 
 
 def test_seal_does_not_hold_up_writers_after_it_found_its_end() -> None:
@@ -311,5 +311,5 @@ def test_seal_does_not_hold_up_writers_after_it_found_its_end() -> None:
     with transaction.atomic(), ThreadPoolExecutor(1) as pool:
         assert isinstance(seal(at=NOON), Sealed)  # its transaction is still open
         (future,) = start(pool, lambda: grant(tenant, 5, key="meanwhile"))
-        assert isinstance(future.result(DEADLINE), Posted)
+        assert isinstance(future.result(PATIENCE), Posted)
     assert verify().findings == ()

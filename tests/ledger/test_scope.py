@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from tenants.ledger.postings import OPERATOR, OUTSIDE, AccountName, available, earned, held
-from tenants.ledger.selectors import balance, balance_before, statement, transaction_view, transactions_about, turnover
+from tenants.ledger.selectors import balance, balance_before, statement, transaction_view, transactions_about
 from tenants.ledger.services import balances_lock, hold, post, settle
 from tenants.scoping import ForeignTenant, ScopeClosed, scope, scope_disabled
 from tests.ledger.builders import NOON, accepted, make_tenant
@@ -25,7 +25,6 @@ READERS = {
     "balance": lambda account: balance(account=account),
     "balance_before": lambda account: balance_before(account=account, moment=NOON),
     "statement": lambda account: statement(account=account, start=NOON, end=NOON),
-    "turnover": lambda account: turnover(account=account, start=NOON, end=NOON),
 }
 
 

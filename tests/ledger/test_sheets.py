@@ -19,7 +19,8 @@ from tenants.ledger.postings import OPERATOR, OUTSIDE, Posting, available, earne
 from tenants.ledger.services import hold, post_many
 from tenants.ledger.sheets import days_close
 from tenants.scoping import scope_disabled
-from tests.ledger.builders import NOON, accepted, commit_checks, grant, make_tenant, run, tamper
+from tests.database import overrule
+from tests.ledger.builders import NOON, accepted, commit_checks, grant, make_tenant, tamper
 
 pytestmark = pytest.mark.django_db
 
@@ -207,7 +208,7 @@ def test_lists_are_cut_and_sums_are_not() -> None:
 def test_whatever_is_written_into_a_sheet_it_says_what_the_book_says() -> None:
     tenant = make_tenant(funds=100)
     days_close(at=NOON + DAY)
-    run("UPDATE ledger_daysheet SET kind_available = '{999}', entries = 7")
+    overrule("UPDATE ledger_daysheet SET kind_available = '{999}', entries = 7")
     sheet = DaySheet.objects.get()
     assert (sheet.tenant_id, sheet.entries, sheet.kind_names, sheet.kind_available) == (tenant, 1, ["grant"], [100])
 

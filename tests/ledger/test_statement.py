@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 
 from tenants.ledger.models import Entry
 from tenants.ledger.postings import OPERATOR, OUTSIDE, Posting, available
-from tenants.ledger.selectors import Line, balance, balance_before, statement, statement_lines, turnover
+from tenants.ledger.selectors import Line, balance, balance_before, statement, statement_lines
 from tenants.ledger.services import hold, post_many
 from tenants.scoping import scope_disabled
-from tests.ledger.builders import NOON, accepted, grant, make_book, make_tenant
+from tests.ledger.builders import NOON, accepted, grant, make_tenant
 
 pytestmark = pytest.mark.django_db
 
@@ -51,11 +51,6 @@ def test_late_posting_appears_at_the_time_it_is_about() -> None:
 def test_statement_of_an_unused_account_is_empty() -> None:
     page = statement(account=available(make_tenant()), start=NOON, end=NOON + DAY)
     assert (page.opening, page.closing, page.lines) == (0, 0, ())
-
-
-def test_turnover_sums_by_kind() -> None:
-    renter, _ = make_book()
-    assert turnover(account=available(renter), start=NOON, end=NOON + DAY) == {"grant": 1_000, "hold": -300}
 
 
 def test_page_that_ends_exactly_at_the_end_is_followed_by_an_empty_one() -> None:

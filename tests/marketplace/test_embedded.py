@@ -1,10 +1,12 @@
 import os
+import shutil
 import signal
 import stat
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import psutil
@@ -12,9 +14,11 @@ import psycopg
 import pytest
 import redis
 
+from marketplace import children
 from marketplace.children import ChildFailed
 from marketplace.embedded import DURABLE, FORGETFUL, AlreadyRunning, CannotStart, Servers, State
 from marketplace.embedded.state import LONGEST_SOCKET_PATH
+from tests.patience import PATIENCE
 
 ROOT = Path(__file__).parent.parent.parent
 
@@ -41,13 +45,13 @@ def running() -> Iterator[Servers]:
 
 
 def write_row(state: State) -> None:
-    with psycopg.connect(state.database_url) as connection:
+    with psycopg.connect(state.owner_url) as connection:
         connection.execute("CREATE TABLE kept (word text)")
         connection.execute("INSERT INTO kept VALUES ('still here')")
 
 
 def read_row(state: State) -> str:
-    with psycopg.connect(state.database_url) as connection:
+    with psycopg.connect(state.owner_url) as connection:
         row = connection.execute("SELECT word FROM kept").fetchone()
     assert row is not None
     return str(row[0])
@@ -55,7 +59,7 @@ def read_row(state: State) -> str:
 
 def assert_gone(pids: list[int]) -> None:
     processes = [psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)]
-    _, alive = psutil.wait_procs(processes, timeout=20)
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
     assert alive == []
 
 
@@ -92,28 +96,86 @@ def test_product_does_not_log_in_as_superuser(running: Servers) -> None:
         assert connection.execute("SELECT rolsuper FROM pg_roles WHERE rolname = current_user").fetchone() == (False,)
 
 
+def test_product_logs_in_as_a_role_that_owns_nothing(running: Servers) -> None:
+    with psycopg.connect(running.state.database_url) as connection, pytest.raises(psycopg.errors.InsufficientPrivilege):
+        connection.execute("CREATE TABLE mine (word text)")
+
+
+def as_an_older_version_left_it(state: State) -> None:
+    """One role beside the superuser, which makes databases and owns all that is in ours."""
+    with psycopg.connect(state.superuser_url, dbname="bourse") as connection:
+        connection.execute("REASSIGN OWNED BY bourse_owner TO bourse")
+        connection.execute("DROP OWNED BY bourse_owner")
+        connection.execute("DROP ROLE bourse_owner")
+        connection.execute("ALTER ROLE bourse CREATEDB")
+
+
+def test_data_of_an_older_version_get_an_owner_of_their_own_and_are_all_there(short_folder: Path) -> None:
+    with make_servers(short_folder) as servers:
+        write_row(servers.state)
+        as_an_older_version_left_it(servers.state)
+    for _ in ("the first start after it", "and whenever it starts again"):
+        with make_servers(short_folder) as servers:
+            assert read_row(servers.state) == "still here"
+            with psycopg.connect(servers.state.database_url) as connection:
+                assert connection.execute("SELECT rolcreatedb FROM pg_roles WHERE rolname = 'bourse'").fetchone() == (
+                    False,
+                )
+                owners = "SELECT DISTINCT relowner::regrole::text FROM pg_class WHERE relname = 'kept'"
+                assert connection.execute(owners).fetchone() == ("bourse_owner",)
+                with pytest.raises(psycopg.errors.InsufficientPrivilege):
+                    connection.execute("DROP TABLE kept")
+
+
 def test_what_was_committed_is_there_after_the_servers_were_killed(short_folder: Path) -> None:
     with make_servers(short_folder, DURABLE) as servers:
         write_row(servers.state)
         for child in servers.running:
             os.kill(child.pid, signal.SIGKILL)
-            child.process.wait(20)
+            child.process.wait(PATIENCE)
     with make_servers(short_folder) as servers:
         assert read_row(servers.state) == "still here"
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
-def test_servers_end_with_a_parent_that_was_killed_and_start_again(short_folder: Path) -> None:
+@pytest.mark.parametrize("stopped", [False, True])
+def test_servers_end_with_a_parent_that_was_killed_and_start_again(short_folder: Path, stopped: bool) -> None:
+    """Those that are stopped at that moment hear of it only when somebody lets them go on: here their successors do."""
     command = [sys.executable, "-c", HOLDER, str(short_folder)]
     with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout is not None
         pids = [int(word) for word in holder.stdout.readline().split()]
         write_row(State(short_folder))
+        for pid in pids if stopped else ():
+            os.kill(pid, signal.SIGSTOP)
         holder.kill()
     assert len(pids) == 2
-    assert_gone(pids)
-    with make_servers(short_folder) as servers:
+    if not stopped:
+        assert_gone(pids)
+    with make_servers(short_folder) as servers, redis.Redis.from_url(servers.state.redis_url) as client:
+        assert_gone(pids)
+        assert client.ping()
         assert read_row(servers.state) == "still here"
+
+
+def test_server_that_was_killed_starts_again_beside_a_session_that_does_not_end(short_folder: Path) -> None:
+    with make_servers(short_folder, DURABLE) as servers:
+        write_row(servers.state)
+        with psycopg.connect(servers.state.database_url, autocommit=True) as connection:
+            [session] = connection.execute("SELECT pg_backend_pid()").fetchone() or ()
+            os.kill(session, signal.SIGSTOP)
+            database, broker = servers.running
+            for child in (database, broker):
+                os.kill(child.pid, signal.SIGKILL)
+                children.stop(child)
+                servers.start_again(child.name)
+        for name in (database.name, broker.name):
+            children.wait_until(partial(servers.answers, name), servers.running[0])
+        assert read_row(servers.state) == "still here"
+        assert_gone([session])
+        shutil.rmtree(servers.state.data)
+        with pytest.raises(ChildFailed, match="The data of PostgreSQL are gone"):
+            servers.start_again(database.name)
 
 
 def test_note_of_a_killed_server_whose_number_a_stranger_now_has_is_no_obstacle(short_folder: Path) -> None:

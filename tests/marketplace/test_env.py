@@ -53,6 +53,17 @@ def test_words_are_split_at_commas_and_trimmed(given) -> None:
     assert env.words(given(" a.example, b.example ,,")) == ["a.example", "b.example"]
 
 
+def test_numbers_are_split_at_commas(given) -> None:
+    assert env.integers(given("443, 8443"), least=1, most=65535) == [443, 8443]
+    assert env.integers(given(None), None, least=1, most=65535) is None
+
+
+@pytest.mark.parametrize("value", ["443;8443", "443,", "0", "65536", "https"])
+def test_list_with_what_is_no_number_in_range_is_refused(given, value: str) -> None:
+    with pytest.raises(BadEnvironment, match=r"^WISH: expected whole numbers from 1 to 65535 with commas"):
+        env.integers(given(value), least=1, most=65535)
+
+
 def test_choice_lists_what_there_is(given) -> None:
     with pytest.raises(BadEnvironment, match=r"^WISH: expected one of json, text, found 'xml'\.$"):
         env.choice(given("xml"), among=("text", "json"))
@@ -123,3 +134,13 @@ def test_broker_address_is_what_celery_calls_it(address: str, broker: str) -> No
 )
 def test_installations_in_two_databases_of_one_redis_publish_under_two_names(address: str, number: str) -> None:
     assert addresses.redis_database(address) == number
+
+
+def test_several_secrets_come_with_commas_or_by_lines_of_a_file(given, monkeypatch, tmp_path: Path) -> None:
+    assert env.secrets(given(None), [], least=3) == []
+    assert env.secrets(given("abc, defg"), [], least=3) == ["abc", "defg"]
+    with pytest.raises(BadEnvironment, match=r"^WISH: expected at least 4 characters each, found 3\.$"):
+        env.secrets("WISH", [], least=4)
+    (tmp_path / "keys").write_text("newest-key\nolder,key\n")
+    monkeypatch.setenv("WISH_FILE", str(tmp_path / "keys"))
+    assert env.secrets(given(None), [], least=3) == ["newest-key", "older,key"]

@@ -16,6 +16,8 @@ from django.http.response import HttpResponseBase
 from django.urls import path
 
 from marketplace.handler import OneThreadHandler
+from tenants.api.bodies import MOST_BYTES
+from tests.patience import PATIENCE
 
 seen: list[int] = []
 begun, go_on = threading.Event(), threading.Event()
@@ -59,11 +61,12 @@ def torn(request: HttpRequest) -> HttpResponseBase:
 
 def slow(request: HttpRequest) -> HttpResponseBase:
     begun.set()
-    go_on.wait(10)
+    go_on.wait(PATIENCE)
     return HttpResponse("late")
 
 
 urlpatterns = [path(view.__name__, view) for view in (plain, streamed, broken, torn, slow)]
+urlpatterns.append(path("api/slow", slow))
 
 
 @pytest.fixture
@@ -114,6 +117,15 @@ def test_a_stream_is_sent_piece_by_piece_by_the_event_loop(handler: OneThreadHan
     assert seen[-1] != seen[0]
 
 
+def test_a_stream_gives_its_connection_back_before_its_first_piece(
+    handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Streams that wait for their turns would otherwise hold every connection of the process."""
+    monkeypatch.setattr("marketplace.handler.close_old_connections", lambda: seen.append(-threading.get_ident()))
+    ask(handler, "streamed")
+    assert seen[-2] == -seen[0]
+
+
 @pytest.mark.parametrize(("address", "status"), [("broken", 500), ("nowhere", 404)])
 def test_errors_become_answers(handler: OneThreadHandler, address: str, status: int) -> None:
     assert ask(handler, address)[0] == status
@@ -160,3 +172,118 @@ def test_whoever_leaves_is_not_waited_for_and_keeps_nobody_else_waiting(handler:
     assert handler._idle == []
     assert ask(handler, "plain") == (200, b"ok")
     go_on.set()
+
+
+@pytest.fixture
+def hurried(handler: OneThreadHandler, settings: Any) -> OneThreadHandler:
+    """One that has no patience at all."""
+    settings.REQUEST_SECONDS = 0
+    return handler
+
+
+def answered(handler: OneThreadHandler, request: dict[str, Any], *inputs: dict[str, Any]) -> tuple[int, Any, bytes]:
+    async def talk() -> tuple[int, Any, bytes]:
+        call = ApplicationCommunicator(handler, request)
+        for message in inputs or ({"type": "http.request", "body": b""},):
+            await call.send_input(message)
+        begun = await call.receive_output(10)
+        body = await call.receive_output(10)
+        await call.wait()
+        return begun["status"], {name.decode(): value.decode() for name, value in begun["headers"]}, body["body"]
+
+    return async_to_sync(talk)()
+
+
+@pytest.mark.parametrize("path", ["/slow", "/api/slow"])
+def test_request_that_takes_too_long_is_a_503_that_says_when_to_come_again(
+    hurried: OneThreadHandler, path: str
+) -> None:
+    status, headers, body = answered(hurried, request_of("slow") | {"path": path})
+    go_on.set()
+    assert (status, headers["Retry-After"]) == (503, "5")
+    assert headers["Content-Type"].startswith("application/problem+json" if "api" in path else "text/html")
+    assert b"longer than a request may" in body
+
+
+def test_thread_that_was_not_waited_for_gives_its_connection_back_and_ends(
+    handler: OneThreadHandler, settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings.REQUEST_SECONDS = 0.05
+    given_back = threading.Event()
+    monkeypatch.setattr("marketplace.handler.connections.close_all", given_back.set)
+    assert ask(handler, "slow")[0] == 503
+    assert begun.is_set()
+    assert handler._idle == []
+    assert not given_back.is_set()  # it is still at work
+    assert handler._turns._at_work  # and counts as such
+    go_on.set()
+    assert given_back.wait(PATIENCE)
+    assert not handler._turns._at_work
+    settings.REQUEST_SECONDS = 30
+    assert ask(handler, "plain") == (200, b"ok")
+
+
+def test_body_that_does_not_come_is_not_waited_for(hurried: OneThreadHandler) -> None:
+    status, _, _ = answered(hurried, request_of("plain"), {"type": "http.request", "body": b"x", "more_body": True})
+    assert status == 503
+    assert seen == []
+
+
+@pytest.mark.parametrize("path", ["/plain", "/api/plain"])
+def test_body_without_end_is_not_read_to_its_end(handler: OneThreadHandler, path: str) -> None:
+    piece = {"type": "http.request", "body": b"x" * (MOST_BYTES // 2), "more_body": True}
+    status, headers, _ = answered(handler, request_of("plain") | {"path": path}, piece, piece, piece)
+    assert status == 413
+    assert headers["Content-Type"] == ("application/problem+json" if "api" in path else "text/plain")
+    assert seen == []
+
+
+@pytest.mark.parametrize(
+    "head",
+    [
+        {"headers": [(b"cookie", b'a="' + b'\\"' * 1_001 + b'"')]},
+        {"headers": [(b"accept", b"a/b," * 3_000)]},
+        {"headers": [(b"x-%d" % number, b"y" * 4_000) for number in range(9)]},
+        {"query_string": b"a=" + b"x" * 9_000},
+    ],
+    ids=["a cookie of backslashes", "one header", "all headers", "the address"],
+)
+def test_long_head_is_refused_before_anything_reads_it(handler: OneThreadHandler, head: dict[str, Any]) -> None:
+    status, _, _ = answered(handler, request_of("plain") | head)
+    assert status == 431
+    assert seen == []
+
+
+def test_cookie_of_messages_is_no_long_head(handler: OneThreadHandler) -> None:
+    cookie = b'messages="' + b'\\"' * 900 + b'"; bourse_session=x'
+    assert answered(handler, request_of("plain") | {"headers": [(b"cookie", cookie)]})[0] == 200
+
+
+def test_one_party_waits_behind_itself_and_may_wait_only_so_often(
+    handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("marketplace.handler.MOST_WAITING", 1)
+
+    async def begun_call(client: str) -> ApplicationCommunicator:
+        call = ApplicationCommunicator(handler, request_of("slow") | {"client": (client, 1)})
+        await call.send_input({"type": "http.request", "body": b""})
+        for _ in range(50):  # it comes as far as it can
+            await asyncio.sleep(0)
+        return call
+
+    async def status(call: ApplicationCommunicator) -> int:
+        found = (await call.receive_output(10))["status"]
+        await call.receive_output(10)
+        await call.wait()
+        return int(found)
+
+    async def talk() -> None:
+        calls = [await begun_call("10.0.0.1") for _ in range(4)]  # two work, one waits
+        assert await status(calls.pop()) == 429
+        assert handler._turns._at_work == {"address 10.0.0.1": 2}
+        calls.append(await begun_call("10.0.0.2"))
+        assert handler._turns._at_work == {"address 10.0.0.1": 2, "address 10.0.0.2": 1}
+        go_on.set()
+        assert [await status(call) for call in calls] == [200] * 4
+
+    async_to_sync(talk)()

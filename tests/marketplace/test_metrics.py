@@ -14,7 +14,7 @@ from django.utils import timezone
 
 from marketplace.metrics import Gauge, written
 from scheduling.models import Lane, PriceTick, ResourceKind
-from scheduling.selectors.gauges import MEANING, gauges
+from scheduling.operator.read_gauges import MEANING, gauges
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import problem, program_of
 from tests.ledger.builders import tamper
@@ -55,14 +55,14 @@ def test_operators_program_reads_the_figures_of_the_market(market: Any) -> None:
     assert reply.status_code == 200
     assert reply["Content-Type"] == "text/plain; version=0.0.4; charset=utf-8"
     found = figures(reply.content.decode())
-    of = '{{pool="main",tenant="{0}",resource="{1}"}}'.format
+    of = '{{pool="main",resource="{1}",tenant="{0}"}}'.format
     assert found["nominal_quota_units" + of("owner", "worker")] == 8
     assert found["lent_units" + of("owner", "worker")] == 2
     assert found["borrowed_units" + of("renter", "worker")] == 2
     assert found["nominal_quota_units" + of("renter", "worker")] == 0
     assert found['pending_jobs{pool="main",tenant="renter"}'] == 1
-    assert found['posted_price_credits{pool="main",lane="batch",resource="worker"}'] == 0.25
-    assert math.isnan(found['posted_price_credits{pool="main",lane="instant",resource="worker"}'])
+    assert found['posted_price_credits{lane="batch",pool="main",resource="worker"}'] == 0.25
+    assert math.isnan(found['posted_price_credits{lane="instant",pool="main",resource="worker"}'])
     assert found['payment_imbalance_credits{pool="main"}'] == 0
     assert found["ledger_imbalance_credits"] == 0
     assert found["task_queue_length"] >= 0
@@ -113,6 +113,6 @@ def test_text_is_as_prometheus_reads_it() -> None:
     assert lines == [
         "# HELP bourse_capacity_units Units of all servers of the pool.",
         "# TYPE bourse_capacity_units gauge",
-        'bourse_capacity_units{pool="main"} 12',
+        'bourse_capacity_units{pool="main"} 12.0',
         'bourse_capacity_units{pool="b"} 0.5',
     ]

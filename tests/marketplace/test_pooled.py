@@ -14,7 +14,8 @@ from marketplace.pooled.base import DatabaseWrapper, NewestFirst
 @pytest.fixture
 def wrapper(django_db_setup: None) -> Iterator[DatabaseWrapper]:
     settings: dict[str, Any] = connections["default"].settings_dict
-    options = settings["OPTIONS"] | {"pool": {"min_size": 2, "max_size": 3, "timeout": 10}}
+    # No role is taken on: to say so, Django asks the pool for a second connection for each.
+    options = settings["OPTIONS"] | {"pool": {"min_size": 2, "max_size": 3, "timeout": 10}, "assume_role": None}
     made = DatabaseWrapper(settings | {"OPTIONS": options}, alias="pooled")
     yield made
     made.close_pool()

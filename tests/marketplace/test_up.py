@@ -5,6 +5,7 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import urllib.request
 from pathlib import Path
 
@@ -12,23 +13,38 @@ import psutil
 import psycopg
 import pytest
 
-from marketplace.embedded import State
+from marketplace.embedded import Servers, State
+from tests.engines.local import until
+from tests.marketplace.test_embedded import as_an_older_version_left_it
+from tests.patience import PATIENCE
 
 WEBS = 2
+SERVERS = ("PostgreSQL", "Valkey")
+WORDS = {  # of the command of each child
+    "beat": "marketplace.celery --quiet beat",
+    "web": "marketplace.web",
+    "worker": "marketplace.celery --quiet worker",
+    "engine": "django engine",
+    "Valkey": "valkey-server",
+    "PostgreSQL": "postgres -D",
+}
 ROOT = Path(__file__).parent.parent.parent
 
 
-SETTINGS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "REDIS_URL", "BOURSE_VAR")
+# What the tests themselves have set, and what would hide that lines wait in a buffer.
+SETTINGS = ("DEBUG", "SECRET_KEY", "DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL", "BOURSE_VAR", "PYTHONUNBUFFERED")
 
 
 def bare() -> dict[str, str]:
-    """Our environment without what the tests themselves have set."""
+    """Our environment without what would change a command that a user types."""
     return {name: value for name, value in os.environ.items() if name not in SETTINGS}
 
 
 def manage(*arguments: str, **settings: str) -> "subprocess.CompletedProcess[str]":
     command = [sys.executable, "manage.py", *arguments]
-    return subprocess.run(command, cwd=ROOT, env={**bare(), **settings}, capture_output=True, text=True, timeout=60)
+    return subprocess.run(
+        command, cwd=ROOT, env={**bare(), **settings}, capture_output=True, text=True, timeout=PATIENCE
+    )
 
 
 class Up:
@@ -38,7 +54,7 @@ class Up:
         self.process = subprocess.Popen(
             [sys.executable, "manage.py", "up", "--port", str(port)],
             cwd=ROOT,
-            env={**bare(), "BOURSE_VAR": str(var), "WEB_PROCESSES": str(WEBS), "PYTHONUNBUFFERED": "1", **settings},
+            env={**bare(), "BOURSE_VAR": str(var), "WEB_PROCESSES": str(WEBS), "DEMO_DAYS": "0", **settings},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
@@ -50,23 +66,40 @@ class Up:
 
     def __exit__(self, *_: object) -> None:
         self.process.terminate()
-        self.process.communicate(timeout=60)
+        self.process.communicate(timeout=PATIENCE)
 
     def wait_for_address(self) -> list[str]:
-        """What it printed up to the address. Ends also when the process does."""
+        """Everything that it printed until it was ready."""
+        return self.wait_for(f"is ready: {self.address}")
+
+    def wait_for(self, words: str) -> list[str]:
+        """What it printed up to the line with these words. Ends also when the process does, or takes too long."""
         assert self.process.stdout is not None
         lines: list[str] = []
-        for line in self.process.stdout:
-            lines.append(line)
-            if self.address in line:
-                return lines
-        raise AssertionError("".join(lines) + self.process.communicate()[1])
+        watch = threading.Timer(PATIENCE, self.process.terminate)
+        watch.start()
+        try:
+            for line in self.process.stdout:
+                lines.append(line)
+                if words in line:
+                    return lines
+        finally:
+            watch.cancel()
+        raise AssertionError(f"{words!r} did not come\n" + "".join(lines) + self.process.communicate()[1])
 
     def family(self) -> list[psutil.Process]:
         return psutil.Process(self.process.pid).children(recursive=True)
 
+    def lose(self, name: str) -> None:
+        """One of its children is killed, and has come again."""
+        children = psutil.Process(self.process.pid).children()
+        victim = next(child for child in children if WORDS[name] in " ".join(look(child)[0]))
+        victim.kill()
+        self.wait_for(f"{name} (process {victim.pid}) was killed by SIGKILL. It is started again.")
+        self.wait_for(f"{name} answers again" if name in SERVERS else f"{name} is process")
+
     def end(self) -> tuple[int, str]:
-        _, errors = self.process.communicate(timeout=60)
+        _, errors = self.process.communicate(timeout=PATIENCE)
         return self.process.returncode, errors
 
 
@@ -74,6 +107,15 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
+
+
+def ready(address: str) -> str:
+    """What the page for load balancers says; empty while nobody answers."""
+    try:
+        with urllib.request.urlopen(f"{address}/readyz", timeout=10) as reply:
+            return str(reply.read().decode())
+    except OSError:
+        return ""
 
 
 def look(process: psutil.Process) -> tuple[list[str], list[str]]:
@@ -86,16 +128,20 @@ def look(process: psutil.Process) -> tuple[list[str], list[str]]:
 
 
 def assert_all_gone(processes: list[psutil.Process]) -> None:
-    _, alive = psutil.wait_procs(processes, timeout=10)
+    _, alive = psutil.wait_procs(processes, timeout=PATIENCE)
     assert alive == []
 
 
 def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> None:
     var = short_folder / "var"
     with Up(var, free_port()) as up:
-        printed = "".join(up.wait_for_address())
-        assert "owner@lumen.example" in printed
-        with urllib.request.urlopen(up.address + "/", timeout=10) as reply:
+        printed = up.wait_for_address()
+        assert printed[0] == f"Bourse is starting; its address will be {up.address}/\n"
+        told = "".join(printed)
+        for step in ("empty database", "Starting PostgreSQL", "Starting Valkey", "tables", "demonstration", "web-2"):
+            assert step in told
+        assert "owner@lumen.example" in told
+        with urllib.request.urlopen(up.address + "/", timeout=PATIENCE) as reply:
             assert reply.status == 200
         joined = manage("verify_ledger", BOURSE_VAR=str(var))
         assert joined.returncode == 0, joined.stderr
@@ -105,22 +151,27 @@ def test_runs_keeps_data_and_leaves_no_process_behind(short_folder: Path) -> Non
             any(name in word for word in words) for name in ("postgres", "valkey", "marketplace.web", "worker", "beat")
         )
         assert [address for process in family for address in look(process)[1]] == ["127.0.0.1"] * WEBS
-        with psycopg.connect(State(var).database_url) as connection:
+        with psycopg.connect(State(var).owner_url) as connection:
             connection.execute("CREATE TABLE kept (word text)")
         up.process.send_signal(signal.SIGINT)
         assert up.end()[0] == 0
     assert_all_gone(family)
 
+    with Servers(State(var), with_redis=False):
+        as_an_older_version_left_it(State(var))
     with Up(var, free_port()) as up:
-        up.wait_for_address()
+        assert "The role" not in "".join(up.wait_for_address()), "the roles are as they should be"
         with psycopg.connect(State(var).database_url) as connection:
+            assert connection.execute("SELECT count(*) > 0 FROM ledger_entry").fetchone() == (True,)
+        with psycopg.connect(State(var).owner_url) as connection:
             assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+        up.lose("PostgreSQL")  # each of the others: `tests.concurrency.test_market_killed`
+        with psycopg.connect(State(var).owner_url) as connection:
+            assert connection.execute("SELECT count(*) FROM kept").fetchone() == (0,)
+        until(lambda: ready(up.address) == "database: ok\nbroker: ok\nworker: ok\n")
         family = up.family()
-        [beat] = [process for process in family if "beat" in look(process)[0]]
-        beat.kill()
-        code, errors = up.end()
-    assert code == 1
-    assert "beat was killed by SIGKILL" in errors
+        up.process.send_signal(signal.SIGINT)
+        assert up.end()[0] == 0
     assert_all_gone(family)
 
     refused = manage("up", BOURSE_VAR=str(var), DEBUG="false", SECRET_KEY="k" * 50, PORT=str(free_port()))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import socket
+import threading
 
 import pytest
 
 from marketplace.product import PortTaken, require_free, web_processes
 from marketplace.web import shared_socket
+from tests.patience import PATIENCE
 
 
 def test_two_processes_of_ours_listen_at_one_port_and_both_are_reached() -> None:
@@ -34,7 +36,16 @@ def test_a_port_that_a_running_product_shares_is_taken_for_another() -> None:
     with shared_socket("127.0.0.1", 0) as ours:
         ours.listen()
         with pytest.raises(PortTaken):
-            require_free(ours.getsockname()[1])
+            require_free(ours.getsockname()[1], patience=0.0)
+
+
+def test_a_port_is_waited_for_while_a_run_that_was_killed_leaves_it() -> None:
+    ours = shared_socket("127.0.0.1", 0)
+    ours.listen()
+    leaving = threading.Timer(0.3, ours.close)
+    leaving.start()
+    require_free(ours.getsockname()[1], patience=PATIENCE)
+    leaving.join()
 
 
 def test_number_of_web_processes_can_be_said(monkeypatch: pytest.MonkeyPatch) -> None:

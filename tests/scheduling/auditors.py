@@ -7,14 +7,13 @@ from datetime import datetime, timedelta
 
 from django.utils import timezone
 
+from scheduling.audit.requests import verify_start
+from scheduling.audit.rounds import audits_next, verification_round
 from scheduling.models import AuditKind, AuditRun, Pool
-from scheduling.services.audit_rounds import audits_next, verification_round
-from scheduling.services.audits import verify_start
 from tenants.access import Access
 from tenants.roles import AUDITOR, OWNER
 from tests.scheduling.builders import NOON
 
-SEED = b"of a test"
 AUDIT = Access(user=None, tenant=None, roles=frozenset({AUDITOR}))
 MEMBER = Access(user=None, tenant=None, roles=frozenset({OWNER}))
 
@@ -39,13 +38,13 @@ def everything_asked(pool: Pool | None = None) -> AuditRun:
 def everything_begun(pool: Pool | None = None) -> AuditRun:
     """Its walks are there, and none of them has done a step."""
     run = everything_asked(pool)
-    assert audits_next(clock=Clock(), seed=SEED) == 1
+    assert audits_next(clock=Clock()) == 1
     run.refresh_from_db()
     return run
 
 
 def work_off(clock: Callable[[], datetime] = timezone.now) -> None:
     for _ in range(100):
-        if not audits_next(clock=clock, seed=SEED) + verification_round(clock=clock):
+        if not audits_next(clock=clock) + verification_round(clock=clock):
             return
     raise AssertionError("there is always more to do")

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 
-from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
+from django.db import transaction
+from django.db.models import Sum
+
+from scheduling.audit.verification.settings import AS_MADE, SHARING
+from scheduling.cluster.changes import server_subject
+from scheduling.market.view.specs import steps_of
+from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity, TenantPolicy, UsePrice
+from scheduling.operator.pools import steps_listed
+from tenants import history
+from tenants.access import access_of_system
 from tenants.models import Tenant
-from tenants.scoping import scope
+from tenants.scoping import scope, scope_disabled
 
 NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
 
@@ -48,3 +58,51 @@ def make_cells(server: Server, tenant: Tenant, units: Mapping[str, int]) -> None
 
 def kind(pool: Pool, name: str) -> ResourceKind:
     return ResourceKind.objects.get(pool=pool, name=name)
+
+
+@transaction.atomic
+def tell_history(pool: Pool) -> None:
+    """The entries that the services would have written for what these builders made: a verification of everything
+    compares the rows with them. Once, when all of it stands."""
+    told: dict[str, Any] = {"at": NOON, "by": access_of_system("a test"), "reason": "test"}
+    values = {field.attname: getattr(pool, field.attname) for field in pool._meta.concrete_fields}
+    values = {name: value for name, value in values.items() if name not in ("id", *AS_MADE)}
+    kinds = {kind.name: kind.label for kind in ResourceKind.objects.filter(pool=pool).order_by("pk")}
+    prices = {
+        price.resource.name: price.amount for price in UsePrice.objects.filter(pool=pool).select_related("resource")
+    }
+    after = values | {
+        "resources": list(kinds),
+        "labels": kinds,
+        "use_prices": prices,
+        "steps": steps_listed(steps_of(pool)),
+    }
+    history.append(action="pool_create", subject=f"pool {pool.slug}", after=after, **told)
+    for server in Server.objects.filter(pool=pool).select_related("pool").order_by("pk"):
+        capacity = dict(ServerCapacity.objects.filter(server=server).values_list("resource__name", "units"))
+        made = {"capacity": capacity, "hosts_workers": server.hosts_workers, "hosts_ps": server.hosts_ps}
+        history.append(action="server_add", subject=server_subject(server), after=made, **told)
+    with scope_disabled("the test tells whose cells are whose"):
+        cells = list(
+            Cell.objects.filter(server__pool=pool).select_related("server", "resource", "tenant").order_by("pk")
+        )
+        said = list(TenantPolicy.objects.filter(pool=pool).select_related("tenant").order_by("pk"))
+    for row in said:
+        subject, after = (
+            f"sharing of {row.tenant.slug} in pool {pool.slug}",
+            {name: getattr(row, name) for name in SHARING},
+        )
+        history.append(action="sharing_change", subject=subject, tenant=row.tenant, before={}, after=after, **told)
+    units: dict[Tenant, dict[str, dict[str, int]]] = {}
+    for cell in cells:
+        units.setdefault(cell.tenant, {}).setdefault(cell.server.name, {})[cell.resource.name] = cell.units
+    for tenant, of_servers in units.items():
+        subject = f"cells of {tenant.slug} in pool {pool.slug}"
+        history.append(action="cells_change", subject=subject, tenant=tenant, before={}, after=of_servers, **told)
+
+
+def tenant_quota(tenant: Tenant, pool: Pool) -> dict[str, int]:
+    """Resource name -> units of the tenant's cells; 0 where it has none. Needs the tenant's scope."""
+    sums = Cell.objects.filter(tenant=tenant, server__pool=pool).values_list("resource_id").annotate(Sum("units"))
+    by_resource = dict(sums)
+    return {kind.name: by_resource.get(kind.pk, 0) for kind in ResourceKind.objects.filter(pool=pool)}

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from scheduling.app.clock import Advanced, pool_advance
 from scheduling.models import Award, Event, Interval, JobFloor, LaneClock, Pool, TrainingJob
-from scheduling.services.clock import Advanced, pool_advance
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.markets import make_market, make_waiting

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from scheduling.audit.verification import intervals_verify
+from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.models import Award, Pool, ResourceKind, TrainingJob, UsePrice
-from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.verification import intervals_verify
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant

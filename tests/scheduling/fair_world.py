@@ -7,11 +7,12 @@ from datetime import timedelta
 
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
+from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.models import Lend, Pool, TenantPolicy, TrainingJob
-from scheduling.services.clock import pool_advance
-from scheduling.services.fairness import fairness_catch_up
 from tenants.models import Tenant
 from tenants.scoping import scope
+from tests.database import overwrite
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.markets import give, make_market, make_waiting
 
@@ -37,7 +38,7 @@ def make_fair(slots: int = 14, *, every: int = 3, mode: str = "guarantee", **fie
     if mode == "paper":
         clock = {"first": 4, "cap": 4, "restart": True}
         pool.batch_policy = {"name": "astraea", "mode": "paper", "clock": clock}
-        pool.save()
+        overwrite(pool)
     tarn = make_tenant("tarn")
     give(tarn, 1_000)
     found = {tenant.slug: tenant for tenant in [*tenants, tarn]}

@@ -6,13 +6,14 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
+from scheduling.jobs.submission import Submitted, job_submit
+from scheduling.market.calendar.units import UnitReader
+from scheduling.market.settle.slots import Settled, slot_settle
 from scheduling.models import Award, CalendarCell, Event, JobState, Lane, LaneClock, Pool, ServerCapacity, TrainingJob
-from scheduling.services.jobs import Submitted, job_submit
-from scheduling.services.settlement import Settled, slot_settle
-from scheduling.services.units import UnitReader
 from tenants.access import Access, Refused
+from tenants.ledger.amounts import MICRO
 from tenants.ledger.audit import verify
-from tenants.ledger.postings import MICRO, OPERATOR, AccountName, available, earned, held
+from tenants.ledger.postings import OPERATOR, AccountName, available, earned, held
 from tenants.ledger.selectors import balances
 from tenants.ledger.services import hold
 from tenants.models import Tenant
@@ -83,6 +84,7 @@ def make_award(
     slots: int = 2,
     charges: Sequence[Sequence[tuple[Tenant | None, int]]] = (),
     allocation: Sequence[Sequence[int]] = (),
+    spec: Mapping[str, Any] = SPEC,
     **fields: Any,
 ) -> Award:
     """A batch job with an award as a decision leaves it: booked, and its payment held. No owner: the operator."""
@@ -95,7 +97,7 @@ def make_award(
             name="train",
             lane=Lane.BATCH,
             state=JobState.AWARDED,
-            spec=SPEC,
+            spec=spec,
             submitted_at=NOON,
             arrival=0.0,
             request_digest="0" * 64,

@@ -5,8 +5,11 @@ from __future__ import annotations
 from datetime import datetime, timedelta
 from typing import Any
 
+from scheduling.feed.events import events_append
+from scheduling.market.decide.interval import Busy, interval_run
+from scheduling.market.decide.submissions import submission_event
+from scheduling.market.view.jobs import arrival_of
 from scheduling.models import Award, Interval, JobState, Pool, TrainingJob
-from scheduling.services.intervals import Busy, interval_run
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
 from tests.ledger.builders import grant
@@ -30,8 +33,8 @@ def make_market(
 ) -> tuple[Pool, list[Tenant]]:
     """One server of its own for each tenant, and credits for all."""
     if instant:
-        bounds = {"worker": 0.01, "ps": 0.01}, {"worker": 50.0, "ps": 50.0}
-        fields["instant_policy"] = {"name": "oasis", "price_floor": bounds[0], "price_ceiling": bounds[1]}
+        bounds = {"worker": [0.01, 50.0], "ps": [0.01, 50.0]}
+        fields["instant_policy"] = {"name": "oasis", "worker_price": bounds, "ps_price": bounds}
     pool = make_pool(batch_policy={"name": "astraea", "mode": "guarantee"}, **fields)
     tenants = [make_tenant(slug) for slug in slugs]
     for number, tenant in enumerate(tenants, 1):
@@ -58,8 +61,9 @@ def give(tenant: Tenant, credits: int) -> None:
 
 def make_waiting(pool: Pool, tenant: Tenant, arrival: float = 0.0, **spec: Any) -> TrainingJob:
     """A job in the batch lane's queue, as a submission leaves it."""
+    submitted_at = pool.epoch_at + timedelta(seconds=arrival * pool.slot_seconds)
     with scope(tenant):
-        return TrainingJob.objects.create(
+        job = TrainingJob.objects.create(
             tenant=tenant,
             pool=pool,
             name="train",
@@ -67,10 +71,12 @@ def make_waiting(pool: Pool, tenant: Tenant, arrival: float = 0.0, **spec: Any) 
             state=JobState.QUEUED,
             reason_code="waiting_for_interval",
             spec=SPEC | spec,
-            submitted_at=pool.epoch_at + timedelta(seconds=arrival * pool.slot_seconds),
-            arrival=arrival,
+            submitted_at=submitted_at,
+            arrival=arrival_of(pool, submitted_at),
             request_digest="0" * 64,
         )
+        events_append([submission_event(job, at=job.submitted_at)])
+    return job
 
 
 def at(pool: Pool, slot: int) -> datetime:

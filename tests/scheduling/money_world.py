@@ -12,10 +12,11 @@ from django.db import transaction
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
 from scheduling.models import Award, Interval, Pool, TrainingJob
-from scheduling.services.clock import pool_advance
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.markets import make_market, make_waiting
 from tests.scheduling.test_servers_page import make_person
 
@@ -55,7 +56,7 @@ def standing(slots: int = 8) -> Iterator[World]:
 
 
 def rename(job: TrainingJob, name: str) -> None:
-    with scope_disabled("the test names a job"):
+    with scope_disabled("the test names a job"), as_superuser():
         TrainingJob.objects.filter(pk=job.pk).update(name=name)
 
 

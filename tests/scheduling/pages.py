@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.app.clock import pool_advance
 from scheduling.models import Pool, TrainingJob
-from scheduling.services.clock import pool_advance
 from tenants.models import Tenant, User
+from tests.database import overwrite
 from tests.scheduling.markets import make_renting, make_waiting
 from tests.scheduling.test_servers_page import make_person
 
@@ -60,7 +61,7 @@ def told_now(traded: Story) -> Story:
     """Slot `NOW` begins at this moment, and a job has just come."""
     pool = traded.pool
     pool.epoch_at = timezone.now() - (pool.slot_start(NOW) - pool.epoch_at)
-    pool.save()
+    overwrite(pool)
     return replace(traded, waiting=make_waiting(pool, traded.renter, float(NOW)))
 
 

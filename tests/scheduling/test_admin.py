@@ -8,6 +8,7 @@ from django.contrib import admin
 from django.test import Client
 from django.urls import path
 
+from tests.catalogue.builders import BY, archive_with, register
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.test_servers_page import make_person
 
@@ -45,3 +46,15 @@ def test_every_model_of_the_market_is_shown_can_be_searched_and_never_changed() 
         path = f"/admin/{model._meta.app_label}/{model._meta.model_name}/"
         assert client.get(path, {"q": "7"}, secure=True).status_code == 200, model
         assert client.get(f"{path}add/", secure=True).status_code == 403, model
+
+
+@pytest.mark.parametrize("role", ["auditor", "operator"])
+def test_words_of_programs_are_not_shown(role: str) -> None:
+    row = register(BY, archive_with("train.py"), command=[], parameters=[], script="echo unseen\n")
+    client = Client()
+    client.force_login(make_person(role, None))
+    for model, pk in (("programversion", row.pk), ("programarchive", row.archive_id)):
+        for place in ("", "?q=unseen", f"{pk}/change/"):
+            shown = client.get(f"/admin/scheduling/{model}/{place}", secure=True)
+            assert shown.status_code == 200
+            assert "echo unseen" not in shown.content.decode()

@@ -4,22 +4,22 @@ from __future__ import annotations
 
 import io
 import zipfile
-from datetime import timedelta
+from datetime import UTC, timedelta
 from typing import Any
 
 import pytest
-from django.conf import settings
 from django.db.models import Sum
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.app.tasks import audits_tick
+from scheduling.audit.bundle import public_key, signing_seed
+from scheduling.audit.rounds import audits_next
 from scheduling.models import AuditRun, IntervalFairness, VerificationRun
-from scheduling.selectors.fairness import utc_day
-from scheduling.services.audit_rounds import audits_next
-from scheduling.services.bundle import public_key, seed_of
-from scheduling.tasks import audits_tick
 from tenants.roles import AUDITOR
-from tests.scheduling.auditors import SEED, work_off
+from tenants.zones import day_of
+from tests.scheduling.auditors import work_off
+from tests.scheduling.builders import tell_history
 from tests.scheduling.fair_world import make_fair
 from tests.scheduling.pages import client_as, text_of
 
@@ -44,13 +44,14 @@ def start(client: Client, **fields: Any) -> str:
 
 def test_auditor_verifies_a_charge_an_interval_and_everything_and_reads_the_arithmetic() -> None:
     fair = make_fair()
+    tell_history(fair.pool)
     client = client_as(AUDITOR, None)
     charge = start(client, kind="charge", number=f"J-{fair.jobs[0].pk}")
     interval = start(client, kind="interval", pool=fair.pool.slug, number=renting_number())
     everything = start(client, kind="everything")
     assert 'hx-trigger="every 1s"' in client.get(charge).content.decode()
     assert "1 before it" in lead(client, interval)
-    assert audits_next(clock=timezone.now, seed=SEED) == 3
+    assert audits_next(clock=timezone.now) == 3
     total = VerificationRun.objects.aggregate(steps=Sum("total"))["steps"]
     assert f"of {total}" in lead(client, everything)
     assert "Call it off" in lead(client, everything)
@@ -84,7 +85,7 @@ def test_what_is_not_there_is_refused_in_a_sentence() -> None:
 def test_bundle_is_made_taken_away_and_forgotten() -> None:
     fair = make_fair(8)
     client = client_as(AUDITOR, None)
-    today = utc_day(timezone.now())
+    today = day_of(timezone.now(), UTC)
     days = {"from": (today - timedelta(days=2)).isoformat(), "to": today.isoformat()}
     there = start(client, kind="bundle", pool=fair.pool.slug, **days)
     assert client.get(f"{there}file/").status_code == 404
@@ -96,9 +97,9 @@ def test_bundle_is_made_taken_away_and_forgotten() -> None:
     assert len(content) == run.size == int(taken["Content-Length"])
     with zipfile.ZipFile(io.BytesIO(content)) as bundle:
         assert {"check.py", "manifest.json", "signature.json", "intervals.jsonl"} <= set(bundle.namelist())
-    assert run.result["public_key"] == public_key(seed_of(settings.SECRET_KEY)).hex()
+    assert run.result["public_key"] == public_key(signing_seed(at=timezone.now())).hex()
     assert run.result["public_key"] in lead(client, there)
-    audits_next(clock=lambda: timezone.now() + timedelta(days=8), seed=SEED)
+    audits_next(clock=lambda: timezone.now() + timedelta(days=8))
     assert client.get(f"{there}file/").status_code == 404
     assert "is gone" in lead(client, there)
 
@@ -120,7 +121,7 @@ def test_request_that_a_process_left_behind_is_done_again() -> None:
     fair = make_fair(8)
     start(client_as(AUDITOR, None), kind="charge", number=fair.jobs[0].pk)
     AuditRun.objects.update(state="running", began_at=timezone.now())  # and its process ended
-    assert audits_next(clock=timezone.now, seed=SEED) == 1
+    assert audits_next(clock=timezone.now) == 1
     assert AuditRun.objects.get().state == "done"
 
 
@@ -128,7 +129,7 @@ def test_request_that_ends_its_process_is_not_tried_for_ever() -> None:
     fair = make_fair(4)
     start(client_as(AUDITOR, None), kind="charge", number=fair.jobs[0].pk)
     AuditRun.objects.update(state="running", began_at=timezone.now(), result={"again": True})  # it was left before
-    assert audits_next(clock=timezone.now, seed=SEED) == 0
+    assert audits_next(clock=timezone.now) == 0
     run = AuditRun.objects.get()
     assert (run.state, run.result) == ("failed", {})
     assert "broke off twice" in run.sentence
@@ -143,9 +144,9 @@ def test_request_that_breaks_says_so_and_the_next_is_served(monkeypatch: pytest.
         raise ArithmeticError("two and two")
 
     with monkeypatch.context() as patch:
-        patch.setattr("scheduling.services.audit_rounds.verified", broken)
-        assert audits_next(clock=timezone.now, seed=SEED) == 1
+        patch.setattr("scheduling.audit.rounds.verified", broken)
+        assert audits_next(clock=timezone.now) == 1
     assert "It broke off: ArithmeticError: two and two." in lead(client, there)
     start(client, kind="charge", number=fair.jobs[0].pk)
-    audits_next(clock=timezone.now, seed=SEED)
+    audits_next(clock=timezone.now)
     assert set(AuditRun.objects.values_list("state", flat=True)) == {"failed", "done"}

@@ -8,8 +8,8 @@ import pytest
 from django.db import connection
 
 from scheduling.models import Budget
-from scheduling.services.budget_limits import budget_remove, budget_set
-from scheduling.snapshots.budgets import left_for, limits
+from scheduling.money.budget_limits import budget_remove, budget_set
+from scheduling.money.view_budgets import left_for, limits
 from tenants import history
 from tenants.access import Access, Refused
 from tenants.models import AuditEntry, Membership, Tenant

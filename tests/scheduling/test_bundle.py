@@ -16,24 +16,26 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from django.core.management import CommandError, call_command
+from django.utils import timezone
 
-from scheduling.services.bundle import check, public_key, seed_of
-from scheduling.services.bundle.signature import sign
-from tests.ledger.builders import commit_checks
+from scheduling.audit.bundle import check, public_key, signing_seed
+from scheduling.audit.bundle.signature import sign
 from tests.scheduling.markets import at
-from tests.scheduling.test_verification import make_history
+from tests.scheduling.proven import Proven, make_proven
+from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
 Rows = list[dict[str, Any]]
 
 
-def make_bundle(path: Path, *, middle: bool = False) -> Path:
+built = built_once(make_proven)
+
+
+def make_bundle(world: Proven, path: Path, *, middle: bool = False) -> Path:
     """`middle`: of a period that begins after the first decisions and payments, and ends before the last."""
-    pool, _ = make_history()
-    commit_checks()
-    start, end = (at(pool, 4), at(pool, 8)) if middle else (at(pool, 0) - timedelta(days=400), at(pool, 400))
+    pool = world.pool
+    start, end = (at(pool, 5), at(pool, 12)) if middle else (at(pool, 0) - timedelta(days=400), at(pool, 400))
     call_command("audit_bundle", pool=pool.slug, start=start, end=end, out=path / "b.zip", stdout=io.StringIO())
     return path / "b.zip"
 
@@ -79,8 +81,10 @@ def forged(bundle: Path, files: dict[str, bytes]) -> Path:
     return written(bundle, {**files, "manifest.json": signed, "signature.json": line(signature)})
 
 
-def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed_list_states(tmp_path: Path) -> None:
-    bundle = make_bundle(tmp_path, middle=True)
+def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed_list_states(
+    built: Proven, tmp_path: Path
+) -> None:
+    bundle = make_bundle(built, tmp_path, middle=True)
     files = files_of(bundle)
     stated = json.loads(files["manifest.json"])
     first = json.loads(files["intervals.jsonl"].splitlines()[0])
@@ -95,7 +99,11 @@ def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed
         (lambda m: m["chain"].update(first_interval=1), "does not follow the interval before it"),
         (lambda m: m["chain"].update(last_digest="0" * 64), "is not the one that the bundle ends with"),
         (lambda m: m["period"].update(start=m["period"]["end"]), "was not decided in the period"),
-        (lambda m: m.update(format="bourse-audit/1"), "this program checks bundles of the form"),
+        (lambda m: m["answers"].update(first_answer=77), "does not follow the answer before it"),
+        (lambda m: m["answers"].update(last_digest="0" * 64), "the last answer is not the one"),
+        (lambda m: m["feed"].update(previous_digest="0" * 63 + "1"), "does not follow the seal before it"),
+        (lambda m: m["feed"].update(last_digest="0" * 64), "the last seal is not the one"),
+        (lambda m: m.update(format="bourse-audit/2"), "this program checks bundles of the form"),
     ):
         manifest = json.loads(files["manifest.json"])
         change(manifest)
@@ -111,9 +119,9 @@ def numbers_in(content: bytes, most: int) -> list[tuple[int, int]]:
     return found[:: max(len(found) // most, 1)][:most]
 
 
-def test_one_changed_number_anywhere_is_refused(tmp_path: Path, settings: Any) -> None:
+def test_one_changed_number_anywhere_is_refused(built: Proven, tmp_path: Path) -> None:
     """In every file; and where the list was signed by somebody else, the key that was noted is not his."""
-    bundle, key = make_bundle(tmp_path, middle=True), public_key(seed_of(settings.SECRET_KEY)).hex()
+    bundle, key = make_bundle(built, tmp_path, middle=True), public_key(signing_seed(at=timezone.now())).hex()
     files = files_of(bundle)
     tried = 0
     for name, content in files.items():
@@ -132,22 +140,31 @@ def test_one_changed_number_anywhere_is_refused(tmp_path: Path, settings: Any) -
 FIELDS = [
     *(("intervals.jsonl", field) for field in ("pool", "number", "slot", "digest", "previous", "code_version")),
     *(("intervals.jsonl", field) for field in ("policy", "view", "plan", "windows", "decided_at")),
+    *(("intervals.jsonl", field) for field in ("heads",)),
+    *(("frames.jsonl", field) for field in ("digest", "content")),
+    *(("answers.jsonl", field) for field in ("pool", "number", "job", "award", "at", "code_version", "frame")),
+    *(("answers.jsonl", field) for field in ("interval", "previous", "digest", "input", "plan")),
     *(("awards.jsonl", field) for field in ("start", "end", "paid", "tenant", "charges", "interval", "job")),
+    *(("seals.jsonl", field) for field in ("number", "last_event", "sealed_at", "members", "previous", "digest")),
+    *(("events.jsonl", field) for field in ("id", "pool", "tenant", "kind", "subject", "at", "data")),
+    *(("submissions.jsonl", field) for field in ("job", "submission")),
     *(("transactions.jsonl", field) for field in ("key", "kind", "subject", "at", "facts", "entries", "digest")),
     ("balances.json", "closing"),
 ]
 
 
-def test_a_forger_who_signs_anew_is_still_found_by_what_the_files_say(tmp_path: Path, monkeypatch: Any) -> None:
+def test_a_forger_who_signs_anew_is_still_found_by_what_the_files_say(
+    built: Proven, tmp_path: Path, monkeypatch: Any
+) -> None:
     """Without the key that was noted: what belongs together no longer agrees. His signature holds, and is not looked
     at here again and again."""
-    path = make_bundle(tmp_path)
+    path = make_bundle(built, tmp_path)
     assert check.check(forged(path, files_of(path))) == []
     monkeypatch.setattr(check, "signature_holds", lambda *_: True)
     for name, field in FIELDS:
         files = files_of(path)
         rows = [json.loads(one) for one in files[name].splitlines()]
-        row = next(row for row in rows if row.get("paid", 1) and row.get("charges", 1))
+        row = next(row for row in rows if row.get("paid", 1) and row.get("charges", 1) and row.get(field) is not None)
         row[field] = another(row[field])
         files[name] = b"".join(map(line, rows))
         manifest = json.loads(files["manifest.json"])
@@ -174,8 +191,8 @@ def another(value: Any) -> Any:
     return changed_rows
 
 
-def test_a_missing_and_an_added_file_are_refused(tmp_path: Path) -> None:
-    bundle = make_bundle(tmp_path)
+def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) -> None:
+    bundle = make_bundle(built, tmp_path)
     files = files_of(bundle)
     for name in files:
         found = check.check(written(bundle, {entry: content for entry, content in files.items() if entry != name}))
@@ -249,7 +266,37 @@ def balance_changed(rows: Rows) -> None:
     rows[0]["closing"][account] += 1
 
 
+def renamed(rows: Rows) -> None:
+    rows[0]["submission"] = rows[0]["submission"].replace('"train"', '"other"')
+
+
+def cheaper(rows: Rows) -> None:
+    row = next(row for row in rows if row["award"])
+    row["plan"] = row["plan"].replace('"cost":', '"cost":1')
+
+
+def larger_pool(rows: Rows) -> None:
+    rows[0]["content"] = rows[0]["content"].replace('"share_percent":100', '"share_percent":90')
+
+
+def told_otherwise(rows: Rows) -> None:
+    row = next(row for row in rows if '"train"' in row["data"])
+    row["data"] = row["data"].replace('"train"', '"other"')
+
+
+def first_removed(rows: Rows) -> None:
+    del rows[0]
+
+
 CHANGES = [
+    ("answers.jsonl", cheaper, "its digest is another"),
+    ("answers.jsonl", first_removed, "does not follow the answer before it"),
+    ("frames.jsonl", larger_pool, "its digest is another"),
+    ("frames.jsonl", first_removed, "the pool as it found it is missing"),
+    ("seals.jsonl", first_removed, "does not follow the seal before it"),
+    ("events.jsonl", told_otherwise, "is not as its seal closed over it"),
+    ("submissions.jsonl", renamed, "is not what was submitted"),
+    ("submissions.jsonl", first_removed, "was submitted, and is missing"),
     ("awards.jsonl", more_paid, "do not add up to what it pays"),
     ("awards.jsonl", moved_to_another_owner, "who earns what"),
     ("awards.jsonl", later, "its slots are not those"),
@@ -265,8 +312,8 @@ CHANGES = [
 ]
 
 
-def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(tmp_path: Path, settings: Any) -> None:
-    bundle, key = make_bundle(tmp_path), public_key(seed_of(settings.SECRET_KEY)).hex()
+def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(built: Proven, tmp_path: Path) -> None:
+    bundle, key = make_bundle(built, tmp_path), public_key(signing_seed(at=timezone.now())).hex()
     assert check.check(bundle, key) == []
     assert check.check(bundle, "0" * 64) == ["the bundle is signed with another key than the one you gave"]
     for name, change, told in CHANGES:
@@ -277,8 +324,8 @@ def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(tmp_path:
         assert "the signature does not belong to the list of files" in forged, change
 
 
-def test_the_checker_runs_alone_and_says_by_its_status_whether_all_agrees(tmp_path: Path) -> None:
-    bundle = make_bundle(tmp_path)
+def test_the_checker_runs_alone_and_says_by_its_status_whether_all_agrees(built: Proven, tmp_path: Path) -> None:
+    bundle = make_bundle(built, tmp_path)
     with zipfile.ZipFile(bundle) as files:
         files.extract("check.py", tmp_path)
     other = changed(bundle, "awards.jsonl", more_paid, listed=False)
@@ -292,18 +339,25 @@ def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
     assert check.check(tmp_path / "b.zip")[0].startswith("the bundle cannot be read")
 
 
-def test_signatures_are_those_of_another_program() -> None:
+def test_the_checker_knows_signatures_without_the_library_that_makes_them() -> None:
+    """Of seeds of our own, and test 2 of RFC 8032, 7.1."""
     for number in range(4):
         seed, message = bytes([number] * 32), b"m" * number
-        theirs = Ed25519PrivateKey.from_private_bytes(seed)
-        assert public_key(seed) == theirs.public_key().public_bytes_raw()
-        assert sign(seed, message) == theirs.sign(message)
-        assert check.signature_holds(public_key(seed), message, sign(seed, message))
-        assert not check.signature_holds(public_key(seed), message + b"!", sign(seed, message))
+        signature = sign(seed, message)
+        assert check.signature_holds(public_key(seed), message, signature)
+        assert not check.signature_holds(public_key(seed), message + b"!", signature)
+        assert not check.signature_holds(public_key(bytes([9] * 32)), message, signature)
+    seed = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
+    assert public_key(seed).hex() == "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
+    answer = (
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+        "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+    )
+    assert sign(seed, b"\x72").hex() == answer
 
 
-def test_the_command_refuses_what_makes_no_bundle(tmp_path: Path) -> None:
-    pool, _ = make_history()
+def test_the_command_refuses_what_makes_no_bundle(built: Proven, tmp_path: Path) -> None:
+    pool = built.pool
     given = {"pool": pool.slug, "start": at(pool, 0), "end": at(pool, 9), "out": tmp_path / "b.zip"}
     for options in ({"pool": "nowhere"}, {"end": at(pool, -1)}):
         with pytest.raises(CommandError):

@@ -6,11 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.jobs.cancellation import job_cancel, kept_parts
 from scheduling.models import Award, FreedUnits, Server
-from scheduling.services.cancellation import job_cancel, kept_parts
 from tenants.access import Access, Refused
 from tenants.roles import BILLING, OPERATOR, VIEWER
 from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.live import (
     again,
@@ -179,7 +180,7 @@ def test_an_instant_award_gives_back_the_operators_units() -> None:
 
 def test_a_job_accepted_under_a_budget_can_be_cancelled_when_the_budget_is_gone() -> None:
     _, lumen, _, award = rented()
-    with scope(lumen):
+    with scope(lumen), as_superuser():
         type(award.job).objects.filter(pk=award.job_id).update(spec=award.job.spec | {"rent": "budget"})
     assert not isinstance(cancel(award.job, lumen), Refused)
 

@@ -13,16 +13,17 @@ from django.db import Error, IntegrityError, OperationalError, connection
 from django.db.backends.base.base import BaseDatabaseWrapper
 
 from scheduling.models import Cell, Server
-from scheduling.services import cells as cells_service
-from scheduling.services.cells import AboveCapacity, cells_change_of_tenant
+from scheduling.operator import cells as cells_service
+from scheduling.operator.cells import AboveCapacity, cells_change_of_tenant
 from tenants.access import access_of_system
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
+from tests.database import overrule
+from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON, kind, make_pool, make_server, make_tenant
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
-DEADLINE = 20.0
 UPDATE_OF_NOTHING = """UPDATE scheduling_servercapacity SET units = units
         WHERE server_id = NEW.server_id AND resource_id = NEW.resource_id
         RETURNING units INTO capacity;"""
@@ -45,8 +46,7 @@ def trigger_lock() -> Iterator[Callable[[str], None]]:
     assert UPDATE_OF_NOTHING in source
 
     def put(statement: str) -> None:
-        with connection.cursor() as cursor:
-            cursor.execute(source.replace(UPDATE_OF_NOTHING, statement))
+        overrule(source.replace(UPDATE_OF_NOTHING, statement))
 
     yield put
     put(UPDATE_OF_NOTHING)
@@ -90,9 +90,9 @@ def insert_at_once(server: Server, owners: tuple[Tenant, Tenant], isolation: str
             checked = pool.submit(insert_and_check, second, cells[1], isolation)
             wait_until_done_or_waiting(checked, backend)
             first.commit()
-            failure = checked.exception(DEADLINE)
+            failure = checked.exception(PATIENCE)
             assert failure is None or isinstance(failure, IntegrityError | OperationalError)
-            pool.submit(second.rollback if failure else second.commit).result(DEADLINE)
+            pool.submit(second.rollback if failure else second.commit).result(PATIENCE)
         return failure is not None
 
 
@@ -107,7 +107,7 @@ def insert_and_check(own: BaseDatabaseWrapper, cell: tuple[int, int, int], isola
 
 
 def wait_until_done_or_waiting(future: Future[None], backend: int) -> None:
-    for _ in range(int(DEADLINE / 0.02)):
+    for _ in range(int(PATIENCE / 0.02)):
         done, _ = wait([future], timeout=0.02)
         with connection.cursor() as cursor:
             cursor.execute("SELECT cardinality(pg_blocking_pids(%s)) > 0", (backend,))
@@ -122,7 +122,7 @@ def change_at_once(server: Server, tenants: list[Tenant]) -> list[object]:
 
     def change(tenant: Tenant) -> object:
         try:
-            start.wait(DEADLINE)
+            start.wait(PATIENCE)
             return cells_change_of_tenant(
                 pool=server.pool,
                 tenant=tenant,
@@ -156,7 +156,7 @@ def test_without_its_locks_the_losers_hear_it_from_the_database_instead(monkeypa
     write = cells_service._write
 
     def write_after_all_counted(*args: object) -> None:
-        everyone_has_counted.wait(DEADLINE)
+        everyone_has_counted.wait(PATIENCE)
         write(*args)
 
     monkeypatch.setattr(cells_service, "pool_lock", lambda pool: None)

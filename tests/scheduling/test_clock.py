@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
-from scheduling import tasks
+from scheduling.app import clock, tasks
+from scheduling.app.clock import Advanced, ClockStuck, pool_advance, pools_due
+from scheduling.market.calendar.lanes import Busy
 from scheduling.models import Award, Event, Interval, LaneClock, TrainingJob
-from scheduling.services import clock
-from scheduling.services.clock import Advanced, ClockStuck, pool_advance, pools_due
-from scheduling.services.holds import pool_drain, pool_hold, pool_resume
-from scheduling.services.lanes import Busy
+from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.ledger import audit
 from tenants.models import AuditEntry

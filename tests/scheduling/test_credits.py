@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.services.credits import BeyondFunds, credits_grant, credits_withdraw, earned_collect
+from scheduling.money.credits import BeyondFunds, credits_grant, credits_withdraw, earned_collect
 from tenants.access import Refused, access_of_system
 from tenants.ledger.postings import Posted
 from tenants.models import AuditEntry

@@ -11,11 +11,15 @@ from contextlib import closing
 import pytest
 from django.core.management import CommandError, call_command
 from django.db import IntegrityError, connection
+from django.test import Client
 from pytest_django.fixtures import Settings
 
-from scheduling.services import demo
+from scheduling.demo import content, demo
+from scheduling.models import ProgramSwitch
+from scheduling.programs.stored import usable_programs
 from tenants.access import Refused
 from tenants.models import Tenant, User
+from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -23,7 +27,7 @@ pytestmark = pytest.mark.django_db
 
 @pytest.fixture(autouse=True)
 def _debug(settings: Settings) -> None:
-    settings.DEBUG = True
+    settings.DEVELOPMENT = True
 
 
 def load() -> str:
@@ -39,8 +43,18 @@ def test_loads_once_and_says_so_the_second_time() -> None:
     assert everything() == before
 
 
+def test_offers_programs_to_all_and_lets_tenants_bring_their_own() -> None:
+    load()
+    for tenant in Tenant.objects.all():
+        offered = usable_programs(tenant_id=tenant.pk)
+        assert [(each.program.name, each.program.owner.tenant) for each in offered] == [
+            ("fit-a-line", ""), ("script", ""), ("torch-ddp", "")
+        ]  # fmt: skip
+        assert ProgramSwitch.objects.get(tenant=tenant).may_bring
+
+
 def test_loads_nothing_where_debug_is_off(settings: Settings) -> None:
-    settings.DEBUG = False
+    settings.DEVELOPMENT = False
     with pytest.raises(CommandError, match="only where DEBUG is on"):
         load()
     with pytest.raises(CommandError, match="only where DEBUG is on"):
@@ -154,9 +168,25 @@ def test_two_loads_at_once_collide_without_their_lock(monkeypatch: pytest.Monkey
     both_have_looked = threading.Barrier(2)
 
     def empty_for_both() -> bool:
-        both_have_looked.wait(20)
+        both_have_looked.wait(PATIENCE)
         return True
 
     monkeypatch.setattr(demo, "_wait_for_other_loads", lambda: None)
     monkeypatch.setattr(demo, "database_is_empty", empty_for_both)
     assert load_twice_at_once() == {"DemoLoaded(already=False)": 1, "IntegrityError": 1}
+
+
+def test_log_in_page_shows_its_people_and_a_press_logs_in(settings: Settings) -> None:
+    assert "People of the demonstration" not in Client().get("/accounts/login/").content.decode()
+    load()
+    page = Client().get("/accounts/login/").content.decode()
+    for person in content.PEOPLE:
+        assert person.email in page
+    assert "operator over all tenants" in page
+    browser = Client()
+    browser.post("/accounts/login/", {"login": content.PEOPLE[-1].email, "password": content.PASSWORD})
+    assert browser.get("/")["Location"] == "/overview/"
+    settings.DEVELOPMENT = False
+    page = Client().get("/accounts/login/").content.decode()
+    assert content.PASSWORD not in page
+    assert "People of the demonstration" not in page

@@ -10,18 +10,21 @@ from django.core.management import call_command
 from django.db import connection
 from django.test import override_settings
 
-from scheduling import selectors
+from scheduling.audit.verification.settings import settings_verify
+from scheduling.cluster import pool_overview
+from scheduling.demo import content as demo_content
 from scheduling.management.commands.demo import log_ins
+from scheduling.market.prices.read_of_use import use_prices
+from scheduling.market.view.frame import pool_frame
 from scheduling.models import Pool
-from scheduling.selectors.use_prices import use_prices
-from scheduling.services import demo_content
 from tenants import history
-from tenants.ledger.postings import MICRO, available
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import available
 from tenants.ledger.selectors import balance
 from tenants.models import AuditEntry, Membership, StaffGrant, Tenant, User
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
 from tenants.scoping import scope, scope_disabled
-from tests.scheduling.builders import NOON
+from tests.scheduling.builders import NOON, tenant_quota
 from tests.worlds import built_once
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("printed")]
@@ -30,7 +33,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("printed")]
 def load() -> str:
     """What it says."""
     out = io.StringIO()
-    with override_settings(DEBUG=True):
+    with override_settings(DEVELOPMENT=True):
         call_command("demo", at=NOON, stdout=out)
     return out.getvalue()
 
@@ -40,7 +43,7 @@ printed = built_once(load)
 
 def test_puts_cells_of_five_tenants_on_twelve_servers_of_the_main_pool() -> None:
     pool = Pool.objects.get(slug="main")
-    overview = selectors.pool_overview(pool)
+    overview = pool_overview(pool)
     assert (pool.slot_seconds, pool.epoch_at) == (10, NOON)
     assert (len(overview.servers), Tenant.objects.count()) == (12, 5)
     workers, ps = overview.totals
@@ -48,15 +51,22 @@ def test_puts_cells_of_five_tenants_on_twelve_servers_of_the_main_pool() -> None
     assert (ps.units, ps.operator_units, sum(ps.units_by_tenant.values())) == (28, 7, 21)
     lumen = Tenant.objects.get(slug="lumen-lab")
     with scope(lumen):
-        assert selectors.tenant_quota(lumen, pool) == {"worker": 16, "ps": 4}
+        assert tenant_quota(lumen, pool) == {"worker": 16, "ps": 4}
 
 
 def test_has_an_elastic_pool_with_prices_beside_the_one_that_pages_open() -> None:
     first, elastic = Pool.objects.all()
     assert (first.slug, elastic.is_elastic, elastic.instant_policy) == ("main", True, None)
     assert use_prices(elastic, 0) == {"worker": 50_000, "ps": 20_000}
-    workers, ps = selectors.pool_overview(elastic).totals
+    workers, ps = pool_overview(elastic).totals
     assert (workers.units, ps.units, workers.operator_units) == (24, 12, 16)
+
+
+def test_has_tenants_of_both_plans_and_verification_knows_why() -> None:
+    pool = Pool.objects.get(slug="main")
+    plans = [tenant.plan for tenant in pool_frame(pool).cluster.tenants]
+    assert sorted(plans) == ["keep", "renew", "renew", "renew", "renew"]
+    assert settings_verify() == []
 
 
 def test_has_somebody_for_every_role_and_somebody_in_several_tenants() -> None:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.audit.verification import charge_verify
 from scheduling.core.policies.dl2 import guard
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.read_life import happenings
+from scheduling.market.reads.explain import job_explain
 from scheduling.models import Budget, Event, PriceTick, Server, TrainingJob
-from scheduling.selectors.explain import job_explain
-from scheduling.selectors.job_life import happenings
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.failures import server_lose
-from scheduling.services.holds import pool_hold
-from scheduling.services.verification import charge_verify
+from scheduling.operator.holds import pool_hold
+from scheduling.runs.failures import server_lose
 from tenants.access import access_of_system
 from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser
 from tests.ledger.builders import grant
 from tests.scheduling.clocks import advance, everything, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, set_prices, slots_of
@@ -91,8 +92,8 @@ def test_a_job_that_can_pay_less_than_its_size_runs_smaller_and_says_so_with_the
     with scope(renter):
         explained = job_explain(again(job)).reason.sentence
         told = [each.sentence for each in happenings(pool, renter.pk, job.pk) if each.kind == "job_resized"]
-    assert explained == f"Runs on 1 worker and 1 parameter server; it is sized anew at 12:00:30. {why}"
-    assert told == [f"From 4 workers and 4 parameter servers to 1 and 1, from slot 2 on. {why}"]
+    assert explained == f"Runs on 1 worker and 1 parameter server; its size is decided again at 12:00:30. {why}"
+    assert told == [f"From 4 workers and 4 parameter servers to 1 worker and 1 parameter server, from slot 2 on. {why}"]
     give_more(renter, 10)
     run(pool, 3, 3)
     assert (again(job).reason_code, slots_of(job)[-1].workers) == ("", 4)
@@ -113,7 +114,7 @@ def test_a_budget_that_made_a_job_smaller_is_named_as_such() -> None:
     with scope(renter):
         Budget.objects.all().delete()
         Budget.objects.create(period="day", hard_limit=5 * MICRO, tenant=renter, member=member_of)
-    with scope_disabled("the test says who submitted"):
+    with scope_disabled("the test says who submitted"), as_superuser():
         TrainingJob.objects.filter(pk=job.pk).update(submitted_by=member_of)
     run(pool, 2, 2)
     assert [award.workers for award in slots_of(job)] == [4, 1, 1]

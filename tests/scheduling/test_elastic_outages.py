@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.audit.verification import charge_verify
+from scheduling.jobs.read_by_use import so_far
+from scheduling.market.reads.explain import job_explain
 from scheduling.models import Pool, Server, TrainingJob
-from scheduling.selectors.explain import job_explain
-from scheduling.selectors.job_by_use import so_far
-from scheduling.services.failures import ServerLost, server_lose
-from scheduling.services.server_states import server_return
-from scheduling.services.verification import charge_verify
+from scheduling.operator.server_states import server_return
+from scheduling.runs.failures import ServerLost, server_lose
 from tenants.access import access_of_system
 from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.clocks import advance, everything, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, slots_of
 from tests.scheduling.live import events, money, operator_money
@@ -106,7 +107,8 @@ def test_whoever_finds_no_room_without_the_server_waits_and_takes_it_again_when_
 
 def test_slots_in_which_the_market_stood_still_are_neither_decided_nor_paid() -> None:
     pool, _, renter = make_elastic()
-    Pool.objects.filter(pk=pool.pk).update(outage_grace_seconds=20)
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(outage_grace_seconds=20)
     pool.refresh_from_db()
     job = make_elastic_job(pool, renter)
     run(pool, 0, 1)

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from django.test import Client
 
+from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.market.prices.read_of_use import use_prices
 from scheduling.models import Pool, UsePrice
-from scheduling.selectors.use_prices import use_prices
-from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.use_prices import use_prices_set
+from scheduling.operator.use_prices import use_prices_set
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry, Tenant
 from tenants.scoping import scope_disabled
@@ -161,7 +161,7 @@ def test_every_page_of_the_market_opens_in_an_elastic_pool() -> None:
         f"jobs/{job.pk}/cancel",
         "intervals/main/1/what-if",
     ]
-    assert "sized anew in every slot" in text_of(client.get("/t/renter/submit/", secure=True).content.decode())
+    assert "sized again in every slot" in text_of(client.get("/t/renter/submit/", secure=True).content.decode())
     for path in pages:
         answer = client.get(f"/t/renter/{path}/", follow=True, secure=True)
         assert answer.status_code == 200, path

@@ -14,21 +14,22 @@ import pytest
 from django.core.management import call_command
 from django.db import connection, transaction
 
+from scheduling.app.clock import pool_advance
+from scheduling.audit.bundle import check
+from scheduling.audit.verification import intervals_verify
 from scheduling.core.scenario import Scenario
 from scheduling.core.settlement import micro
 from scheduling.core.simulation import simulate
+from scheduling.market.decide import plans
+from scheduling.market.decide.interval import batch_policy
+from scheduling.market.decide.terms import allocation_rows
+from scheduling.market.view.frame import pool_frame
+from scheduling.market.view.jobs import JobReader
 from scheduling.models import Award, Interval, LaneClock, TrainingJob
-from scheduling.services import plans
-from scheduling.services.bundle import check
-from scheduling.services.clock import pool_advance
-from scheduling.services.intervals import batch_policy
-from scheduling.services.terms import allocation_rows
-from scheduling.services.verification import intervals_verify
-from scheduling.snapshots.frame import pool_frame
-from scheduling.snapshots.jobs import JobReader
 from tenants.ledger.audit import verify
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import commit_checks, tamper
+from tests.patience import PATIENCE
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, slots_of
 from tests.scheduling.live import money
@@ -116,7 +117,7 @@ def test_two_workers_that_tick_at_once_decide_and_charge_once() -> None:
         for thread in threads:
             thread.start()
         for thread in threads:
-            thread.join(timeout=30)
+            thread.join(timeout=PATIENCE)
             assert not thread.is_alive()
         advance(pool, slot)  # whoever was busy is followed by another tick
     assert [award.start for award in slots_of(job)] == [0, 1, 2, 3]

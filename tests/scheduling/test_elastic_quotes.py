@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from scheduling.core.types import Reason
+from scheduling.jobs.read_rows import job_rows
+from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
+from scheduling.market.reads.explain import job_explain
 from scheduling.models import StartEstimate
-from scheduling.selectors.explain import job_explain
-from scheduling.selectors.job_rows import job_rows
-from scheduling.services.elastic_quotes import ByUse
-from scheduling.services.jobs import InvalidJob, Submitted, job_submit
-from scheduling.services.quotes import Quote, job_quote
+from scheduling.quotes.elastic_quotes import ByUse
+from scheduling.quotes.quotes import Quote, job_quote
 from tenants.scoping import scope
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, slots_of
@@ -104,7 +104,9 @@ def test_a_job_says_its_size_what_it_paid_so_far_and_why_it_waits() -> None:
         (row,) = job_rows([again(job)])
         running = job_explain(again(job))
     assert (running.price, running.workers, running.reason.code) == (6 * MICRO, 4, "running")
-    assert running.reason.sentence == "Runs on 4 workers and 4 parameter servers; it is sized anew at 12:00:20."
+    assert (
+        running.reason.sentence == "Runs on 4 workers and 4 parameter servers; its size is decided again at 12:00:20."
+    )
     assert (row.start_slot, row.end_slot, row.held) == (1, 2, 3 * MICRO)
     advance(pool, 2)
     with scope(renter):

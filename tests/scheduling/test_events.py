@@ -8,13 +8,14 @@ from collections.abc import Callable
 import pytest
 from django.db import connection, connections, transaction
 
+from scheduling.feed.events import event, events_append
+from scheduling.feed.read_events import Feed, event_feed
 from scheduling.models import Event
-from scheduling.selectors.events import Feed, event_feed
-from scheduling.services.feed import event, events_append
 from tenants.access import Access, access_of_system
 from tenants.models import Tenant
 from tenants.roles import BILLING, SUBMITTER
 from tenants.scoping import ForeignTenant, scope
+from tests.patience import PATIENCE
 from tests.scheduling.builders import NOON, make_tenant
 
 STAFF = access_of_system("the tests")
@@ -50,20 +51,20 @@ class Writer:
         self._wrote, self._commit = threading.Event(), threading.Event()
         self._thread = threading.Thread(target=self._run, args=[work])
         self._thread.start()
-        assert self._wrote.wait(10)
+        assert self._wrote.wait(PATIENCE)
 
     def _run(self, work: Callable[[], None]) -> None:
         try:
             with transaction.atomic():
                 work()
                 self._wrote.set()
-                assert self._commit.wait(10)
+                assert self._commit.wait(PATIENCE)
         finally:
             connections.close_all()
 
     def commit(self) -> None:
         self._commit.set()
-        self._thread.join(10)
+        self._thread.join(PATIENCE)
 
 
 @pytest.mark.django_db(transaction=True)

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from scheduling.models import Interval, JobFloor
-from scheduling.services.failures import ServerLost, server_lose
-from scheduling.services.loss_preview import server_loss_preview
+from scheduling.operator.loss_preview import server_loss_preview
+from scheduling.runs.failures import ServerLost, server_lose
 from tenants import history
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry
@@ -187,8 +187,8 @@ def test_what_a_loss_would_refund_is_said_before_and_is_what_it_then_refunds() -
     rows = [[servers[1].pk, 3, 5, 1, 0]]
     enter(make_award(pool, lumen, start=3, slots=2, charges=[[(None, 7)], [(None, 5)]], allocation=rows))
     before = money(lumen)
-    said = server_loss_preview(server=servers[1])
+    said = server_loss_preview(server=servers[1], at=moment(1.5))
     assert (said.awards, said.refunded, said.jobs) == (2, 32, 2)
     assert money(lumen) == before
-    assert server_loss_preview(server=servers[0]).refunded == 20
+    assert server_loss_preview(server=servers[0], at=moment(1.5)).refunded == 20
     assert lose(servers[1]) == said

@@ -8,9 +8,9 @@ import copy
 import pytest
 from django.utils import timezone
 
+from scheduling.fairness.alerts import MEASURES, alerts_look, alerts_set
+from scheduling.feed.kinds import OWN_KINDS
 from scheduling.models import Event, FairnessAlert, PoolDay
-from scheduling.selectors.events import OWN_KINDS
-from scheduling.services.fairness_alerts import MEASURES, alerts_look, alerts_set
 from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import AUDITOR, OPERATOR

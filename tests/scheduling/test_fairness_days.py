@@ -9,10 +9,10 @@ from datetime import UTC
 import pytest
 from django.core.management import call_command
 
+from scheduling.audit.verification import days_verify
+from scheduling.fairness.days import price_jumped
+from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.models import IntervalFairness, PoolDay, TenantDay, TenantFairness
-from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.fairness_days import price_jumped
-from scheduling.services.verification import days_verify
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import tamper
 from tests.scheduling.test_verification import History, make_history

@@ -6,18 +6,19 @@ import copy
 import csv
 import io
 import json
-from datetime import timedelta
+from datetime import UTC, timedelta
 
 import pytest
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.books.read_charge_account import charge_account
+from scheduling.fairness.read_days import fairness_overview
+from scheduling.fairness.read_interval import interval_account
 from scheduling.models import IntervalFairness, TrainingJob
-from scheduling.selectors.charge_account import charge_account
-from scheduling.selectors.fairness import fairness_overview, utc_day
-from scheduling.selectors.fairness_interval import interval_account
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
+from tenants.zones import day_of
 from tests.scheduling.fair_world import Fair, make_fair
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
@@ -66,7 +67,7 @@ def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits(
 
 
 def test_overview_says_what_was_worked_out(fair: Fair) -> None:
-    today = utc_day(timezone.now())
+    today = day_of(timezone.now(), UTC)
     found = fairness_overview(fair.pool, first=today - timedelta(days=6), last=today)
     text = lead(client_as(AUDITOR, None), "/fairness/?days=7")
     assert f"0 of {found.certificates}" in text

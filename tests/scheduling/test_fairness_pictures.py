@@ -11,9 +11,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from scheduling.core.metrics.period import period_ratio, period_reward, spread
-from scheduling.selectors.fairness_values import TenantPeriod
-from scheduling.views.fairness.picture import MOST, dots_of, idle_of, rewards_of, trend_of
-from scheduling.views.fairness.spans import Span, span_asked
+from scheduling.fairness.pages.picture import MOST, dots_of, idle_of, rewards_of, trend_of
+from scheduling.fairness.pages.spans import Span, span_asked
+from scheduling.fairness.read_values import TenantPeriod
 from tenants.views.lists import listed
 from tenants.views.tables import Column, Table
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.market.decide.instant import instant_admit
 from scheduling.models import Award, Budget, CalendarCell, LaneClock, Pool, Server, TrainingJob
-from scheduling.services.instant import instant_admit
 from tenants.access import Refused
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -186,7 +186,7 @@ def test_a_decided_job_is_not_decided_again() -> None:
     pool, lumen = operators_server()
     answer = submitted(pool, lumen)
     with scope(lumen), pytest.raises(RuntimeError, match="decided once"):
-        instant_admit(job=answer.job, at=moment(9))
+        instant_admit(job=answer.job, clock=LaneClock(), at=moment(9))
     assert money(lumen)[1] == 50_000
 
 
@@ -197,12 +197,13 @@ def test_a_repeated_submission_gives_the_award_back_and_pays_once() -> None:
     assert money(lumen)[1] == 50_000
 
 
-def test_an_owner_that_buys_its_own_idle_cells_is_paid_its_own_share() -> None:
+def test_an_owner_has_its_own_idle_cells_for_nothing() -> None:
     pool, _, castor = owned_server(frontier=2)
     fund(castor)
-    submitted(pool, castor)
+    award = again(submitted(pool, castor).award)
+    assert (award.phase, award.paid, award.charges, award.on_operator) == ("own", 0, [], [])
     settle(pool, 0)
-    assert money(castor) == (999_950_000, 0, 50_000)
+    assert money(castor) == (1_000_000_000, 0, 0)
 
 
 def test_is_closed_while_the_market_is_on_hold() -> None:

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from scheduling.jobs import submission as jobs
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
+from scheduling.market.decide.cooling_off import Cooling
 from scheduling.models import Award, LaneClock, Pool, TrainingJob
-from scheduling.services import jobs
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.cooling import Cooling
-from scheduling.services.jobs import InvalidJob, Submitted, job_submit
 from tenants.access import Refused
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -118,9 +118,9 @@ def test_what_it_refuses_waits_for_the_next_interval_and_both_answers_are_known(
     assert isinstance(answer, Submitted)
     job = only_job()
     assert (job.lane, job.state, job.reason_code) == ("batch", "queued", "waiting_for_interval")
-    assert job.reason_numbers == {"slot": 1, "closes_at": moment(1).isoformat(), "instant": "outbid"}
+    assert job.reason_numbers == {"slot": 1, "closes_at": moment(1).isoformat(), "instant": "not_worth_it"}
     (refused,), (queued,) = events("job_refused"), events("job_queued")
-    assert refused.data["reason"] == queued.data["instant"]["reason"] == "outbid"
+    assert refused.data["reason"] == queued.data["instant"]["reason"] == "not_worth_it"
     assert queued.data["instant"]["numbers"] == refused.data["numbers"]
 
 
@@ -166,7 +166,12 @@ def test_where_the_instant_lane_does_not_even_look_the_batch_lane_takes_it(code:
     assert isinstance(answer, Submitted)
     job = again(answer.job)
     assert (job.lane, job.state, job.reason_numbers["instant"]) == ("batch", "queued", code)
-    assert events("job_submitted")[-1].data == {"name": "train", "lane": "batch", "instant": code}
+    told = events("job_submitted")[-1].data
+    assert {name: told[name] for name in ("name", "lane", "instant")} == {
+        "name": "train",
+        "lane": "batch",
+        "instant": code,
+    }
     with scope_disabled("the test looks for awards"):
         assert not Award.objects.exists()
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduling.models import Pool, Server, ServerCapacity
-from scheduling.services.quotes import job_quote
+from scheduling.quotes.quotes import job_quote
 from tenants.models import Tenant
 from tests.scheduling.builders import kind, make_pool, make_tenant
 from tests.scheduling.live import (

@@ -7,6 +7,10 @@ from django.db import connection
 from django.db.models import Sum
 from django.test.utils import CaptureQueriesContext
 
+from scheduling.audit.verification import intervals_verify
+from scheduling.market.decide.interval import interval_run
+from scheduling.market.view.frame import pool_frame
+from scheduling.market.view.windows import published_windows
 from scheduling.models import (
     Award,
     AwardState,
@@ -21,11 +25,7 @@ from scheduling.models import (
     TenantPolicy,
     TrainingJob,
 )
-from scheduling.services.failures import ServerLost, server_lose
-from scheduling.services.intervals import interval_run
-from scheduling.services.verification import intervals_verify
-from scheduling.snapshots.frame import pool_frame
-from scheduling.snapshots.windows import published_windows
+from scheduling.runs.failures import ServerLost, server_lose
 from tenants.access import access_of_system
 from tenants.ledger.selectors import balances_of_tenant, transactions_about
 from tenants.scoping import scope, scope_disabled
@@ -263,7 +263,8 @@ def test_events_tell_the_tenant_and_everybody() -> None:
     pool, (lumen,) = make_market("lumen")
     make_waiting(pool, lumen)
     run_slots(pool, 0, 1)
-    assert list(Event.objects.filter(tenant=lumen).values_list("kind", flat=True)) == ["job_awarded", "job_started"]
+    kinds = list(Event.objects.filter(tenant=lumen).values_list("kind", flat=True))
+    assert kinds == ["job_submitted", "job_awarded", "job_started"]
     closed = Event.objects.filter(tenant=None, kind="interval_closed").last()
     assert closed is not None
     assert (closed.data["number"], closed.data["window"], closed.data["awarded"]) == (2, [1, 2], 1)
@@ -333,7 +334,7 @@ def test_between_boundaries_the_queue_is_not_gathered(monkeypatch: pytest.Monkey
     pool, tenants = make_market("owner", clock_first=8, clock_cap=8)
     job = make_waiting(pool, tenants[0])
     run_slots(pool, 0, 0)
-    monkeypatch.setattr("scheduling.services.intervals.batch_view", None)
+    monkeypatch.setattr("scheduling.market.decide.interval.batch_view", None)
     late = make_waiting(pool, tenants[0], arrival=0.5)
     assert run_slots(pool, 1, 7) == []
     told = [(again(row).reason_code, again(row).reason_numbers) for row in (job, late)]

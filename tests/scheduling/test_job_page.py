@@ -4,23 +4,30 @@ from __future__ import annotations
 
 import copy
 import re
+from datetime import timedelta
+from html import unescape
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 from django.db import connection
+from django.template.loader import get_template
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from scheduling.models import Award, TrainingJob
-from scheduling.selectors.job_page import job_page, where
-from scheduling.selectors.job_slots import HELD, RETURNED, RUNNING, SETTLED
-from scheduling.services.cancel_preview import cancel_preview
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.clock import pool_advance
-from scheduling.services.failures import server_lose
-from scheduling.services.jobs import Submitted, job_submit
-from scheduling.views.job_bars import slot_bars
+from scheduling.app.clock import pool_advance
+from scheduling.jobs.cancel_preview import cancel_preview
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.pages.bars import slot_bars
+from scheduling.jobs.read_life import happenings
+from scheduling.jobs.read_page import JobPage, job_page, where
+from scheduling.jobs.read_slots import HELD, RETURNED, RUNNING, SETTLED, slot_table
+from scheduling.jobs.submission import Submitted, job_submit
+from scheduling.market.reads.reason_words import reason_sentence
+from scheduling.models import Award, Event, Lane, TrainingJob
+from scheduling.runs.failures import server_lose
 from tenants.access import Refused, access_of_system
+from tenants.ledger.amounts import micro, rounded
 from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Permission
@@ -39,7 +46,7 @@ from tests.scheduling.live import (
     publish,
     settle,
 )
-from tests.scheduling.pages import Story, client_as, story, text_of, told_now, traded
+from tests.scheduling.pages import NOW, Story, client_as, story, text_of, told_now, traded
 from tests.worlds import built_once
 
 pytestmark = pytest.mark.django_db
@@ -102,7 +109,7 @@ def test_another_tenants_job_is_not_there(what: str, scene: Story) -> None:
     foreign = f"/t/{scene.owner.slug}/jobs/{scene.running.pk}/{what}"
     assert client.get(address(scene, scene.running, what), secure=True).status_code == 404
     assert client.post(foreign, secure=True).status_code in (404, 405)
-    assert client.get(foreign, secure=True).status_code in (404, 405)
+    assert client.get(foreign, secure=True, follow=True).status_code == 404
 
 
 def test_page_without_right_says_why(scene: Story) -> None:
@@ -111,19 +118,44 @@ def test_page_without_right_says_why(scene: Story) -> None:
     assert "billing" in text_of(page.content.decode())
 
 
+@pytest.mark.parametrize(
+    ("state", "award", "by_use", "kind"),
+    [
+        ("running", True, True, "by_use"),
+        ("cancelled", True, True, "by_use"),
+        ("awarded", True, False, "awarded"),
+        ("running", True, False, "running"),
+        ("finished", True, False, "finished"),
+        ("finished", False, False, "reason"),
+        ("cancelled", True, False, "cancelled"),
+        ("cancelled", False, False, "cancelled"),
+        ("queued", False, False, "reason"),
+        ("queued", True, False, "reason"),
+        ("rejected", False, False, "reason"),
+        ("expired", False, False, "reason"),
+        ("failed", True, False, "reason"),
+        ("stopped", True, False, "reason"),
+    ],
+)
+def test_page_begins_with_the_sentences_of_its_state(state: str, award: bool, by_use: bool, kind: str) -> None:
+    page = SimpleNamespace(job=TrainingJob(state=state), award=award or None, by_use=by_use or None)
+    assert JobPage.lead.fget(page) == f"jobs/leads/{kind}.html"
+    get_template(JobPage.lead.fget(page))
+
+
 def test_running_job_tells_where_it_is_until_when_and_for_how_much(scene: Story) -> None:
     html = client_as(VIEWER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
     words = text_of(html)
     assert "Runs on 4 rented workers since" in words
     assert "Price, slot by slot" in words
     assert scene.owner.name in words
-    assert "Lines of the book" not in words  # a viewer sees no ledger
+    assert "Entries in the ledger" not in words  # a viewer sees no ledger
     assert 'data-live="job:' in html
 
 
 def test_owner_sees_the_books_lines_too(scene: Story) -> None:
     html = client_as(OWNER, scene.renter).get(address(scene, scene.running), secure=True).content.decode()
-    assert "Lines of the book" in html
+    assert "Entries in the ledger" in html
 
 
 def test_waiting_job_says_why_and_leaves_out_what_is_not_there_yet(scene: Story) -> None:
@@ -276,6 +308,73 @@ def test_lost_server_leaves_an_earlier_attempt_with_its_refund(scene: Story) -> 
     assert "server was lost" in words
 
 
+def test_price_of_a_slot_is_units_times_the_price_at_the_award_less_the_own_part(scene: Story) -> None:
+    page = page_of(scene.running, scene.renter)
+    assert page.slots is not None
+    assert page.slots.has_prices
+    for row in page.slots.rows:
+        shown = [(factor.units, float(rounded(factor.price, row.digits))) for factor in row.factors]
+        assert row.price == micro(sum(units * price for units, price in shown))
+        assert row.pays == row.price - row.own_part == row.paid
+    assert page.slots.pays == page.award.paid
+    with CaptureQueriesContext(connection) as captured:  # the interval, a large row, is read once
+        page_of(scene.running, scene.renter)
+    assert not any('"scheduling_interval"."view"' in query["sql"] for query in captured)
+
+
+def test_instant_job_pays_its_own_lanes_price_and_its_own_part_comes_back(scene: Story) -> None:
+    server = scene.pool.servers.all()[0].pk
+    award = Award(
+        pool=scene.pool,
+        tenant=scene.renter,
+        lane=Lane.INSTANT,
+        start=NOW,
+        end=NOW + 1,
+        workers=2,
+        allocation=[[server, NOW, NOW + 1, 2, 1]],
+        charges=[[[scene.owner.pk, 70], [scene.renter.pk, 30]]],
+        paid=100,
+    )
+    (row,) = slot_table(scene.pool, award, timezone.now()).rows
+    assert (row.price, row.own_part, row.pays) == (100, 30, 70)
+    assert [(factor.units, factor.price) for factor in row.factors] == [(2, pytest.approx(0.00005))]
+    assert row.digits == 5
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_refused_job_says_why_and_what_would_help_and_nothing_of_prices_and_starts() -> None:
+    scene = story(instant_policy=INSTANT)
+    job = sent(scene, scene.renter, "instant", max_price=0.0001)
+    client = client_as(SUBMITTER, scene.renter)
+    html = client.get(address(scene, job), secure=True).content.decode()
+    assert "What would help" in text_of(html)
+    words = text_of(client.get(address(scene, job), {"part": "job"}, secure=True).content.decode())
+    assert "Refused" in words
+    for never in ("Rejected", "free", "not yet", "estimate", "What it is promised", "Never started", "Ends"):
+        assert never not in words, never
+    assert "part=help" not in client_as(VIEWER, scene.renter).get(address(scene, job), secure=True).content.decode()
+    submit = f"/t/{scene.renter.slug}/submit/"
+    told = client.get(submit, {"from": job.pk, "part": "help"}, secure=True).content.decode()
+    assert "Pay up to" in told
+    (link,) = re.findall(r'class="button-card" href="([^"]+)"', told)
+    form = client.get(unescape(link), secure=True).context["form"]
+    assert form["source"].value() == "form"
+    assert float(form["max_price"].value()) > 0.0001
+
+
+def test_job_that_should_have_started_is_not_told_of_as_if_that_lay_ahead(scene: Story) -> None:
+    server = scene.pool.servers.all()[0].pk
+    place = [[server, NOW + 1, NOW + 3, 2, 1]]
+    award = make_award(scene.pool, scene.renter, start=NOW + 1, allocation=place)
+    due = scene.pool.slot_start(NOW + 1)
+    with scope(scene.renter):
+        row = TrainingJob.objects.select_related("pool", "tenant", "submitted_by").get(pk=award.job_id)
+        before, after = (job_page(row, at=due + timedelta(seconds=late), money=True) for late in (-1, 6400))
+    assert before.view.reason.sentence.startswith("Starts ")
+    assert after.view.reason.sentence.startswith("Was to start ")
+    assert [step.title for step in after.steps][2:] == ["Was to start", "Was to end"]
+
+
 @pytest.mark.usefixtures("nothing_built")
 def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
     scene = story(instant_policy=INSTANT)
@@ -284,15 +383,29 @@ def test_refused_instant_job_may_wait_for_the_next_interval() -> None:
     page = client.get(address(scene, job), secure=True).content.decode()
     assert job.state == "rejected", job.reason_code
     assert "Wait for the next interval" in text_of(page)
+    assert "It cost nothing. Raise its limit, or ask when there is less demand." in text_of(page)
     client.post(address(scene, job, "queue/"), secure=True)
     assert page_of(job, scene.renter).job.state == "queued"
+    words = text_of(client.get(address(scene, job), secure=True).content.decode())
+    assert "The instant lane did not take it: over its highest price." in words
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_life_of_a_job_says_why_it_was_queued_again() -> None:
+    scene = story()
+    job = scene.running
+    for data in ({"cause": "server_lost", "server": "s01", "refunded": 5}, {"reason": "floor_missed", "start": 3}):
+        event = {"pool": scene.pool, "tenant": scene.renter, "subject": f"job:{job.pk}", "at": timezone.now()}
+        Event.objects.create(kind="job_requeued", data={"job": job.pk} | data, **event)
+    told = [each.sentence for each in happenings(scene.pool, scene.renter.pk, job.pk) if each.kind == "job_requeued"]
+    assert told == [reason_sentence(scene.pool, "server_lost", {}), reason_sentence(scene.pool, "floor_missed", {})]
 
 
 @pytest.mark.parametrize(
     ("rows", "sentence"),
     [
         ([(1, 4, 8, 3, 1), (2, 4, 8, 2, 0)], "3 on s1, 2 on s2"),
-        ([(1, 4, 6, 3, 1), (2, 6, 8, 3, 1), (3, 6, 8, 1, 0)], "4 in turn on s1, s2, s3"),
+        ([(1, 4, 6, 3, 1), (2, 6, 8, 3, 1), (3, 6, 8, 1, 0)], "4 at a time, moving between s1, s2, s3"),
         ([(1, 4, 6, 3, 1), (1, 6, 8, 2, 1)], "3 on s1"),
         ([(1, 4, 8, 4, 0), (2, 4, 8, 0, 1)], "4 on s1"),
         ([], ""),

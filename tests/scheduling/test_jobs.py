@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.models import Budget, TrainingJob
-from scheduling.services.jobs import InvalidJob, OverBudget, Submitted, job_submit
+from scheduling.jobs.submission import InvalidJob, OverBudget, Submitted, job_submit
+from scheduling.market.decide.submissions import submission_digest, submission_document
+from scheduling.models import Budget, StartEstimate, TrainingJob
 from tenants.access import NOBODY, Access, Refused
 from tenants.roles import BILLING, OPERATOR, VIEWER
 from tenants.scoping import ForeignTenant, scope, scope_disabled
@@ -28,11 +29,10 @@ def test_a_batch_job_waits_for_the_next_interval_and_says_when_it_closes() -> No
     assert (row.state, row.reason_code, row.arrival) == ("queued", "waiting_for_interval", 1.25)
     assert row.reason_numbers == {"slot": 4, "closes_at": moment(4).isoformat()}
     (event,) = events("job_submitted")
-    assert (event.tenant_id, event.subject, event.data) == (
-        lumen.pk,
-        f"job:{job.pk}",
-        {"name": "train", "lane": "batch"},
-    )
+    assert (event.tenant_id, event.subject) == (lumen.pk, f"job:{job.pk}")
+    with scope_disabled("the test looks at the estimate"):
+        document = submission_document(row, lane="batch", estimate=StartEstimate.objects.get(job=job))
+    assert event.data == {"name": "train", "lane": "batch", "digest": submission_digest(document)}
 
 
 def test_the_same_key_gives_the_same_job() -> None:
@@ -82,6 +82,16 @@ def test_refuses_a_job_naming_the_field_that_is_wrong(field: str, spec: dict) ->
     answer = submit(make_pool(), make_tenant("lumen"), lane="batch", **spec)
     assert isinstance(answer, InvalidJob)
     assert answer.field == field
+    assert jobs() == 0
+
+
+@pytest.mark.parametrize("name", ["", " ", "\u3164 \u2800", "\u200b"], ids=ascii)
+def test_refuses_a_job_of_whose_name_nothing_can_be_seen(name: str) -> None:
+    answer = job_submit(
+        pool=make_pool(), name=name, spec=SPEC, lane="batch", by=member(make_tenant("lumen")), at=moment(0)
+    )
+    assert isinstance(answer, InvalidJob)
+    assert (answer.code, answer.field) == ("invalid_job", "name")
     assert jobs() == 0
 
 

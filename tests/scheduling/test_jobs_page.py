@@ -15,17 +15,18 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from scheduling.jobs.pages.jobs_form import JOBS
+from scheduling.jobs.read_list import JobsQuestion, jobs_rows, row_view, with_awards
+from scheduling.jobs.saved_views import MOST, view_save
 from scheduling.models import JobState, TrainingJob
 from scheduling.models.jobs import SavedView
-from scheduling.selectors.jobs_list import JobsQuestion, jobs_rows, row_view, with_awards
-from scheduling.services.saved_views import MOST, view_save
-from scheduling.views.jobs_form import JOBS
 from tenants.access import Refused
 from tenants.models import Tenant, User
 from tenants.roles import OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.selectors import access_of
 from tenants.views.tables import table_of
+from tests.database import as_superuser, overrule
 from tests.scheduling.builders import make_pool, make_tenant
 from tests.scheduling.live import money
 from tests.scheduling.pages import Story, client_as, client_of, text_of, told_now, traded
@@ -44,10 +45,10 @@ def scene(built: Story) -> Story:
 
 MANY = """
 INSERT INTO scheduling_trainingjob (tenant_id, pool_id, name, lane, state, reason_code, reason_numbers, spec,
-                                    submitted_at, arrival, request_digest, attempt, not_before)
+                                    submitted_at, arrival, request_digest, attempt, not_before, after, array_place)
 SELECT %s, %s, 'train-' || lpad(n::text, 7, '0'), CASE WHEN n %% 5 = 0 THEN 'instant' ELSE 'batch' END,
        CASE WHEN n %% 1000 = 0 THEN 'queued' WHEN n %% 10 = 1 THEN 'rejected' ELSE 'finished' END, 'outbid', '{}', '{}',
-       timestamptz '2026-01-01' + n * interval '1 minute', n, repeat('0', 64), 0, 0
+       timestamptz '2026-01-01' + n * interval '1 minute', n, repeat('0', 64), 0, 0, '[]', 0
   FROM generate_series(1, %s) AS n
 """
 
@@ -55,7 +56,7 @@ SELECT %s, %s, 'train-' || lpad(n::text, 7, '0'), CASE WHEN n %% 5 = 0 THEN 'ins
 def many(tenant: Tenant, rows: int) -> None:
     with connection.cursor() as cursor:
         cursor.execute(MANY, [tenant.pk, make_pool().pk, rows])
-        cursor.execute("ANALYZE scheduling_trainingjob")
+    overrule("ANALYZE scheduling_trainingjob")
 
 
 def get(client: Client, tenant: Tenant, query: str = ""):
@@ -120,7 +121,7 @@ def test_filter_lets_through_what_it_says(query: str, which: list[str], scene: S
 
 def test_only_my_own_are_those_that_i_submitted(scene: Story) -> None:
     person = make_person(SUBMITTER, scene.renter)
-    with scope(scene.renter):
+    with scope(scene.renter), as_superuser():
         TrainingJob.objects.filter(pk=scene.ahead.pk).update(submitted_by=person)
     assert names(get(client_of(person), scene.renter, "?mine=on").content.decode()) == [scene.ahead.pk]
 
@@ -277,6 +278,7 @@ def test_saved_views_are_limited_and_one_name_is_one_view() -> None:
     lumen = make_tenant("lumen")
     person: User = make_person(SUBMITTER, lumen)
     by = access_of(person, lumen)
+    assert isinstance(view_save(name="\u3164", query="", by=by), Refused)
     for number in range(MOST):
         assert isinstance(view_save(name=f"view {number}", query="", by=by), SavedView)
     assert isinstance(view_save(name="view 0", query="state=failed", by=by), SavedView)

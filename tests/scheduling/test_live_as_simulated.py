@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 import pytest
 
+from scheduling.audit.verification import intervals_verify
 from scheduling.core.scenario import Scenario
 from scheduling.core.settlement import micro
 from scheduling.core.simulation import Outcome, simulate
-from scheduling.models import Award, JobFloor, Pool, TenantPolicy, TrainingJob
-from scheduling.services.intervals import batch_policy
-from scheduling.services.settlement import slot_settle
-from scheduling.services.terms import allocation_rows
-from scheduling.services.verification import intervals_verify
-from scheduling.snapshots.frame import PoolFrame, planning_frame
-from scheduling.snapshots.jobs import JobReader
+from scheduling.market.decide.interval import batch_policy
+from scheduling.market.decide.terms import allocation_rows
+from scheduling.market.settle.slots import slot_settle
+from scheduling.market.view.frame import PoolFrame, planning_frame
+from scheduling.market.view.jobs import JobReader
+from scheduling.models import AlonePlan, Award, JobFloor, Pool, RentState, TenantPolicy, TrainingJob
 from tenants.ledger.audit import verify
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
@@ -25,7 +27,7 @@ pytestmark = pytest.mark.django_db
 SLOTS = 40
 
 
-def make_random_market(seed: int) -> Pool:
+def make_random_market(seed: int, plans: Sequence[str] = (AlonePlan.KEEP,)) -> Pool:
     """Three owners of uneven size, a tenant without cells, a server that two share, and jobs of all kinds."""
     draw = np.random.default_rng(seed)
     clock = {"clock_first": int(draw.integers(1, 4)), "clock_cap": 8, "clock_restart": bool(draw.integers(2))}
@@ -37,6 +39,9 @@ def make_random_market(seed: int) -> Pool:
     make_cells(shared, tenants[1], {"worker": 2, "ps": 1})
     with scope(tenants[2]):
         TenantPolicy.objects.create(pool=pool, reserve_price={"worker": 0.2}, rent="budget", budget=3_000_000)
+    for place, tenant in enumerate((*tenants, guest)):
+        with scope(tenant):
+            TenantPolicy.objects.update_or_create(pool=pool, defaults={"plan": plans[place % len(plans)]})
     for arrival in np.sort(draw.uniform(0, SLOTS * 0.6, size=24)):
         tenant = (*tenants, guest)[int(draw.integers(4))]
         base, gang = float(draw.uniform(5, 120)), int(draw.integers(1, 5))
@@ -65,16 +70,19 @@ def simulated(pool: Pool) -> tuple[PoolFrame, Outcome]:
     return frame, simulate(scenario, {"batch": batch_policy(frame)})
 
 
-@pytest.mark.parametrize("seed", range(4))
-def test_live_market_books_what_the_simulation_books(seed: int) -> None:
-    pool = make_random_market(seed)
+KEPT, RENEWED = (AlonePlan.KEEP,), (AlonePlan.RENEW, AlonePlan.RENEW, AlonePlan.KEEP, AlonePlan.RENEW)
+
+
+@pytest.mark.parametrize(("seed", "plans"), [(n, KEPT) for n in range(4)] + [(n, RENEWED) for n in range(6)])
+def test_live_market_books_what_the_simulation_books(seed: int, plans: Sequence[str]) -> None:
+    pool = make_random_market(seed, plans)
     frame, outcome = simulated(pool)
     for slot in range(SLOTS):
         slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
         run_slots(pool, slot, slot)
     with scope_disabled("the test looks at everything"):
         awards = {award.job_id: award for award in Award.objects.all()}
-        floors = {floor.job_id: floor for floor in JobFloor.objects.all()}
+        floors = {floor.job_id: floor for floor in JobFloor.objects.order_by("interval")}
     booked = [booking for track in outcome.tracks for booking in track.bookings]
     assert any(booking.paid > 0 for booking in booked)
     assert awards.keys() == {booking.job for booking in booked}
@@ -92,6 +100,11 @@ def test_live_market_books_what_the_simulation_books(seed: int) -> None:
         if track.floor is not None:
             stored = floors.pop(track.job.number)
             assert (stored.value, stored.start, stored.end) == (track.floor.value, track.floor.start, track.floor.end)
+            assert stored.draft == track.floor.draft
+        settled = track.settlement
+        if (award := awards.get(track.job.number)) is not None and award.rent:
+            assert (award.rent == RentState.CLOSED) == (settled is not None)
+            assert award.adjusted == (min(micro(settled.refund), award.paid) if settled else 0)
     assert floors == {}
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
     assert verify().is_clean

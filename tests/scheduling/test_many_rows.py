@@ -6,8 +6,8 @@ from datetime import date
 
 import pytest
 
+from scheduling.fairness.many_rows import rows_insert
 from scheduling.models import TenantDay
-from scheduling.services.many_rows import rows_insert
 from tenants.scoping import ForeignTenant, scope, scope_disabled
 from tests.scheduling.builders import make_pool, make_tenant
 

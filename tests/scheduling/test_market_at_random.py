@@ -8,16 +8,15 @@ import numpy as np
 import pytest
 from django.db.models import F, Sum
 
-from scheduling.models import Award, CalendarCell, FreedUnits, JobState, Pool, Server, TrainingJob
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.clock import pool_advance
-from scheduling.services.failures import server_lose
-from scheduling.services.server_states import server_return
-from scheduling.services.settlement import ALIVE
-from scheduling.services.units import UnitReader
-from scheduling.services.verification import intervals_verify
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import intervals_verify
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.calendar.units import UnitReader
+from scheduling.models import ALIVE, Award, CalendarCell, FreedUnits, JobState, Pool, Server, TrainingJob
+from scheduling.operator.server_states import server_return
+from scheduling.runs.failures import server_lose
 from tenants.access import access_of_system
-from tenants.ledger.postings import MICRO
+from tenants.ledger.amounts import MICRO
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant

@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import re
+from datetime import timedelta
+
 import pytest
 from django.test import Client
 from django.utils import timezone
 
-from scheduling.selectors.explain import reason_sentence
-from scheduling.services.clock import pool_advance
+from scheduling.app.clock import pool_advance
+from scheduling.market.reads.now import market_now
+from scheduling.market.reads.reason_words import reason_sentence
+from scheduling.models import Pool, PriceTick
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, VIEWER
+from tests.database import overwrite
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.markets import make_market, make_waiting
+from tests.scheduling.pages import text_of
 from tests.scheduling.test_servers_page import make_person
 
 pytestmark = pytest.mark.django_db
@@ -29,7 +36,7 @@ def running_market():
     long = make_waiting(pool, lumen, 0.0, epochs=200, value={"kind": "linear", "slope": -1.0, "base": 9000.0})
     pool_advance(pool_id=pool.pk, at=pool.slot_start(3))
     pool.epoch_at = timezone.now() - (pool.slot_start(3) - pool.epoch_at)
-    pool.save()
+    overwrite(pool)
     make_waiting(pool, lumen, 2.5)
     return lumen, castor, long
 
@@ -53,6 +60,29 @@ def test_each_part_comes_alone_and_asks_for_itself(part: str, says: str) -> None
     assert "<html" not in html
     assert says in html
     assert html.count("hx-get=") == html.count(f"?part={part}&amp;pool=main") == 1
+
+
+def test_late_decisions_are_said_with_the_age_of_the_last_price() -> None:
+    lumen, _, _ = running_market()
+    (pool,) = Pool.objects.all()
+    due = pool.slot_start(4)  # slot 3 is the last that was decided
+    on_time = market_now(pool, due + timedelta(seconds=2))
+    assert (on_time.late_seconds, {each.price_age for each in on_time.resources}) == (0, {None})
+    late = market_now(pool, due + timedelta(seconds=64))
+    assert (late.late_seconds, late.seconds_left) == (64, 0)
+    posted = PriceTick.objects.filter(slot=late.slot).exclude(price=None).values_list("resource_id", flat=True)
+    then = {each.id: each.price for each in market_now(pool, due - timedelta(seconds=1)).resources}
+    for each in late.resources:
+        if each.id in posted:
+            assert each.price_age is None
+        else:
+            assert (each.price, each.price_age) == (then[each.id], 64 + pool.slot_seconds)
+    pool.epoch_at -= timedelta(seconds=64 + pool.slot_seconds)
+    overwrite(pool)
+    words = text_of(open_page(lumen, OWNER).content.decode())
+    assert re.search("decisions are 6[0-9] s late", words)
+    assert "s late: jobs start, and prices move, once the market has caught up" in words
+    assert "deciding" not in words
 
 
 def test_there_is_no_part_of_another_name() -> None:
@@ -106,7 +136,7 @@ def test_page_says_so_where_there_is_no_pool() -> None:
         ("outbid", {"price": 3.5, "value": 2.0}, "The price is 3.50, and the job is worth 2.00."),
         ("outbid", {"price_at_least": 3.5, "value": 2.0}, "The price is at least 3.50, and the job is worth 2.00."),
         ("larger_than_window", {"needs_slots": 9, "window_slots": 8}, "Needs 9 slots; the longest interval has 8."),
-        ("no_room", {"asked": 12, "free": 3.0}, "Not enough room: asks for 12, 3 free."),
+        ("no_room", {"asked": 12, "free": 3.0}, "Not enough room: it asks for 12, and 3 are free."),
         ("outbid", {}, "Outbid."),
         ("quota_held", {"by": 3}, "Quota held: by 3."),
     ],

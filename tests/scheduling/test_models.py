@@ -9,14 +9,15 @@ import pytest
 from django.db import DatabaseError, IntegrityError, connection, transaction
 
 from scheduling.models import Pool
+from tests.database import as_superuser
 from tests.scheduling.builders import NOON, kind, make_cells, make_pool, make_server, make_tenant
 
 pytestmark = pytest.mark.django_db
 
 
 def run(sql: str, *values: object) -> None:
-    """The statement, and every deferred rule at once, as a commit would."""
-    with transaction.atomic(), connection.cursor() as cursor:
+    """The statement, and every deferred rule at once, as a commit would; the serving role may do least of it."""
+    with transaction.atomic(), as_superuser(), connection.cursor() as cursor:
         cursor.execute(sql, values)
         cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")
         cursor.execute("SET CONSTRAINTS ALL DEFERRED")

@@ -11,19 +11,20 @@ from typing import Any
 
 import pytest
 
+from scheduling.books.read_ledger import ledger_rows, ledger_view
+from scheduling.books.read_statements import statement_view
+from scheduling.cluster.read_cluster import pool_overview
+from scheduling.market.reads.intervals import interval_view
+from scheduling.market.reads.payments import payments_of_intervals, settled_to
+from scheduling.market.reads.period import PeriodMoney
+from scheduling.market.reads.share import share_view
 from scheduling.models import Interval, Lane, LaneClock
-from scheduling.selectors.cluster import pool_overview
-from scheduling.selectors.intervals import interval_view
-from scheduling.selectors.ledger import ledger_rows, ledger_view
-from scheduling.selectors.payments import payments_of_intervals, settled_to
-from scheduling.selectors.share import share_view
-from scheduling.selectors.statements import statement_view
-from scheduling.services.credits import credits_withdraw, earned_collect
-from scheduling.services.failures import server_lose
-from scheduling.services.sharing import Sharing, sharing_change
+from scheduling.money.credits import credits_withdraw, earned_collect
+from scheduling.runs.failures import server_lose
+from scheduling.sharing.sharing import Sharing, sharing_change
 from tenants.access import access_of_system
+from tenants.ledger.amounts import MICRO
 from tenants.ledger.movements import Choice
-from tenants.ledger.postings import MICRO
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope
@@ -209,7 +210,7 @@ def test_what_was_earned_stays_earned_when_it_can_be_spent_and_when_it_is_paid_o
         then, overview = at + timedelta(seconds=1), pool_overview(world.pool)
         share = share_view(tenant=world.castor, pool=world.pool, at=then, money=True, overview=overview)
     assert share.money is not None
-    assert (share.money.earned_today, share.money.spent_today) == (brought, before.spent)
+    assert share.money.today == PeriodMoney(earned=brought, spent=before.spent)
 
 
 def test_statement_as_csv_has_the_same_sums(world: World) -> None:
@@ -250,7 +251,7 @@ def test_share_counts_each_unit_once_and_earns_what_the_book_says(world: World) 
         for row in share.units.rows:
             assert sum(len(run.squares) for run in row.runs) == row.units
         assert share.money is not None
-        assert share.money.earned_today == money(tenant)[2]
+        assert share.money.today.earned == money(tenant)[2]
         assert share.money.held == money(tenant)[1]
         assert sum(row.to_come for row in share.money.renters) <= sum(award.paid for award in awards_of(world.lumen))
 

@@ -57,7 +57,7 @@ def test_own_job_names_stand_where_they_belong(world: World) -> None:
 
 
 def test_billing_sees_no_bids(world: World) -> None:
-    assert "Bids of mine" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
+    assert "My bids" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
 
 
 def test_what_does_not_exist_is_not_found(world: World) -> None:

@@ -8,8 +8,8 @@ from contextlib import suppress
 import pytest
 from django.db import transaction
 
-from scheduling import notify
-from scheduling.notify import JOBS, MONEY, SLOT, News, slot_tell, tenant_group, tenant_tell
+from scheduling.feed import notify
+from scheduling.feed.notify import JOBS, MONEY, SLOT, News, slot_tell, tenant_group, tenant_tell
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

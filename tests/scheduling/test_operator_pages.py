@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import re
 import uuid
+from datetime import timedelta
 
 import pytest
 from django.test import Client
+from django.utils import timezone
 
+from marketplace.tasks import verify
 from scheduling.models import Cell, LaneClock, Pool, Server, ServerState
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.live import enter, fund, make_award, money, settle
 from tests.scheduling.pages import client_as, text_of
@@ -176,6 +180,8 @@ def test_a_loss_says_first_what_it_would_refund_and_wants_the_name(server: Serve
     pool, lumen = server.pool, Tenant.objects.get(slug="lumen")
     castor = Tenant.objects.get(slug="castor")
     fund(castor)
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(epoch_at=timezone.now() - 1.5 * timedelta(seconds=pool.slot_seconds))
     award = make_award(pool, castor, slots=3, charges=[[(lumen, 2_000_000)]] * 3, allocation=[[server.pk, 0, 3, 2, 0]])
     enter(award)
     settle(pool, 0)
@@ -287,9 +293,11 @@ def test_a_pool_is_made_with_all_its_rules(server: Server, operator: Client) -> 
         ("resources", "worker", "has no name, colon and word"),
         ("resources", "Worker 1: worker", "Worker 1"),
         ("batch_policy", "{", "This is not JSON"),
+        ("batch_policy", "[" * 200_000, "This is not JSON"),
         ("batch_policy", '{"name": "fifo"}', "the batch lane can be run by"),
         ("instant_policy", '{"name": "astraea"}', "the instant lane can be run by oasis, pdors"),
-        ("instant_policy", '{"name": "oasis", "hours": 1}', "policy.hours: no such field"),
+        ("instant_policy", '{"name": "oasis", "mode": "paper"}', "counts time and prices as a market does"),
+        ("instant_policy", '{"name": "oasis", "hours": 1}', "policy.hours: unknown field"),
     ],
 )
 def test_an_impossible_pool_is_refused_at_the_field(
@@ -367,7 +375,11 @@ def test_health_says_how_far_the_clock_is_behind_and_what_was_verified(server: S
     assert "not verified yet" in text_of(get(operator, "/operator/health/"))
     for what in ("history", "book"):
         assert post(operator, f"/operator/health/verify/{what}/").status_code == 302
+    assert text_of(get(operator, "/operator/health/")).count("being verified since") == 2
+    for what in ("history", "book"):
+        verify(what=what)  # as the worker does
     found = text_of(get(operator, "/operator/health/"))
+    assert "being verified" not in found
     assert "each follows the one before" in found
     assert "every one sums to nothing" in found
     part = get(operator, "/operator/health/", part="now")

@@ -6,23 +6,25 @@ from datetime import datetime
 from typing import Any
 
 import pytest
-from django.db import InternalError, transaction
-from django.db.utils import Error
+from django.db import DatabaseError, transaction
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.models import Award, AwardState, Event, Interval, LaneClock, Outage, Pool, TrainingJob
-from scheduling.services import settlement
-from scheduling.services.clock import pool_advance
-from scheduling.services.delivery import pulse, silent_slots
-from scheduling.services.failures import AwardFailed, award_fail
-from scheduling.services.settlement import slot_settle
-from scheduling.services.verification import charge_verify, intervals_verify
-from scheduling.services.verification.charges import ChargeVerified
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import charge_verify, intervals_verify
+from scheduling.audit.verification.charges import ChargeVerified
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.settle import slots as settlement
+from scheduling.market.settle.deliveries import pulse, silent_slots
+from scheduling.market.settle.slots import slot_settle
+from scheduling.models import Award, AwardState, Event, Interval, LaneClock, Outage, Pool, Server, TrainingJob
+from scheduling.runs.failures import AwardFailed, award_fail, awards_on
 from tenants.access import Refused
 from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
+from tenants.roles import OWNER
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import NOON, make_cells, make_server, make_tenant
 from tests.scheduling.clocks import advance, contested, everything, moment
 from tests.scheduling.live import (
@@ -33,11 +35,13 @@ from tests.scheduling.live import (
     fund,
     make_award,
     make_live_pool,
+    member,
     money,
     submitted,
     taken,
 )
 from tests.scheduling.markets import make_market, make_waiting
+from tests.tenants.builders import done
 
 pytestmark = pytest.mark.django_db
 
@@ -123,7 +127,7 @@ def test_an_outage_stays_as_it_was_written() -> None:
     pool = make_live_pool(outage_grace_seconds=GRACE)
     pulse(pool=pool, at=at(1.2))
     pulse(pool=pool, at=at(9.4))
-    with pytest.raises((InternalError, Error)), transaction.atomic():
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic(), as_superuser():
         Outage.objects.update(end=20)
 
 
@@ -149,7 +153,8 @@ def test_its_job_waits_again_with_its_first_arrival_and_the_reason() -> None:
     assert (job.lane, job.attempt, job.arrival) == ("batch", 1, 0.0)
     assert (job.reason_code, job.reason_numbers) == ("market_stopped", {"start": 2, "end": 9, "refunded": 40})
     (event,) = events("job_requeued")
-    assert event.data == {"job": job.pk, "cause": "market_stopped", "start": 2, "end": 9, "refunded": 40}
+    cut = {"award": award.pk, "cut_at": 2, "freed": None}
+    assert event.data == {"job": job.pk, "cause": "market_stopped", "start": 2, "end": 9, "refunded": 40, **cut}
     assert {slot for *_, slot in taken(pool, "batch")} == {0, 1}
     (public,) = events("market_stopped")
     assert (public.tenant_id, public.data["start"], public.data["end"], public.data["refunded"]) == (None, 2, 9, 40)
@@ -247,7 +252,8 @@ def test_a_tick_that_comes_twice_changes_nothing() -> None:
 
 def test_caught_up_in_portions_or_at_once_it_is_the_same() -> None:
     pool, _ = contested()
-    Pool.objects.update(outage_grace_seconds=GRACE)
+    with as_superuser():
+        Pool.objects.update(outage_grace_seconds=GRACE)
     for slot in range(7):
         advance(pool, slot)
     with transaction.atomic():
@@ -263,7 +269,8 @@ def test_caught_up_in_portions_or_at_once_it_is_the_same() -> None:
 
 def test_two_outages_one_after_the_other_are_each_passed() -> None:
     pool, _ = contested()
-    Pool.objects.update(outage_grace_seconds=0)
+    with as_superuser():
+        Pool.objects.update(outage_grace_seconds=0)
     for slot in (0, 1, 2, 30.5, 31.5, 60.5, 61.5):
         advance(pool, slot)
     assert list(Outage.objects.values_list("start", "end")) == [(3, 30), (32, 60)]
@@ -290,7 +297,8 @@ def test_a_slot_of_an_outage_is_never_paid_for() -> None:
 def test_however_it_ticks_slots_are_paid_or_refunded_and_nothing_is_left(gaps: list[float]) -> None:
     with transaction.atomic():
         pool, tenants = contested()
-        Pool.objects.update(outage_grace_seconds=GRACE)
+        with as_superuser():
+            Pool.objects.update(outage_grace_seconds=GRACE)
         now = 0.0
         for gap in gaps:
             advance(pool, now)
@@ -343,6 +351,24 @@ def test_an_award_fails_once() -> None:
     assert (again_told.repeated, again_told.slot, again_told.refunded) == (True, 2, 40)
     assert money(lumen) == before
     assert again(award.job).attempt == 1
+
+
+def test_what_its_tenant_gave_up_cannot_fail_any_more_and_a_loss_before_that_still_can() -> None:
+    """The clock is late: nothing is settled from slot 1 on, and the engine tells of slots after the cut first."""
+    pool, lumen, castor, award = market()
+    done(job_cancel(job_id=award.job_id, by=member(lumen, OWNER), at=at(2.5)))
+    assert (again(award).cut_at, again(award).state) == (3, "running")
+    answer = award_fail(award_id=award.pk, slot=4, detail="silent", at=at(4.5))
+    assert isinstance(answer, Refused)
+    assert answer.code == "already_over"
+    with scope_disabled("a lost server held units of several tenants"):
+        assert not awards_on(Server.objects.get(pool=pool), slot=3)
+    assert (again(award).cut_at, again(award).state) == (3, "running")
+    assert fail(award, slot=2, now=4.6).slot == 2
+    assert (again(award).cut_at, again(award).returned) == (2, 40)
+    advance(pool, 7.2)
+    assert money(castor) == (0, 0, 20)
+    assert money_is_right(pool)
 
 
 def test_an_award_that_is_over_cannot_fail() -> None:

@@ -9,17 +9,19 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 
+from scheduling.audit.verification import intervals_verify
 from scheduling.core.policies.dl2 import networks
 from scheduling.core.policies.dl2.files import Network, encode
 from scheduling.core.policies.dl2.shape import Shape
+from scheduling.market.view.policy import unusable
 from scheduling.models import Interval, PolicyWeights, Pool
-from scheduling.services.verification import intervals_verify
-from scheduling.services.weights import weights_add
-from scheduling.snapshots.policy import unusable
+from scheduling.operator.weights import weights_add
 from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
+from tests.database import as_superuser, overrule
+from tests.ledger.builders import tamper
 from tests.scheduling.builders import make_pool
 from tests.scheduling.commands.files import refused, said
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elastic_job, run, slots_of
@@ -72,13 +74,12 @@ def test_an_interval_is_not_verified_with_weights_of_another_digest() -> None:
     stored()
     pool, _, renter = make_elastic(MINE | {"digest": "0" * 64})
     assert unusable(pool, ["worker", "ps"]) == "policy.digest: is that of other weights"
-    Pool.objects.filter(pk=pool.pk).update(batch_policy=MINE)
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(batch_policy=MINE)
     pool.refresh_from_db()
     make_elastic_job(pool, renter, max_ps=4)
     run(pool, 0, 1)
-    with connection.cursor() as cursor:  # as somebody could who owns the database
-        cursor.execute("ALTER TABLE scheduling_policyweights DISABLE TRIGGER weights_append_only")
-        cursor.execute("UPDATE scheduling_policyweights SET content = %s, digest = 'else'", [trained(seed=2)])
+    tamper("UPDATE scheduling_policyweights SET content = %s, digest = 'else'", [trained(seed=2)])
     (finding, *_) = intervals_verify(pool_ids=[pool.pk]).findings
     assert "policy.digest: is that of other weights" in str(finding)
 
@@ -103,8 +104,8 @@ def test_the_same_file_is_added_once_and_a_name_never_changes_its_meaning() -> N
         "DELETE FROM scheduling_policyweights",
         "TRUNCATE scheduling_policyweights",
     ):
-        with pytest.raises(DatabaseError), transaction.atomic(), connection.cursor() as cursor:
-            cursor.execute(statement)
+        with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+            overrule(statement)
 
 
 def test_only_operators_add_weights() -> None:

@@ -14,11 +14,12 @@ from django.utils import timezone
 from scheduling.core.policies import build
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.simulation import Track, simulate
+from scheduling.jobs.cancellation import job_cancel
 from scheduling.models import Award, Pool, Server, TenantPolicy, TrainingJob
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.failures import server_lose
+from scheduling.runs.failures import server_lose
 from tenants.access import Refused, access_of_system
 from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
 from tests.scheduling.commands.files import refused, said
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
@@ -143,7 +144,7 @@ def test_what_is_still_to_come_is_no_part_of_the_period(tmp_path: Path) -> None:
 
 def test_names_that_tenants_give_stay_at_home(tmp_path: Path) -> None:
     pool, (lumen,) = make_market("lumen")
-    with scope(lumen):
+    with scope(lumen), as_superuser():
         TrainingJob.objects.filter(pk=make_waiting(pool, lumen).pk).update(name="secret-model")
     exported(tmp_path, pool)
     assert "secret-model" not in (tmp_path / "S.json").read_text()
@@ -195,6 +196,6 @@ def test_says_how_large_it_is_and_what_it_leaves_open(tmp_path: Path) -> None:
     assert shown.splitlines() == [
         f"{path}: 1 jobs of 1 tenants, the last at slot 1 of 12; 1 servers with 4 worker, 2 ps",
         "  note: machines, owners' instructions and policies are those of now, not of then",
-        "  note: jobs that their owners took back are left out",
+        "  note: jobs that their owners took back, and those that waited for others and never came in, are left out",
         "  note: each job comes once, when it was submitted, however often it was begun",
     ]

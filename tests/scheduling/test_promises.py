@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.audit.verification import intervals_verify
+from scheduling.market.decide.promises import BelowPromise
 from scheduling.models import CalendarCell, Cell, Server
-from scheduling.services.cells import cells_change_on_server
-from scheduling.services.promises import BelowPromise
-from scheduling.services.servers import server_capacity_change
-from scheduling.services.verification import intervals_verify
+from scheduling.operator.cells import cells_change_on_server
+from scheduling.operator.servers import server_capacity_change
 from tenants.access import access_of_system
 from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
+from tests.database import overwrite
 from tests.scheduling.builders import NOON, make_tenant
 from tests.scheduling.markets import award_of, make_market, make_renting, make_waiting, run_slots
 
@@ -71,7 +72,7 @@ def test_cells_that_somebody_rents_stay() -> None:
     assert outcome is None
     pool.refresh_from_db()
     pool.instant_policy = {"name": "oasis"}  # then renters of the batch lane stand on cells alone
-    pool.save()
+    overwrite(pool)
     server = Server.objects.get(pk=server.pk)
     broken(cells_change_on_server(server=server, cells={"owner": {"ps": 2}}, **CHANGE))
 

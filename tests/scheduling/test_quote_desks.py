@@ -9,12 +9,13 @@ import pytest
 from django.db import connection
 
 from scheduling.models import Event, Pool
-from scheduling.services import desks
-from scheduling.services.quotes import Quote, job_quote
-from tenants.ledger.postings import MICRO
+from scheduling.quotes import desks
+from scheduling.quotes.quotes import Quote, job_quote
+from tenants.ledger.amounts import MICRO
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import grant
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, fund, make_live_pool, member, moment, submitted
 
@@ -127,7 +128,7 @@ def test_threads_that_ask_at_once_get_the_answers_of_one_after_another(decisions
 
     def work(number: int) -> None:
         try:
-            start.wait(timeout=20)
+            start.wait(timeout=PATIENCE)
             found[number] = ask(pool, lumen, **wishes[number])
         finally:
             connection.close()
@@ -136,7 +137,7 @@ def test_threads_that_ask_at_once_get_the_answers_of_one_after_another(decisions
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=60)
+        thread.join(timeout=PATIENCE)
     assert [found.get(number) for number in range(THREADS)] == expected
     assert len({quote.terms.price for quote in expected}) > 2
     assert len(decisions) == 2  # once for those who came one after another, once for all the threads

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -9,17 +10,21 @@ from typing import Any
 import pytest
 from django.db import connection, transaction
 
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import intervals_verify
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.submission import Submitted
 from scheduling.models import Award, Pool, StartEstimate
-from scheduling.services.clock import pool_advance
-from scheduling.services.holds import pool_drain, pool_hold
-from scheduling.services.jobs import Submitted
-from scheduling.services.quotes import Quote, job_quote
+from scheduling.operator.holds import pool_drain, pool_hold
+from scheduling.quotes.quotes import Quote, job_quote
 from tenants.access import Refused, access_of_system
 from tenants.models import Tenant
-from tenants.roles import BILLING
+from tenants.patience import DeadlinePassed
+from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, fund, make_live_pool, member, moment, submit, submitted
+from tests.tenants.builders import done
 
 pytestmark = pytest.mark.django_db
 
@@ -65,6 +70,21 @@ def test_instant_quote_is_what_a_submission_at_that_moment_pays(slot: float) -> 
     for owner, amount in (part for parts in award.charges for part in parts):
         paid[owner] = paid.get(owner, 0) + amount
     assert terms.payees == paid
+
+
+@pytest.mark.parametrize("lane", ["instant", "batch"])
+def test_quote_asks_for_the_time_between_the_forms_that_it_tries(lane: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are computed without a statement of the database, before which a request looks at its clock."""
+    pool, lumen, _ = market()
+    looks = itertools.count()
+
+    def look() -> None:
+        if next(looks) == 2:
+            raise DeadlinePassed
+
+    monkeypatch.setattr("scheduling.quotes.desks.in_time", look)
+    with pytest.raises(DeadlinePassed):
+        quote(pool, lumen, lane=lane, chunks=64, min_workers=50, max_workers=64)
 
 
 def test_instant_quote_refuses_for_the_reason_of_a_submission() -> None:
@@ -226,6 +246,21 @@ def test_estimate_is_kept_with_a_submission_and_told_when_the_job_began() -> Non
         kept, award = StartEstimate.objects.get(job=job), Award.objects.get(job=job)
     assert kept.started == award.start
     assert kept.earliest <= award.start <= kept.latest
+
+
+def test_estimate_of_a_job_that_is_cancelled_before_the_late_clock_starts_it_never_comes_true() -> None:
+    pool, _, castor = market()
+    jobs = [submitted(pool, castor, lane="batch", slot=0.5, epochs=2).job for _ in range(2)]
+    with scope_disabled("the test looks at all awards"):
+        clock = 1
+        while (award := Award.objects.filter(job__in=jobs, state="booked").first()) is None:
+            pool_advance(pool_id=pool.pk, at=moment(clock))
+            clock += 1
+        # By the time its first slot runs, but the clock has not come so far: all of it is paid, and it never begins.
+        done(job_cancel(job_id=award.job_id, by=member(castor, OWNER), at=moment(award.start + 0.5)))
+        pool_advance(pool_id=pool.pk, at=moment(award.end + 2))
+        assert StartEstimate.objects.get(job=award.job_id).started is None
+        assert intervals_verify(pool_ids=[pool.pk]).findings == ()
 
 
 def test_quote_in_a_held_market_says_so() -> None:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.jobs.cancellation import job_cancel
 from scheduling.models import FreedUnits
-from scheduling.services.cancellation import job_cancel
 from tenants.scoping import scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import (

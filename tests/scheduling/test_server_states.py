@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.app.clock import pool_advance
+from scheduling.jobs.second_chance import job_queue
 from scheduling.models import PriceTick
-from scheduling.services.clock import pool_advance
-from scheduling.services.failures import server_lose
-from scheduling.services.second_chance import job_queue
-from scheduling.services.server_states import server_drain, server_return
+from scheduling.operator.server_states import server_drain, server_return
+from scheduling.runs.failures import server_lose
 from tenants.access import NOBODY, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import VIEWER

@@ -5,17 +5,19 @@ from __future__ import annotations
 import pytest
 from django.db import connection
 
-from scheduling import selectors
+from scheduling.audit.verification.settings import settings_verify
+from scheduling.cluster import pool_overview
 from scheduling.models import Cell, Lane, Pool, Server, ServerCapacity
-from scheduling.services.cells import AboveCapacity, cells_change_of_tenant, cells_change_on_server
-from scheduling.services.pools import InvalidPolicy, pool_create
-from scheduling.services.servers import BelowCells, server_add, server_capacity_change
+from scheduling.operator.cells import AboveCapacity, cells_change_of_tenant, cells_change_on_server
+from scheduling.operator.pools import InvalidPolicy, pool_create
+from scheduling.operator.servers import BelowCells, server_add, server_capacity_change
 from tenants import history
 from tenants.access import Access, Refused, access_of_system
 from tenants.models import AuditEntry
 from tenants.roles import ROLES_ALLOWED, Permission
 from tenants.scoping import ScopeClosed, scope, scope_disabled
-from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
+from tests.database import without_triggers
+from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant, tenant_quota
 
 pytestmark = pytest.mark.django_db
 
@@ -58,9 +60,39 @@ def test_creates_a_pool_with_its_resources_in_order_and_remembers_it() -> None:
 
 
 @pytest.mark.parametrize(
+    ("policy", "plan"),
+    [
+        ({"name": "astraea"}, "renew"),
+        ({"name": "astraea", "mode": "paper"}, "keep"),
+        ({"name": "astraea", "floor": False}, "keep"),
+        ({"name": "srtf", "workers": 1}, "keep"),
+    ],
+    ids=str,
+)
+def test_a_new_pool_that_gives_floors_has_plans_renewed_for_those_who_say_nothing(policy: object, plan: str) -> None:
+    clock = {"clock_first": 1, "clock_cap": 1}
+    pool = pool_create(**(POOL | clock | {"batch_policy": policy, "instant_policy": None}), **CHANGE)
+    assert isinstance(pool, Pool), pool
+    (entry,) = entries("pool_create")
+    assert (pool.usual_plan, entry.after["usual_plan"]) == (plan, plan)
+
+
+def test_a_pool_made_by_a_version_without_usual_plans_has_places_kept() -> None:
+    pool = pool_create(**POOL, **CHANGE)
+    assert isinstance(pool, Pool)
+    with without_triggers():  # its entry as an older version wrote it
+        AuditEntry.objects.update(after={k: v for k, v in entries("pool_create")[0].after.items() if k != "usual_plan"})
+        assert ["usual_plan" in finding.what for finding in settings_verify()] == [True]
+        Pool.objects.update(usual_plan="keep")
+        assert settings_verify() == []
+
+
+@pytest.mark.parametrize(
     ("code", "change"),
     [
         ("invalid_pool", {"slug": "Main pool"}),
+        ("invalid_pool", {"name": " \u200b "}),
+        ("invalid_resource", {"resources": {"worker": "\u3164"}}),
         ("invalid_pool", {"slot_seconds": 0}),
         ("invalid_pool", {"clock_cap": 0}),
         ("invalid_pool", {"batch_policy": {}}),
@@ -86,7 +118,10 @@ def test_refuses_an_impossible_pool(code: str, change: dict[str, object]) -> Non
 def test_refusal_of_a_policy_says_of_which_lane_and_what_is_wrong() -> None:
     refusal = pool_create(**(POOL | {"instant_policy": {"name": "oasis", "units": "hours"}}), **CHANGE)
     assert isinstance(refusal, InvalidPolicy)
-    assert (refusal.lane, refusal.sentence) == (Lane.INSTANT, "policy.units: must be one of worker_slots, chunks.")
+    assert (refusal.lane, refusal.sentence) == (
+        Lane.INSTANT,
+        'policy.units: must be one of worker_slots, chunks, not "hours".',
+    )
 
 
 def test_constants_of_a_pools_policy_are_fixed_when_it_is_created() -> None:
@@ -262,16 +297,16 @@ def test_quota_is_the_sum_of_the_cells_in_that_pool() -> None:
     make_cells(second, castor, {"worker": 4})
     make_cells(make_server(other), lumen, {"worker": 8})
     with scope(lumen):
-        assert selectors.tenant_quota(lumen, pool) == {"worker": 7, "ps": 1}
+        assert tenant_quota(lumen, pool) == {"worker": 7, "ps": 1}
     with scope(castor):
-        assert selectors.tenant_quota(castor, pool) == {"worker": 4, "ps": 0}
-        assert selectors.tenant_quota(lumen, pool) == {"worker": 0, "ps": 0}  # another's scope shows nothing
+        assert tenant_quota(castor, pool) == {"worker": 4, "ps": 0}
+        assert tenant_quota(lumen, pool) == {"worker": 0, "ps": 0}  # another's scope shows nothing
 
 
 def test_quota_outside_a_scope_is_an_error() -> None:
     pool, lumen = make_pool(), make_tenant()
     with pytest.raises(ScopeClosed):
-        selectors.tenant_quota(lumen, pool)
+        tenant_quota(lumen, pool)
 
 
 def test_overview_gives_what_no_cell_covers_to_the_operator() -> None:
@@ -281,7 +316,7 @@ def test_overview_gives_what_no_cell_covers_to_the_operator() -> None:
     make_server(pool, "s02", worker=4, ps=0)
     make_cells(first, lumen, {"worker": 3})
     make_cells(first, castor, {"worker": 4, "ps": 2})
-    overview = selectors.pool_overview(pool)
+    overview = pool_overview(pool)
     workers, ps = overview.totals
     assert (workers.units, workers.operator_units, workers.units_by_tenant) == (12, 5, {lumen.pk: 3, castor.pk: 4})
     assert (ps.units, ps.operator_units, ps.units_by_tenant) == (2, 0, {castor.pk: 2})
@@ -295,8 +330,8 @@ def test_overview_asks_the_same_number_of_queries_for_one_server_and_for_twenty(
     pool, tenant = make_pool(), make_tenant()
     make_cells(make_server(pool, "s01"), tenant, {"worker": 1})
     with django_assert_num_queries(4):
-        selectors.pool_overview(pool)
+        pool_overview(pool)
     for number in range(2, 21):
         make_cells(make_server(pool, f"s{number:02}"), tenant, {"worker": 1})
     with django_assert_num_queries(4):
-        selectors.pool_overview(pool)
+        pool_overview(pool)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from scheduling.market.view.frame import pool_frame
 from scheduling.models import TenantPolicy
-from scheduling.services.sharing import Sharing, sharing_change
-from scheduling.snapshots.frame import pool_frame
+from scheduling.sharing.read_sharing import sharing_of
+from scheduling.sharing.sharing import Sharing, sharing_change
 from tenants.access import Refused
 from tenants.models import AuditEntry
 from tenants.roles import OWNER, SUBMITTER
@@ -51,6 +52,17 @@ def test_pools_have_instructions_of_their_own() -> None:
         changed(sharing_change(pool=make_pool(slug), sharing=Sharing(rent=rent), by=by, at=NOON))
     with scope(tenant):
         assert dict(TenantPolicy.objects.values_list("pool__slug", "rent")) == {"main": "never", "spare": "auto"}
+
+
+def test_a_tenant_that_says_nothing_has_the_usual_plan_of_its_pool_and_one_that_spoke_keeps_what_was_written() -> None:
+    old, new, tenant = make_pool("old"), make_pool("new", usual_plan="renew"), make_tenant()
+    plans = [pool_frame(pool, also=[tenant.pk]).cluster.tenants[0].plan for pool in (old, new)]
+    assert plans == ["keep", "renew"]
+    with scope(tenant):
+        assert [sharing_of(tenant, pool).plan for pool in (old, new)] == ["keep", "renew"]
+    row = changed(sharing_change(pool=new, sharing=Sharing(rent="never"), by=owner_of(tenant), at=NOON))
+    entry = AuditEntry.objects.get(action="sharing_change")
+    assert (row.plan, entry.before["plan"], entry.after["plan"]) == ("renew", "renew", "renew")
 
 
 def test_only_an_owner_may() -> None:

@@ -7,20 +7,20 @@ import re
 from typing import Any
 
 import pytest
+import yaml
 from django.test import Client
 from django.utils import timezone
 
 from scheduling.core.workload.model_types import MODEL_TYPES
 from scheduling.models import Pool, TrainingJob
-from scheduling.services.jobs import Submitted
-from scheduling.services.submission import job_submit_as_wanted
-from scheduling.views.submit_form import form_values
-from scheduling.views.submit_text import LONGEST, BadText, read_job, written
+from scheduling.quotes.pages.submit_form import form_values
+from scheduling.quotes.pages.submit_text import LONGEST, BadText, read_job, written
 from tenants.models import Tenant
 from tenants.roles import OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, Permission
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import make_cells, make_server, make_tenant
-from tests.scheduling.live import SPEC, fund, make_live_pool, member
+from tests.scheduling.live import SPEC, fund, make_live_pool
 from tests.scheduling.pages import client_as, text_of
 
 pytestmark = pytest.mark.django_db
@@ -231,17 +231,22 @@ def test_invented_changes_break_nothing(apply: str) -> None:
 
 
 def test_what_the_instant_lane_refuses_waits_if_it_is_wanted_so() -> None:
-    pool, lumen = market()
-    asked = {"pool": pool, "name": "x", "spec": SPEC | {"max_price": 0.001}, "by": member(lumen)}
-    at = timezone.now()
+    _, lumen = market()
+    client = client_as(SUBMITTER, lumen)
     for _ in range(2):
-        taken = job_submit_as_wanted(wanted="either", at=at, client_key="k", **asked)
-        assert isinstance(taken, Submitted)
-        assert (taken.job.lane, taken.job.state) == ("batch", "queued")
-    refused = job_submit_as_wanted(wanted="instant", at=at, client_key="l", **asked)
-    assert isinstance(refused, Submitted)
-    assert (refused.job.lane, refused.job.state) == ("instant", "rejected")
-    assert len(jobs()) == 2
+        assert send(client, lumen, wanted="either", max_price="0.001").status_code == 302
+    assert send(client, lumen, wanted="instant", max_price="0.001", key="c" * 32).status_code == 302
+    assert [(job.lane, job.state) for job in jobs()] == [("batch", "queued"), ("instant", "rejected")]
+
+
+def test_quote_of_a_lane_that_does_not_look_says_why_beside_the_lane_that_does() -> None:
+    pool, lumen = market()
+    with as_superuser():
+        Pool.objects.filter(pk=pool.pk).update(instant_policy=None)
+    html = answer(send(client_as(SUBMITTER, lumen), lumen, "quote/", wanted="instant").content.decode())
+    assert "Would be refused. Main has no instant lane." in html
+    assert "Batch, decided from" in html
+    assert "No single change" not in html
 
 
 YAML = "name: from-text\nlane: batch\nspec:\n" + "".join(f"  {k}: {json.dumps(v)}\n" for k, v in SPEC.items())
@@ -254,11 +259,39 @@ def test_text_is_submitted_as_it_is_written() -> None:
     assert (job.name, job.spec) == ("from-text", SPEC)
 
 
+@pytest.mark.parametrize(
+    ("lanes", "wanted", "stored"),
+    [
+        ("lane: instant\notherwise: batch", "batch", ("batch", "queued")),
+        ("lane: instant", "either", ("instant", "rejected")),
+        ("otherwise: batch", "instant", ("batch", "queued")),
+        ("", "either", ("batch", "queued")),
+    ],
+)
+def test_lanes_of_a_text_are_those_of_a_program(lanes: str, wanted: str, stored: tuple[str, str]) -> None:
+    _, lumen = market()
+    text = f"{lanes}\nmax_price: 0.001\n" + "".join(f"{k}: {json.dumps(v)}\n" for k, v in SPEC.items())
+    sent = send(client_as(SUBMITTER, lumen), lumen, source="text", text=text, wanted=wanted)
+    assert sent.status_code == 302
+    assert [(job.lane, job.state) for job in jobs()] == [stored]
+
+
+@pytest.mark.parametrize("lanes", ["lane: both", "lane: batch\notherwise: batch", "lane: instant\notherwise: soon"])
+@pytest.mark.parametrize("where", ["", "quote/"])
+def test_lanes_that_do_not_exist_are_refused_by_the_quote_and_by_the_submission(lanes: str, where: str) -> None:
+    _, lumen = market()
+    text = f"{lanes}\n" + "".join(f"{k}: {json.dumps(v)}\n" for k, v in SPEC.items())
+    html = send(client_as(SUBMITTER, lumen), lumen, where, source="text", text=text).content.decode()
+    assert "must be one of batch, instant" in html or "only an instant job can go to the batch lane" in html
+    assert "Would be admitted" not in html
+    assert jobs() == []
+
+
 def test_text_is_shown_in_the_form() -> None:
     _, lumen = market()
     html = send(client_as(SUBMITTER, lumen), lumen, source="text", text=YAML, show="1").content.decode()
     assert 'value="from-text"' in html
-    assert re.search(r'value="form" checked', html)
+    assert '<input type="hidden" name="source" value="form"' in html
     assert jobs() == []
 
 
@@ -277,6 +310,44 @@ def test_error_of_a_text_stands_at_the_text() -> None:
 def test_text_that_is_no_job_is_refused_in_words(text: str) -> None:
     with pytest.raises(BadText):
         read_job(text)
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["9" * 5_000, "!!int 0x" + "f" * 60_000, "!!int 1" + ":1" * 30_000, "!!float 1" + ":1" * 300 + ".5", "2020-99-99",
+     "2020-01-01 00:00:00 +99:99", "!!int x", '!!int ""', "!!float x", "!!bool maybe", "!!timestamp x",
+     "!!binary QQ==", "!!omap [{a: 1}]", "!!set {a}", "!!pairs [{a: 1}]"],
+)  # fmt: skip
+def test_value_that_no_job_has_is_refused_in_words(value: str) -> None:
+    with pytest.raises(BadText):
+        read_job(f"epochs: {value}")
+
+
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ("{a: ", "}")])
+def test_nested_brackets_are_looked_at_up_to_a_depth(
+    opening: str, closing: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """For every token the reader goes over all brackets that are open: it must not get far."""
+    tokens = 0
+    fetch = yaml.SafeLoader.fetch_more_tokens
+
+    def counted(loader: yaml.SafeLoader) -> None:
+        nonlocal tokens
+        tokens += 1
+        fetch(loader)
+
+    monkeypatch.setattr(yaml.SafeLoader, "fetch_more_tokens", counted)
+    with pytest.raises(BadText, match="nested too deeply"):
+        read_job(f"a: {opening * 5_000}1{closing * 5_000}")
+    assert tokens < 50
+
+
+@pytest.mark.parametrize("applied", ["{", "[1]", "[" * 200_000, "9" * 5_000, '{"epochs": ' + "9" * 5_000 + "}"])
+def test_button_that_fills_in_nothing_readable_changes_nothing(applied: str) -> None:
+    _, lumen = market()
+    html = send(client_as(SUBMITTER, lumen), lumen, apply=applied).content.decode()
+    assert 'value="vision"' in html
+    assert jobs() == []
 
 
 def test_written_job_is_read_back() -> None:

@@ -12,8 +12,8 @@ from django.utils import timezone
 
 from scheduling.engines.programs import CHOICE, PROGRAMS, TRAINER
 from scheduling.models import Run
-from scheduling.views.submit_form import form_values
-from scheduling.views.submit_program import UNITS, field_name
+from scheduling.quotes.pages.submit_form import form_values
+from scheduling.quotes.pages.submit_program import UNITS, field_name
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope
 from tests.scheduling.live import SPEC, make_award
@@ -118,10 +118,9 @@ def test_form_and_job_mean_the_same_program() -> None:
 
 def test_measured_times_are_offered_and_fill_the_form() -> None:
     pool, lumen = market()
-    award = make_award(pool, lumen)
+    program = {"name": "trainer", "parameters": {"model": "logistic"}}
+    award = make_award(pool, lumen, spec=SPEC | {"program": program})
     with scope(lumen):
-        award.job.spec = award.job.spec | {"program": {"name": "trainer", "parameters": {"model": "logistic"}}}
-        award.job.save()
         Run.objects.create(
             tenant=lumen, job=award.job, award=award, engine="local", key="a" * 32, program="trainer",
             state="finished", ends_at=pool.slot_start(2), due_at=pool.slot_start(0), seen_at=timezone.now(),

@@ -6,11 +6,11 @@ from typing import Any
 
 import pytest
 
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import intervals_verify
 from scheduling.core.policies.astraea.trailing import DEFAULTS, price_base_of
 from scheduling.models import Interval, Lane, LaneClock, Pool, PriceTick
-from scheduling.services.clock import pool_advance
-from scheduling.services.pools import pool_create
-from scheduling.services.verification import intervals_verify
+from scheduling.operator.pools import pool_create
 from tenants.models import Tenant
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import fund, make_live_pool, moment, submitted

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification import intervals_verify
+from scheduling.jobs.cancellation import job_cancel
 from scheduling.models import Award, CalendarCell, Interval, Lane, LaneClock, Pool, PriceTick, TenantPolicy
-from scheduling.services.cancellation import job_cancel
-from scheduling.services.clock import pool_advance
-from scheduling.services.verification import intervals_verify
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server, make_tenant

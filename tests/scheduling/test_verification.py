@@ -10,12 +10,13 @@ import zlib
 import pytest
 from django.core.management import CommandError, call_command
 
+from scheduling.audit.verification import charge_verify, intervals_verify
+from scheduling.market.decide.chain import contents_of, link
+from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Award, Interval, Pool, TrainingJob
-from scheduling.services.chain import contents_of, link
-from scheduling.services.settlement import slot_settle
-from scheduling.services.verification import charge_verify, intervals_verify
 from tenants.access import Refused
 from tests.ledger.builders import commit_checks, tamper
+from tests.scheduling.builders import tell_history
 from tests.scheduling.markets import at, award_of, make_market, make_renting, make_waiting, run_slots
 from tests.worlds import built_once
 
@@ -36,6 +37,7 @@ def make_history(slots: int = 12) -> History:
         slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
         run_slots(pool, slot, slot)
     assert all(award_of(job) for job in jobs)
+    tell_history(pool)
     return pool, jobs
 
 

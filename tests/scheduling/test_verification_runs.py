@@ -7,17 +7,18 @@ from typing import Any
 import pytest
 from django.db import OperationalError
 
+from scheduling.audit.requests import audit_cancel, audit_progress, verify_start
+from scheduling.audit.rounds import audits_next, verification_round
+from scheduling.audit.verification import pieces
+from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.models import AuditKind, AuditRun, AuditState, Interval, VerificationRun
-from scheduling.services.audit_rounds import audits_next, verification_round
-from scheduling.services.audits import audit_cancel, audit_progress, verify_start
-from scheduling.services.fairness import fairness_catch_up
-from scheduling.services.verification import pieces
 from tenants import history
 from tenants.access import Refused
+from tenants.guards import Flaw
 from tenants.ledger.checks import SHEET_PARTS
 from tests.ledger.builders import commit_checks, tamper
-from tests.scheduling.auditors import AUDIT, MEMBER, SEED, Clock, everything_asked, everything_begun, work_off
-from tests.scheduling.builders import NOON, make_pool, make_server
+from tests.scheduling.auditors import AUDIT, MEMBER, Clock, everything_asked, everything_begun, work_off
+from tests.scheduling.builders import NOON, make_pool, make_server, tell_history
 from tests.scheduling.live import make_live_pool, settle, submitted
 from tests.scheduling.markets import give, make_tenant, run_slots
 from tests.scheduling.test_verification import deciding, make_history
@@ -50,9 +51,10 @@ def test_finds_nothing_where_nothing_was_touched_and_counts_all_of_it() -> None:
     commit_checks()
     run = everything_begun()
     progress = audit_progress(run)
-    # Intervals, the end of the chain, one day; looks at a short ledger and its day sheets, and the history.
+    # Intervals, three jobs, the end of the chains, one day; looks at a short ledger with its rules, seals and day
+    # sheets, the history, the rules of the market, and what was set.
     assert progress is not None
-    assert (progress.done, progress.total) == (0, Interval.objects.count() + 2 + 11 + SHEET_PARTS)
+    assert (progress.done, progress.total) == (0, Interval.objects.count() + 3 + 2 + 13 + 3 + SHEET_PARTS)
     assert verification_round(clock=Clock()) > 0
     assert (read(run).state, run.is_clean, run.result["count"], run.result["findings"]) == ("done", True, 0, [])
     assert run.result["heads"] == {pool.slug: Interval.objects.order_by("-number")[0].digest}
@@ -130,6 +132,7 @@ def test_looks_at_awards_that_were_made_at_once_and_at_the_whole_ledger() -> Non
     award = submitted(pool, tenant).award
     assert award is not None
     assert award.paid
+    tell_history(pool)
     run_slots(pool, 0, 0)
     settle(pool, *range(award.end))
     commit_checks()
@@ -148,7 +151,7 @@ def test_looks_at_awards_that_were_made_at_once_and_at_the_whole_ledger() -> Non
 
 def test_looks_at_the_history_of_changes(monkeypatch: pytest.MonkeyPatch) -> None:
     make_history()
-    monkeypatch.setattr(history, "verify", lambda: history.Broken(7, "the entry is missing"))
+    monkeypatch.setattr(history, "verify", lambda: history.Broken((Flaw("entry 7", "the entry is missing"),)))
     run = everything_asked()
     work_off(Clock())
     assert findings(run) == ["the history: entry 7: the entry is missing"]
@@ -157,7 +160,7 @@ def test_looks_at_the_history_of_changes(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
     pool, _ = make_history()
     first, second = everything_begun(pool), everything_asked()
-    assert audits_next(clock=Clock(), seed=SEED) == 0
+    assert audits_next(clock=Clock()) == 0
     assert read(second).state == AuditState.QUEUED
     work_off(Clock())
     assert (read(first).is_clean, read(second).is_clean) == (True, True)
@@ -167,6 +170,7 @@ def test_a_second_request_waits_for_the_first_and_then_looks_again() -> None:
 def test_each_pool_has_a_walk_and_the_book_is_looked_at_once() -> None:
     pool, _ = make_history()
     empty = make_pool("empty")
+    tell_history(empty)
     run = everything_begun()
     assert list(run.verifications.order_by("pk").values_list("pool", flat=True)) == [pool.pk, empty.pk, None]
     work_off(Clock())
@@ -181,7 +185,7 @@ def test_whatever_else_is_asked_for_has_its_turn_after_the_piece() -> None:
     charge = verify_start(**asked)
     assert isinstance(charge, AuditRun)
     assert verification_round(clock=Clock()) == 0  # not even a first piece
-    assert audits_next(clock=Clock(), seed=SEED) == 1
+    assert audits_next(clock=Clock()) == 1
     assert (read(charge).state, read(run).state) == ("done", "running")
     assert verification_round(clock=Clock()) > 0
 

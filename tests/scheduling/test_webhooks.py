@@ -10,9 +10,9 @@ from datetime import timedelta
 import pytest
 from django.db import connection
 
+from scheduling.feed.events import event, events_append
 from scheduling.models import DeliveryState, Event, Webhook, WebhookDelivery, WebhookTry
-from scheduling.services.feed import event, events_append
-from scheduling.services.webhooks.changes import (
+from scheduling.webhooks.changes import (
     MOST_WEBHOOKS,
     webhook_change,
     webhook_create,
@@ -20,7 +20,7 @@ from scheduling.services.webhooks.changes import (
     webhook_replay,
     webhook_secret_renew,
 )
-from scheduling.services.webhooks.deliveries import (
+from scheduling.webhooks.deliveries import (
     FAILING_TOO_LONG,
     FIRST_PAUSE,
     LEASE,
@@ -30,28 +30,48 @@ from scheduling.services.webhooks.deliveries import (
     tries_begin,
     try_end,
 )
-from scheduling.services.webhooks.signing import SIGNATURE_HEADER, TIME_HEADER, signature
+from scheduling.webhooks.signing import ID_HEADER, SIGNATURE_HEADER, TIME_HEADER, new_secret, standard_signature
 from tenants.access import Refused
 from tenants.models import AuditEntry
 from tenants.scoping import scope
-from tests.scheduling.hooks import BROKE, TOOK, URL, Receiver, after, again, go, make, owner, rows, tell
+from tests.scheduling.hooks import BROKE, TOOK, URL, Receiver, after, again, go, is_ours, make, owner, rows, tell
 from tests.tenants.builders import NOW, done
 
 
-@pytest.fixture
-def committed(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The test's own transaction counts as ended: else its events would be held back as not yet certain."""
-    monkeypatch.setattr("scheduling.services.webhooks.changes.feed_cursor", newest)
-    monkeypatch.setattr("scheduling.services.webhooks.deliveries.feed_cursor", newest)
-
-
-def newest() -> int:
-    return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+def test_the_guides_receiver_takes_what_the_standard_gives_as_its_example_and_nothing_old() -> None:
+    secret, body = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw", b'{"test": 2432232314}'
+    number, stamp = "msg_p5jXN8AQM9LWM0D4loKWxJek", 1614265330
+    proof = standard_signature(secret, number, stamp, body)
+    assert proof == "v1,g0hM9SsE+OTPJTGt/tmIKtSyZlE3uFJELVlNIOLJ1OE="
+    fresh = int(NOW.timestamp())
+    headers = {ID_HEADER: number, TIME_HEADER: str(fresh), SIGNATURE_HEADER: ""}
+    headers[SIGNATURE_HEADER] = "v1,bm9uZQ== " + standard_signature(secret, number, fresh, body)
+    assert is_ours(secret, headers, body)
+    late = {**headers, TIME_HEADER: str(fresh - 301)}
+    late[SIGNATURE_HEADER] = standard_signature(secret, number, fresh - 301, body)
+    assert not is_ours(secret, late, body)
+    assert not is_ours(new_secret("standard"), headers, body)
 
 
 @pytest.mark.django_db
 @pytest.mark.usefixtures("committed")
 class TestTelling:
+    def test_webhook_of_before_keeps_its_form_also_with_a_new_secret(self) -> None:
+        by = owner()
+        webhook = make(by)
+        with scope(by.tenant):
+            Webhook.objects.filter(pk=webhook.pk).update(form="before")
+            secret = done(webhook_secret_renew(webhook_id=webhook.pk, by=by, at=NOW)).secret
+        tell(by.tenant, "job_started")
+        receiver = Receiver()
+        go(receiver)
+        (letter,) = receiver.letters
+        stamp = letter.headers["Bourse-Webhook-Timestamp"]
+        expected = hmac.new(secret.encode(), f"{stamp}.".encode() + letter.body, hashlib.sha256).hexdigest()
+        assert letter.headers["Bourse-Webhook-Signature"] == f"v1={expected}"
+        assert letter.headers["Bourse-Webhook-Id"] == str(letter.delivery_id)
+        assert ID_HEADER not in letter.headers
+
     def test_each_wanted_event_is_told_once_in_order_and_signed(self) -> None:
         by = owner()
         with scope(by.tenant):
@@ -63,10 +83,9 @@ class TestTelling:
         letter = receiver.letters[1]
         body = json.loads(letter.body)
         assert (body["tenant"], body["kind"], body["data"]) == ("lumen", "low_balance", {"available": "2.500000"})
-        stamp = letter.headers[TIME_HEADER]
-        expected = hmac.new(issued.secret.encode(), f"{stamp}.".encode() + letter.body, hashlib.sha256).hexdigest()
-        assert letter.headers[SIGNATURE_HEADER] == f"v1={expected}"
-        assert signature(issued.secret, int(stamp) + 1, letter.body) != f"v1={expected}"
+        assert is_ours(issued.secret, letter.headers, letter.body)
+        assert not is_ours(issued.secret, letter.headers, letter.body + b" ")
+        assert not is_ours(issued.secret, {**letter.headers, ID_HEADER: "7"}, letter.body)
         assert go(Receiver()) == 0
 
     def test_other_tenants_and_public_events_are_never_told(self) -> None:
@@ -101,7 +120,7 @@ class TestTelling:
             (2, 500, True),
             (3, 204, False),
         ]
-        assert len({letter.headers["Bourse-Webhook-Id"] for letter in receiver.letters}) == 1
+        assert len({letter.headers[ID_HEADER] for letter in receiver.letters}) == 1
         (delivery,) = rows(WebhookDelivery)
         assert (delivery.state, delivery.tries) == (DeliveryState.DELIVERED, 3)
         (webhook,) = rows(Webhook)
@@ -118,7 +137,7 @@ class TestTelling:
         assert go(receiver, NOW + LEASE) == 1
         assert receiver.events == [told]
         assert [(row.number, row.ended_at is None) for row in rows(WebhookTry)] == [(1, True), (2, False)]
-        assert receiver.letters[0].headers["Bourse-Webhook-Id"] == letter.headers["Bourse-Webhook-Id"]
+        assert receiver.letters[0].headers[ID_HEADER] == letter.headers[ID_HEADER]
 
     def test_collecting_twice_makes_no_second_delivery_even_with_an_old_cursor(self) -> None:
         by = owner()
@@ -207,8 +226,7 @@ class TestTelling:
         receiver = Receiver()
         go(receiver)
         (letter,) = receiver.letters
-        expected = signature(fresh.secret, int(letter.headers[TIME_HEADER]), letter.body)
-        assert letter.headers[SIGNATURE_HEADER] == expected
+        assert is_ours(fresh.secret, letter.headers, letter.body)
         with connection.cursor() as cursor:
             cursor.execute("SELECT string_agg(row_to_json(w)::text, '') FROM scheduling_webhook w")
             stored = cursor.fetchone()[0]

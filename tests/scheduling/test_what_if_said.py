@@ -15,18 +15,10 @@ from scheduling.core import policies, records
 from scheduling.core.metrics.misreports import given, supposed
 from scheduling.core.value import Linear
 from scheduling.models import Award, Interval, JobFloor, WhatIf
-from scheduling.services.what_if_said import (
-    Result,
-    WhatIfSeen,
-    asking,
-    what_if_cancel,
-    what_if_fields,
-    what_if_read,
-    what_if_start,
-    what_ifs_newest,
-    what_ifs_round,
-    working,
-)
+from scheduling.what_if import asking, working
+from scheduling.what_if.asking import what_if_cancel, what_if_fields, what_if_read, what_if_start, what_ifs_newest
+from scheduling.what_if.seen import Result, WhatIfSeen
+from scheduling.what_if.working import what_ifs_round
 from tenants.access import Access, Refused
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, BILLING, OWNER, SUBMITTER, VIEWER
@@ -225,6 +217,8 @@ def test_only_the_jobs_tenant_and_the_staff_may_ask_and_read() -> None:
         ("minibatch_seconds", None, "invalid_value"),
         ("max_workers", 99, "invalid_value"),
         ("worker_demand", {"gold": 1}, "invalid_value"),
+        ("worker_demand", {"worker": 0.5}, "invalid_value"),
+        ("ps_demand", [{"ps": 1}, {"ps": 1e-9}], "invalid_value"),
         ("arrival", -5, "invalid_value"),
         ("arrival", True, "invalid_value"),
         ("arrival", float("nan"), "invalid_value"),
@@ -263,6 +257,17 @@ def test_too_many_questions_are_refused(monkeypatch) -> None:
     assert isinstance(ask(interval, first, "max_price", 4, by, at=NOON + timedelta(days=2)), WhatIfSeen)
     monkeypatch.setattr(asking, "MOST_IN_ALL", 1)
     assert code_of(ask(interval, first, "max_price", 4, member(first.tenant))) == "too_many_in_all"
+
+
+def test_questions_of_many_people_about_one_tenant_leave_room_for_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    _, (first, second), interval = make_rivals()
+    assert first.tenant_id != second.tenant_id
+    monkeypatch.setattr(asking, "MOST_OF_TENANT", 2)
+    for role in (SUBMITTER, OWNER):
+        asked(interval, first, "max_price", 1, member(first.tenant, role))
+    refused = ask(interval, first, "max_price", 1, auditor())
+    assert refused == asking.TOO_MANY_OF_TENANT
+    asked(interval, second, "max_price", 1, member(second.tenant))
 
 
 def test_an_interval_of_other_rules_or_other_bytes_is_not_decided_again() -> None:

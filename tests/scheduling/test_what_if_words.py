@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from scheduling.selectors.what_if_words import FIELD_WORDS, gains_sentence, outcome_sentence, said_words
-from scheduling.services.what_if_said import what_if_fields
-from scheduling.views.submit_form import KINDS
+from scheduling.quotes.pages.submit_form import KINDS
+from scheduling.what_if.asking import what_if_fields
+from scheduling.what_if.read_words import FIELD_WORDS, gains_sentence, outcome_sentence, said_words
 
 GOT: dict[str, Any] = {"state": "awarded", "reason": "", "phase": "shared", "start": 10, "end": 14, "workers": 4}
 GOT |= {"ps": 1, "paid": 3.2, "value": 90.0, "floor": 0.0}

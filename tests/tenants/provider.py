@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, urlencode, urlsplit
 
+from tests.patience import PATIENCE
+
 CLIENT_ID, CLIENT_SECRET = "bourse", "a secret between the two"
 
 
@@ -105,4 +107,4 @@ def running_provider() -> Iterator[Provider]:
             yield provider
         finally:
             provider.shutdown()
-            thread.join(timeout=10)
+            thread.join(timeout=PATIENCE)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import io
 
 import pytest
 from django.core.management import CommandError, call_command
-from django.db import DatabaseError, connection, transaction
+from django.db import DatabaseError, transaction
 
+from marketplace.sealing import seal_everything
 from tenants import history
+from tenants.ledger.seals import Sealed, head
 from tenants.models import AuditEntry, AuditHead, Tenant
 from tenants.roles import AUDITOR, OPERATOR, OWNER, VIEWER
 from tenants.selectors import access_of, audit_entries
+from tests.database import as_superuser, run, without_triggers
 from tests.tenants.builders import NOW, SYSTEM, access, make_member, make_staff, make_tenant
 from tests.tenants.test_members import in_threads
 
@@ -22,19 +24,6 @@ pytestmark = pytest.mark.django_db
 def append(subject: str = "server s01", **values) -> AuditEntry:
     with transaction.atomic():
         return history.append(at=NOW, by=SYSTEM, action="server_drain", subject=subject, reason="repair", **values)
-
-
-@contextmanager
-def behind_the_triggers() -> Iterator[None]:
-    """As somebody with the database's own rights could."""
-    tables = ("tenants_auditentry", "tenants_audithead")
-    with connection.cursor() as cursor:
-        cursor.execute("SET CONSTRAINTS ALL IMMEDIATE")  # a table with checks still to come cannot be altered
-        for table in tables:
-            cursor.execute(f"ALTER TABLE {table} DISABLE TRIGGER USER")
-        yield
-        for table in tables:
-            cursor.execute(f"ALTER TABLE {table} ENABLE TRIGGER USER")
 
 
 def test_entries_are_numbered_and_chained() -> None:
@@ -67,11 +56,12 @@ def test_value_that_is_not_plain_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "change", ["update", "delete", "queryset_update", "queryset_delete", "head_back", "head_delete"]
+    "change", ["update", "delete", "queryset_update", "queryset_delete", "head_back", "head_delete", "empty", "no_end"]
 )
 def test_database_refuses_to_change_the_past(change: str) -> None:
     append()
     entry = append()
+    run("SET CONSTRAINTS ALL IMMEDIATE")  # a table with checks still to come is not emptied in any case
     changes = {
         "update": lambda: AuditEntry(pk=entry.pk, sequence=entry.sequence, at=NOW, before=None).save(),
         "delete": entry.delete,
@@ -79,8 +69,10 @@ def test_database_refuses_to_change_the_past(change: str) -> None:
         "queryset_delete": lambda: AuditEntry.objects.all().delete(),
         "head_back": lambda: AuditHead.objects.update(sequence=1),
         "head_delete": lambda: AuditHead.objects.all().delete(),
+        "empty": lambda: run("TRUNCATE tenants_auditentry"),
+        "no_end": lambda: run("TRUNCATE tenants_audithead"),
     }
-    with pytest.raises(DatabaseError, match="history"), transaction.atomic():
+    with pytest.raises(DatabaseError, match="history"), transaction.atomic(), as_superuser():
         changes[change]()
     assert isinstance(history.verify(), history.Verified)
 
@@ -105,13 +97,81 @@ def test_change_behind_the_triggers_is_found_and_named(forgery: str) -> None:
     for units in (1, 2, 3):
         append(tenant=tenant, before={"units": units})
     sql, sequence, what = FORGERIES[forgery]
-    with behind_the_triggers(), connection.cursor() as cursor:
-        cursor.execute(sql)
+    with without_triggers():
+        run(sql)
     found = history.verify()
     assert isinstance(found, history.Broken)
-    assert (found.sequence, what in found.what) == (sequence, True)
-    with pytest.raises(CommandError, match=f"entry {sequence}: "):
-        call_command("verify_history")
+    (finding,) = found.findings
+    assert (finding.name, what in finding.what) == (f"entry {sequence}", True)
+    errors = io.StringIO()
+    with pytest.raises(SystemExit) as stop:
+        call_command("verify_history", stderr=errors)
+    assert (stop.value.code, errors.getvalue()) == (1, f"{finding}\n")
+
+
+def cut_off(last: int) -> None:
+    """The entries after that one are gone, and the end of the history says that there never were any."""
+    with without_triggers():
+        run("DELETE FROM tenants_auditentry WHERE sequence > %s", [last])
+        run(
+            "UPDATE tenants_audithead SET (sequence, hash) ="
+            " (SELECT sequence, hash FROM tenants_auditentry WHERE sequence = %s)",
+            [last],
+        )
+
+
+def test_history_that_was_cut_off_with_its_end_put_back_contradicts_the_seals() -> None:
+    for _ in range(3):
+        append()
+    assert isinstance(seal_everything(at=NOW), Sealed)
+    cut_off(2)
+    found = history.verify()
+    assert isinstance(found, history.Broken)
+    assert str(found) == "entry 3: it is missing: seal 1 of the ledger noted it"
+
+
+def test_history_that_was_rewritten_from_an_entry_on_contradicts_the_seals() -> None:
+    append(before={"units": 1})
+    assert isinstance(seal_everything(at=NOW), Sealed)
+    with without_triggers():
+        run("DELETE FROM tenants_auditentry")
+        run("UPDATE tenants_audithead SET (sequence, hash) = (0, %s)", [history.START])
+    append(before={"units": 2})
+    found = history.verify()
+    assert isinstance(found, history.Broken)
+    assert str(found) == "entry 1: it was rewritten: seal 1 of the ledger noted it"
+
+
+def test_what_was_cut_off_before_any_seal_is_seen_by_who_noted_the_end(capsys) -> None:
+    """Inside the database nothing else tells of it: this is what a noted head is for."""
+    append()
+    noted = append().hash
+    cut_off(1)
+    assert isinstance(history.verify(), history.Verified)
+    with pytest.raises(SystemExit):
+        call_command("verify_history", "--head", noted)
+    assert f"head {noted}: was noted earlier and is not in the chain" in capsys.readouterr().err
+
+
+def test_a_noted_head_stays_in_the_chain_however_far_it_grows(capsys) -> None:
+    heads = [append().hash for _ in range(3)]
+    call_command("verify_history", "--head", heads[0], "--head", heads[1].upper())
+    assert capsys.readouterr().out == f"3 entries, unbroken; the last is {heads[2]}\n"
+    with pytest.raises(CommandError, match="64 hexadecimal"):
+        call_command("verify_history", "--head", "abc")
+
+
+def test_an_entry_says_which_seal_was_the_newest() -> None:
+    first = append()
+    assert isinstance(seal_everything(at=NOW), Sealed)
+    second = append()
+    assert (first.seal_number, first.seal_digest) == (None, "")
+    assert (second.seal_number, second.seal_digest) == (1, head())
+    with without_triggers():
+        run("UPDATE tenants_auditentry SET seal_number = NULL, seal_digest = '' WHERE sequence = 2")
+    found = history.verify()
+    assert isinstance(found, history.Broken)
+    assert str(found) == "entry 2: it was changed"
 
 
 def test_command_says_that_the_history_is_unbroken(capsys) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from datetime import timedelta
+from zoneinfo import ZoneInfo
 
 import pytest
 from django.core import mail
@@ -17,6 +18,7 @@ from tenants.roles import OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope
 from tenants.selectors import access_of, user_tenants
 from tenants.services import IssuedInvitation, token_hash
+from tenants.zones import COOKIE
 from tests.tenants.builders import (
     NOW,
     PASSWORD,
@@ -212,6 +214,16 @@ def test_stranger_signs_up_by_invitation_proves_the_address_and_joins(owner) -> 
     assert "Welcome to Lumen Lab" in browser.get("/t/lumen/", follow=True).content.decode()
 
 
+@pytest.mark.parametrize("name", [" ", "\u3164", "\u200b \u200b"], ids=ascii)
+def test_stranger_does_not_sign_up_with_a_name_that_cannot_be_seen(owner, name: str) -> None:
+    link = link_from(client_of(owner.user).post("/t/lumen/invitations/", {"email": GUEST, "role": SUBMITTER}))
+    browser = Client()
+    browser.get(link)
+    form = {"name": name, "email": GUEST, "password1": PASSWORD, "password2": PASSWORD}
+    assert 'class="error"' in browser.post("/accounts/signup/", form).content.decode()
+    assert not User.objects.filter(email=GUEST).exists()
+
+
 def test_sign_up_without_an_invitation_is_closed() -> None:
     form = {"name": "M", "email": "mallory@example.org", "password1": PASSWORD, "password2": PASSWORD}
     response = Client().post("/accounts/signup/", form)
@@ -224,6 +236,16 @@ def test_page_of_an_invitation_says_whether_it_works(owner, days: int, status: i
     issued = invite(owner, at=timezone.now() - timedelta(days=days))
     response = Client().get(f"/invitation/{issued.token}/", follow=True)
     assert response.status_code == status
+
+
+def test_page_of_an_invitation_names_the_zone_of_its_end(owner) -> None:
+    issued = invite(owner, at=timezone.now())
+    browser = Client()
+    browser.cookies[COOKIE] = "Pacific/Kiritimati"
+    page = browser.get(f"/invitation/{issued.token}/", follow=True).content.decode()
+    words = " ".join(page.split())
+    ends = timezone.localtime(issued.invitation.expires_at, ZoneInfo("Pacific/Kiritimati"))
+    assert f"works until {ends.day} {ends:%B, %H:%M} (Pacific/Kiritimati)." in words
 
 
 def test_wrong_person_is_told_and_does_not_join(owner) -> None:

@@ -13,6 +13,7 @@ from tenants.models import AuditEntry, Membership, StaffGrant, Tenant
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, TENANT_ROLES, VIEWER
 from tenants.scoping import scope
 from tenants.selectors import access_of, staff_roles, user_tenants
+from tests.patience import PATIENCE
 from tests.tenants.builders import NOW, SYSTEM, WHY, access, make_member, make_person, make_staff, make_tenant
 
 pytestmark = pytest.mark.django_db
@@ -168,7 +169,7 @@ def test_old_copy_of_a_membership_changes_nothing_that_is_gone() -> None:
 def in_threads(*actions) -> list[object]:
     """All actions at once, each on its own connection."""
     outcomes: list[object] = [None] * len(actions)
-    together = threading.Barrier(len(actions), timeout=10)
+    together = threading.Barrier(len(actions), timeout=PATIENCE)
 
     def run(number: int) -> None:
         try:
@@ -181,7 +182,7 @@ def in_threads(*actions) -> list[object]:
     for thread in threads:
         thread.start()
     for thread in threads:
-        thread.join(timeout=30)
+        thread.join(timeout=PATIENCE)
     return outcomes
 
 
@@ -204,7 +205,7 @@ def test_two_owners_without_the_lock_leave_the_tenant_without_one(monkeypatch) -
     """The race that the lock on the tenant's row prevents, shown without it."""
     from tenants.services import members
 
-    seen = threading.Barrier(2, timeout=10)
+    seen = threading.Barrier(2, timeout=PATIENCE)
     last_owner_check = members._is_last_owner
 
     def check_together(membership: Membership) -> bool:

@@ -88,8 +88,9 @@ OVER_ALL = [
         "home",
         "get",
         "/",
-        {**dict.fromkeys(TENANT_ROLES, DONE), AUDITOR: 200, OPERATOR: 200, OUTSIDER: 200, STRANGER: 200},
+        {**dict.fromkeys((*TENANT_ROLES, *STAFF_ROLES), DONE), OUTSIDER: 200, STRANGER: 200},
     ),
+    Place("my_tenants", "get", "/mine/", dict.fromkeys((*TENANT_ROLES, *STAFF_ROLES, OUTSIDER), 200)),
     Place("tenants", "get", "/tenants/", {AUDITOR: 200, OPERATOR: 200}),
     Place(
         "tenants",
@@ -98,6 +99,9 @@ OVER_ALL = [
         {OPERATOR: DONE},
         data=(("name", "New"), ("slug", "new"), ("owner", "somebody@example.org"), REASON),
     ),
+    Place("owner_invite_again", "post", "/tenants/invitations/{invitation}/again/", {OPERATOR: 200}, data=(REASON,)),
+    Place("owner_withdraw", "post", "/tenants/invitations/{invitation}/withdraw/", {OPERATOR: DONE}, data=(REASON,)),
+    Place("staff_tokens", "get", "/tokens/", {AUDITOR: 200, OPERATOR: 200}),
     Place("staff", "get", "/staff/", {AUDITOR: 200, OPERATOR: 200}),
     Place(
         "staff_grant",
@@ -225,7 +229,12 @@ def test_unknown_tenant_answers_like_another_ones(slug: str) -> None:
     assert client.get(f"/t/{slug}/").status_code == 404
 
 
-WITH_THEIR_PAGE = {"token_create", "token_revoke"}  # the table of the interface has each role at the same services
+WITH_THEIR_PAGE = {
+    "token_create",
+    "token_revoke",
+    "staff_token_create",
+    "staff_token_revoke",
+}  # the table of the interface has each role at the same services
 
 
 def test_every_address_of_this_app_stands_in_the_table() -> None:

@@ -17,6 +17,7 @@ from django.utils import timezone
 from tenants import services
 from tenants.models import User
 from tenants.roles import OWNER, VIEWER
+from tests.patience import PATIENCE
 from tests.tenants.builders import access, done, make_member, make_person, make_tenant
 from tests.tenants.provider import CLIENT_ID, CLIENT_SECRET, Provider, running_provider
 
@@ -43,7 +44,7 @@ def sign_on(browser: Client) -> HttpResponse:
     """Through the provider and back; the page where the browser ends."""
     there = browser.post("/accounts/oidc/oidc/login/")
     assert there.status_code == 302
-    back = requests.get(there["Location"], allow_redirects=False, timeout=10)
+    back = requests.get(there["Location"], allow_redirects=False, timeout=PATIENCE)
     parts = urlsplit(back.headers["Location"])
     return browser.get(f"{parts.path}?{parts.query}", follow=True)
 
@@ -106,12 +107,49 @@ def test_invited_person_comes_in_with_the_invited_address_only(provider, email: 
         assert User.objects.get(email="guest@example.org").name == "Gus Guest"
 
 
+def test_the_invitation_is_where_single_sign_on_ends(provider) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    issued = done(
+        services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now())
+    )
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "Ines"}
+    browser = Client()
+    browser.get(f"/invitation/{issued.token}/")
+    ending = sign_on(browser)
+    assert ending.redirect_chain[-1][0] == "/invitation/"
+    assert ">Join</button>" in ending.content.decode()
+
+
+def test_invited_person_comes_in_without_the_link_where_the_provider_proves_the_address(provider) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    done(services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now()))
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": False, "name": "Ines"}
+    sign_on(Client())
+    assert not User.objects.filter(email=EMAIL).exists()
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "Ines"}
+    browser = Client()
+    assert "invites you to lumen" in sign_on(browser).content.decode()
+    assert logged_in_as(browser) == EMAIL
+
+
+def test_name_from_the_provider_that_cannot_be_seen_is_none(provider) -> None:
+    owner = make_member(make_tenant("lumen"), OWNER)
+    issued = done(
+        services.invitation_create(tenant=owner.tenant, email=EMAIL, role=VIEWER, by=access(owner), at=timezone.now())
+    )
+    provider.person = {"sub": "4", "email": EMAIL, "email_verified": True, "name": "\u3164"}
+    browser = Client()
+    browser.get(f"/invitation/{issued.token}/")
+    sign_on(browser)
+    assert str(User.objects.get(email=EMAIL)) == EMAIL
+
+
 def test_answer_that_nobody_asked_for_is_refused(provider) -> None:
     make_person(EMAIL)
     provider.person = {"sub": "1", "email": EMAIL, "email_verified": True}
     browser = Client()
     there = browser.post("/accounts/oidc/oidc/login/")
-    back = requests.get(there["Location"], allow_redirects=False, timeout=10)
+    back = requests.get(there["Location"], allow_redirects=False, timeout=PATIENCE)
     other = Client()
     parts = urlsplit(back.headers["Location"])
     other.get(f"{parts.path}?{parts.query}")
@@ -133,7 +171,7 @@ def test_provider_comes_from_the_environment() -> None:
         env={**os.environ, **variables},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=PATIENCE,
         check=True,
     ).stdout
     for value in (*variables.values(), "'https://id.lumen.example'"):

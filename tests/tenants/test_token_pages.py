@@ -7,7 +7,7 @@ import re
 import pytest
 
 from tenants.models import ApiToken, Membership
-from tenants.roles import AUDITOR, BILLING, OWNER, SUBMITTER, VIEWER
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tests.api.builders import Program, program_of
 from tests.tenants.builders import client_of, make_member, make_staff, make_tenant
 
@@ -66,3 +66,37 @@ def test_strangers_find_nothing_and_staff_have_no_form() -> None:
     assert client_of(stranger.user).get(PAGE).status_code == 404
     assert client_of(stranger.user).post(f"{PAGE}make/", NEW).status_code == 404
     assert b"Make the token" not in client_of(make_staff(AUDITOR).user).get(PAGE).content
+
+
+@pytest.mark.parametrize(("role", "preset", "may"), [(AUDITOR, "read", 200), (OPERATOR, "metrics", 200)])
+def test_staff_make_a_token_by_a_preset_that_works_and_revoke_it(role: str, preset: str, may: int) -> None:
+    make_tenant("lumen")
+    browser = client_of(make_staff(role).user)
+    html = browser.post("/tokens/make/", {"name": "monitor", "days": "30", "preset": preset}).content.decode()
+    secret = re.search(r'value="(bourse_[^"]+)"', html)
+    assert secret
+    program = Program(secret[1])
+    assert program.get("history/").status_code == may
+    assert program.post("tenants/", {"slug": "a"}).status_code == 403
+    token = ApiToken.objects.get()
+    assert (token.tenant, token.name) == (None, "monitor")
+    assert secret[1] not in browser.get("/tokens/").content.decode()
+    browser.post(f"/tokens/{token.pk}/revoke/")
+    assert program.get("history/").status_code == 401
+
+
+def test_staff_choose_single_scopes_and_hear_what_is_wrong_in_the_form() -> None:
+    browser = client_of(make_staff(OPERATOR).user)
+    data = {"name": "cells", "days": "30", "preset": "own"}
+    assert "Tick at least one" in browser.post("/tokens/make/", data).content.decode()
+    assert not ApiToken.objects.exists()
+    browser.post("/tokens/make/", data | {"scopes": ["cluster:write"]})
+    assert ApiToken.objects.get().scopes == ["cluster:write"]
+
+
+def test_auditors_are_not_offered_what_they_may_not_do_and_members_have_no_such_page() -> None:
+    html = client_of(make_staff(AUDITOR).user).get("/tokens/").content.decode()
+    assert 'value="read"' in html
+    assert 'value="automation"' not in html
+    assert 'value="cluster:write"' not in html
+    assert client_of(member(OWNER).user).get("/tokens/").status_code == 403

@@ -25,8 +25,26 @@ complete -o default -F _bourse bourse
 """
 
 
+FISH = """function __bourse_words
+    set -l path ""
+    for word in (commandline -opc)[2..]
+        switch "$path $word"
+{paths}
+        end
+    end
+    switch "$path"
+{words}
+    end
+end
+complete -c bourse -a "(__bourse_words)"
+"""
+
+
 def completion(session: Session) -> int:
-    """`eval "$(bourse completion bash)"` in the shell's own start-up file."""
+    """`eval "$(bourse completion bash)"`, or `bourse completion fish | source`, in the shell's own start-up file."""
+    if session.words.shell == "fish":
+        session.screen.line(fish_script().rstrip())
+        return exits.DONE
     if session.words.shell == "zsh":
         session.screen.line("autoload -U +X bashcompinit && bashcompinit")
     session.screen.line(script().rstrip())
@@ -38,6 +56,15 @@ def script() -> str:
     paths = "\n".join(f'            "{path}") path="{path}" ;;' for path in known if path)
     words = "\n".join(f'        "{path}") found="{" ".join(found)}" ;;' for path, found in known.items())
     return SCRIPT.format(paths=paths.replace('"  ', '" '), words=words)
+
+
+def fish_script() -> str:
+    known = dict(_words(parser_made(), ""))
+    paths = "\n".join(f'            case "{path}"\n                set path "{path}"' for path in known if path)
+    words = "\n".join(
+        f'        case "{path}"\n            printf "%s\\n" {" ".join(found)}' for path, found in known.items() if found
+    )
+    return FISH.format(paths=paths, words=words)
 
 
 def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:

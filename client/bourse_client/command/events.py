@@ -7,6 +7,8 @@ from bourse_client.command.screen import moment, numbers_line, plain, zone
 from bourse_client.command.session import Session
 from bourse_client.shapes import Event
 
+RECEIPTS = ("digest", "answer")  # 64 letters each: who wants to keep them asks for --json
+
 
 def events(session: Session) -> int:
     words, screen = session.words, session.screen
@@ -44,5 +46,6 @@ def _told(session: Session, event: Event) -> None:
 
 
 def _row(event: Event) -> tuple[str, ...]:
-    at, figures = moment(event["at"]), numbers_line(event["data"])
+    at = moment(event["at"])
+    figures = numbers_line({name: value for name, value in event["data"].items() if name not in RECEIPTS})
     return (str(event["id"]), at, event["kind"], event["subject"], figures)

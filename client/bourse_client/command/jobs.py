@@ -2,22 +2,99 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
+from typing import Any
+
 from bourse_client.client import Client
 from bourse_client.command import exits
+from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
-from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, zone
+from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, zone
+from bourse_client.command.scripts import described, lines_told, script_of
 from bourse_client.command.session import Session
-from bourse_client.command.written import asked_of
-from bourse_client.shapes import FINISHED, OVER, REJECTED, CancelOutcome, Job, JobWithSpec
+from bourse_client.command.written import asked_in, is_script, text_of
+from bourse_client.shapes import (
+    FINISHED,
+    OVER,
+    REJECTED,
+    ArrayOfJob,
+    CancelOutcome,
+    Job,
+    JobArray,
+    JobWithSpec,
+    Reason,
+)
 
 MOST_AT_ONCE = 100  # jobs in one call to cancel
 
 
 def submit(session: Session) -> int:
+    words = session.words
+    text = text_of(session)
+    if is_script(text):
+        return describe(session, text)
+    if words.by or words.worth or words.later or words.dry_run:
+        raise exits.UsageError("--by, --worth, --later and --dry-run are for batch scripts; the file is none.")
+    asked = asked_in(session, text)
+    otherwise = words.otherwise or asked.otherwise
+    if words.count:
+        _one_alone(words)
+        spec = {"spec": asked.spec} | ({"after": words.after} if words.after else {})
+        array = session.client.array_submit(spec, pool=asked.pool, name=asked.name, count=words.count, key=words.key)
+        return _array(session, array)
+    said = {"pool": asked.pool, "name": asked.name, "otherwise": otherwise, "key": words.key}
+    said |= {"after": words.after} if words.after else {}
+    return _end(session, session.client.job_submit(asked.spec, lane=asked.lane, **said))
+
+
+def run(session: Session) -> int:
+    """`bourse run --gpus 4 --hours 2 -- python train.py`: as a script of one command."""
+    return describe(session, script_of(session.words))
+
+
+def describe(session: Session, script: str) -> int:
+    """A batch script: what comes of each line is told before anything is submitted."""
     words, screen = session.words, session.screen
-    asked = asked_of(session)
-    said = {"pool": asked.pool, "name": asked.name, "otherwise": words.otherwise, "key": words.key}
-    job = session.client.job_submit(asked.spec, lane=asked.lane, **said)
+    pool = session.pool
+    said = described(words, script)
+    parsed = session.client.job_parse(said, pool=pool)
+    if words.dry_run and screen.as_json:
+        screen.document(parsed)
+    else:
+        lines_told(screen, parsed, whole=words.dry_run)
+    if words.dry_run:
+        return exits.DONE
+    where: dict[str, Any] = {"pool": pool, "lane": words.lane or "batch", "otherwise": words.otherwise}
+    if parsed["indexes"]:
+        _one_alone(words)
+        return _array(session, session.client.array_submit(said, pool=pool, key=words.key))
+    return _end(session, session.client.job_describe(said, key=words.key, **where))
+
+
+def _array(session: Session, array: JobArray) -> int:
+    """In one line."""
+    if session.screen.as_json:
+        session.screen.document(array)
+    else:
+        jobs = count(array["jobs"])
+        name, price = plain(array["name"]), credits(array["price"])
+        session.screen.line(f"Array A-{array['id']}  {name}  {jobs} jobs: {_states(array)}; they pay {price}")
+    return exits.DONE
+
+
+def _states(array: ArrayOfJob | JobArray) -> str:
+    return ", ".join(f"{number:,} {state}" for state, number in array["states"].items())
+
+
+def _one_alone(words: Namespace) -> None:
+    if words.wait or words.otherwise or words.lane == "instant":
+        raise exits.UsageError(
+            "--wait, --otherwise and --lane instant are for one job; `bourse jobs list --array` shows an array's."
+        )
+
+
+def _end(session: Session, job: JobWithSpec) -> int:
+    words, screen = session.words, session.screen
     if job["state"] == REJECTED:
         return _told(screen, job, exits.REFUSED)
     if not words.wait:
@@ -51,22 +128,32 @@ def _told(screen: Screen, job: JobWithSpec, status: int) -> int:
     else:
         _show(screen, job)
     if status in (exits.REFUSED, exits.ENDED_BADLY):
-        figures = numbers_line(job["reason"]["numbers"])
         screen.note(f"bourse: job {job['id']} is {job['state']}: {job['reason']['sentence']}")
-        screen.note(f"  code {job['reason']['code']}" + (f": {figures}" if figures else ""))
+        for line in _more(job["reason"]):
+            screen.note(line)
     return status
+
+
+def _more(reason: Reason) -> list[str]:
+    """What stands below a reason's sentence: its code and figures, and what would help."""
+    figures, advice = numbers_line(reason["numbers"]), reason.get("help", "")
+    code = f"  code {reason['code']}" + (f": {figures}" if figures else "")
+    return [code, f"  {advice}"] if advice else [code]
 
 
 def listed(session: Session) -> int:
     words, screen = session.words, session.screen
     most = None if words.all else words.limit
-    jobs = session.client.jobs(most=most, state=words.state, lane=words.lane, pool=words.pool, name=words.name)
-    found = list(jobs)
+    # Whoever asks for a state or a name means jobs; else each array is one line.
+    folded = None if words.array or words.state or words.name else "folded"
+    asked = {"state": words.state, "lane": words.lane, "pool": words.pool, "name": words.name, "array": words.array}
+    found = list(session.client.jobs(most=most, arrays=folded, **asked))
     if screen.as_json:
         screen.document(found)
     elif found:
-        heads = ("id", "name", "lane", "state", "price", "workers", f"starts ({zone()})", "ends", "reason")
-        screen.table(heads, [_row(job) for job in found], right=("id", "price", "workers"))
+        heads = ("id", "name", "lane", "state", "price", "workers", f"starts ({zone()})", "ends", "why")
+        rows = [_folded(job, job["array"]) if folded and job["array"] else _row(job) for job in found]
+        screen.table(heads, rows, right=("id", "price", "workers"))
         if most is not None and len(found) == most:
             screen.note(f"The newest {most}; more with --limit or --all.")
     else:
@@ -76,11 +163,19 @@ def listed(session: Session) -> int:
 
 def _row(job: Job) -> tuple[str, ...]:
     times = (moment(job["starts_at"]), moment(job["ends_at"]))
-    price, workers = credits(job["price"]), count(job["workers"])
-    return (str(job["id"]), job["name"], job["lane"], job["state"], price, workers, *times, job["reason"]["code"])
+    price, workers, reason = credits(job["price"]), count(job["workers"]), job["reason"]
+    why = "" if reason["code"] == job["state"] else reason["sentence"]  # the other columns say what a state says
+    return (str(job["id"]), job["name"], job["lane"], job["state"], price, workers, *times, why)
+
+
+def _folded(job: Job, array: ArrayOfJob) -> tuple[str, ...]:
+    state, price = f"{array['jobs']:,} jobs", credits(array["price"])
+    return (f"A-{array['id']}", array["name"], job["lane"], state, price, "", "", "", _states(array))
 
 
 def show(session: Session) -> int:
+    if isinstance(session.words.job, ArrayNumber):
+        return _array(session, session.client.array(session.words.job))
     return _told(session.screen, session.client.job(session.words.job), exits.DONE)
 
 
@@ -90,8 +185,16 @@ def explain(session: Session) -> int:
         screen.document(found)
         return exits.DONE
     screen.line(f"Job {found['id']} is {screen.state_style(found['state'])}. {found['reason']['sentence']}")
-    figures = numbers_line(found["reason"]["numbers"])
-    screen.line(f"  code {found['reason']['code']}" + (f": {figures}" if figures else ""))
+    for line in _more(found["reason"]):
+        screen.line(line)
+    projection = found.get("projection")
+    if projection is not None:
+        screen.line(f"Its place at home is projected to begin at {moment(projection['starts_at'])}.")
+        if projection["moved"] is not None:
+            screen.line(projection["moved"]["sentence"])
+        mine = projection["mine"]
+        if mine["projections"]:
+            screen.line(f"Of your last {mine['projections']} projected starts here, {mine['by_then']} held.")
     return exits.DONE
 
 
@@ -99,6 +202,10 @@ def cancel(session: Session) -> int:
     """One by itself, so that its refusal has its status; many in as few calls as can be."""
     words, screen = session.words, session.screen
     wanted = list(dict.fromkeys(words.job))
+    if any(isinstance(number, ArrayNumber) for number in wanted):
+        if len(wanted) > 1:
+            raise exits.UsageError("cancel an array by itself: bourse jobs cancel A-12")
+        return _array(session, session.client.array_cancel(wanted[0], key=words.key))
     if len(wanted) == 1:
         return _told(screen, session.client.job_cancel(wanted[0], key=words.key), exits.DONE)
     outcomes = _cancelled(session.client, wanted, words.key)
@@ -129,6 +236,8 @@ def _show(screen: Screen, job: JobWithSpec) -> None:
         ("name", job["name"]),
         ("state", job["state"]),
         ("why", job["reason"]["sentence"]),
+        ("after", ", ".join(map(str, job["after"]))),
+        ("array", f"A-{array['id']}, index {array['index']}" if (array := job["array"]) else ""),
         ("lane", job["lane"]),
         ("pool", job["pool"]),
         ("price", credits(job["price"])),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import getpass
+from dataclasses import replace
 from urllib.parse import urlsplit
 
 from bourse_client.client import Client
@@ -29,7 +30,9 @@ def login(session: Session) -> int:
     with Client(url, token, pace=session.pace) as client:
         me = client.me()
     tenant = _tenant(me, words.tenant or session.environment.get("BOURSE_TENANT", ""))
-    settings_write(file, Settings(url.rstrip("/"), token, tenant))
+    kept = settings_read(file, warn=screen.note)
+    pool = kept.pool if kept.url == url.rstrip("/") else ""
+    settings_write(file, Settings(url.rstrip("/"), token, tenant, pool))
     if screen.as_json:
         screen.document({"url": url.rstrip("/"), "tenant": tenant, "email": me["email"], "file": str(file)})
     else:
@@ -60,6 +63,42 @@ def _tenant(me: Me, wanted: str) -> str:
     if wanted and wanted not in slugs and not me["staff_roles"]:
         raise exits.UsageError(f"This token does not reach {wanted}. It reaches: {', '.join(slugs) or 'no tenant'}.")
     return wanted or (slugs[0] if len(slugs) == 1 else "")
+
+
+def config_show(session: Session) -> int:
+    kept = settings_read(settings_file(session.environment), warn=session.screen.note)
+    found = {"url": kept.url, "tenant": kept.tenant, "pool": kept.pool}
+    if session.screen.as_json:
+        session.screen.document(found)
+    else:
+        session.screen.table(("setting", "value"), [(name, value or "-") for name, value in found.items()])
+    return exits.DONE
+
+
+def config_set(session: Session) -> int:
+    """A name that the server does not know is refused, so that no later command fails for it."""
+    name, value = session.words.name, session.words.value
+    if name == "pool":
+        known = [str(pool["slug"]) for pool in session.client.pools()]
+        if value not in known:
+            raise exits.UsageError(f"There is no pool {value}. There is: {', '.join(known) or 'none yet'}.")
+    else:
+        value = _tenant(session.client.me(), value)
+    return _config_change(session, name, value)
+
+
+def config_unset(session: Session) -> int:
+    return _config_change(session, session.words.name, "")
+
+
+def _config_change(session: Session, name: str, value: str) -> int:
+    file = settings_file(session.environment)
+    kept = settings_read(file, warn=session.screen.note)
+    if not kept.url:
+        raise exits.UsageError("Nothing is kept yet: run `bourse login` first, or set BOURSE_POOL and BOURSE_TENANT.")
+    settings_write(file, replace(kept, **{name: value}))
+    session.screen.note(f"{name} is {value}." if value else f"{name} is not set any more.")
+    return exits.DONE
 
 
 def logout(session: Session) -> int:

@@ -14,7 +14,7 @@ def logs(session: Session) -> int:
     run: int | None = None
     while True:
         over = not words.follow or client.job(words.job)["state"] in OVER
-        log = client.job_logs(words.job, after=after)
+        log = client.job_logs(words.job, after=after, search=words.search, level=words.level or "", who=words.who)
         if log["run"] != run and after:  # it was started anew, and its log with it
             run, after = log["run"], 0
             continue

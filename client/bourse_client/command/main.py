@@ -85,7 +85,7 @@ def _failed(session: Session, error: BourseError) -> int:
 
 def _say_more(session: Session, refused: Refused) -> None:
     """Each field's mistake, and the figures; a program gets the whole as one line of JSON."""
-    from bourse_client.command.screen import numbers_line
+    from bourse_client.command.screen import numbers_line, plain
 
     screen = session.screen
     if screen.as_json:
@@ -99,5 +99,10 @@ def _say_more(session: Session, refused: Refused) -> None:
         line = detail if detail.startswith(f"{field}:") or not field else f"{field}: {detail}"
         if line != refused.detail:
             screen.note(f"  {line}")
-    figures = numbers_line(refused.numbers)
+    numbers = dict(refused.numbers)
+    for fault in numbers.pop("faults", [])[1:]:  # the first one is the refusal's sentence
+        place = f"line {fault['line']}" if fault["line"] else fault["field"]
+        nearest = f"; nearest is {fault['nearest']}" if fault["nearest"] else ""
+        screen.note("  " + plain(f"{place}: {fault['sentence']}{nearest}"))
+    figures = numbers_line(numbers)
     screen.note(f"  code {refused.code}" + (f": {figures}" if figures else ""))

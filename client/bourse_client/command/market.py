@@ -15,7 +15,7 @@ CLEAR = "\x1b[2J\x1b[H"
 
 def prices(session: Session) -> int:
     words, screen = session.words, session.screen
-    pool = words.pool or session.client.only_pool()
+    pool = session.pool
     while True:
         now = list(session.client.prices_now(pool))
         ahead = [line for lane in ("batch", "instant") for line in _ahead(session, pool, lane)]

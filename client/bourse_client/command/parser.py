@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import math
+import re
 from argparse import SUPPRESS, ArgumentParser, ArgumentTypeError, RawDescriptionHelpFormatter
 from typing import Any
 
@@ -10,8 +10,11 @@ from bourse_client.command.exits import CODES
 
 STATES = ("queued", "awarded", "running", "finished", "rejected", "expired", "cancelled", "failed", "stopped")
 LANES = ("batch", "instant")
-ENVIRONMENT = """settings: BOURSE_URL, BOURSE_TOKEN and BOURSE_TENANT, or the file that `bourse login` writes
-(BOURSE_CONFIG names another one). NO_COLOR turns colours off."""
+LEVELS = ("debug", "info", "warning", "error")
+LATER = ("nothing", "half", "hardly")
+SETTINGS = ("pool", "tenant")
+ENVIRONMENT = """settings: BOURSE_URL, BOURSE_TOKEN, BOURSE_TENANT and BOURSE_POOL, or the file that `bourse login`
+writes and `bourse config set` changes (BOURSE_CONFIG names another one). NO_COLOR turns colours off."""
 
 
 def parser_made() -> ArgumentParser:
@@ -27,8 +30,11 @@ def parser_made() -> ArgumentParser:
     commands = parser.add_subparsers(title="commands", metavar="COMMAND", required=True)
     _add_login(commands)
     _add_jobs(commands)
+    _add_run(commands)
     _add_quote(commands)
     _add_one_job(commands)
+    _add_programs(commands)
+    _add_lab(commands)
     _add_market(commands)
     _add_money(commands)
     _add_events(commands)
@@ -49,9 +55,9 @@ def _add_common(parser: ArgumentParser, *, top: bool = False) -> None:
     group.add_argument(
         "--patience",
         type=_positive,
-        default=default(30.0),
+        default=default(35.0),  # as in `transport.Pace`, which help does not load
         metavar="SECONDS",
-        help="wait this long for one answer, and three times as long for a call with its repetitions (30)",
+        help="wait this long for one answer, and three times as long for a call with its repetitions (35)",
     )
 
 
@@ -67,33 +73,77 @@ def _add_login(commands: Any) -> None:
     parser.add_argument("--token-stdin", action="store_true", help="read the token from standard input, without asking")
     _add(commands, "logout", "login:logout", "forget address and token")
     _add(commands, "tenants", "login:tenants", "who you are, and your tenants with your role in each")
+    config = commands.add_parser("config", help="what is meant where a command does not say it", allow_abbrev=False)
+    config.description = "The pool and the tenant that are meant where a command names none."
+    words = config.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add(words, "show", "login:config_show", "what is set")
+    chosen = _add(words, "set", "login:config_set", "set one of them")
+    chosen.add_argument("name", choices=SETTINGS)
+    chosen.add_argument("value", metavar="VALUE", help="its short name")
+    forgotten = _add(words, "unset", "login:config_unset", "forget one of them")
+    forgotten.add_argument("name", choices=SETTINGS)
 
 
 def _add_jobs(commands: Any) -> None:
     jobs = commands.add_parser("jobs", help="submit, list, show and cancel jobs", allow_abbrev=False)
     jobs.description = "Jobs of the tenant."
     words = jobs.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    submit = _add(words, "submit", "jobs:submit", "submit a job")
+    submit = _add(words, "submit", "jobs:submit", "submit a job: a file of YAML, JSON, or a batch script of Slurm")
     _add_job_file(submit)
-    submit.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
-    submit.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")
-    submit.add_argument("--timeout", type=_positive, metavar="SECONDS", help="with --wait: not longer than this")
-    submit.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --wait: how often (2)")
-    _add_key(submit)
+    submit.add_argument("--count", type=_number, metavar="N", help="an array of so many jobs (a script has --array)")
+    _add_worth(submit)
+    _add_submission(submit)
     listed = _add(words, "list", "jobs:listed", "list jobs, the newest first")
     listed.add_argument("--state", action="append", choices=STATES, help="only in this state; may be repeated")
     listed.add_argument("--lane", choices=LANES, help="only of this lane")
     listed.add_argument("--pool", help="only in this pool")
     listed.add_argument("--name", help="only of exactly this name")
+    listed.add_argument("--array", type=_array, metavar="A-12", help="the members of this array")
     _add_most(listed, 20)
     show = _add(words, "show", "jobs:show", "one job, with its reason and its times")
-    show.add_argument("job", type=_number, metavar="ID")
-    cancel = _add(words, "cancel", "jobs:cancel", "cancel one job or many")
-    cancel.add_argument("job", type=_number, nargs="+", metavar="ID")
+    show.add_argument("job", type=_job_or_array, metavar="ID", help="of a job, or A-12 of an array")
+    cancel = _add(words, "cancel", "jobs:cancel", "cancel one job or many, or an array")
+    cancel.add_argument("job", type=_job_or_array, nargs="+", metavar="ID", help="of a job, or A-12 of an array")
     _add_key(cancel)
     queue = _add(words, "queue", "jobs:queue", "let a job that the instant lane refused wait for the next interval")
     queue.add_argument("job", type=_number, metavar="ID")
     _add_key(queue)
+
+
+def _add_run(commands: Any) -> None:
+    run = _add(commands, "run", "jobs:run", "run a command on so many GPUs for so long")
+    run.add_argument("--gpus", type=_number, required=True, metavar="N", help="how many, all alike")
+    run.add_argument("--hours", type=_positive, required=True, metavar="H", help="how long it takes with them")
+    run.add_argument("--lane", choices=LANES, help="batch waits for the next interval, instant is answered now (batch)")
+    run.add_argument("--pool", default="", help="the pool's short name; else the one that is set, or the only one")
+    run.add_argument("--name", default="", help="what the job is called")
+    run.set_defaults(max_price=None)
+    _add_worth(run)
+    _add_submission(run)
+    run.add_argument("words", nargs="*", metavar="COMMAND", help="what runs, behind two dashes")
+
+
+def _add_worth(parser: ArgumentParser) -> None:
+    group = parser.add_argument_group("of batch scripts and commands")
+    group.add_argument("--by", default="", metavar="MOMENT", help="by when: now+6hours, or 2026-12-01T08:00")
+    group.add_argument("--worth", type=_amount, metavar="CREDITS", help="what it is worth to you by then")
+    group.add_argument("--later", choices=LATER, help="what is left of it later: nothing, half after as long again")
+    group.add_argument("--dry-run", action="store_true", help="say what comes of each line, and submit nothing")
+
+
+def _add_submission(parser: ArgumentParser) -> None:
+    parser.add_argument(
+        "--after",
+        action="append",
+        type=_number,
+        metavar="ID",
+        help="begin once this job has ended well; repeatable",
+    )
+    parser.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
+    parser.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")
+    parser.add_argument("--timeout", type=_positive, metavar="SECONDS", help="with --wait: not longer than this")
+    parser.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --wait: how often (2)")
+    _add_key(parser)
 
 
 def _add_quote(commands: Any) -> None:
@@ -109,13 +159,67 @@ def _add_one_job(commands: Any) -> None:
     what_if.add_argument("field", metavar="FIELD", help="as max_price, value or max_workers; or arrival, in slots")
     what_if.add_argument("value", metavar="VALUE", help="a number, a word, or JSON; null: as if it were not given")
     what_if.add_argument("--interval", type=_number, required=True, metavar="N", help="that decided about the job")
-    what_if.add_argument("--pool", default="", help="the pool's short name; needed where there are several")
+    what_if.add_argument("--pool", default="", help="the pool's short name; else the job's own")
     what_if.add_argument("--every", type=_positive, default=1.0, metavar="SECONDS", help="how often to look (1)")
     _add_key(what_if)
     logs = _add(commands, "logs", "logs:logs", "what a job's programs wrote")
     logs.add_argument("job", type=_number, metavar="ID")
     logs.add_argument("-f", "--follow", action="store_true", help="go on until the job is over")
+    logs.add_argument("--search", default="", metavar="TEXT", help="only lines with this text, in whichever case")
+    logs.add_argument("--level", choices=LEVELS, help="only lines that say this level or a graver one")
+    logs.add_argument("--who", default="", metavar="NAME", help='only lines of this one, as "worker 1"')
     logs.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="with --follow: how often (2)")
+
+
+def _add_programs(commands: Any) -> None:
+    programs = commands.add_parser("programs", help="what a job may run", allow_abbrev=False)
+    programs.description = "Programs that jobs of the tenant may name, and the tenant's own."
+    words = programs.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add(words, "list", "programs:listed", "list programs, the tenant's own first")
+    show = _add(words, "show", "programs:show", "one program: what it did, its parameters, its versions, its words")
+    show.add_argument("name", metavar="NAME")
+    show.add_argument("--version", dest="number", type=_number, metavar="N", help="which one; without it, the newest")
+    register = _add(words, "register", "programs:register", "a program of the tenant's own, or its next version")
+    register.add_argument("file", metavar="PROGRAM.YAML", help="the program as YAML or JSON; - is standard input")
+    register.add_argument("--archive", metavar="FILE.TAR.GZ", help="unpacked into the folder of each job")
+    _add_key(register)
+    retire = _add(words, "retire", "programs:retire", "let no new job name a program; jobs that have it keep it")
+    retire.add_argument("name", metavar="NAME")
+    _add_key(retire)
+    archive = _add(words, "archive", "programs:archive", "write the archive of a version to a file")
+    archive.add_argument("name", metavar="NAME")
+    archive.add_argument("output", metavar="FILE.TAR.GZ")
+    archive.add_argument(
+        "--version", dest="number", type=_number, metavar="N", help="which one; without it, the newest"
+    )
+    for parser in (show, archive):
+        parser.add_argument("--owner", default="", metavar="NAME", help="whose; else the tenant's, or the operator's")
+
+
+def _add_lab(commands: Any) -> None:
+    lab = commands.add_parser("lab", help="a cluster's past, decided again", allow_abbrev=False)
+    lab.description = "Studies of a cluster's past: who would have won and lost under other rules. For the staff."
+    words = lab.add_subparsers(title="commands", metavar="COMMAND", required=True)
+    _add(words, "list", "lab:listed", "list studies, the newest first")
+    create = _add(words, "create", "lab:create", "send a study with the files that it names, and see what it will take")
+    create.add_argument("file", metavar="STUDY.YAML", help="the study as YAML or JSON; - is standard input")
+    create.add_argument("--pool", default="", help="of this pool's own past, in place of a log")
+    create.add_argument("--from", dest="start", metavar="TIME", help="with --pool: as 2026-10-01T00:00:00Z")
+    create.add_argument("--to", dest="end", metavar="TIME", help="with --pool: the first moment after it")
+    create.add_argument("--start", dest="at_once", action="store_true", help="begin without a look at the cost")
+    show = _add(words, "show", "lab:show", "one study: how far it is, and what came of it")
+    begin = _add(words, "start", "lab:start", "begin a study that is ready")
+    cancel = _add(words, "cancel", "lab:cancel", "call a study off; what it has done is kept")
+    resume = _add(words, "resume", "lab:resume", "go on with a study that was called off")
+    download = _add(words, "download", "lab:download", "write the report of a study to a file")
+    for parser in (show, begin, cancel, resume, download):
+        parser.add_argument("study", type=_number, metavar="ID")
+    for parser in (create, begin, resume):
+        parser.add_argument("--every", type=_positive, default=2.0, metavar="SECONDS", help="how often to look (2)")
+    for parser in (create, begin, cancel, resume):
+        _add_key(parser)
+    download.add_argument("output", metavar="FILE")
+    download.add_argument("--figures", action="store_true", help="every number as CSV in place of the report")
 
 
 def _add_market(commands: Any) -> None:
@@ -141,13 +245,13 @@ def _add_events(commands: Any) -> None:
 
 def _add_rest(commands: Any) -> None:
     parser = _add(commands, "completion", "completion:completion", "print what completes these words in a shell")
-    parser.add_argument("shell", choices=("bash", "zsh"))
+    parser.add_argument("shell", choices=("bash", "zsh", "fish"))
 
 
 def _add_job_file(parser: ArgumentParser) -> None:
     parser.add_argument("file", metavar="JOB.YAML", help="the job as YAML or JSON; - is standard input")
     parser.add_argument("--lane", choices=LANES, help="goes before what the file says (batch)")
-    parser.add_argument("--pool", default="", help="goes before what the file says; needed where there are several")
+    parser.add_argument("--pool", default="", help="goes before what the file says, and before the one that is set")
     parser.add_argument("--name", default="", help="goes before what the file says")
     parser.add_argument("--max-price", type=_positive, metavar="CREDITS", help="pay at most this for the whole job")
 
@@ -162,10 +266,18 @@ def _add_key(parser: ArgumentParser) -> None:
 
 
 def _positive(text: str) -> float:
-    number = float(text)
-    if not (number > 0 and math.isfinite(number)):
-        raise ArgumentTypeError(f"{text} must be more than 0")
+    """By the letter: `float` would also take 1_000, 1e3 and blanks."""
+    number = float(text) if re.fullmatch(r"[0-9]{1,15}(\.[0-9]{1,15})?", text) else 0.0
+    if not number > 0:
+        raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5")
     return number
+
+
+def _amount(text: str) -> str:
+    """By the letter, and as it was typed: the interface takes amounts as texts."""
+    if not (re.fullmatch(r"[0-9]{1,13}(\.[0-9]{1,6})?", text) and text.strip("0.")):
+        raise ArgumentTypeError(f"{text} must be an amount of more than 0, such as 12.5")
+    return text
 
 
 def _number(text: str) -> int:
@@ -174,9 +286,21 @@ def _number(text: str) -> int:
     return int(text)
 
 
+class ArrayNumber(int):
+    """Of an array of jobs, which is written A-12."""
+
+
+def _array(text: str) -> ArrayNumber:
+    return ArrayNumber(_number(text.upper().removeprefix("A-")))
+
+
+def _job_or_array(text: str) -> int:
+    return _array(text) if text.upper().startswith("A-") else _number(text)
+
+
 def _month(text: str) -> str:
-    year, _, month = text.partition("-")
-    if not (len(year) == 4 and len(month) == 2 and text.replace("-", "").isdigit() and 1 <= int(month) <= 12):
+    month = text.rpartition("-")[2]
+    if not (re.fullmatch(r"[0-9]{4}-[0-9]{2}", text) and 1 <= int(month) <= 12):
         raise ArgumentTypeError(f"{text} must be a month as 2026-11")
     return text
 

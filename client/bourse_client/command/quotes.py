@@ -11,6 +11,8 @@ from bourse_client.shapes import Change, Quote
 CHANGES = {
     "later": "a later end",
     "fewer_workers": "fewer workers",
+    "more_workers": "more workers",
+    "fewer_epochs": "fewer epochs",
     "higher_value": "a higher value",
     "more_budget": "more money",
     "higher_max_price": "a higher price limit",
@@ -29,6 +31,8 @@ def quote(session: Session) -> int:
         screen.pairs(_pairs(found))
     if not terms["admitted"] and (reason := terms["reason"]):
         screen.note(f"bourse: {reason['sentence']} ({reason['code']})")
+        if found["change"] is None and (advice := reason.get("help", "")):
+            screen.note(f"  {advice}")
     return exits.DONE if terms["admitted"] else exits.REFUSED
 
 
@@ -41,6 +45,7 @@ def _pairs(found: Quote) -> list[tuple[str, str]]:
         ("pool", found["pool"]),
         ("payer", found["payer"]),
         ("price", credits(terms["price"]) if placed else ""),
+        ("of it comes back", credits(terms["own_part"]) if placed and float(terms["own_part"]) else ""),
         ("worth at that end", credits(terms["worth"]) if placed else ""),
         ("paid to", payees),
         ("starts", f"{moment(terms['starts_at'])} {at}" if placed else ""),

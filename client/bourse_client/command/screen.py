@@ -14,6 +14,7 @@ from typing import Any, TextIO
 from bourse_client.shapes import OVER
 
 GAP = "  "
+FIGURE = re.compile(r"-?[0-9,]+\.[0-9]+")
 CREDITS = re.compile(r"-?\d+\.\d{6}")
 GOOD, BAD, BUSY, QUIET = "32", "31", "33", "2"  # colours of a terminal
 COLOURS = dict.fromkeys(OVER, BAD) | {"finished": GOOD, "running": GOOD, "awarded": BUSY, "queued": BUSY}
@@ -68,8 +69,12 @@ def table_lines(
     head_style: Any = str,
     styles: Any = str,
 ) -> list[str]:
-    """Columns as wide as their widest cell; those named in `right` end flush, as figures do."""
+    """Columns as wide as their widest cell; those named in `right` end flush, as figures do, with their points below
+    each other."""
     cells = [[plain(cell) for cell in row] for row in rows]
+    for column, head in enumerate(heads):
+        if head in right:
+            _points_aligned(cells, column)
     widths = [max(width(row[column]) for row in [list(heads), *cells]) for column in range(len(heads))]
     flush = [head in right for head in heads]
 
@@ -81,8 +86,18 @@ def table_lines(
     return [line(heads, head_style).rstrip(), *(line(row, styles).rstrip() for row in cells)]
 
 
+def _points_aligned(cells: list[list[str]], column: int) -> None:
+    """Figures with fewer digits behind their point than others of the column end in blanks."""
+    behind = [len(row[column].partition(".")[2]) if FIGURE.fullmatch(row[column]) else 0 for row in cells]
+    most = max(behind, default=0)
+    for row, digits in zip(cells, behind, strict=True):
+        row[column] += " " * (most - digits if digits else 0)
+
+
 def plain(text: str) -> str:
-    """What others have named things with must not steer the reader's terminal."""
+    """What others have named things with must not steer the reader's terminal. The thin space between thousands is a
+    blank there."""
+    text = text.replace("\N{NARROW NO-BREAK SPACE}", " ")
     return text if text.isprintable() else "".join(sign if sign.isprintable() else "?" for sign in text)
 
 

@@ -35,6 +35,11 @@ class Session:
         return self._client
 
     @property
+    def pool(self) -> str:
+        """The one that the command names, else the one that is set, else the only one there is."""
+        return self.words.pool or self.settings.pool or self.client.only_pool()
+
+    @property
     def pace(self) -> Pace:
         return Pace(timeout=self.words.patience, patience=3 * self.words.patience)
 

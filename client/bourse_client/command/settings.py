@@ -13,12 +13,15 @@ from bourse_client.command.exits import UsageError
 
 NOTHING = "Run `bourse login` first, or set BOURSE_URL and BOURSE_TOKEN."
 
+NAMES = ("url", "token", "tenant", "pool")  # as the file has them
+
 
 @dataclass(frozen=True)
 class Settings:
     url: str = ""
     token: str = ""
     tenant: str = ""
+    pool: str = ""  # meant where a command names none
 
 
 def settings_file(environment: Mapping[str, str]) -> Path:
@@ -29,8 +32,8 @@ def settings_file(environment: Mapping[str, str]) -> Path:
 
 
 def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, warn: Callable[[str], None]) -> Settings:
-    """A word on the command line goes before the environment, and that before the file. Token and tenant of the file
-    are for the server of the file: they never go to another one."""
+    """A word on the command line goes before the environment, and that before the file. Token, tenant and pool of the
+    file are for the server of the file: they never go to another one."""
     kept = settings_read(settings_file(environment), warn=warn)
     address = (url or environment.get("BOURSE_URL", "") or kept.url).rstrip("/")
     token = environment.get("BOURSE_TOKEN", "").strip()
@@ -38,11 +41,16 @@ def settings_found(environment: Mapping[str, str], *, url: str, tenant: str, war
     if not address:
         raise UsageError(NOTHING)
     if not token and not same and kept.token:
-        raise UsageError(f"The token that is kept is for {kept.url}. For {address} log in anew, or set BOURSE_TOKEN.")
+        raise UsageError(f"The token that is kept is for {kept.url}. For {address} log in again, or set BOURSE_TOKEN.")
     token = token or (kept.token if same else "")
     if not token:
         raise UsageError(NOTHING)
-    return Settings(address, token, tenant or environment.get("BOURSE_TENANT", "") or (kept.tenant if same else ""))
+    return Settings(
+        address,
+        token,
+        tenant or environment.get("BOURSE_TENANT", "") or (kept.tenant if same else ""),
+        environment.get("BOURSE_POOL", "") or (kept.pool if same else ""),
+    )
 
 
 def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
@@ -57,7 +65,7 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
         warn(f"{file} holds a token, and others can read it: chmod 600 {file}")
     try:
         found = json.loads(text)
-        words = {name: found.get(name, "") for name in ("url", "token", "tenant")}
+        words = {name: found.get(name, "") for name in NAMES}
     except (ValueError, AttributeError) as error:
         raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.") from error
     if not all(isinstance(word, str) for word in words.values()):
@@ -67,7 +75,7 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
 
 def settings_write(file: Path, settings: Settings) -> None:
     """Whole or not at all, and at no moment readable by anybody else."""
-    text = json.dumps({"url": settings.url, "token": settings.token, "tenant": settings.tenant}, indent=2) + "\n"
+    text = json.dumps({name: getattr(settings, name) for name in NAMES}, indent=2) + "\n"
     fresh = file.with_name(f"{file.name}.{os.getpid()}")
     try:
         file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)

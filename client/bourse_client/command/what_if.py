@@ -17,7 +17,7 @@ FIGURES = ("as it was", "otherwise", "difference")
 def what_if(session: Session) -> int:
     """Asked, waited for and shown. Interrupted, the question goes on and is kept for seven days."""
     words, screen, client = session.words, session.screen, session.client
-    pool = words.pool or client.only_pool()
+    pool = words.pool or client.job(words.job)["pool"]  # an interval that decided about the job is its pool's
     said = {"interval": words.interval, "pool": pool, "key": words.key}
     found = client.what_if(words.job, words.field, _value(words.value), **said)
     while found["state"] in OPEN:

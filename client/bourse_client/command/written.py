@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, cast
 
 from bourse_client.command.exits import UsageError
 from bourse_client.command.parser import LANES
@@ -22,28 +22,45 @@ class Asked:
     pool: str
     name: str
     lane: Lane
+    otherwise: Literal["batch"] | None  # as the file says, where the command line names no lane
 
 
 def asked_of(session: Session) -> Asked:
+    return asked_in(session, text_of(session))
+
+
+def is_script(text: str) -> bool:
+    """Whether it is a script for a shell, and no job in YAML or JSON."""
+    return text.startswith("#!") or any(line.startswith("#SBATCH") for line in text.splitlines())
+
+
+def text_of(session: Session) -> str:
+    name = session.words.file
+    try:
+        return session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: it is no text in UTF-8.") from error
+
+
+def asked_in(session: Session, text: str) -> Asked:
     words = session.words
-    written = _written(session)
+    written = _written(words.file, text)
     lane = words.lane or written.lane or "batch"
     if lane not in LANES:
         raise UsageError(f"{words.file}: lane: must be batch or instant, not {lane}.")
     price = {} if words.max_price is None else {"max_price": words.max_price}
     name = words.name or written.name or ("job" if words.file == INPUT else Path(words.file).stem)
-    pool = words.pool or written.pool or session.client.only_pool()
-    return Asked({**written.spec, **price}, pool, name, cast(Lane, lane))
+    pool = words.pool or written.pool or session.pool
+    otherwise = None if words.lane else written.otherwise
+    if otherwise not in (None, "batch"):
+        raise UsageError(f"{words.file}: otherwise: must be batch, not {otherwise}.")
+    return Asked({**written.spec, **price}, pool, name, cast(Lane, lane), "batch" if otherwise else None)
 
 
-def _written(session: Session) -> JobFile:
-    name = session.words.file
+def _written(name: str, text: str) -> JobFile:
     try:
-        text = session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
         return read_job(text)
-    except OSError as error:
-        raise UsageError(f"{name}: {error.strerror}.") from error
-    except UnicodeDecodeError as error:
-        raise UsageError(f"{name}: it is no text in UTF-8.") from error
     except BadFile as error:
         raise UsageError(f"{name}: {error}") from error

@@ -1,21 +1,26 @@
 """`manage.py up`: the whole product until Ctrl-C."""
 
+import contextlib
+import io
+import sys
 from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
 from django.conf import settings
 from django.core.management import BaseCommand, CommandError, call_command
-from django.db import connections
+from django.db import DatabaseError, connections
+from django.utils import timezone
 
 from marketplace import env, product
 from marketplace.children import ChildFailed
 from marketplace.embedded import AlreadyRunning, CannotStart, state_for
-from scheduling.management.commands.demo import log_ins
-from scheduling.services.demo import database_is_empty, demo_is_loaded
-from scheduling.services.engines import local_engine
+from marketplace.rights import rights_compare, serving_role
+from scheduling.demo.demo import database_is_empty, demo_is_loaded
+from scheduling.runs.engines import local_engine
+from scheduling.runs.runs import runs_note_ends
 
-SWEEP_SECONDS = 6.0  # for gangs to save, where the engine did not see to it
+SWEEP_SECONDS = 6.0  # for gangs to save
 
 
 class Command(BaseCommand):
@@ -25,33 +30,50 @@ class Command(BaseCommand):
         parser.add_argument("--port", type=int, default=env.integer("PORT", 8000, least=1, most=65535))
 
     def handle(self, *args: Any, port: int, **options: Any) -> None:
+        if isinstance(sys.stdout, io.TextIOWrapper):
+            sys.stdout.reconfigure(line_buffering=True)  # also into a file or a pipe, where somebody may be waiting
         product.stop_on_signals()
         try:
             self._run(port)
         except KeyboardInterrupt:
-            self.stdout.write("Stopped.")
+            self._tell("Stopped.")
         except (AlreadyRunning, CannotStart, ChildFailed, product.PortTaken) as problem:
             raise CommandError(str(problem)) from None
 
     def _run(self, port: int) -> None:
         places = product.Places(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
         product.require_free(port)
-        with product.running(places, port=port, prepare=self._prepare, sweep=_sweep) as started:
-            self.stdout.write(self.style.SUCCESS(f"\nBourse: http://{product.HOST}:{port}/"))
-            self.stdout.write(f"Logs: {places.logs}   Data: {places.state.folder}   Ctrl-C stops everything.")
-            product.wait_for_an_end(started)
+        address = f"http://{product.HOST}:{port}/"
+        self._tell(f"Bourse is starting; its address will be {address}")
+        with product.running(places, port=port, prepare=self._prepare, sweep=_sweep, tell=self._tell) as keeper:
+            self._tell(f"Logs: {places.logs}   Data: {places.state.folder}   Ctrl-C stops everything.")
+            self._tell(self.style.SUCCESS(f"Bourse is ready: {address}"))
+            keeper.keep()
 
     def _prepare(self) -> None:
+        self._tell("Bringing the tables of the database up to date ...")
         call_command("migrate", verbosity=0)
-        if demo_is_loaded() and not settings.DEBUG:
+        for sentence in rights_compare(serving_role()).sentences:
+            self.stdout.write(self.style.WARNING(sentence))
+        if demo_is_loaded() and not settings.DEVELOPMENT:
             raise CommandError("This database holds the demonstration, whose password everybody knows: use another.")
-        if settings.DEBUG and database_is_empty():
-            call_command("demo")
-        elif demo_is_loaded():
-            self.stdout.write(log_ins())
+        if settings.DEVELOPMENT and database_is_empty():
+            self._tell("Loading the demonstration ...")
+        if settings.DEVELOPMENT and (database_is_empty() or demo_is_loaded()):
+            call_command("demo", past=settings.DEMO_DAYS)
+        for finding in local_engine().check({}):
+            self._tell(finding.sentence)
         connections.close_all()  # nothing more to ask, for as long as the product runs
+
+    def _tell(self, line: str) -> None:
+        with contextlib.suppress(OSError):  # whoever reads it has left, or has no room for it: the product goes on
+            self.stdout.write(line)
 
 
 def _sweep() -> None:
-    """No gang outlives the product; those that the engine has stopped are gone already."""
-    local_engine().end_all(SWEEP_SECONDS)
+    """The whole market stops: gangs save and end, to go on with the next start, and none outlives the product."""
+    engine = local_engine()
+    engine.end_all(SWEEP_SECONDS)
+    with contextlib.suppress(DatabaseError):  # it may have died before us: the next engine then writes it down
+        runs_note_ends(engine=engine, at=timezone.now())
+    connections.close_all()

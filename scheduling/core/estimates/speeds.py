@@ -3,7 +3,8 @@
     asynchronous   w / f = t0 + t1 w/p + t2 w + t3 p            steps of all workers together
     synchronous    1 / f = t0 M/w + t1 + t2 w/p + t3 w + t4 p   M is the size of the batch that workers share
 
-No coefficient is negative. Each measurement counts by its relative error, so that slow pairs do not drown fast ones.
+A job without parameter servers has p = 1 here. No coefficient is negative. Each measurement counts by its relative
+error, so that slow pairs do not drown fast ones.
 """
 
 from __future__ import annotations
@@ -40,6 +41,7 @@ def terms(ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.Array
 def _terms(ps: npt.ArrayLike, workers: npt.ArrayLike, mode: str, batch: npt.ArrayLike) -> list[FloatArray]:
     """By coefficient, each only as large as it has to be: over a grid of pairs most are the same in rows or columns."""
     p, w, m = (np.asarray(values, dtype=np.float64) for values in (ps, workers, batch))
+    p = np.maximum(p, 1.0)
     shared = [np.ones_like(p), w / p, w, p]
     return shared if mode == ASYNC else [m / w, *shared]
 

@@ -1,7 +1,7 @@
 """What a run was worth, to whom, and how evenly."""
 
 from scheduling.core.metrics.alone import alone_gains, alone_scenario, below_floor, worse_off
-from scheduling.core.metrics.books import Outcome, Track
+from scheduling.core.metrics.books import Outcome, Track, net
 from scheduling.core.metrics.figures import fairness_ratios, gains, jain_index, rewards, summary, tenant_rows
 
 __all__ = [
@@ -13,6 +13,7 @@ __all__ = [
     "fairness_ratios",
     "gains",
     "jain_index",
+    "net",
     "rewards",
     "summary",
     "tenant_rows",

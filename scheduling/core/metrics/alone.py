@@ -11,19 +11,21 @@ import numpy as np
 from scheduling.core.cells import deal_cells
 from scheduling.core.metrics.books import TOLERANCE, Outcome, Track, net
 from scheduling.core.scenario import Scenario
-from scheduling.core.types import WAITING, FloatArray, Floor
+from scheduling.core.types import INSTANT, WAITING, FloatArray, Floor
 
 
 def alone_gains(scenario: Scenario, outcome: Outcome) -> FloatArray | None:
     """(tenants,) what each would have gained alone, on the run's own boundaries: its jobs' floor values.
 
-    None where the policy gives no floors. A job that the end of the run left waiting for a floor still to come
-    counts for nothing: it would wait alone, too.
+    None where the policy gives no floors. A job that the end of the run left waiting for a floor still to come, or with
+    a draft, counts for nothing: it would wait alone, too. A job of the instant lane counts for what its tenant's own
+    cells would have given it as it asked: those that were idle then, neither used by the tenant nor sold for it.
     """
-    if all(track.floor is None for track in outcome.tracks):
+    due = list(_floors_due(outcome))
+    if not due and all(track.floor is None for track in outcome.tracks):
         return None
     alone = np.zeros(len(scenario.cluster.tenants))
-    for track, floor in _floors_due(outcome):
+    for track, floor in due:
         alone[track.job.tenant] += floor.value
     return alone
 
@@ -64,11 +66,16 @@ def worse_off(rows: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def _floors_due(outcome: Outcome) -> Iterator[tuple[Track, Floor]]:
-    """The floors, but for those of jobs that wait for one beyond the last window decided."""
+    """The floors, but for those of jobs that wait for one beyond the last window decided; and what jobs that were
+    admitted at once would have had at home, which their bookings say."""
     decided = max((window.end for window in outcome.windows), default=0)
     for track in outcome.tracks:
-        if track.floor is not None and (track.state != WAITING or track.floor.start < decided):
+        if track.floor is not None and track.floor.draft:
+            yield track, Floor(track.job.number)
+        elif track.floor is not None and (track.state != WAITING or track.floor.start < decided):
             yield track, track.floor
+        elif track.floor is None and track.job.lane == INSTANT:
+            yield from ((track, Floor(track.job.number, b.floor)) for b in track.bookings if b.floor > 0)
 
 
 def _below(amount: float, promised: float) -> bool:

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 
 from scheduling.core.scenario import Scenario
-from scheduling.core.types import AWARDED, Booking, FloatArray, Floor, Job, Window
+from scheduling.core.types import AWARDED, Booking, FloatArray, Floor, Job, Settlement, Window
 
 TOLERANCE = 1e-9  # relative, on sums of credits
 
@@ -29,6 +29,10 @@ class Track(Protocol):
     def bookings(self) -> Sequence[Booking]: ...
     @property
     def floor(self) -> Floor | None: ...
+    @property
+    def settlement(self) -> Settlement | None: ...
+    @property
+    def worth(self) -> float: ...
 
 
 class Outcome(Protocol):
@@ -48,7 +52,8 @@ class Books:
     end: FloatArray  # (completed,)
     elapsed: FloatArray  # (completed,) end - arrival
     value: FloatArray  # (completed,) f(end - arrival): the realised revenue
-    paid: FloatArray  # (tenants,)
+    begun: FloatArray  # (tenants,) what is done of jobs that were not finished is worth to their owners
+    paid: FloatArray  # (tenants,) less what was refunded
     received: FloatArray  # (owners,) payouts, a payer's own part included
     earned: FloatArray  # (owners,) payouts from others
     used: FloatArray  # (resources,) units x slots
@@ -64,12 +69,22 @@ def gathered(scenario: Scenario, outcome: Outcome) -> Books:
         if booking.payouts is not None:
             received += booking.payouts
             kept[job.tenant] += booking.payouts[job.tenant]
+    for track in outcome.tracks:
+        if (settlement := track.settlement) is not None:  # what was refunded was neither paid nor received (K4)
+            paid[track.job.tenant] -= settlement.refund
+            received -= settlement.reversal
+            kept[track.job.tenant] -= settlement.reversal[track.job.tenant]
+    begun = np.zeros(owners - 1)
+    for track in outcome.tracks:
+        if track.state != AWARDED:
+            begun[track.job.tenant] += track.worth
     end = np.array([_end(track) for track in completed], dtype=np.float64)
     return Books(
         tenant=np.array([track.job.tenant for track in completed], dtype=np.intp),
         end=end,
         elapsed=end - np.array([track.job.arrival for track in completed]),
         value=np.array([realised(track) for track in completed]),
+        begun=begun,
         paid=paid,
         received=received,
         earned=received - kept,
@@ -87,12 +102,18 @@ def _end(track: Track) -> int:
 
 
 def realised(track: Track) -> float:
-    return float(track.job.value(_end(track) - track.job.arrival)) if track.state == AWARDED else 0.0
+    """f(end - arrival) of a job that was finished; what is done of any other is worth what was stored (D10)."""
+    return float(track.job.value(_end(track) - track.job.arrival)) if track.state == AWARDED else track.worth
 
 
 def net(track: Track) -> float:
-    """What a job brought its owner: its value, less what was paid for it."""
-    return realised(track) - sum(booking.paid for booking in track.bookings)
+    """What a job brought its owner: its value, less what was paid for it and did not come back."""
+    owner = track.job.tenant
+    parts = (0.0 if booking.payouts is None else float(booking.payouts[owner]) for booking in track.bookings)
+    paid = sum(booking.paid - part for booking, part in zip(track.bookings, parts, strict=True))
+    if track.settlement is not None:
+        paid -= track.settlement.refund - float(track.settlement.reversal[owner])
+    return realised(track) - paid
 
 
 def _used(scenario: Scenario, outcome: Outcome) -> FloatArray:

@@ -17,8 +17,8 @@ BELOW_FLOOR, FLOOR_MISSED, OTHER_FLOOR, BELOW_ALONE = "below_floor", "floor_miss
 
 @dataclass(frozen=True)
 class Certificate:
-    """What a job got (value less payment) against what its owner would have had alone. `broken` is empty where the
-    promise was kept."""
+    """What a job got (value less payment, and what was refunded) against what its owner would have had alone. `broken`
+    is empty where the promise was kept."""
 
     job: int
     tenant: int  # index
@@ -38,20 +38,26 @@ class Promising(Policy, Protocol):
 def alone_plans(policy: Policy, view: View) -> dict[int, Plan]:
     """Tenant -> what the same policy decides at this boundary for a tenant that is alone with its own cells.
 
-    Only tenants with collected jobs are asked; alone, the others would have had nothing to decide.
+    Only tenants with collected jobs are asked, and those whose plans are renewed; alone, the others would have had
+    nothing to decide.
     """
-    return {tenant: policy.decide(alone) for tenant, alone in _alone_views(view, _collected(view))}
+    return {tenant: policy.decide(alone) for tenant, alone in _alone_views(view, [*_collected(view), *_renewed(view)])}
 
 
 def alone_floors(policy: Promising, view: View) -> dict[int, Plan]:
     """The same of a policy that promises floors, with nothing but those: a certificate asks for no more, and what a
     tenant alone would rent of itself takes longer to work out. Tenants whose jobs all have their floors get no more."""
-    without = [job for job in _collected(view) if job.number not in view.floors]
+    without = [job for job in _collected(view) if job.number not in view.floors] + _renewed(view)
     return {tenant: Plan(floors=policy.promises(alone)) for tenant, alone in _alone_views(view, without)}
 
 
 def _collected(view: View) -> list[Job]:
     return [job for job in view.waiting if job.arrival < view.slot]
+
+
+def _renewed(view: View) -> list[Job]:
+    """Jobs whose plan each boundary may change, whether they wait or were served by renting."""
+    return [view.jobs[number] for number, floor in view.floors.items() if floor.draft]
 
 
 def _alone_views(view: View, jobs: Sequence[Job]) -> Iterator[tuple[int, View]]:
@@ -77,6 +83,7 @@ def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
         view.cluster, capacity=kept[:, tenant], quota=quota, cells=None if view.cluster.cells is None else kept
     )
     active = tuple(b for b in view.active if view.jobs[b.job].tenant == tenant and b.phase == OWN)
+    open_rents = tuple(rent for rent in view.open_rents if view.jobs[rent.job].tenant == tenant)
     waiting = [index for index, job in enumerate(view.waiting) if job.tenant == tenant]
     return replace(
         view,
@@ -89,6 +96,7 @@ def alone_view(view: View, tenant: int, cells: FloatArray) -> View:
         windows=(),
         tail=None,
         resale=(),
+        open_rents=open_rents,
     )
 
 
@@ -113,7 +121,16 @@ def _by_floors(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterator[Ce
     are not those of being alone."""
     floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
     for job, got in _settled(view, plan).items():
-        yield _certificate(view, job, got, floors.get(job, Floor(job)).value, BELOW_FLOOR)
+        floor = floors.get(job, Floor(job))
+        if not floor.draft:  # else the rent is open, and what the job is worth alone is known when it is settled (K6)
+            yield _certificate(view, job, got, floor.value, BELOW_FLOOR)
+    rents: dict[int, list[Booking]] = {}
+    for rent in view.open_rents:
+        rents.setdefault(rent.job, []).append(rent)
+    for settlement in plan.settlements:
+        job, paid = settlement.job, sum(rent.paid for rent in rents[settlement.job])
+        value = realised(view.jobs[job], rents[job][-1]) if settlement.worth is None else settlement.worth
+        yield _certificate(view, job, value - paid + settlement.refund, floors.get(job, Floor(job)).value, BELOW_FLOOR)
     end = max((window.end for window in plan.windows), default=view.slot)
     for refusal in plan.refusals:
         due = floors.get(refusal.job)
@@ -137,9 +154,36 @@ def _by_alone_plans(view: View, plan: Plan, alone: Mapping[int, Plan]) -> Iterat
 
 
 def _settled(view: View, plan: Plan) -> dict[int, float]:
-    """Job -> value less payment, for jobs about which nothing more will be decided."""
-    refused = {refusal.job: 0.0 for refusal in plan.refusals if refusal.state != WAITING}
-    return refused | {b.job: realised(view.jobs[b.job], b) - b.paid for b in plan.bookings}
+    """Job -> value less payment, for jobs about which nothing more will be decided. One that was begun has paid for
+    earlier pieces, less what came back; where it is given up, what is done is worth what is stored."""
+    paid = dict(view.paid)
+    for booking in plan.bookings:
+        paid[booking.job] = paid.get(booking.job, 0.0) + booking.paid
+    for settlement in plan.settlements:
+        paid[settlement.job] = paid.get(settlement.job, 0.0) - settlement.refund
+    worths = {**view.worths, **plan.worths}
+    refused = {
+        refusal.job: (worths[refusal.job] or 0.0) - paid.get(refusal.job, 0.0) if refusal.job in worths else 0.0
+        for refusal in plan.refusals
+        if refusal.state != WAITING
+    }
+    return refused | {b.job: realised(view.jobs[b.job], b) - paid[b.job] for b in finishing(view, plan)}
+
+
+def finishing(view: View, plan: Plan) -> list[Booking]:
+    """The bookings that end their jobs' runs: all but pieces that leave something, and that are followed."""
+    left = {job.number: amount for job, amount in zip(view.waiting, view.remaining.tolist(), strict=True)}
+    of_divisible: dict[int, list[Booking]] = {}
+    whole = []
+    for booking in plan.bookings:
+        if view.jobs[booking.job].divisible:
+            of_divisible.setdefault(booking.job, []).append(booking)
+        else:
+            whole.append(booking)
+    for job, bookings in of_divisible.items():
+        if sum(booking.work for booking in bookings) > left[job] - 0.5:  # mini-batches are whole
+            whole.append(max(bookings, key=lambda booking: booking.end))
+    return whole
 
 
 def _certificate(view: View, job: int, got: float, alone: float, broken: str) -> Certificate:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.core.metrics.certificates import Certificate, certificates, realised
+from scheduling.core.metrics.certificates import Certificate, certificates, finishing, realised
 from scheduling.core.metrics.figures import jain_index
 from scheduling.core.types import OWN, SHARED, WAITING, FloatArray, Plan, View, Window
 
@@ -97,7 +97,7 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
     prices = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     return Fairness(
         columns=columns,
-        revenue=float(sum(realised(view.jobs[b.job], b) for b in plan.bookings)),
+        revenue=float(sum(realised(view.jobs[b.job], b) for b in finishing(view, plan))),
         ratio_variance=float(ratios.var()) if ratios.size else None,
         jain_index=jain_index(rewards),
         reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() else None,
@@ -140,12 +140,14 @@ def _quotients(amounts: FloatArray, weights: FloatArray) -> FloatArray:
 
 
 def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
-    """(tenants,) each."""
+    """(tenants,) each. A job that rents in pieces has its value when the last of it is booked."""
     names = ("own_value", "rented_value", "paid", "received", "earned", "rent_saved")
     money = {name: np.zeros(len(view.cluster.tenants)) for name in names}
-    for booking in plan.bookings:
+    for booking in finishing(view, plan):
         job = view.jobs[booking.job]
         money["rented_value" if booking.phase == SHARED else "own_value"][job.tenant] += realised(job, booking)
+    for booking in plan.bookings:
+        job = view.jobs[booking.job]
         money["paid"][job.tenant] += booking.paid
         if booking.payouts is None:
             continue
@@ -153,7 +155,7 @@ def _money(view: View, plan: Plan) -> dict[str, FloatArray]:
         own_part, others[job.tenant] = others[job.tenant], 0.0
         money["received"] += booking.payouts[:-1]
         money["earned"] += others
-        money["rent_saved"][job.tenant] += booking.cost - booking.paid + own_part
+        money["rent_saved"][job.tenant] += booking.cost - (booking.paid - booking.dividend) + own_part
     return money
 
 

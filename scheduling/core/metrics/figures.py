@@ -21,7 +21,7 @@ def summary(scenario: Scenario, outcome: Outcome) -> dict[str, Any]:
     states = Counter(track.state for track in outcome.tracks)
     ratios = [ratio for ratio in _fairness_ratios(scenario, books) if ratio is not None]
     return {
-        "revenue": float(books.value.sum()),
+        "revenue": float(books.value.sum() + books.begun.sum()),
         "ideal_revenue": float(sum(booking.ideal for _, booking in bookings(outcome))),
         **{state: states[state] for state in (AWARDED, REJECTED, WAITING, EXPIRED)},
         "mean_completion_slots": float(books.elapsed.mean()) if len(books.elapsed) else 0.0,
@@ -47,7 +47,7 @@ def tenant_rows(scenario: Scenario, outcome: Outcome, alone: Sequence[float | No
         _gains(scenario, books),
         alone,
         _fairness_ratios(scenario, books),
-        np.bincount(books.tenant, books.value, len(scenario.cluster.tenants)),
+        _values(scenario, books),
         books.paid,
         books.earned[:-1],
         strict=True,
@@ -106,16 +106,21 @@ def _utilisation(scenario: Scenario, used: FloatArray, makespan: int) -> dict[st
 
 
 def _gains(scenario: Scenario, books: Books) -> FloatArray:
-    value = np.bincount(books.tenant, books.value, len(scenario.cluster.tenants))
-    gained: FloatArray = value - books.paid + books.received[:-1]
+    gained: FloatArray = _values(scenario, books) - books.paid + books.received[:-1]
     return gained
+
+
+def _values(scenario: Scenario, books: Books) -> FloatArray:
+    """(tenants,) what the jobs of each brought it."""
+    values: FloatArray = np.bincount(books.tenant, books.value, len(scenario.cluster.tenants)) + books.begun
+    return values
 
 
 def _fairness_ratios(scenario: Scenario, books: Books) -> list[float | None]:
     quota = scenario.cluster.quota
     owned = quota.sum(axis=1)
     share = (quota[owned > 0] / owned[owned > 0, None]).mean(axis=0) if owned.any() else np.zeros(quota.shape[1])
-    revenue = books.value.sum()
+    revenue = books.value.sum() + books.begun.sum()
     return [
         float(gain / revenue / part) if revenue > 0 and part > 0 else None
         for gain, part in zip(_gains(scenario, books), share, strict=True)

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduling.core.metrics.certificates import realised
-from scheduling.core.speed import ceiling, exchange_seconds, slowed_exchange
+from scheduling.core.speed import across_seconds, ceiling, exchange_seconds, slowed_exchange
 from scheduling.core.types import AWARDED, CENTRALIZED, WAITING, Booking, FloatArray, Job, Plan, UnitType, View
 
 ABSENT = "absent"  # it had not come yet
@@ -110,7 +110,9 @@ def worth(real: Job, said: Job, booking: Booking, slot_seconds: float) -> float:
     if worker is None or ps is None or workers < real.min_workers:
         return 0.0
     seconds = worker.seconds + ps.seconds
-    if booking.placement != CENTRALIZED:
+    if booking.placement != CENTRALIZED and ps.absent:
+        seconds += across_seconds(real, worker, len({row.server for row in booking.allocation}))
+    elif booking.placement != CENTRALIZED:
         seconds += exchange_seconds(real.gradient_mb, worker.mbps) * _slowed(booking, worker, ps)
     slots = max(1, ceiling(real.work * seconds / (slot_seconds * workers)))
     if slots > booking.end - booking.start:

@@ -54,14 +54,15 @@ def upper_bound(cluster: Cluster, jobs: Sequence[Job], slots: int) -> float:
 
 
 def _runs(job: Job, cluster: Cluster) -> Iterator[_Run]:
-    """The runs that fit an empty cluster, with the fewest parameter servers that any placement needs."""
-    for way in ways(job, cluster.slot_seconds):
+    """The runs that fit an empty cluster, with the fewest parameter servers that any placement needs. Workers without
+    parameter servers lose nothing between servers here, however they are placed."""
+    for way in ways(job, cluster.slot_seconds, 1):
         worker, ps = job.worker_types[way.types[0]], job.ps_types[way.types[1]]
         whole = np.where(cluster.hosts_workers, room(cluster.capacity, worker.demand), 0)
-        largest = int(np.where(cluster.hosts_ps, whole, 0).max())
+        largest = int(np.where(cluster.hosts_ps | job.all_reduce, whole, 0).max())
         if way.workers > whole.sum() or (way.central and way.workers > largest):
             continue
         beside = way.workers if way.central else min(way.workers - 1, largest)
-        count = 1 if way.central else parameter_servers(way.workers - beside, worker.mbps, ps.mbps)
-        if count <= int(np.where(cluster.hosts_ps, room(cluster.capacity, ps.demand), 0).max()):
+        count = job.least_ps if way.central else parameter_servers(way.workers - beside, worker.mbps, ps.mbps)
+        if not count or count <= int(np.where(cluster.hosts_ps, room(cluster.capacity, ps.demand), 0).max()):
             yield _Run(way.slots, way.workers * worker.demand + count * ps.demand)

@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduling.core.offline.program import GAP, Program
 from scheduling.core.policies.oasis.work import chunk_slots, worker_slots
+from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, Job
 
 Key = tuple[str, int, int, int]  # kind, job, slot, server
@@ -36,7 +37,8 @@ def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP)
 
 def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: int) -> None:
     worker, ps = job.worker_types[0], job.ps_types[0]
-    work = worker_slots(job, chunk_slots(job, worker, ps, cluster.slot_seconds))
+    per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds, most_servers(job, cluster))
+    work = worker_slots(job, per_chunk)
     span = range(job.first_slot, slots)
     workers, servers = (
         {t: [((kind, i, t, s), 1.0) for s in np.flatnonzero(hosts).tolist()] for t in span}
@@ -49,6 +51,8 @@ def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: 
     for t in span:
         later = [(("end", i, end, -1), -float(job.max_workers)) for end in range(t, slots)]
         program.row([*workers[t], *later], -math.inf, 0)
+        if job.all_reduce:
+            continue
         carried = [(key, ps.mbps / worker.mbps) for key, _ in servers[t]]
         program.row([*carried, *((key, -1.0) for key, _ in workers[t])], 0, math.inf)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduling.core.offline.program import GAP, Program
 from scheduling.core.policies.pdors.work import speed_of
+from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, Job
 
 Key = tuple[str, int, int, int]  # kind, job, slot, server
@@ -39,9 +40,10 @@ def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP)
 
 
 def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: int) -> None:
-    speed = speed_of(job, job.worker_types[0], job.ps_types[0], cluster.slot_seconds)
+    types = job.worker_types[0], job.ps_types[0]
+    speed = speed_of(job, *types, cluster.slot_seconds, most_servers(job, cluster))
     servers, span = range(len(cluster.servers)), range(job.first_slot, slots)
-    most, per_ps = float(speed.most), float(speed.ps_ratio)
+    most, per_ps = float(speed.most), None if speed.ps_ratio is None else float(speed.ps_ratio)
     ends = [(("end", i, t, -1), 1.0) for t in span]
     program.row(ends, 0, 1)
     inside = [(("worker_in", i, t, h), float(1 / speed.internal)) for t in span for h in servers]
@@ -52,11 +54,13 @@ def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: 
         program.row([*modes, *((("end", i, end, -1), -1.0) for end in range(t, slots))], -math.inf, 0)
         workers = [(("worker_out", i, t, h), 1.0) for h in servers]
         program.row([*workers, (("out", i, t, -1), -most)], -math.inf, 0)
-        carried = [(("ps_out", i, t, h), per_ps) for h in servers]
-        program.row([*carried, *((key, -1.0) for key, _ in workers)], 0, math.inf)
+        if per_ps is not None:
+            carried = [(("ps_out", i, t, h), per_ps) for h in servers]
+            program.row([*carried, *((key, -1.0) for key, _ in workers)], 0, math.inf)
         for h in servers:
             program.row([(("worker_in", i, t, h), 1.0), (("in", i, t, h), -most)], -math.inf, 0)
-            program.row([(("ps_in", i, t, h), per_ps), (("worker_in", i, t, h), -1.0)], 0, math.inf)
+            if per_ps is not None:
+                program.row([(("ps_in", i, t, h), per_ps), (("worker_in", i, t, h), -1.0)], 0, math.inf)
 
 
 def _capacity_rows(program: Program[Key], cluster: Cluster, jobs: Sequence[Job]) -> None:

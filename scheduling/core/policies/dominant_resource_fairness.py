@@ -54,7 +54,9 @@ class DominantResourceFairness:
         refusals: list[Refusal] = []
         for job, part, remaining in zip(view.waiting, held, view.remaining.tolist(), strict=True):
             if part is not None:
-                rate = part.gang.rate(job, view.cluster.slot_seconds, centralized=part.kind == CENTRALIZED)
+                spread = len(part.counts) if job.all_reduce else None
+                central = part.kind == CENTRALIZED
+                rate = part.gang.rate(job, view.cluster.slot_seconds, centralized=central, servers=spread)
                 bookings.append(part_booking(job, remaining, part, rate, view))
             else:
                 could_run = any(empty.holds(job, gang) for gang in gangs(job, job.min_workers))

@@ -16,7 +16,6 @@ from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import ceiling
 from scheduling.core.types import (
-    CENTRALIZED,
     REJECTED,
     WAITING,
     Booking,
@@ -110,7 +109,7 @@ def _refusal(job: Job, asked: int, state: str) -> Refusal:
 def _booking(job: Job, remaining: float, placement: Placement, view: View) -> Booking:
     """The gang from now until the work is done, at the speed its placement allows."""
     gang, kind = placement.gang, placement.kind
-    rate = gang.rate(job, view.cluster.slot_seconds, centralized=kind == CENTRALIZED)
+    rate = placement.rate(job, view.cluster.slot_seconds)
     end = view.slot + _slots(remaining, rate)
     return Booking(
         job=job.number,

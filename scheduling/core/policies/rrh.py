@@ -23,7 +23,6 @@ from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import TOLERANCE, ceiling
 from scheduling.core.types import (
-    CENTRALIZED,
     REJECTED,
     WAITING,
     Booking,
@@ -139,8 +138,8 @@ class _Run:
 
     def slots(self, cluster: Cluster) -> int:
         """RPT: slots to the end where it is, or spread over servers if it does not run."""
-        together = self.placement is not None and self.placement.kind == CENTRALIZED
-        return max(1, ceiling(self.remaining / self.gang.rate(self.job, cluster.slot_seconds, centralized=together)))
+        where = self.gang if self.placement is None else self.placement
+        return max(1, ceiling(self.remaining / where.rate(self.job, cluster.slot_seconds)))
 
     def worth(self, end: int) -> float:
         """Value of a completion."""
@@ -205,7 +204,7 @@ def _booking(run: _Run, view: View) -> Booking:
     """The coming slot. What the run is worth stands on the booking that completes the job."""
     job, gang, placement = run.job, run.gang, run.placement
     assert placement is not None  # noqa: S101 - only runs with a place are booked
-    rate = gang.rate(job, view.cluster.slot_seconds, centralized=placement.kind == CENTRALIZED)
+    rate = placement.rate(job, view.cluster.slot_seconds)
     end = view.slot + 1
     completes = rate >= run.remaining - TOLERANCE * job.work
     return Booking(

@@ -48,6 +48,31 @@ class Market:
         prices_of[named] = np.maximum(asked, self._least[named, :rows, None])
         return prices_of
 
+    def net(self, prices: FloatArray, payer: int | None) -> FloatArray:
+        """(resources, rows, servers) of `prices`, what does not come back to the payer: its own part is as large as its
+        contribution, or as what it gave up itself (C12). The very same prices where nothing comes back, or for nobody.
+        """
+        if payer is None:
+            return prices
+        rows = prices.shape[1]
+        shares = self._shares[:, payer, np.minimum(np.arange(rows), self._shares.shape[2] - 1)]
+        part = shares[:, :, None] * self._home[:, None, :]
+        for row, given_up in self._resale.items():
+            if row < rows:
+                sold, own = np.zeros((2, *self._home.shape))
+                for resale in given_up:
+                    sold[resale.resource, resale.server] += resale.share
+                    own[resale.resource, resale.server] += resale.share * (resale.owner == payer)
+                part[:, row] = part[:, row] * np.maximum(1.0 - sold, 0.0) + own
+        return prices * (1.0 - np.minimum(part, 1.0)) if part.any() else prices
+
+    def least_net(self, payer: int | None) -> float:
+        """No part of a payment is smaller that does not come back to the payer, wherever and whenever it buys."""
+        if payer is None:
+            return 1.0
+        resources, servers = self.cluster.capacity.shape
+        return float(self.net(np.ones((resources, self.rows, servers)), payer).min(initial=1.0))
+
     def free(self, rows: int) -> FloatArray:
         """(resources, rows, servers) amounts that nobody holds."""
         return self.cluster.capacity[:, None, :] - self._occupied[:, :rows]

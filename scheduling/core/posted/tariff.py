@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -12,15 +11,6 @@ from scheduling.core.occupancy import room
 from scheduling.core.posted.bounds import Bounds
 from scheduling.core.posted.market import IntArray, Market
 from scheduling.core.types import BoolArray, Cluster, FloatArray, View
-
-
-@runtime_checkable
-class PostsPrices(Protocol):
-    """A policy whose prices are known before anybody asks for anything."""
-
-    def posted(self, view: View, slots: int) -> FloatArray:
-        """(resources, slots from the view's) credits for one unit more; not a number where none is for sale."""
-        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +38,7 @@ def tariff(view: View, sides: Sequence[Side], slots: int) -> FloatArray:
     prices = np.full((len(cluster.resources), rows), np.nan)
     for side in sides:
         named = np.array(sorted({*side.named(cluster).tolist(), *nobodys}), dtype=np.intp)
-        asked = market.posted(side.bounds, named, rows)
+        asked = np.maximum(market.posted(side.bounds, named, rows), cluster.least_payment)
         for resource in named.tolist():
             one = np.eye(len(cluster.resources))[resource]
             for_sale = (room(free, one) >= 1) & side.hosts

@@ -151,6 +151,13 @@ class Section:
         value = self.raw(name, default)
         return None if value is None and default is None else choice(value, self.at(name), among)
 
+    def flag(self, name: str, default: Any = REQUIRED) -> bool:
+        """True or false."""
+        value = self.raw(name, default)
+        if not isinstance(value, bool):
+            raise BadScenario(self.at(name), f"must be true or false, not {quoted(value)}")
+        return value
+
     def array(self, name: str, default: Any = REQUIRED, most: int = 10**9) -> list[Any]:
         """A list of at most so many elements."""
         value = self.raw(name, default)

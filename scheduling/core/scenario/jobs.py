@@ -7,13 +7,24 @@ from collections.abc import Mapping, Sequence
 
 from scheduling.core.scenario.fields import LARGEST, BadScenario, Section, amounts, number, quoted, suggestion
 from scheduling.core.speed import exchange_seconds
-from scheduling.core.types import BATCH, INSTANT, FloatArray, Job, Samples, Tenant, UnitType, read_only
+from scheduling.core.types import (
+    BATCH,
+    INSTANT,
+    FloatArray,
+    Job,
+    Samples,
+    Tenant,
+    UnitType,
+    no_parameter_server,
+    read_only,
+)
 from scheduling.core.types import Value as ValueFunction
 from scheduling.core.value import KINDS
 
 LANES = (BATCH, INSTANT)
 RENT = ("never", "budget", "auto")
 MODES = ("sync", "async")
+OF_PS = ("update_seconds", "ps_mbps", "max_ps", "ps_ratio")  # nothing to say of a job without parameter servers
 MOST_CHUNKS = 10**6
 MOST_WORK = 10**15  # mini-batches; below 2^53, so that a double counts them exactly
 MOST_TYPES = 16
@@ -35,6 +46,7 @@ FIELDS = (
     *("name", "tenant", "arrival", "lane", "priority", "epochs", "chunks", "minibatches"),
     *("minibatch_seconds", "update_seconds", "gradient_mb", "worker_mbps", "ps_mbps"),
     *("worker_demand", "ps_demand", "min_workers", "max_workers", "max_ps", "max_price", "rent", "value"),
+    *("divisible", "save_slots"),
     *SAMPLE_FIELDS,
 )
 
@@ -58,6 +70,7 @@ class Jobs:
         self.names: dict[str, int] = {}
         self.demands: dict[tuple[tuple[str, float], ...], FloatArray] = {}
         self.types: dict[tuple[int, float, float], UnitType] = {}
+        self._nothing = no_parameter_server(len(self.resources))
 
     def read(self, value: object, index: int) -> Job:
         """The job in row `index`."""
@@ -88,6 +101,8 @@ class Jobs:
             priority=row.whole("priority", 0, least=-(10**6), most=10**6),
             max_price=row.number("max_price", None, least=0.0),
             rent=self._rent(row, tenant),
+            divisible=row.flag("divisible", False),
+            save_slots=row.number("save_slots", 0.0, least=0.0),
             samples=_samples(row),
         )
 
@@ -136,11 +151,17 @@ class Jobs:
             raise BadScenario(row.place, f"takes one worker {slots:g} slots, more than {MOST_WORKER_SLOTS:g}")
 
     def _types(self, row: Section, gradient: float) -> tuple[tuple[UnitType, ...], tuple[UnitType, ...]]:
-        """Worker and parameter-server types. Without gradients rates hardly matter and may be left out."""
+        """Worker and parameter-server types; an empty list of these says that the job has none. Without gradients rates
+        hardly matter and may be left out."""
         default_mbps = 1.0 if gradient == 0 else None
         workers = self._alternatives(
             row, "worker_demand", ("minibatch_seconds", None, SHORTEST), ("worker_mbps", default_mbps, SLOWEST)
         )
+        if row.raw("ps_demand") in ([], ()):
+            for name in OF_PS:
+                if row.given(name):
+                    raise BadScenario(row.at(name), "must be left out where ps_demand is []")
+            return workers, (self._nothing,)
         fastest = max(worker.mbps for worker in workers)
         servers = self._alternatives(row, "ps_demand", ("update_seconds", 0.0, 0.0), ("ps_mbps", fastest, SLOWEST))
         return workers, servers

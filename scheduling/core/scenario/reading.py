@@ -11,11 +11,12 @@ from scheduling.core.scenario.fields import BadScenario, Section, amounts, choic
 from scheduling.core.scenario.jobs import RENT, Jobs
 from scheduling.core.scenario.model import Preload, Scenario
 from scheduling.core.scenario.strict import parse
-from scheduling.core.types import OPERATOR, Cluster, FloatArray, Tenant
+from scheduling.core.types import KEEP, OPERATOR, RENEW, Cluster, FloatArray, Tenant
 
 FORMAT = "scenario/1"
 HOSTS = ("worker", "ps")
 LEND = ("keep", "lend")
+PLAN = (KEEP, RENEW)
 ROUNDING = 1e-9  # relative; sums of decimals
 
 MOST_SLOTS = 10**6
@@ -129,7 +130,7 @@ def _hosts(row: Section) -> tuple[str, ...]:
 
 
 def _tenants(top: Section, resources: Sequence[str]) -> tuple[Tenant, ...]:
-    known = ("name", "quota", "rent", "budget", "lend", "reserve_price")
+    known = ("name", "quota", "rent", "budget", "lend", "reserve_price", "plan")
     rows = [Section(row, f"tenants[{u}]", known) for u, row in enumerate(top.array("tenants", most=MOST_TENANTS))]
     for row, name in zip(rows, _names(rows), strict=True):
         if name == OPERATOR:
@@ -149,6 +150,7 @@ def _tenant(row: Section, resources: Sequence[str]) -> Tenant:
         rent=rent,
         budget=budget,
         lend=row.choice("lend", LEND, "lend"),
+        plan=row.choice("plan", PLAN, KEEP),
     )
 
 

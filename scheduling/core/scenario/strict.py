@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 from scheduling.core.scenario.fields import BadScenario, quoted
@@ -29,9 +29,8 @@ def parse(text: str | bytes) -> Any:
         found = dict(items)
         if len(found) == len(items):
             return found
-        names = [name for name, _ in items]
         repeated = _Repeated(found)
-        repeated.name = next(name for name in names if names.count(name) > 1)
+        repeated.name = doubled_name(items)
         flawed.append(repeated)
         return repeated
 
@@ -50,6 +49,16 @@ def parse(text: str | bytes) -> Any:
     except RecursionError:
         raise BadScenario("scenario", "is nested too deeply") from None
     return document
+
+
+def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:
+    """The first that stands twice. Each name is looked at once."""
+    seen = set[str]()
+    for name, _ in pairs:
+        if name in seen:
+            return name
+        seen.add(name)
+    raise ValueError("no name stands twice")
 
 
 def _decoded(text: str | bytes) -> str:

@@ -10,7 +10,7 @@ from typing import Any
 from scheduling.core.scenario.jobs import SAMPLE_FIELDS
 from scheduling.core.scenario.model import Scenario
 from scheduling.core.scenario.reading import FORMAT
-from scheduling.core.types import BATCH, Cluster, FloatArray, Job, Samples, UnitType, Value
+from scheduling.core.types import BATCH, KEEP, Cluster, FloatArray, Job, Samples, UnitType, Value
 from scheduling.core.value import KINDS
 
 Document = dict[str, Any]
@@ -96,6 +96,8 @@ def _tenant(cluster: Cluster, u: int) -> Document:
         row["budget"] = _plain(tenant.budget)
     if tenant.reserve_price.any():
         row["reserve_price"] = _amounts(cluster.resources, tenant.reserve_price)
+    if tenant.plan != KEEP:
+        row["plan"] = tenant.plan
     return row
 
 
@@ -108,12 +110,12 @@ def _job(cluster: Cluster, job: Job) -> Document:
         "chunks": job.chunks,
         "minibatches": job.minibatches,
         "minibatch_seconds": _each(job.worker_types, "seconds"),
-        "update_seconds": _each(job.ps_types, "seconds"),
+        **({} if job.all_reduce else {"update_seconds": _each(job.ps_types, "seconds")}),
         "gradient_mb": _plain(job.gradient_mb),
         "worker_mbps": _each(job.worker_types, "mbps"),
-        "ps_mbps": _each(job.ps_types, "mbps"),
+        **({} if job.all_reduce else {"ps_mbps": _each(job.ps_types, "mbps")}),
         "worker_demand": _demands(cluster, job.worker_types),
-        "ps_demand": _demands(cluster, job.ps_types),
+        "ps_demand": [] if job.all_reduce else _demands(cluster, job.ps_types),
         "value": _value(job.value),
     }
     optional = {
@@ -124,6 +126,8 @@ def _job(cluster: Cluster, job: Job) -> Document:
         "max_ps": (job.max_ps, None),
         "max_price": (job.max_price, None),
         "rent": (job.rent, None),
+        "divisible": (job.divisible, False),
+        "save_slots": (job.save_slots, 0.0),
         **{field: (getattr(job.samples, name), getattr(DULL, name)) for field, name in SAMPLE_FIELDS.items()},
     }
     row |= {field: _json(value) for field, (value, default) in optional.items() if value != default}

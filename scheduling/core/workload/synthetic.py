@@ -11,15 +11,7 @@ import numpy as np
 from scheduling.core.cells import deal_servers
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import FloatArray
-from scheduling.core.workload.document import (
-    Document,
-    above_zero,
-    decimals,
-    scenario,
-    server_rows,
-    tenant_rows,
-    within,
-)
+from scheduling.core.workload.document import Document, above_zero, decimals, scenario, server_rows, tenant_rows, within
 from scheduling.core.workload.presets import PRESETS, VALUES, Preset, draw_value
 
 TRIES = 10_000  # draws for one job before its limit on length is called impossible

@@ -1,28 +1,60 @@
-"""Who a gang runs as: an account of its own where we are root, else ourselves, with as few rights as works."""
+"""Who a gang runs as and what it may reach: an account of its own where we are root, else ourselves, with as few rights
+as works."""
 
 from __future__ import annotations
 
 import os
 import shutil
 import subprocess
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 
-from scheduling.engines.local.launch import words
-from scheduling.engines.local.limits import Limits
+from scheduling.engines.launcher.confine import PORTS_SINCE, landlock_version
+from scheduling.engines.launcher.launch import words
+from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.local.surroundings import Surroundings, code_for, copied, ours
+from scheduling.engines.programs import Program
 
 FIRST_ACCOUNT, ACCOUNTS = 62_000, 2_000
-TRIAL = "import scheduling.engines.trainer, numpy; open('works', 'w').close()"
+TRIAL_SECONDS = 120.0
+# What a program does before it does anything: all of it is loaded, and it writes into its folder.
+TRIAL = """
+import hashlib, importlib, importlib.util, sys
+hashlib.sha256(b"")
+for name in sys.argv[1:]:
+    if spec := importlib.util.find_spec(name):
+        importlib.import_module(f"{name}.__main__" if spec.submodule_search_locations else name)
+open("works", "w").close()
+"""
 
 
 @dataclass(frozen=True)
 class Rights:
-    """What works on this machine. `own`: an account for each gang. `bare`: root without root's rights."""
+    """What works on this machine. `own`: an account for each gang. `bare`: root without root's rights.
 
+    `readable`: the files and folders that a gang reads beside its own; none: whatever its account may.
+    """
+
+    python: str
+    environment: Mapping[str, str]
     own: bool
     bare: bool
+    readable: tuple[str, ...]
+
+    @property
+    def warning(self) -> str:
+        """What a gang is not kept from, as a sentence; empty where it is kept from all that is not its own."""
+        if self.own or (self.readable and landlock_version() >= PORTS_SINCE):
+            return ""
+        who = "as root" if os.geteuid() == 0 else "under the account of Bourse"
+        if self.readable:
+            return f"Programs of jobs run {who} and may listen at the port of the pages: only Linux 6.7 can forbid it."
+        return (
+            f"Programs of jobs run {who} and may read what it may, keys and passwords too: neither accounts of their "
+            "own nor Landlock (Linux 5.13) work here."
+        )
 
 
 class Accounts:
@@ -57,23 +89,49 @@ class Accounts:
         self._taken.pop(key, None)
 
 
-def rights(root: Path, base: Path, python: str, limits: Limits, trial: str = TRIAL) -> Rights:
-    """Found out by trying: can a process of another account, or of a root without rights, read the programs?"""
-    if os.geteuid() != 0:
-        return Rights(own=False, bare=False)
-    own = _works(FIRST_ACCOUNT - 1, root, base, python, limits, trial)
-    return Rights(own, bare=not own and _works(None, root, base, python, limits, trial))
+def rights(
+    root: Path, base: Path, programs: Iterable[Program], limits: Limits, *, shared: Path | None = None
+) -> Rights:
+    """Found out by trying, from the least that a gang could have to the most.
+
+    `base` has the code of the programs. `shared`: where a copy of Python may lie that every account can read.
+    """
+    programs = list(programs)
+    code = code_for(programs, base, root / "code")
+    root.chmod(0o711)  # a gang's account passes through
+    finds = [partial(ours, code, programs), *([partial(copied, code, programs, shared)] if shared else [])]
+    modules = [program.module for program in programs]
+    for candidate in _candidates(finds):
+        if _works(candidate, root / "trial", limits, modules):
+            break
+    return candidate  # the last one where none does: what is wrong then stands in the gang's own log
 
 
-def _works(uid: int | None, root: Path, base: Path, python: str, limits: Limits, trial: str) -> bool:
-    folder = root / "trial"
+def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]:
+    """With our own Python before a copy, which is only made where it is needed."""
+    is_root = os.geteuid() == 0
+    for own in [True, False] if is_root else [False]:
+        for walled in [True, False] if landlock_version() else [False]:
+            for find in finds if own else finds[:1]:
+                try:
+                    found = find()
+                except OSError:
+                    continue  # there is no room for a copy, or nowhere to put one
+                readable = found.readable if walled else ()
+                yield Rights(found.python, found.environment, own, is_root and not own, readable)
+
+
+def _works(tried: Rights, folder: Path, limits: Limits, modules: Iterable[str]) -> bool:
+    uid = FIRST_ACCOUNT - 1 if tried.own else None
     folder.mkdir(parents=True, exist_ok=True)
-    root.chmod(0o711)
     give(folder, uid)
-    command = [python, *words(str(folder), uid, 60, asdict(limits), bare=uid is None), python, "-c", trial]
-    surroundings = {"PATH": os.environ.get("PATH", ""), "PYTHONPATH": str(base)}
+    place = words(str(folder), uid, 60, asdict(limits), bare=tried.bare, readable=tried.readable)
+    command = [tried.python, *place, tried.python, "-c", TRIAL, *modules]
+    environment = {"PATH": os.environ.get("PATH", ""), **tried.environment}
     try:
-        done = subprocess.run(command, env=surroundings, cwd=base, check=False, capture_output=True, timeout=30)
+        done = subprocess.run(
+            command, env=environment, cwd="/", check=False, capture_output=True, timeout=TRIAL_SECONDS
+        )
         return done.returncode == 0
     finally:
         shutil.rmtree(folder, ignore_errors=True)

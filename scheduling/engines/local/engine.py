@@ -9,25 +9,52 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
-from scheduling.engines.base import ENDED, LOST, WAITING, EngineFault, Gang, Handle, Phase, Status
-from scheduling.engines.local import files, processes
+from scheduling.engines.base import (
+    ENDED,
+    LOST,
+    WAITING,
+    Counts,
+    Fault,
+    Finding,
+    Gang,
+    Generation,
+    Handle,
+    Report,
+    ServerState,
+    Status,
+    Timings,
+)
+from scheduling.engines.launcher import files, processes
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.launch import IN_PACKAGE, UNPACK_IN_PACKAGE
+from scheduling.engines.launcher.limits import Limits
 from scheduling.engines.local.accounts import Accounts, Rights, give
 from scheduling.engines.local.accounts import rights as tried
-from scheduling.engines.local.files import Folder
-from scheduling.engines.local.limits import Limits
 from scheduling.engines.local.ports import Ports
+from scheduling.engines.plans import (
+    continued,
+    limits_of,
+    own_part,
+    processor_seconds,
+    status_of,
+    write_program,
+)
 from scheduling.engines.programs import Program
 
-LEASE_SECONDS = 15.0  # shorter than the market's patience with a silent engine: nobody runs unpaid
+TIMINGS = Timings(lead=2.5, least_slot=1.0, patience=20.0, lease=15.0, stop=2.0)
 OPEN_ENDED_SECONDS = 7 * 86_400.0  # for which an open-ended gang may use processor time
+WATCH = "scheduling.engines.launcher.watch"
+WATCHERS = {WATCH, "scheduling.engines.launcher.supervisor"}  # the second: of gangs that an older version began
 LOST_WORD = "whoever watched over it was lost"
 
 
 class LocalEngine:
-    """`Engine`, with processes. `root`: where everything is kept; `base`: where Python finds the programs."""
+    """`Engine`, with processes. `root`: where everything is kept; `base`: where the code of the programs is; `shared`:
+    where a copy of Python may lie for accounts that cannot read ours."""
 
     name = "local"
 
@@ -38,66 +65,67 @@ class LocalEngine:
         programs: Mapping[str, Program],
         *,
         limits: Limits | None = None,
-        lease_seconds: float = LEASE_SECONDS,
-        python: str = sys.executable,
+        timings: Timings = TIMINGS,
         rights: Rights | None = None,
+        shared: Path | None = None,
     ) -> None:
         self.root, self.base, self.programs = root, base, programs
-        self.limits, self.lease_seconds = limits or Limits(), lease_seconds
-        self.python = python  # of the programs
+        self.limits, self.timings = limits or Limits(), timings
         self._ports = Ports()
-        self._accounts = Accounts(lambda: rights or tried(root, base, python, self.limits))
+        self._accounts = Accounts(lambda: rights or tried(root, base, programs.values(), self.limits, shared=shared))
         self._children: set[int] = set()
 
     # The contract.
 
-    def start(self, gang: Gang) -> Handle:
-        """A supervisor that has the whole plan. It starts the gang at its first phase."""
-        program = self.programs.get(gang.program)
-        if program is None:
-            raise EngineFault(f"There is no program {gang.program!r} here.")
+    def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
+        """A supervisor for each, that has the whole plan. It starts the gang at its first generation."""
+        return {gang.key: self._submit(gang) for gang in gangs}
+
+    def _submit(self, gang: Gang) -> Handle | Fault:
+        if fault := self._cannot(gang):
+            return fault
         folder = Folder(self.root, gang.home, gang.key)
         try:
+            if folder.plan.exists() and (handle := self._started(folder)):
+                return handle
             self.touch()
             folder.make()
             uid = self._accounts.take(gang.key)
             give(folder.work, uid)
-            files.write(folder.plan, self._plan(gang, program, uid))
+            if gang.own:
+                write_program(folder, gang.own)
+            files.write(folder.plan, self._plan(gang, uid))
             return self._supervise(folder)
         except OSError as error:
             self._forget(gang.key)
-            raise EngineFault(f"The gang could not be started: {error.strerror or error}.") from error
+            return Fault(f"The gang could not be started: {error.strerror or error}.")
 
-    def status(self, handle: Handle) -> Status:
-        """What its supervisor said last; where that is not the end and nobody is there, it is lost."""
+    def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
+        """What each supervisor said last."""
+        return {handle.key: self._observe(handle) for handle in handles}
+
+    def _observe(self, handle: Handle) -> Status:
+        """Where its supervisor has not told an end and is not there, it is lost."""
         folder = Folder(self.root, handle.home, handle.key)
         there = self._alive(handle)
         said = files.read(folder.state) or {"state": WAITING}
-        status = Status(
-            state=said["state"],
-            started_at=said.get("started_at"),
-            ended_at=said.get("ended_at"),
-            end=said.get("end", ""),
-            detail=said.get("detail", ""),
-            exit_code=said.get("exit_code"),
-            progress=said.get("progress", {}),
-            restarts=said.get("restarts", 0),
-        )
+        status = status_of(said)
         if status.state == ENDED:
             self._forget(handle.key)
             return status
         if there:
             return status
         self._sweep(handle)
-        return Status(ENDED, status.started_at, time.time(), LOST, LOST_WORD, None, status.progress, status.restarts)
+        return replace(status, state=ENDED, ended_at=time.time(), end=LOST, detail=LOST_WORD, exit_code=None)
 
-    def change(self, handle: Handle, end_at: float, phases: Sequence[Phase] | None = None) -> None:
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
         """Its supervisor reads the plan again."""
         folder = Folder(self.root, handle.home, handle.key)
         if plan := files.read(folder.plan):
-            if phases is not None:
+            if generations:
+                phases = continued(plan["phases"], generations, time.time(), anew=bool(plan.get("own")))
                 ports = self._ports.more(handle.key, plan["ports"], _counts(phases))
-                plan = plan | {"phases": _phases(phases), "ports": ports}
+                plan = plan | {"phases": phases, "ports": ports}
             files.write(folder.plan, plan | {"end_at": end_at})
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None:
@@ -111,7 +139,7 @@ class LocalEngine:
         """By the command line of its supervisor."""
         for _, found, pid in _supervisors(self.root):
             if found == key and (began := processes.began(pid)) is not None:
-                return Handle(key, home, pid, began)
+                return Handle(key, home, {"pid": pid, "began": began})
         return None
 
     def reconcile(self, handles: Sequence[Handle]) -> None:
@@ -131,8 +159,8 @@ class LocalEngine:
     def pause_all(self) -> int:
         """Ask everybody of ours who is there, known or not."""
         found = list(_supervisors(self.root))
-        for home, key, pid in found:
-            self.stop(Handle(key, home, pid, 0), pause=True)
+        for home, key, _ in found:
+            self.stop(Handle(key, home, {}), pause=True)
         return len(found)
 
     def end_all(self, patience: float) -> None:
@@ -142,7 +170,7 @@ class LocalEngine:
             time.sleep(0.05)
         for home, key, pid in list(_supervisors(self.root)):
             processes.kill(pid)
-            self._sweep(Handle(key, home, pid, 0))
+            self._sweep(Handle(key, home, {}))
 
     def touch(self) -> None:
         """The lease of all gangs begins anew. Supervisors that have ended are let go."""
@@ -155,31 +183,66 @@ class LocalEngine:
         """Nothing of this home is wanted any more."""
         shutil.rmtree(self.root / home, ignore_errors=True)
 
+    def servers(self) -> dict[str, ServerState]:
+        """None: whatever they are called, they are this machine."""
+        return {}
+
+    def report(self) -> Report:
+        """There is no cluster of which it could tell."""
+        return Report()
+
+    def check(self, sold: Counts) -> list[Finding]:
+        """What gangs are not kept from on this machine; nothing where nothing of ours is open to them."""
+        warning = self._accounts.rights.warning
+        return [Finding(warning, breaks=False)] if warning else []
+
     # How.
 
-    def _plan(self, gang: Gang, program: Program, uid: int | None) -> dict[str, object]:
-        seconds = OPEN_ENDED_SECONDS if gang.open_ended else gang.end_at - gang.phases[0].at
-        cpu_seconds = self.limits.cpu_seconds(seconds)
+    def _cannot(self, gang: Gang) -> Fault | None:
+        """What this engine has not got."""
+        if gang.own is None:
+            return None if gang.program in self.programs else Fault(f"There is no program {gang.program!r} here.")
+        if gang.own.image:
+            return Fault("The engine of this machine starts no container images.")
+        if gang.own.modules:
+            return Fault("The engine of this machine has no modules to load.")
+        return None
+
+    def _plan(self, gang: Gang, uid: int | None) -> dict[str, object]:
+        seconds = OPEN_ENDED_SECONDS if gang.open_ended else gang.end_at - gang.generations[0].at
+        limits, rights = limits_of(self.limits, gang), self._accounts.rights
+        cpu_seconds = processor_seconds(limits, gang, seconds)
+        phases = continued([], gang.generations, time.time(), anew=gang.own is not None)
         return {
+            "own": own_part(gang, UNPACK_IN_PACKAGE),
             "key": gang.key,
-            "base": str(self.base),
-            "python": self.python,
-            "arguments": list(program.arguments(gang.parameters)),
+            "python": rights.python,
+            "launch": IN_PACKAGE,
+            "environment": dict(rights.environment),
+            "readable": list(rights.readable),
+            "arguments": [] if gang.own else list(self.programs[gang.program].arguments(gang.parameters)),
             "secret": secrets.token_hex(24),
             "uid": uid,
-            "bare": uid is None and self._accounts.rights.bare,
-            "ports": self._ports.take(gang.key, _counts(gang.phases)),
-            "phases": _phases(gang.phases),
+            "bare": uid is None and rights.bare,
+            "ports": self._ports.take(gang.key, _counts(phases)),
+            "phases": phases,
             "end_at": gang.end_at,
             "stop": "",
-            "limits": asdict(self.limits),
+            "limits": asdict(limits),
             "cpu_seconds": cpu_seconds,
-            "cpu_seconds_together": cpu_seconds * (1 + max(len(phase.members) for phase in gang.phases)),
-            "lease_seconds": self.lease_seconds,
+            "cpu_seconds_together": cpu_seconds * (1 + max(len(phase["members"]) for phase in phases)),
+            "lease_seconds": self.timings.lease,
         }
 
+    def _started(self, folder: Folder) -> Handle | None:
+        """The gang that has this plan already: it lives, or has said how it ended. None: it never began."""
+        if found := self.find(folder.home, folder.key):
+            return found
+        said = files.read(folder.state)
+        return Handle(folder.key, folder.home, {"pid": 0, "began": 0}) if said and said["state"] == ENDED else None
+
     def _supervise(self, folder: Folder) -> Handle:
-        command = [sys.executable, "-m", "scheduling.engines.local.supervisor"]
+        command = [sys.executable, "-m", WATCH]
         command += [str(folder.root), folder.home, folder.key]
         with (folder.ours / "supervisor.log").open("ab") as log:
             process = subprocess.Popen(
@@ -192,11 +255,13 @@ class LocalEngine:
             )
         process.returncode = 0  # we wait for it ourselves, as for those that we adopt
         self._children.add(process.pid)
-        return Handle(folder.key, folder.home, process.pid, processes.began(process.pid) or 0)
+        began = processes.began(process.pid) or 0
+        return Handle(folder.key, folder.home, {"pid": process.pid, "began": began})
 
     def _alive(self, handle: Handle) -> bool:
-        self._let_go(handle.pid)
-        return processes.alive(handle.pid, handle.began)
+        pid = handle.reference.get("pid", 0)
+        self._let_go(pid)
+        return processes.alive(pid, handle.reference.get("began", 0))
 
     def _let_go(self, pid: int) -> None:
         """What is left of a supervisor of ours that has ended."""
@@ -217,20 +282,13 @@ class LocalEngine:
         self._accounts.forget(key)
 
 
-def _counts(phases: Sequence[Phase]) -> dict[str, int]:
+def _counts(phases: Sequence[Mapping[str, Any]]) -> dict[str, int]:
     """For each role one more than its largest rank."""
     counts = {"coordinator": 1, "ps": 0, "worker": 0}
     for phase in phases:
-        for member in phase.members:
-            counts[member.role] = max(counts[member.role], member.rank + 1)
+        for role, rank, _ in phase["members"]:
+            counts[role] = max(counts[role], rank + 1)
     return counts
-
-
-def _phases(phases: Sequence[Phase]) -> list[dict[str, object]]:
-    return [
-        {"at": phase.at, "members": [[member.role, member.rank, member.server] for member in phase.members]}
-        for phase in phases
-    ]
 
 
 def _supervisors(root: Path) -> Iterator[tuple[str, str, int]]:
@@ -242,6 +300,6 @@ def _supervisors(root: Path) -> Iterator[tuple[str, str, int]]:
             said = Path("/proc", entry, "cmdline").read_bytes().decode("utf-8", "replace").split("\0")
         except OSError:
             continue
-        if "scheduling.engines.local.supervisor" in said and str(root) in said:
+        if WATCHERS.intersection(said) and str(root) in said:
             place = said.index(str(root))
             yield said[place + 1], said[place + 2], int(entry)

@@ -1,4 +1,4 @@
-"""Which workers are too slow (Optimus, section 5.2; rule R16).
+"""Which workers are too slow (Optimus, section 5.2).
 
 What is compared is the time for one mini-batch: in a synchronous job from having the parameters to the gradient being
 on its way, since the steps themselves take equally long for everybody; in an asynchronous one the whole cycle, so that

@@ -6,12 +6,12 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from django.conf import settings
 from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.utils import timezone
 
+from scheduling.audit.bundle import bundle_write, signing_seed
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Pool
-from scheduling.services.bundle import bundle_write, seed_of
 from tenants.access import Refused
 
 
@@ -35,7 +35,7 @@ class Command(BaseCommand):
                     pool=pool,
                     start=options["start"],
                     end=options["end"],
-                    seed=seed_of(settings.SECRET_KEY),
+                    seed=signing_seed(at=timezone.now()),
                     file=file,
                 )
             if isinstance(written, Refused):
@@ -45,8 +45,8 @@ class Command(BaseCommand):
             raise CommandError(f"{options['out']}: {error.strerror}", returncode=WRONG_INPUT) from error
         finally:
             partial.unlink(missing_ok=True)
-        counted = f"{written.intervals} intervals, {written.awards} awards, {written.transactions} transactions"
-        self.stdout.write(f"{options['out']}: {counted}")
+        decided = f"{written.intervals} intervals, {written.answers} answers, {written.awards} awards"
+        self.stdout.write(f"{options['out']}: {decided}, {written.events} events, {written.transactions} transactions")
         self.stdout.write(f"public key {written.public_key}")
 
 

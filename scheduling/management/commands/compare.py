@@ -12,15 +12,15 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from scheduling.core.scenario import BadScenario
+from scheduling.lab.comparison import Column, Figures, Trial, csv_text, every_policy, plan, title, trial_run
+from scheduling.lab.files import folder_make, save
+from scheduling.lab.parallel import each
+from scheduling.lab.plots import pictures
+from scheduling.lab.progress import Progress
+from scheduling.lab.running import check_name
+from scheduling.lab.settings import Setting, Variant, setting, variants
+from scheduling.lab.tables import table
 from scheduling.management.base import FileCommand, add_set_option, cores
-from scheduling.management.comparison import Column, Figures, Trial, csv_text, every_policy, plan, title, trial_run
-from scheduling.management.files import folder_make, save
-from scheduling.management.parallel import each
-from scheduling.management.plots import pictures
-from scheduling.management.progress import Progress
-from scheduling.management.running import check_name
-from scheduling.management.settings import Setting, Variant, setting, variants
-from scheduling.management.tables import table
 
 EVERY = "all"
 MOST_SEEDS = 1000

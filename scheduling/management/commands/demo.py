@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+import logging
+import time
 from argparse import ArgumentParser
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 from django.core.management import call_command
 from django.core.management.base import BaseCommand, CommandError
+from django.db import transaction
 from django.utils import timezone
 
-from scheduling.services import demo, demo_content
-from tenants.access import Refused
+from scheduling.app.past import PastBroken, past_due, past_make, slot_of
+from scheduling.common.steps import STEPS_LOG
+from scheduling.demo import content as demo_content
+from scheduling.demo import demo
+from scheduling.lab.histories.made_up import LOG, made_up_month
+from scheduling.lab.requests import study_create
+from scheduling.models import LabStudy
+from tenants.access import Refused, access_of_system
+
+MONTH, SEED = 30, 24
 
 
 class Command(BaseCommand):
@@ -27,13 +38,61 @@ class Command(BaseCommand):
             help="load as if it were this time, such as 2026-03-02T12:00 (UTC); same time, same rows",
         )
 
-    def handle(self, *args: Any, reset: bool, at: datetime | None, **options: Any) -> None:
+        parser.add_argument(
+            "--past",
+            type=int,
+            default=0,
+            metavar="DAYS",
+            help="with so many days that have passed, in a pool with long slots; else everything begins now",
+        )
+
+    def handle(self, *args: Any, reset: bool, at: datetime | None, past: int, **options: Any) -> None:
         if reset:
             _or_error(demo.demo_wipe())
             call_command("migrate", interactive=False, verbosity=0)
-        loaded = _or_error(demo.demo_load(at=at or timezone.now()))
+
+        def now() -> datetime:
+            return at or timezone.now()
+
+        begun = now()
+        since = slot_of(begun) - timedelta(days=past) if past else None
+        loaded = _or_error(demo.demo_load(at=begun, since=since))
+        self._past(begun)
+        with transaction.atomic():
+            begins = demo.demo_open(at=now()) or not (past or loaded.already)  # without a past it has begun already
+            if begins:
+                _or_error(_study(now()))
         self.stdout.write("The demo was loaded already." if loaded.already else "The demo is loaded.")
         self.stdout.write(log_ins())
+
+    def _past(self, at: datetime) -> None:
+        """Also of a load that was interrupted."""
+        if (pool := past_due()) is None:
+            return
+        days = (at - pool.epoch_at).days
+        self.stdout.write(f"Making a past of {days} days by the market's own rules. This takes less than a minute, once ...")
+        steps, began = logging.getLogger(STEPS_LOG), time.monotonic()
+        level = steps.level
+        steps.setLevel(logging.WARNING)  # of a month's steps nobody reads a line each
+        try:
+            made = past_make(at=at)
+        except PastBroken as problem:
+            raise CommandError(f"The past is not made to its end: {problem}. Try again.") from problem
+        finally:
+            steps.setLevel(level)
+        if made is not None:
+            self.stdout.write(
+                f"{days} days of {pool.name} in {time.monotonic() - began:.0f} s: {made.slots:,} slots,"
+                f" {made.jobs:,} jobs, {made.intervals:,} intervals, {made.awards:,} awards."
+            )
+
+
+def _study(at: datetime) -> LabStudy | Refused:
+    """A study of a made-up month of the demonstration's tenants, up to yesterday. The worker finishes it in seconds."""
+    owners = {tenant.slug: 1 for tenant in demo_content.TENANTS}
+    document, log = made_up_month(owners, (at - timedelta(days=MONTH)).date(), MONTH, SEED)
+    by = access_of_system("the demo")
+    return study_create(document=document, files={LOG: log}, starts_at_once=True, is_shown=True, by=by, at=at)
 
 
 def log_ins() -> str:

@@ -10,11 +10,11 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from scheduling.core.scenario import BadScenario
+from scheduling.lab.tables import table
+from scheduling.lab.weights import weights_read
 from scheduling.management.base import FileCommand
-from scheduling.management.tables import table
-from scheduling.management.weights import weights_read
 from scheduling.models import PolicyWeights
-from scheduling.services.weights import weights_add
+from scheduling.operator.weights import weights_add
 from tenants.access import Refused, access_of_system
 
 

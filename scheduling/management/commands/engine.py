@@ -1,79 +1,210 @@
-"""`manage.py engine`: runs what is awarded, until it is stopped. One of them at a time; a second one waits its turn."""
+"""`manage.py engine`: runs what is awarded, until it is stopped. There is one of each name; a second one waits.
+
+Restarting it leaves gangs alone: they go on by their plans, and the next engine finds them. Gangs whose engine does not
+come back in time save and end by themselves.
+"""
 
 from __future__ import annotations
 
+import csv
 import logging
 import signal
+import threading
 import time
+from argparse import ArgumentParser
+from dataclasses import astuple
+from pathlib import Path
 from typing import Any
 
 import psycopg
-from django.core.management.base import BaseCommand
+from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, close_old_connections, connection, connections
 from django.utils import timezone
 
 from scheduling.engines.base import Engine
-from scheduling.services.engines import local_engine
-from scheduling.services.runs import next_start, runs_pause, runs_reconcile, runs_tick
+from scheduling.engines.slurm.settings import WrongEngine
+from scheduling.models import Pool
+from scheduling.operator.cluster_import import cluster_changes, cluster_import, cluster_of, owners_read
+from scheduling.operator.engine_servers import servers_follow
+from scheduling.runs.engines import LOCAL, accounted_of, engine_lock, engine_named, units_sold
+from scheduling.runs.figures import EngineFigures
+from scheduling.runs.pulse import engine_pulse
+from scheduling.runs.read_ran import HEADS, charged_against_ran
+from scheduling.runs.runs import next_start, runs_reconcile, runs_tick
+from tenants.access import Refused, access_of_system
+from tenants.csv_files import csv_pieces
+from tenants.patience import process_is
+from tenants.scoping import scope_disabled
 
-LOCK = 0x656E67696E65  # of the one engine at work
 CHANNEL = "scheduling_awards"  # the database tells on it that an award moved
-LOOK_SECONDS, STOP_SECONDS = 1.0, 5.0
+LOOK_SECONDS, PULSE_SECONDS = 1.0, 5.0
 log = logging.getLogger(__name__)
 
 
 class Command(BaseCommand):
-    help = "Runs the programs of awarded jobs on this machine, from their slot to its end, until it is stopped."
+    help = "Runs the programs of awarded jobs, from their slot to its end, until it is stopped."
 
-    def handle(self, *args: Any, **options: Any) -> None:
+    def add_arguments(self, parser: ArgumentParser) -> None:
+        parser.add_argument("what", nargs="?", choices=["run", "import", "ran"], default="run")
+        parser.add_argument("--name", default=LOCAL, help="of the engine; `local` is this machine")
+        parser.add_argument("--check", action="store_true", help="say what breaks our promises, and end")
+        parser.add_argument("--pool", help="import, ran: the pool, by its slug")
+        parser.add_argument("--owner", default="", help="import: whose new servers are, by slug")
+        parser.add_argument("--owners", type=Path, help="import: a CSV file of servers, or partition:NAME, and tenants")
+        parser.add_argument("--confirm", action="store_true", help="import: make what was shown")
+        parser.add_argument("--from-slot", type=int, help="ran: the first slot; the last 100 where none is named")
+
+    def handle(self, *args: Any, what: str, name: str, check: bool, **options: Any) -> None:
+        try:
+            if what == "import":
+                return self._import(name, options)
+            if what == "ran":
+                return self._ran(options)
+            engine = engine_named(name)
+        except WrongEngine as error:
+            raise CommandError(str(error)) from None
+        if check:
+            return self._check(engine)
+        process_is("engine")
         self.asked = False
         for number in (signal.SIGTERM, signal.SIGINT):
             signal.signal(number, self._ask)
-        engine = local_engine()
+        self._run(engine)
+
+    def _check(self, engine: Engine) -> None:
+        findings = engine.check(units_sold(engine.name))
+        for finding in findings:
+            self.stdout.write(f"{'Breaks a promise' if finding.breaks else 'Warning'}: {finding.sentence}")
+        if any(finding.breaks for finding in findings):
+            raise CommandError(f"The engine {engine.name} cannot keep what the market promises.")
+        self.stdout.write(f"The engine {engine.name} can keep what the market promises.")
+
+    def _import(self, name: str, options: dict[str, Any]) -> None:
+        """Show what the cluster's servers would be in the pool; with --confirm, make them."""
+        pool, cluster = _pool(options["pool"]), cluster_of(name)
+        if isinstance(cluster, Refused):
+            raise CommandError(cluster.sentence)
+        table: dict[str, str] = {}
+        if options["owners"]:
+            with options["owners"].open(newline="", encoding="utf-8") as file:
+                table = {row[0].strip(): row[1].strip() for row in csv.reader(file) if len(row) == 2}
+        changes = cluster_changes(pool=pool, cluster=cluster, owners=owners_read(table, options["owner"]))
+        if isinstance(changes, Refused):
+            raise CommandError(changes.sentence)
+        for change in changes:
+            self.stdout.write(change.sentence)
+        if not changes:
+            self.stdout.write("The pool has what the cluster has.")
+        elif not options["confirm"]:
+            self.stdout.write("Nothing was made. Say --confirm to make it so.")
+        else:
+            by, reason = access_of_system("engine import"), f"as the cluster of the engine {name} is"
+            if refusal := cluster_import(pool=pool, changes=changes, by=by, reason=reason, at=timezone.now()):
+                raise CommandError(refusal.sentence)
+            made = sum(change.cluster is not None for change in changes)
+            self.stdout.write(f"{made} servers are as the cluster says.")
+
+    def _ran(self, options: dict[str, Any]) -> None:
+        """Charged against ran, as CSV."""
+        pool = _pool(options["pool"])
+        last = pool.slot_at(timezone.now()) - 1
+        first = max(0, last - 99) if options["from_slot"] is None else options["from_slot"]
+        parts = accounted_of(pool, first, last)
+        if isinstance(parts, str):
+            self.stderr.write(parts)
+        with scope_disabled("an operator compares what was charged of all tenants"):
+            rows = [astuple(row) for row in charged_against_ran(pool, first, last, parts)]
+        for piece in csv_pieces(HEADS, rows):
+            self.stdout.write(piece, ending="")
+
+    def _run(self, engine: Engine) -> None:
+        self.figures, self.told_at = EngineFigures(engine.name), -PULSE_SECONDS
         reconciled = False  # once it was our turn
+        lease = Lease(engine)
         while not self.asked:
             try:
                 with _listener() as listener:
-                    while not self.asked and not _mine(listener):
+                    while not self.asked and not _mine(listener, engine.name):
                         time.sleep(0.2)
                     if not reconciled and not self.asked:
+                        lease.start()  # before anything that takes its time
+                        if engine.name == LOCAL:
+                            for finding in engine.check({}):
+                                log.warning(finding.sentence)
                         runs_reconcile(engine=engine, at=timezone.now())
                         reconciled = True
-                    self._work(engine, listener)
-            except (DatabaseError, psycopg.Error):
-                log.warning("the engine cannot reach the database; what runs goes on", exc_info=True)
-                engine.touch()
+                    self._work(engine, lease, listener)
+            except (DatabaseError, psycopg.Error, OSError):
+                log.warning("the database does not answer, or a disk is full or gone; what runs goes on", exc_info=True)
+                lease.keep()
                 connections.close_all()
                 time.sleep(LOOK_SECONDS)
-        if reconciled:  # else the gangs are another engine's
-            self._stop(engine)
+        lease.end()
 
     def _ask(self, number: int, frame: object) -> None:
         self.asked = True
 
-    def _work(self, engine: Engine, listener: psycopg.Connection[Any]) -> None:
+    def _work(self, engine: Engine, lease: Lease, listener: psycopg.Connection[Any]) -> None:
         while not self.asked:
             close_old_connections()
-            runs_tick(engine=engine, at=timezone.now())
+            lease.keep()
+            ticked = runs_tick(engine=engine, at=timezone.now())
+            servers_follow(engine=engine, at=timezone.now())
+            report = engine.report()
+            self.figures.count(ticked, report)
+            if time.monotonic() - self.told_at > PULSE_SECONDS:
+                self.told_at = time.monotonic()
+                engine_pulse(engine=engine, alerts=report.alerts, figures=self.figures.text(), at=timezone.now())
             starts = next_start(at=timezone.now())
             left = LOOK_SECONDS if starts is None else (starts - timezone.now()).total_seconds()
             for _ in listener.notifies(timeout=min(LOOK_SECONDS, max(0.05, left)), stop_after=1):
                 pass
 
-    def _stop(self, engine: Engine) -> None:
-        """Everybody saves and ends; whoever does not is killed by its supervisor.
 
-        The database may have been stopped with us: the next engine then writes down how they ended.
-        """
-        deadline, left = time.monotonic() + STOP_SECONDS, 1
-        while left and time.monotonic() < deadline:
-            left = engine.pause_all()
+class Lease:
+    """Touches the engine's sign of life from a thread of its own, while commands block or the database is slow; but no
+    longer than the engine's timings allow without a look, as nobody may run unpaid."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self._kept_at = time.monotonic()
+        self._ended = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="lease", daemon=True)
+
+    def start(self) -> None:
+        """From now on gangs are ours. Said again, nothing changes."""
+        self.keep()
+        if not self._thread.is_alive():
+            self._thread.start()
+
+    def keep(self) -> None:
+        """The engine's loop has come round."""
+        self._kept_at = time.monotonic()
+
+    def end(self) -> None:
+        """We leave; gangs have the rest of the lease until another engine comes."""
+        self._ended.set()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def renew(self, now: float) -> None:
+        """Where the loop came round lately. `now`: of the monotonic clock."""
+        if now - self._kept_at < self.engine.timings.spare:
             try:
-                left += runs_pause(engine=engine, at=timezone.now())
-            except DatabaseError:
-                connections.close_all()
-            if left:
-                time.sleep(0.1)
+                self.engine.touch()
+            except OSError:
+                log.warning("the lease could not be renewed", exc_info=True)
+
+    def _run(self) -> None:
+        while not self._ended.wait(1.0):
+            self.renew(time.monotonic())
+
+
+def _pool(slug: str | None) -> Pool:
+    found = Pool.objects.filter(slug=slug or "").first()
+    if found is None:
+        raise CommandError(f"There is no pool {slug!r}. Name one with --pool.")
+    return found
 
 
 def _listener() -> psycopg.Connection[Any]:
@@ -85,6 +216,6 @@ def _listener() -> psycopg.Connection[Any]:
     return listener
 
 
-def _mine(listener: psycopg.Connection[Any]) -> bool:
-    row = listener.execute("SELECT pg_try_advisory_lock(%s)", [LOCK]).fetchone()
+def _mine(listener: psycopg.Connection[Any], name: str) -> bool:
+    row = listener.execute("SELECT pg_try_advisory_lock(%s, %s)", engine_lock(name)).fetchone()
     return bool(row and row[0])

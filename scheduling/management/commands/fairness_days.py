@@ -7,10 +7,10 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from scheduling.audit.verification import days_verify
+from scheduling.fairness.days import days_rebuild
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Pool
-from scheduling.services.fairness_days import days_rebuild
-from scheduling.services.verification import days_verify
 
 
 class Command(BaseCommand):

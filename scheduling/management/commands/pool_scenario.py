@@ -11,14 +11,14 @@ from django.core.management.base import CommandParser
 from django.utils import timezone
 
 from scheduling.core.scenario import BadScenario, read, to_json, write
+from scheduling.lab.files import save
+from scheduling.lab.reports import scenario_line
 from scheduling.management.base import FileCommand
-from scheduling.management.files import save
-from scheduling.management.reports import scenario_line
+from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.view.history import pool_scenario
+from scheduling.market.view.jobs import arrival_of
+from scheduling.market.view.weights import weights_stored
 from scheduling.models import Pool
-from scheduling.selectors.use_prices import in_credits, use_prices
-from scheduling.snapshots.history import pool_scenario
-from scheduling.snapshots.jobs import arrival_of
-from scheduling.snapshots.weights import weights_stored
 from tenants.scoping import scope_disabled
 
 

@@ -5,18 +5,18 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from django.core.management.base import CommandParser
+from django.core.management.base import CommandError, CommandParser
 
 from scheduling.core.scenario import BadScenario
+from scheduling.lab.files import folder_make, save
+from scheduling.lab.progress import Progress
+from scheduling.lab.reproduction.catalogue import FIGURES, OMITTED, chosen
+from scheduling.lab.reproduction.describing import SCALES, Figure
+from scheduling.lab.reproduction.engine import repeat
+from scheduling.lab.reproduction.pictures import pictures_of
+from scheduling.lab.reproduction.writing import means_csv, report, runs_csv, summary, verdicts_csv
+from scheduling.lab.tables import table
 from scheduling.management.base import FileCommand, cores
-from scheduling.management.files import folder_make, save
-from scheduling.management.progress import Progress
-from scheduling.management.reproduction.catalogue import FIGURES, OMITTED, chosen
-from scheduling.management.reproduction.describing import SCALES, Figure
-from scheduling.management.reproduction.engine import repeat
-from scheduling.management.reproduction.pictures import pictures_of
-from scheduling.management.reproduction.writing import means_csv, report, runs_csv, summary, verdicts_csv
-from scheduling.management.tables import table
 
 
 class Command(FileCommand):
@@ -68,6 +68,8 @@ class Command(FileCommand):
                 separator = "-" if "." in name else "."
                 save(folder / f"{figure.name}{separator}{name}", content)
         self.stdout.write(f"{report(repeated, verdicts)}\n")
+        if broken := repeated.broken():
+            raise CommandError(f"{figure.name}: {'; '.join(broken)}")
         return summary(repeated, verdicts)
 
 

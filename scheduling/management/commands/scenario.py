@@ -12,11 +12,11 @@ from django.core.management.base import CommandParser
 
 from scheduling.core import workload
 from scheduling.core.scenario import BadScenario, read, to_json
+from scheduling.lab.files import save, table_lines
+from scheduling.lab.reports import scenario_line
+from scheduling.lab.running import check_name
+from scheduling.lab.settings import setting, with_changes
 from scheduling.management.base import FileCommand, add_set_option
-from scheduling.management.files import save, table_lines
-from scheduling.management.reports import scenario_line
-from scheduling.management.running import check_name
-from scheduling.management.settings import setting, with_changes
 
 SOURCES = {
     "philly": "Microsoft's Philly log: real jobs of real tenants (jobs.csv.gz, tenants.csv)",

@@ -9,13 +9,13 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from scheduling.core.scenario import BadScenario, Scenario, to_json
-from scheduling.management import reports
+from scheduling.lab import reports
+from scheduling.lab.files import flaws_of, folder_make, save, scenario_load
+from scheduling.lab.parallel import each
+from scheduling.lab.progress import Progress
+from scheduling.lab.running import check_name, run
+from scheduling.lab.settings import Setting, setting, settings_for, with_changes
 from scheduling.management.base import FileCommand, add_set_option, cores
-from scheduling.management.files import flaws_of, folder_make, save, scenario_load
-from scheduling.management.parallel import each
-from scheduling.management.progress import Progress
-from scheduling.management.running import check_name, run
-from scheduling.management.settings import Setting, setting, settings_for, with_changes
 
 
 @dataclass(frozen=True)

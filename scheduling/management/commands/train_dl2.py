@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from pathlib import Path
 from statistics import fmean
 from typing import Any
@@ -16,13 +14,14 @@ from scheduling.core.scenario import BadScenario
 from scheduling.core.training import course as courses
 from scheduling.core.training.course import Course, State
 from scheduling.core.training.learner import Rules
-from scheduling.management import training
+from scheduling.lab import training
+from scheduling.lab.comparison import csv_text
+from scheduling.lab.curve_plot import pictures
+from scheduling.lab.files import flaws_of, folder_make, save, scenario_load
+from scheduling.lab.progress import Progress
+from scheduling.lab.running import check_name
+from scheduling.lab.training import Drawing, Verdict
 from scheduling.management.base import FileCommand
-from scheduling.management.curve_plot import pictures
-from scheduling.management.files import flaws_of, folder_make, save, scenario_load
-from scheduling.management.progress import Progress
-from scheduling.management.running import check_name
-from scheduling.management.training import Drawing, Verdict
 
 DEFAULT_TEACHER = "dominant_resource_fairness"
 DEFAULT_ROUNDS, ENDLESS = 200, 10**9
@@ -168,11 +167,8 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
 
 
 def _csv(state: State) -> str:
-    stream = io.StringIO()
-    writer = csv.DictWriter(stream, ["round", "slots", "completion", "reward"], lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(state.curve)
-    return stream.getvalue()
+    heads = ["round", "slots", "completion", "reward"]
+    return csv_text(heads, ([point[head] for head in heads] for point in state.curve))
 
 
 def _said(verdict: Verdict, drawing: Drawing, folder: Path) -> str:

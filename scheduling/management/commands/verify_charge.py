@@ -7,11 +7,11 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from scheduling.audit.verification import charge_verify
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import Award
-from scheduling.services.verification import charge_verify
 from tenants.access import Refused
-from tenants.ledger.postings import MICRO
+from tenants.ledger.amounts import exported
 
 
 class Command(BaseCommand):
@@ -38,6 +38,6 @@ class Command(BaseCommand):
 def _line(award: Award) -> str:
     """`  award 7, interval 3: slots 12 to 20, pays 1.250000, of it returned 0.000000`."""
     decided = f"interval {award.interval.number}" if award.interval else "answered at once"
-    paid, returned = f"{award.paid / MICRO:.6f}", f"{award.returned / MICRO:.6f}"
+    paid, returned = exported(award.paid), exported(award.returned)
     slots = f"slots {award.start} to {award.end}"
     return f"  award {award.pk}, {decided}: {slots}, {award.state}, pays {paid}, of it returned {returned}"

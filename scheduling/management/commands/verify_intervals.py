@@ -1,23 +1,29 @@
-"""manage.py verify_intervals: replay stored intervals, compare bytes, check chain, awards and book."""
+"""manage.py verify_intervals: replay what was decided, compare bytes, check chains, awards, jobs, feed and book."""
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
+from scheduling.audit.verification import Finding, Verified, intervals_verify, settings_verify
+from scheduling.lab.progress import Progress
 from scheduling.management.base import WRONG_INPUT
-from scheduling.management.progress import Progress
 from scheduling.models import Pool
-from scheduling.services.verification import Verified, intervals_verify
+from tenants.ledger.management.heads import head_argument
 
 
 class Command(BaseCommand):
-    help = "Decide every stored interval again and compare: its bytes, its place in the chain, its awards, the book."
+    help = (
+        "Decide every stored interval and every answer of the instant lane again and compare: bytes, chains, awards,"
+        " jobs, the feed, the book, and what was set with the history."
+    )
 
     def add_arguments(self, parser: CommandParser) -> None:
         parser.add_argument("--pool", default="", help="only this pool (its short name)")
+        head_argument(parser, "the digest of an interval, an answer or a seal of the feed")
         parser.add_argument("--from", dest="first", type=int, default=1, metavar="N", help="from interval N on")
 
     def handle(self, *args: Any, **options: Any) -> None:
@@ -25,13 +31,18 @@ class Command(BaseCommand):
         if options["first"] < 1:
             raise CommandError("--from takes the number of an interval: 1 or more", returncode=WRONG_INPUT)
         with Progress("verifying", "intervals") as progress:
-            verified = intervals_verify(pool_ids=list(pools), first=options["first"], on_progress=progress)
-        self.stdout.write(_summary(verified))
+            verified = intervals_verify(
+                pool_ids=list(pools), first=options["first"], known_heads=options["heads"], on_progress=progress
+            )
+        findings = [*verified.findings, *settings_verify(None if not options["pool"] else list(pools))]
+        self.stdout.write(_summary(verified, findings))
         for pool_id, slug in pools.items():
             self.stdout.write(f"  {slug}: head {verified.heads[pool_id]}")
-        for finding in verified.findings:
+            self.stdout.write(f"  {slug}, its answers: head {verified.answer_heads[pool_id]}")
+        self.stdout.write(f"  the feed: head {verified.feed_head}")
+        for finding in findings:
             self.stderr.write(str(finding))
-        if not verified.is_clean:
+        if findings:
             sys.exit(1)
 
 
@@ -44,6 +55,7 @@ def _pools(slug: str) -> dict[int, str]:
     return {pool_id: name for pool_id, name in pools.items() if name == slug}
 
 
-def _summary(verified: Verified) -> str:
-    verdict = "the intervals are in order" if verified.is_clean else f"{len(verified.findings)} findings"
-    return f"{verdict}: {verified.intervals} intervals, {verified.awards} awards"
+def _summary(verified: Verified, findings: Sequence[Finding]) -> str:
+    verdict = f"{len(findings)} findings" if findings else "the intervals are in order"
+    counted = f"{verified.intervals} intervals, {verified.answers} answers, {verified.awards} awards"
+    return f"{verdict}: {counted}"

@@ -17,6 +17,8 @@ PLACES: Mapping[str, object] = {
     "server_name": "s01",
     "job_id": 4711,
     "number": 120,
+    "name": "align-train",
+    "version": 4,
 }
 ANY_NUMBER = 17
 # The words of `bourse` that do what the operation does.
@@ -31,6 +33,12 @@ COMMANDS: Mapping[str, str] = {
     "jobs_explain": "bourse explain 4711",
     "jobs_logs": "bourse logs 4711 --follow",
     "quotes_create": "bourse quote job.yaml",
+    "programs_list": "bourse programs list",
+    "programs_read": "bourse programs show align-train",
+    "programs_register": "bourse programs register train.yaml",
+    "program_versions_register": "bourse programs register train.yaml",
+    "programs_retire": "bourse programs retire align-train",
+    "program_archive_read": "bourse programs archive align-train train.tar.gz",
     "prices_now": "bourse prices --pool main",
     "prices_ahead": "bourse prices --pool main",
     "ledger_balances": "bourse balance",
@@ -41,10 +49,10 @@ COMMANDS: Mapping[str, str] = {
 }
 
 
-def example_path(path: str) -> str:
+def example_path(path: str, places: Mapping[str, object] = PLACES) -> str:
     """The address with something in its variable parts."""
     for part in variable_parts(path):
-        path = path.replace(f"{{{part}}}", quote(str(PLACES.get(part, ANY_NUMBER)), safe=""))
+        path = path.replace(f"{{{part}}}", quote(str(places.get(part, ANY_NUMBER)), safe=""))
     return path
 
 
@@ -74,9 +82,11 @@ def command(name: str) -> str:
     return COMMANDS.get(name, "")
 
 
-def library(method: str, path: str, base: str, *, body: Any, is_list: bool) -> str:
+def library(
+    method: str, path: str, base: str, *, body: Any, is_list: bool, places: Mapping[str, object] = PLACES
+) -> str:
     """The call by the client's library, for what has no words of its own; empty where that has no method for it."""
-    client, place = f'Client("{base}", token)', example_path(path).removeprefix(PREFIX)
+    client, place = f'Client("{base}", token)', example_path(path, places).removeprefix(PREFIX)
     if method == "GET":
         return f'list({client}.listed("{place}", {{}}))' if is_list else f'{client}.get("{place}")'
     if method == "POST":

@@ -7,11 +7,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from tenants.api.fields import READ_CREDITS, SHOWN_CREDITS
+
 Schema = Mapping[str, Any]
 
-DECIMAL = r"^-?\d+\.\d{6}$"
 KINDS = {"integer": "whole number", "number": "number", "boolean": "true or false", "string": "text", "null": "null"}
 FORMATS = {"date-time": "time", "date": "date", "uri": "address", "email": "e-mail address", "binary": "file"}
+DECIMAL = (READ_CREDITS, SHOWN_CREDITS)
 STRUCTURES = ("object", "array")
 # What the schema says of a value, in words: pairs of bounds first.
 BOUNDS = (("minimum", "maximum", ""), ("minLength", "maxLength", " characters"), ("minItems", "maxItems", " of them"))
@@ -90,7 +92,7 @@ def _kind(plain: str, schema: Schema, schemas: Mapping[str, Schema]) -> str:
     if plain == "object":
         named = schema.get("additionalProperties")
         return f"{kind_of(named, schemas)} by name" if isinstance(named, Mapping) and named else "object"
-    if schema.get("pattern") == DECIMAL:
+    if schema.get("pattern") in DECIMAL:
         return "decimal text"
     return FORMATS.get(str(schema.get("format")), KINDS.get(plain, plain))
 
@@ -104,7 +106,8 @@ def limits_of(*schemas: Schema) -> str:
     choice = [each for each in said.get("enum", ()) if each is not None]
     found = [f"one of {_listed(choice)}"] if choice else []
     found += [_between(said.get(least), said.get(most), of) for least, most, of in BOUNDS]
-    found += [words.format(_plain(said[name])) for name, words in LIMITS.items() if said.get(name, DECIMAL) != DECIMAL]
+    limits = {name: said[name] for name in LIMITS if name in said and said[name] not in DECIMAL}
+    found += [LIMITS[name].format(_plain(limit)) for name, limit in limits.items()]
     return ", ".join(each for each in found if each)
 
 

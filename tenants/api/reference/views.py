@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 from urllib.parse import quote, urlencode
 
+from django.conf import settings
 from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.urls import Resolver404, resolve, reverse
+from django.utils import timezone
+from django.utils.module_loading import import_string
 from django.views.decorators.http import require_safe
 
 from tenants.access import AccessRequest
@@ -22,9 +26,11 @@ from tenants.api.reference.operations import (
     preface,
     problem,
 )
-from tenants.selectors import user_tenants
+from tenants.models import ApiToken
+from tenants.selectors import TenantReached, tenants_reached, tokens_working
 
 METHODS = ("GET", "POST", "PUT")
+MOST_TENANTS = 50  # that are offered to choose from
 
 
 @dataclass(frozen=True)
@@ -36,7 +42,28 @@ class Entry:
     command: str
     library: str
     fields: tuple[tuple[Parameter, str], ...]  # with what stands in it
+    token: ApiToken | None  # of the reader's own, one that may call it
     fault: str = ""  # what is wrong with what was tried
+
+
+@dataclass(frozen=True)
+class Reader:
+    """For whom lines are written, so that they work when they are copied: `places` stand in addresses."""
+
+    base: str
+    slug: str
+    places: Mapping[str, object]
+    tokens: tuple[ApiToken, ...]
+    others: tuple[TenantReached, ...]  # whose names may stand in addresses instead
+
+    def token_for(self, operation: OperationShown) -> ApiToken | None:
+        """One that works at the operation's address and has its scope."""
+        at_tenant = "{tenant_slug}" in operation.path
+        for token in self.tokens:
+            fits = token.tenant is None or not at_tenant or token.tenant.slug == self.slug
+            if fits and (not operation.scope or operation.scope in token.scopes):
+                return token
+        return None
 
 
 @require_safe
@@ -44,7 +71,10 @@ def api_docs(request: AccessRequest) -> HttpResponse:
     """`?q=` keeps the operations that say all its words, `?method=` those of one method."""
     words, method = request.GET.get("q", "").split(), request.GET.get("method", "")
     found = [(group, _kept(group, words, method)) for group in groups()]
+    reader = _reader(request)
     context = {
+        "reader": reader,
+        "token": reader.tokens[0] if reader.tokens else None,
         "groups": [(group, kept) for group, kept in found if kept],
         "count": sum(len(kept) for _, kept in found),
         "total": len(operations()),
@@ -53,7 +83,7 @@ def api_docs(request: AccessRequest) -> HttpResponse:
         "methods": METHODS,
         "preface": preface(),
         "problem": problem(),
-        "curl": curl("GET", _base(request) + "/api/v1/me/", needs_token=True, body=None, kind="application/json"),
+        "curl": curl("GET", reader.base + "/api/v1/me/", needs_token=True, body=None, kind="application/json"),
     }
     return render(request, "api/index.html", context)
 
@@ -102,48 +132,60 @@ def _tag_page(request: AccessRequest, tag: str, tried: OperationShown | None = N
     group = next((each for each in groups() if each.tag == tag), None)
     if group is None:
         raise Http404("no such tag")
-    slug = _own_slug(request)
+    reader = _reader(request)
     context = {
         "group": group,
-        "entries": [_entry(each, _base(request), slug, request, each is tried) for each in group.operations],
+        "reader": reader,
+        "entries": [_entry(each, reader, request, each is tried) for each in group.operations],
         "others": [each.tag for each in groups()],
         "docs": reverse("api_docs"),
     }
     return render(request, "api/tag.html", context, status=422 if tried else 200)
 
 
-def _entry(operation: OperationShown, base: str, slug: str, request: AccessRequest, tried: bool) -> Entry:
-    known = {name: str(value) for name, value in PLACES.items()} | ({"tenant_slug": slug} if slug else {})
+def _entry(operation: OperationShown, reader: Reader, request: AccessRequest, tried: bool) -> Entry:
     asked = request.GET if tried else {}
     fields = [
-        (each, asked.get(each.name, known.get(each.name, "") if each.place == "path" else ""))
+        (each, asked.get(each.name, str(reader.places.get(each.name, "")) if each.place == "path" else ""))
         for each in operation.parameters
         if each.place != "header"
     ]
     body: Any = operation.sent
     called = curl(
         operation.method,
-        base + example_path(operation.path),
+        reader.base + example_path(operation.path, reader.places),
         needs_token=not operation.open,
         body=body,
         kind=operation.kind,
     )
     words = command(operation.name)
+    by_library = library(
+        operation.method, operation.path, reader.base, body=body, is_list=operation.is_list, places=reader.places
+    )
     return Entry(
         operation=operation,
         curl=called,
         command=words,
-        library="" if words else library(operation.method, operation.path, base, body=body, is_list=operation.is_list),
+        library="" if words else by_library,
         fields=tuple(fields) if operation.can_be_tried else (),
+        token=None if operation.open else reader.token_for(operation),
         fault="There is no such address: look at the names and numbers." if tried else "",
     )
 
 
-def _own_slug(request: AccessRequest) -> str:
-    """The first tenant of the reader, to begin with."""
-    user = request.access.user
-    return next((each.slug for each in user_tenants(user)), "") if user else ""
-
-
-def _base(request: AccessRequest) -> str:
-    return f"{request.scheme}://{request.get_host()}"
+def _reader(request: AccessRequest) -> Reader:
+    """`?tenant=slug` chooses among the tenants that the reader reaches; else it is the first."""
+    user, reached = request.access.user, tenants_reached(request.access)
+    slugs = [each.slug for each in reached]
+    asked = request.GET.get("tenant", "")
+    slug = asked if asked in slugs else next(iter(slugs), "")
+    own: dict[str, object] = {}
+    if user is not None and slug:
+        own = {"tenant_slug": slug, "owner_slug": slug, **import_string(settings.REFERENCE_PLACES)(user, slug)}
+    return Reader(
+        base=f"{request.scheme}://{request.get_host()}",
+        slug=slug,
+        places={**PLACES, **own},
+        tokens=tuple(tokens_working(user, timezone.now())) if user else (),
+        others=tuple(reached[:MOST_TENANTS]) if len(reached) > 1 else (),
+    )

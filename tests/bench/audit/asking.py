@@ -21,6 +21,13 @@ from django.db import connection
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.audit import rounds as rounds_part
+from scheduling.audit.requests import OPEN_AUDITS
+from scheduling.audit.rounds import audits_next, verification_round
+from scheduling.audit.verification import pieces as pieces_part
+from scheduling.audit.verification import walk as walk_part
+from scheduling.fairness import intervals as fairness_part
+from scheduling.fairness.pages import fairness as pages
 from scheduling.models import (
     OPEN_WORK,
     AuditRun,
@@ -32,17 +39,11 @@ from scheduling.models import (
     VerificationRun,
     WorkState,
 )
-from scheduling.services import audit_rounds as rounds_part
-from scheduling.services import fairness as fairness_part
-from scheduling.services.audit_rounds import audits_next, verification_round
-from scheduling.services.audits import OPEN_AUDITS
-from scheduling.services.verification import pieces as pieces_part
-from scheduling.services.verification import walk as walk_part
-from scheduling.views.fairness import pages
 from tenants.models import User
 from tenants.scoping import scope_disabled
 from tests.bench.audit.build import AT_ONCE_FIGURES, FAIRNESS, MARKET, QUICK, Took
 from tests.bench.million.figures import figure, plain
+from tests.bench.owned import analyze
 from tests.scheduling.auditors import everything_asked
 from tests.tenants.builders import make_staff
 
@@ -65,8 +66,7 @@ def measure(took: Took) -> Iterator[dict[str, Any]]:
     for kind, (seconds, processor, count) in took.sums.items():
         detail = {"processor_ms": round(1e3 * processor / count, 2), "intervals": int(count)}
         yield plain(BUILT[kind], round(1e3 * seconds / count, 1), "ms/interval", "-", detail)
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")
+    analyze()
     pool = Pool.objects.get()
     yield from _overview(pool)
     yield from _verification(pool)
@@ -173,7 +173,7 @@ def _everything(pool: Pool) -> tuple[float, float]:
     VerificationRun.objects.filter(state__in=OPEN_WORK).update(state=WorkState.CANCELLED, ended_at=now)
     run = everything_asked(pool)
     seconds, processor = time.perf_counter(), time.process_time()
-    audits_next(clock=timezone.now, seed=b"of a benchmark")
+    audits_next(clock=timezone.now)
     while verification_round(clock=timezone.now):
         pass
     took = time.perf_counter() - seconds, time.process_time() - processor

@@ -11,26 +11,30 @@ import os
 import sys
 import time
 from collections.abc import Callable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
 
 import numpy as np
-from django.db import connection, transaction
+from django.db import transaction
 from django.db.models import Max
 
 from scheduling.core import records
+from scheduling.fairness.days import days_rebuild
+from scheduling.fairness.intervals import FairnessRows, fairness_catch_up, fairness_rows
+from scheduling.feed.events import events_append
+from scheduling.market.calendar.collector import collector_resting
+from scheduling.market.decide.chain import contents_of
+from scheduling.market.decide.interval import interval_run
+from scheduling.market.decide.submissions import submission_event
+from scheduling.market.settle.slots import slot_settle
+from scheduling.market.view.jobs import arrival_of
 from scheduling.models import Interval, IntervalFairness, Lane, LaneClock, Pool, PoolDay, TenantFairness, TrainingJob
-from scheduling.services.chain import contents_of
-from scheduling.services.collector import collector_resting
-from scheduling.services.fairness import FairnessRows, fairness_catch_up, fairness_rows
-from scheduling.services.fairness_days import days_rebuild
-from scheduling.services.intervals import interval_run
-from scheduling.services.settlement import slot_settle
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 from tests.bench.audit.quick import slots_at_once
-from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
+from tests.bench.owned import analyze
+from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant, tell_history
 from tests.scheduling.markets import SPEC, give
 
 TENANTS, SERVERS, AT_ONCE, SEED = 100, 25, 100, 5
@@ -73,7 +77,7 @@ def build(intervals: int, took: Took) -> None:
         of_days = PoolDay.objects.filter(pool=pool).aggregate(last=Max("last_number"))["last"]
         if of_days != IntervalFairness.objects.filter(pool=pool).aggregate(last=Max("number"))["last"]:
             days_rebuild(pool_id=pool.pk)
-        _analyse()
+        analyze()
 
 
 @transaction.atomic
@@ -95,6 +99,7 @@ def _made() -> Pool:
     for tenant in tenants:
         give(tenant, 10**6)
     LaneClock.objects.get_or_create(pool=pool, lane=Lane.BATCH)
+    tell_history(pool)
     return pool
 
 
@@ -103,8 +108,10 @@ def _live(pool: Pool, took: Took) -> None:
     decided = LaneClock.objects.get(pool=pool, lane=Lane.BATCH).decided_slot
     begin = (decided + 1) // AT_ONCE * AT_ONCE
     if not TrainingJob.objects.filter(arrival__gte=begin, arrival__lt=begin + AT_ONCE).exists():
-        TrainingJob.objects.bulk_create(_jobs(pool, list(Tenant.objects.order_by("pk")), begin))
-        _analyse()
+        with transaction.atomic():
+            jobs = TrainingJob.objects.bulk_create(_jobs(pool, list(Tenant.objects.order_by("pk")), begin))
+            events_append(submission_event(job, at=job.submitted_at) for job in jobs)
+        analyze()
     kind, slots = (MARKET, _slots) if begin < BY_THE_MARKET else (QUICK, slots_at_once)
     took.work(kind, partial(slots, pool, decided + 1, begin + AT_ONCE))
 
@@ -120,7 +127,7 @@ def _jobs(pool: Pool, tenants: list[Tenant], begin: int) -> Iterator[TrainingJob
     """One slot long, so that a window of one slot has room for them; some need more workers than their owner has."""
     draw = np.random.default_rng(SEED + begin)
     for moment in np.sort(draw.uniform(begin, begin + AT_ONCE - 1, size=3 * AT_ONCE // 2)):
-        workers = int(draw.integers(1, 5))
+        workers, at = int(draw.integers(1, 5)), EPOCH + timedelta(seconds=SLOT_SECONDS * float(moment))
         shape = {"chunks": workers, "max_workers": workers, "min_workers": workers, "minibatches": 2}
         yield TrainingJob(
             tenant=tenants[int(draw.integers(TENANTS))],
@@ -129,8 +136,8 @@ def _jobs(pool: Pool, tenants: list[Tenant], begin: int) -> Iterator[TrainingJob
             lane="batch",
             reason_code="waiting_for_interval",
             spec=SPEC | shape | {"minibatch_seconds": SLOT_SECONDS / 2},
-            submitted_at=EPOCH,
-            arrival=float(moment),
+            submitted_at=at,
+            arrival=arrival_of(pool, at),
             request_digest="0" * 64,
         )
 
@@ -164,8 +171,3 @@ def _figures_of(intervals: list[Interval]) -> int:
 def _figures(interval: Interval) -> FairnessRows:
     contents = contents_of(interval)
     return fairness_rows(interval, records.view_from(contents.view), records.plan_from(contents.plan))
-
-
-def _analyse() -> None:
-    with connection.cursor() as cursor:
-        cursor.execute("ANALYZE")

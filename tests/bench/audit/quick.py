@@ -1,9 +1,9 @@
 """The same intervals as the market's, a hundred in one transaction: what it would read back is kept in memory.
 
 For a pool in which nothing outlives its slot: each is one window, and every job runs in one. Only what an audit reads
-is written: intervals, floors, awards, jobs and the book; no events, calendar or posted prices. That all is as the
-market would have it is seen in two ways: built by the market alone, the chain ends with the same digest, and a
-verification of everything finds nothing.
+is written: intervals, floors, awards, jobs and their events, posted prices and the book; of the calendar the last slot
+alone. That all is as the market would have it is seen in two ways: built by the market alone, the chain ends with the
+same digest, and a verification of everything finds nothing.
 """
 
 from __future__ import annotations
@@ -16,18 +16,20 @@ from django.db import transaction
 
 from scheduling.core import records, settlement
 from scheduling.core.types import Floor, Job, Plan, Policy, View
-from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Lane, LaneClock, Pool, TrainingJob
-from scheduling.services import plans
-from scheduling.services.chain import START, Contents, interval_new, policy_bytes
-from scheduling.services.collector import collector_resting
-from scheduling.services.feed import job_subject
-from scheduling.services.intervals import batch_policy
-from scheduling.services.settlement import parts_by_account
-from scheduling.snapshots.batch import ENDLESS, BatchSnapshot, batch_view
-from scheduling.snapshots.frame import PoolFrame
-from scheduling.snapshots.jobs import JobReader
-from scheduling.snapshots.windows import windows_bytes
-from tenants.ledger.postings import MICRO, Posting, available
+from scheduling.feed.events import event, events_append, job_subject
+from scheduling.market.calendar.collector import collector_resting
+from scheduling.market.calendar.rows import batch_reserve, prices_post
+from scheduling.market.decide import plans
+from scheduling.market.decide.chain import START, Contents, interval_new, policy_bytes
+from scheduling.market.decide.interval import batch_policy
+from scheduling.market.settle.payments import parts_by_account
+from scheduling.market.view.batch import ENDLESS, BatchSnapshot, batch_view
+from scheduling.market.view.frame import PoolFrame
+from scheduling.market.view.jobs import JobReader
+from scheduling.market.view.windows import windows_bytes
+from scheduling.models import Award, AwardState, Event, Interval, JobFloor, JobState, Lane, LaneClock, Pool, TrainingJob
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import Posting, available
 from tenants.ledger.postings import settlement as settled
 from tenants.ledger.selectors import balances
 from tenants.ledger.services import post_many
@@ -50,6 +52,9 @@ class World:
 
 @dataclass(frozen=True)
 class Decided:
+    snapshot: BatchSnapshot
+    plan: Plan
+    refusals: Sequence[Event]
     interval: Interval
     floors: Sequence[JobFloor]
     awards: Sequence[Award]
@@ -100,6 +105,7 @@ def _decide(world: World, slot: int) -> Decided:
     snapshot = _snapshot(world, slot)
     plan = world.policy.decide(snapshot.view)
     interval = _interval(world, snapshot, plan)
+    refusals = plans.refusal_events(snapshot, plan.refusals, interval.decided_at)
     amounts = settlement.charges_of_all(plan.bookings)
     awards = [plans.award_of(snapshot, booking, due) for booking, due in zip(plan.bookings, amounts, strict=True)]
     interval.paid = plans.paid_by(plan.bookings)
@@ -119,7 +125,7 @@ def _decide(world: World, slot: int) -> Decided:
     world.clock.head, world.number = interval.digest, interval.number
     world.clock.memory = world.clock.memory if plan.memory is None else dict(plan.memory)
     world.clock.frontier = max(world.clock.frontier, slot + 1 if plan.frontier is None else plan.frontier)
-    return Decided(interval, floors, awards)
+    return Decided(snapshot, plan, refusals, interval, floors, awards)
 
 
 def _snapshot(world: World, slot: int) -> BatchSnapshot:
@@ -143,7 +149,7 @@ def _snapshot(world: World, slot: int) -> BatchSnapshot:
         memory=world.clock.memory,
         frontier=world.clock.frontier,
     )
-    return BatchSnapshot(frame, view, dict(world.waiting), frozenset(), {}, {})
+    return BatchSnapshot(frame, view, dict(world.waiting), {}, frozenset(), {}, {})
 
 
 def _interval(world: World, snapshot: BatchSnapshot, plan: Plan) -> Interval:
@@ -181,6 +187,11 @@ def _store(world: World, decided: Sequence[Decided], touched: Sequence[TrainingJ
         for row in (*each.floors, *each.awards):
             row.interval = each.interval
     Award.objects.bulk_create(award for each in decided for award in each.awards)
+    for each in decided:
+        finished = [_finished(award) for award in each.awards if award.start < last]
+        events_append([*each.refusals, *plans.award_events(each.awards, each.interval), *finished])
+        prices_post(world.frame, each.plan.windows)
+    batch_reserve(world.frame, decided[-1].snapshot.view.jobs, decided[-1].plan.bookings)
     TrainingJob.objects.bulk_update(touched, ["state", "reason_code", "reason_numbers", "ended_at"])
     postings = list(before)
     for each in decided:
@@ -196,7 +207,14 @@ def _settled(world: World, first: int) -> list[Posting]:
     Award.objects.filter(pk__in=[award.pk for award in running]).update(state=AwardState.DONE)
     jobs = TrainingJob.objects.filter(pk__in=[award.job_id for award in running])
     jobs.update(state=JobState.FINISHED, ended_at=world.frame.pool.slot_start(first))
+    events_append(_finished(award) for award in running)
     return [_settlement(world.frame.pool, award) for award in running if award.paid]
+
+
+def _finished(award: Award) -> Event:
+    at, subject = award.pool.slot_start(award.end), job_subject(award.job_id)
+    about = {"pool_id": award.pool_id, "tenant_id": award.tenant_id, "subject": subject}
+    return event("job_finished", **about, at=at, data={"slot": award.end})
 
 
 def _settlement(pool: Pool, award: Award) -> Posting:

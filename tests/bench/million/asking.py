@@ -20,9 +20,9 @@ from django.utils import timezone
 
 from marketplace.embedded import State
 from marketplace.product import web_processes
+from scheduling.app.clock import pool_advance
+from scheduling.jobs.submission import job_submit
 from scheduling.models import Interval, Pool, TrainingJob
-from scheduling.services.clock import pool_advance
-from scheduling.services.jobs import job_submit
 from tenants.ledger.sheets import days_close
 from tenants.models import ApiToken, Tenant, User
 from tenants.scoping import scope, scope_disabled

@@ -15,11 +15,12 @@ from django.core.management import call_command
 
 from marketplace.embedded import Servers, State
 from scheduling.models import Lane, LaneClock, Pool, Pulse, ResourceKind
-from scheduling.services.cells import cells_change_on_server
-from scheduling.services.pools import pool_create
-from scheduling.services.servers import server_add
+from scheduling.operator.cells import cells_change_on_server
+from scheduling.operator.pools import pool_create
+from scheduling.operator.servers import server_add
 from tenants.access import Refused, access_of_system
-from tenants.ledger.postings import MICRO, OUTSIDE, Posting, available
+from tenants.ledger.amounts import MICRO
+from tenants.ledger.postings import OUTSIDE, Posting, available
 from tenants.ledger.services import post_many
 from tenants.models import Tenant, User
 from tenants.roles import OPERATOR, OWNER

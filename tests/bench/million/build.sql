@@ -42,11 +42,11 @@ SELECT i.indexrelid::regclass::text AS name, pg_get_indexdef(i.indexrelid) AS de
 
 INSERT INTO scheduling_trainingjob
        (id, tenant_id, pool_id, name, lane, state, reason_code, reason_numbers, spec, submitted_at, submitted_by_id,
-        arrival, client_key, request_digest, attempt, not_before, ended_at)
+        arrival, client_key, request_digest, attempt, not_before, after, array_place, ended_at)
 SELECT a.id, a.tenant, m.pool, 'train-' || a.id % 1000, CASE WHEN a.id % 3 = 0 THEN 'instant' ELSE 'batch' END, a.state,
        CASE a.state WHEN 'finished' THEN '' WHEN 'rejected' THEN 'no_room' WHEN 'cancelled' THEN 'cancelled'
                     ELSE 'worthless' END,
-       '{}', current_setting('bench.spec')::jsonb, a.submitted_at, m.person, a.arrival, NULL, repeat('0', 64), 0, 0,
+       '{}', current_setting('bench.spec')::jsonb, a.submitted_at, m.person, a.arrival, NULL, repeat('0', 64), 0, 0, '[]', 0,
        m.epoch + (a.start + a.length) * m.seconds * interval '1 second'
   FROM asked a, market m ORDER BY a.id;
 

@@ -14,8 +14,9 @@ import pytest
 from django.core.management import call_command
 from django.core.management.base import CommandError
 
+from tests.patience import PATIENCE
+
 ROOT = Path(__file__).parents[3]
-PATIENCE = 120  # seconds; a command that hangs fails the test, it does not hold it up for ever
 
 
 def put(folder: Path, document: object, name: str = "S.json") -> Path:

@@ -12,8 +12,8 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from scheduling.management.comparison import Column, Figures, every_policy, plan, trial_run
-from scheduling.management.settings import variants
+from scheduling.lab.comparison import Column, Figures, every_policy, plan, trial_run
+from scheduling.lab.settings import variants
 from tests.core.scenario_documents import make_document, make_row
 from tests.scheduling.commands.files import manage, put, refused, said
 
@@ -86,7 +86,7 @@ def test_draws_a_panel_for_every_figure_with_its_numbers(tmp_path: Path) -> None
 
 
 def test_the_same_figures_give_the_same_pictures() -> None:
-    from scheduling.management.plots import pictures
+    from scheduling.lab.plots import pictures
 
     columns = [Column("a", [{"revenue": 1.0}, {"revenue": 2.0}]), Column("b", [{"revenue": None}])]
     once, again = (pictures("title", columns, ["revenue"]) for _ in range(2))

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from scheduling.core.scenario import BadScenario
-from scheduling.management.files import LARGEST, save, scenario_load
+from scheduling.lab.files import LARGEST, save, scenario_load
 
 
 def test_a_write_that_fails_leaves_the_old_file_and_nothing_else(

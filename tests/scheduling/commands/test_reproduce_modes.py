@@ -17,17 +17,11 @@ from scheduling.core.scenario import Scenario, read
 from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.types import Booking, Job, Plan, View
 from scheduling.core.workload import synthetic
-from scheduling.management.reproduction.adjusting import ADJUSTMENTS
-from scheduling.management.reproduction.catalogue import FIGURES
-from scheduling.management.reproduction.engine import Point, point_run
-from scheduling.management.reproduction.training_modes import (
-    TABLE_2,
-    InItsMode,
-    Row,
-    coefficients,
-    crossing,
-    minibatches_per_second,
-)
+from scheduling.lab.reproduction.adjusting import ADJUSTMENTS
+from scheduling.lab.reproduction.catalogue import FIGURES
+from scheduling.lab.reproduction.engine import Point, point_run
+from scheduling.lab.reproduction.other_speeds import AtAnotherSpeed
+from scheduling.lab.reproduction.training_modes import TABLE_2, Row, coefficients, crossing, minibatches_per_second
 from tests.core.builders import make_view
 
 
@@ -121,7 +115,7 @@ class Told:
 def test_work_is_that_of_the_mode_and_who_moves_loses_half_a_minute() -> None:
     scenario = market()
     job = max(scenario.jobs, key=lambda job: job.work)
-    policy, memory, left, work = InItsMode(Told(1, 1, 2, 2)), {}, float(job.work), []
+    policy, memory, left, work = AtAnotherSpeed(Told(1, 1, 2, 2), minibatches_per_second), {}, float(job.work), []
     for slot in range(4):
         view = make_view((job,), slot=slot, cluster=scenario.cluster)
         plan = policy.decide(replace(view, memory=memory, remaining=np.array([left])))
@@ -135,7 +129,7 @@ def test_the_last_slot_does_what_is_left_and_has_the_value() -> None:
     scenario = market()
     job = scenario.jobs[0]
     view = replace(make_view((job,), cluster=scenario.cluster), remaining=np.array([0.5]))
-    [booking] = InItsMode(Told(1)).decide(view).bookings
+    [booking] = AtAnotherSpeed(Told(1), minibatches_per_second).decide(view).bookings
     assert booking.work == 0.5
     assert booking.value == float(job.value(booking.end - job.arrival))
 

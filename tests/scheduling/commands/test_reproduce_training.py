@@ -5,20 +5,22 @@ from __future__ import annotations
 from dataclasses import replace
 from itertools import pairwise
 
+import numpy as np
 import pytest
 
 from scheduling.core.policies import build
 from scheduling.core.scenario import BadScenario, Scenario, read
 from scheduling.core.simulation import simulate
 from scheduling.core.speed import elastic_rate
+from scheduling.core.types import View
 from scheduling.core.workload import synthetic
-from scheduling.management.reproduction.adjusting import speed_error, speed_variation
-from scheduling.management.reproduction.catalogue import FIGURES
-from scheduling.management.reproduction.describing import LAST, Claim, Effort, Line, Scale, Training
-from scheduling.management.reproduction.engine import Point, task_of
-from scheduling.management.reproduction.judging import judge
-from scheduling.management.reproduction.learning import SWEPT, Task, draw, trained
-from scheduling.management.reproduction.misjudging import epochs_error
+from scheduling.lab.reproduction.adjusting import speed_error, speed_variation
+from scheduling.lab.reproduction.catalogue import FIGURES
+from scheduling.lab.reproduction.describing import LAST, Claim, Effort, Line, Scale, Training
+from scheduling.lab.reproduction.engine import Point, task_of
+from scheduling.lab.reproduction.judging import judge
+from scheduling.lab.reproduction.learning import SWEPT, Task, draw, trained
+from scheduling.lab.reproduction.misjudging import epochs_error
 from tests.scheduling.commands.test_reproduce import make_figure, run
 
 EFFORT = Effort(steps=60, lessons=8, seen=4, watched=1, every=1, checks=1, hidden=8)
@@ -102,13 +104,20 @@ def test_every_scale_of_a_figure_that_trains_says_how_much(figure) -> None:
 # --- wrong beliefs ----------------------------------------------------------------------------------------------------
 
 
+def beginning(scenario: Scenario) -> View:
+    """All jobs wait, and nothing of them is done."""
+    work = np.array([float(job.work) for job in scenario.jobs])
+    free = np.zeros((len(scenario.cluster.resources), 0, len(scenario.cluster.servers)))
+    return View(0, scenario.slots, scenario.cluster, tuple(scenario.jobs), work, free)
+
+
 def test_a_policy_that_is_told_other_epochs_still_does_the_real_work() -> None:
     """Also with jobs that have far more epochs than was said: they end, later, and not one mini-batch is missing."""
     scenario = market()
     settings = {"name": "tetris"}
     told = epochs_error(build(settings, scenario.cluster, scenario.jobs), scenario, 0.4)
-    estimates = told.estimates  # type: ignore[attr-defined]
-    assert {round(job.epochs / estimates[job.number], 1) for job in scenario.jobs} == {0.6, 1.4}
+    believed = told.beliefs(beginning(scenario)).jobs  # type: ignore[attr-defined]
+    assert {round(job.epochs / believed[job.number].epochs, 1) for job in scenario.jobs} == {0.6, 1.4}
     outcome = simulate(scenario, {"batch": told})
     for track in outcome.tracks:
         assert track.state == "awarded"
@@ -159,5 +168,5 @@ def test_speeds_vary_while_the_type_s_speed_is_what_is_told() -> None:
     ],
 )
 def test_a_claim_may_be_about_one_value_alone(claim: Claim, outcome: str, ours: float) -> None:
-    verdict = judge(claim, {"a": (3, 1), "b": (2, 2)}, (1.0, 2.0))
+    verdict = judge(claim, {"a": ((3.0, 3.0), (1.0, 1.0)), "b": ((2.0, 2.0), (2.0, 2.0))}, (1.0, 2.0))
     assert (verdict.outcome, verdict.ours) == (outcome, pytest.approx(ours))

@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 
 from scheduling.core.scenario import BadScenario
-from scheduling.management.progress import Progress, clock, line
-from scheduling.management.settings import setting, variants, with_changes
-from scheduling.management.tables import figure, table, with_spread
+from scheduling.lab.progress import Progress, clock, line
+from scheduling.lab.settings import setting, variants, with_changes
+from scheduling.lab.tables import figure, table, with_spread
 
 
 @pytest.mark.parametrize(

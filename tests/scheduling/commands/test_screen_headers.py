@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduling.management.tables import table
+from scheduling.lab.tables import table
 
 
 def test_headers_of_several_lines_end_just_above_the_rows():

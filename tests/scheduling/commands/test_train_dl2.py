@@ -11,7 +11,7 @@ import pytest
 
 from scheduling.core.policies.dl2.files import Network, decode
 from scheduling.core.training import course as courses
-from scheduling.management import training
+from scheduling.lab import training
 from tests.core.scenario_documents import make_document
 from tests.scheduling.commands.files import manage, put, refused, result_of, said
 

@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from scheduling.core.policies.astraea.pieces import end_at_home
 from scheduling.core.policies.astraea.pool import Pool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.schedule import Schedule
+from scheduling.core.policies.astraea.terms import PairTerms
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking, FloatArray, Floor, Job
 
 
@@ -20,27 +22,36 @@ def own_booking(round_: Round, job: Job, found: Schedule, prices: FloatArray) ->
 
 
 def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
-    """The job's floor schedule, on its owner's cells, free. It may end after the window (G4)."""
+    """The job's floor schedule, on its owner's cells, free. It may end after the window (G4); what is left of a job
+    that was begun may end sooner (D3)."""
+    rest, end, allocation, value = round_.rests.get(job.number), floor.end, floor.allocation, floor.value
+    if rest is not None and not rest.is_whole:
+        end = end_at_home(round_.cluster, floor, rest)
+        allocation = tuple(replace(row, end=end) for row in allocation)
+        value = float(job.value(end - job.arrival))
     return Booking(
         job=job.number,
         start=floor.start,
-        end=floor.end,
-        allocation=floor.allocation,
-        work=job.work,
+        end=end,
+        allocation=allocation,
+        work=job.work if rest is None else rest.work,
         workers=sum(row.workers for row in floor.allocation),
         ps=sum(row.ps for row in floor.allocation),
         worker_type=floor.worker_type,
         ps_type=floor.ps_type,
         phase=OWN,
         placement=CENTRALIZED if len(floor.allocation) == 1 else DISTRIBUTED,
-        value=floor.value,
-        ideal=float(job.value(floor.end - round_.start)),
+        value=value,
+        ideal=float(job.value(end - round_.start)),
         floor=floor.value,
     )
 
 
-def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, floor: float) -> Booking:
-    """Phase two: each slot's cost goes to the owners by contribution; a net payer is spared its own part (R21, G7)."""
+def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, terms: PairTerms, floor: float) -> Booking:
+    """Phase two: each slot's cost goes to the owners by contribution; a net payer is spared its own part (R21, G7).
+
+    Where the payer's terms ask for more than that comes to, the owners get what they ask for.
+    """
     slots = slice(found.start, found.end)
     costs = found.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
     slot_payouts = np.einsum("rs,ros->so", costs, pool.contribution[:, :, slots])
@@ -48,6 +59,10 @@ def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, floor: 
     if round_.settings.payment == "net":
         slot_payouts[:, job.tenant] = 0.0
         paid = float(slot_payouts.sum())
+    if terms.raised[slots].any():
+        _raise(slot_payouts, round_, job, found, pool, terms)
+        paid = float(slot_payouts.sum())
+        cost = float(np.maximum(costs.sum(axis=0), slot_payouts.sum(axis=1)).sum())
     return Booking(
         **_schedule(round_, job, found),
         phase=SHARED,
@@ -57,6 +72,19 @@ def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, floor: 
         payouts=slot_payouts.sum(axis=0),
         slot_payouts=slot_payouts,
     )
+
+
+def _raise(slot_payouts: FloatArray, round_: Round, job: Job, found: Schedule, pool: Pool, terms: PairTerms) -> None:
+    """Slots in which a unit costs the least that can be paid: the same owners share that, or where the posted price is
+    nothing the other tenants, by what they sell. The operator has asked for nothing."""
+    for slot in np.flatnonzero(terms.raised[found.start : found.end]).tolist():
+        at, weights = found.start + slot, slot_payouts[slot]
+        if not weights.any():
+            weights = found.amounts @ pool.contribution[:, :, at]
+            weights[-1] = 0.0
+            weights[job.tenant] *= round_.settings.payment != "net"
+        due = found.workers * terms.price_worker[at] + found.ps * terms.price_ps[at]
+        slot_payouts[slot] = weights * (due / weights.sum())
 
 
 def _schedule(round_: Round, job: Job, found: Schedule) -> dict[str, Any]:
@@ -70,7 +98,7 @@ def _schedule(round_: Round, job: Job, found: Schedule) -> dict[str, Any]:
         "allocation": tuple(
             replace(row, start=round_.start + row.start, end=round_.start + row.end) for row in found.rows
         ),
-        "work": job.work,
+        "work": round_.rests[job.number].work if job.number in round_.rests else job.work,
         "workers": found.workers,
         "ps": found.ps,
         "worker_type": found.pair.worker_type,

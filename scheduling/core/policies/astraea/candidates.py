@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.occupancy import room
-from scheduling.core.speed import TOLERANCE, minibatches_per_slot
+from scheduling.core.speed import TOLERANCE, booked_rate, minibatches_per_slot, most_servers
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
@@ -31,6 +31,27 @@ class Pair:
     needs: IntArray  # (max workers + 1,) parameter servers for so many workers on other servers (R9)
     key: tuple[bytes, bytes]  # equal for all jobs whose workers and parameter servers take the same
 
+    @property
+    def least_ps(self) -> int:
+        """Parameter servers of any gang: one, or none for a job that has none."""
+        return 0 if self.ps.absent else 1
+
+
+@dataclass(frozen=True, eq=False)
+class Kind:
+    """The candidates of one pair of types and placement, (candidates,) each, by ascending workers.
+
+    So their durations fall and their parameter servers do not: what bounds either is an end of the arrays.
+    """
+
+    pair: Pair
+    central: bool
+    candidates: IntArray  # index into all of them
+    workers: IntArray
+    duration: IntArray
+    level: IntArray
+    least_ps: IntArray
+
 
 @dataclass(frozen=True, eq=False)
 class Candidates:
@@ -38,97 +59,148 @@ class Candidates:
 
     pairs: tuple[Pair, ...]
     pair: IntArray  # (candidates,) index into pairs
-    central: BoolArray  # (candidates,) all workers and the one parameter server on one server
+    central: BoolArray  # (candidates,) all workers and the one parameter server, if there is any, on one server
     workers: IntArray  # (candidates,)
     duration: IntArray  # (candidates,) slots
     level: IntArray  # (candidates,) 2 ** level <= duration < 2 ** (level + 1)
     least_ps: IntArray  # (candidates,) no placement needs fewer parameter servers
     most_ps: int
     shortest: int  # slots of the fastest way; 0 where there is none at all
+    fewest: int  # workers of the fastest way, at least
+    kinds: tuple[Kind, ...]
+    by_duration: IntArray  # (candidates,) index of the shortest first, then in their order
 
 
 _beside_ps: WeakKeyDictionary[Cluster, dict[bytes, int]] = WeakKeyDictionary()
-_known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[bool, Candidates]]] = WeakKeyDictionary()
+_known: WeakKeyDictionary[Cluster, WeakKeyDictionary[Job, dict[tuple[bool, int], Candidates]]] = WeakKeyDictionary()
 _alike: WeakKeyDictionary[Job, dict[tuple[object, ...], Candidates]] = WeakKeyDictionary()
 
 
-def candidates(job: Job, cluster: Cluster, *, exact: bool) -> Candidates:
-    """The job's candidates; `exact` allows the largest gang only (R8). Remembered: they never change."""
+def candidates(job: Job, cluster: Cluster, *, exact: bool, work: int | None = None) -> Candidates:
+    """The ways to do so much of the job, or all of it; `exact` allows the largest gang only (R8). Remembered: they
+    never change."""
+    work = job.work if work is None else work
     of_cluster = _known.get(cluster)
     if of_cluster is None:
         of_cluster = _known[cluster] = WeakKeyDictionary()
     of_job = of_cluster.get(job)
     if of_job is None:
         of_job = of_cluster[job] = {}
-    if exact not in of_job:
-        of_job[exact] = _in_clusters_alike(job, cluster, exact)
-    return of_job[exact]
+    if (exact, work) not in of_job:
+        of_job[exact, work] = _in_clusters_alike(job, cluster, exact, work)
+    return of_job[exact, work]
 
 
-def _in_clusters_alike(job: Job, cluster: Cluster, exact: bool) -> Candidates:
+def _in_clusters_alike(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
     """They depend on no more of a cluster than this: on its owner's cells alone a job often has the same ones."""
     beside = tuple(
         min(_most_beside_ps(cluster, worker.demand), max(job.max_workers, 1) - 1) for worker in job.worker_types
     )
-    key = (exact, cluster.slot_seconds, beside)
+    key = (exact, work, cluster.slot_seconds, beside, most_servers(job, cluster) if job.all_reduce else 0)
     known = _alike.setdefault(job, {})
     if key not in known:
-        known[key] = _find_candidates(job, cluster, exact)
+        known[key] = _find_candidates(job, cluster, exact, work)
     return known[key]
 
 
-def _find_candidates(job: Job, cluster: Cluster, exact: bool) -> Candidates:
-    pairs = _pairs(job)
-    counts = np.arange(job.max_workers if exact else max(job.min_workers, 1), job.max_workers + 1)
-    most_ps = MOST_UNITS if job.max_ps is None else min(job.max_ps, MOST_UNITS)
+def worker_counts(job: Job, *, exact: bool) -> IntArray:
+    """How many workers may be tried."""
+    return np.arange(job.max_workers if exact else max(job.min_workers, 1), job.max_workers + 1)
+
+
+def limit_of_ps(job: Job) -> int:
+    """Parameter servers that a gang of the job may have, at most."""
+    return MOST_UNITS if job.max_ps is None else min(job.max_ps, MOST_UNITS)
+
+
+def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
+    pairs = pairs_of(job)
+    counts = worker_counts(job, exact=exact)
+    most_ps = limit_of_ps(job)
     rows = [
-        _of_one_placement(job, cluster, pair, index, counts, central)
+        _of_one_placement(job, cluster, pair, index, counts, central, work)
         for index, pair in enumerate(pairs)
         for central in (True, False)
     ]
     table = np.concatenate(rows) if rows else np.zeros((0, 5), dtype=np.int64)
     shortest = int(table[:, 3].min()) if len(table) else 0
+    fewest = int(table[table[:, 3] == shortest, 2].min()) if len(table) else 0
     table = table[table[:, 4] <= most_ps]
     table = table[np.lexsort((table[:, 0], 1 - table[:, 1], table[:, 2]))]
     pair, central, workers, duration, least_ps = np.ascontiguousarray(table.T)
     level = np.frexp(duration.astype(np.float64))[1].astype(np.int64) - 1
-    return Candidates(pairs, pair, central == 1, workers, duration, level, least_ps, most_ps, shortest)
+    kinds = []
+    for index, each in enumerate(pairs):
+        for on_one_server in (True, False):
+            mine = np.flatnonzero((pair == index) & (central == on_one_server))
+            if len(mine):
+                columns = (column[mine] for column in (workers, duration, level, least_ps))
+                kinds.append(Kind(each, on_one_server, mine, *columns))
+    by_duration = np.argsort(duration, kind="stable")
+    ways = (pair, central == 1, workers, duration, level, least_ps)
+    return Candidates(pairs, *ways, most_ps, shortest, fewest, tuple(kinds), by_duration)
 
 
-def _pairs(job: Job) -> tuple[Pair, ...]:
+def pairs_of(job: Job) -> tuple[Pair, ...]:
     """Pairs whose worker and parameter server do not compete for one resource, lowest first."""
     return tuple(
-        Pair(w, p, worker, ps, _needs(job.max_workers, worker, ps), (worker.demand.tobytes(), ps.demand.tobytes()))
+        Pair(w, p, worker, ps, _needs(job.max_workers, worker, ps), _key(worker, ps))
         for w, worker in enumerate(job.worker_types)
         for p, ps in enumerate(job.ps_types)
         if not ((worker.demand > 0) & (ps.demand > 0)).any()
     )
 
 
+def _key(worker: UnitType, ps: UnitType) -> tuple[bytes, bytes]:
+    return worker.demand.tobytes(), b"" if ps.absent else ps.demand.tobytes()
+
+
 def _needs(most: int, worker: UnitType, ps: UnitType) -> IntArray:
-    return np.maximum(1, _ceiling(np.arange(most + 1) * worker.mbps / ps.mbps))
+    if ps.absent:
+        return np.zeros(most + 1, dtype=np.int64)
+    return np.maximum(1, ceilings(np.arange(most + 1) * worker.mbps / ps.mbps))
 
 
 def _of_one_placement(
-    job: Job, cluster: Cluster, pair: Pair, index: int, counts: IntArray, central: bool
+    job: Job, cluster: Cluster, pair: Pair, index: int, counts: IntArray, central: bool, work: int
 ) -> npt.NDArray[np.int64]:
-    """(ways, 5) rows (pair, central, workers, duration, least ps): the fewest workers of each distinct duration."""
+    """(ways, 5) rows (pair, central, workers, duration, least ps): the fewest workers of each distinct duration.
+
+    Where workers go is not known yet. Those without parameter servers are as slow as on as many servers as there are
+    for them, so a run is never longer than it is booked for.
+    """
     if not central:
         counts = counts[counts >= 2]
-    rate = minibatches_per_slot(job, pair.worker_type, pair.ps_type, cluster.slot_seconds, centralized=central)
-    durations = np.maximum(1, _ceiling(job.work / (rate * counts)))
+    rate = rates_of(job, cluster, pair, counts, central)
+    durations = np.maximum(1, ceilings(work / (rate * counts)))
     first = np.ones(len(counts), dtype=bool)
     np.not_equal(durations[1:], durations[:-1], out=first[1:])  # durations fall as workers are added
     workers, durations = counts[first], durations[first]
-    beside = np.minimum(workers - 1, _most_beside_ps(cluster, pair.worker.demand))
-    least_ps = np.ones_like(workers) if central else pair.needs[workers - beside]
+    least_ps = least_ps_of(cluster, pair, workers, central)
     rows = np.empty((len(workers), 5), dtype=np.int64)
     rows[:, 0], rows[:, 1] = index, central
     rows[:, 2], rows[:, 3], rows[:, 4] = workers, durations, least_ps
     return rows
 
 
-def _ceiling(x: npt.NDArray[np.floating]) -> IntArray:
+def rates_of(job: Job, cluster: Cluster, pair: Pair, counts: IntArray, central: bool) -> float | FloatArray:
+    """Mini-batches per worker and slot that gangs of so many workers are booked at, (counts,) or the same for all."""
+    types = pair.worker_type, pair.ps_type
+    if not job.all_reduce or central or not len(counts):
+        return minibatches_per_slot(job, *types, cluster.slot_seconds, centralized=central)
+    most = most_servers(job, cluster)
+    rates = {n: booked_rate(job, cluster, types, n, centralized=False) for n in set(np.minimum(counts, most).tolist())}
+    return np.array([rates[min(n, most)] for n in counts.tolist()])
+
+
+def least_ps_of(cluster: Cluster, pair: Pair, workers: IntArray, central: bool) -> IntArray:
+    """(workers,) parameter servers that no placement of so many workers does without."""
+    if central:
+        return np.full_like(workers, pair.least_ps)
+    return pair.needs[workers - np.minimum(workers - 1, _most_beside_ps(cluster, pair.worker.demand))]
+
+
+def ceilings(x: npt.NDArray[np.floating]) -> IntArray:
     """`speed.ceiling` of each element, by the same arithmetic."""
     return np.ceil(x - TOLERANCE * np.maximum(1.0, np.abs(x))).astype(np.int64)
 

@@ -71,7 +71,8 @@ def _steady(settings: Settings, clock: Mapping[str, Any], slot: int) -> Turn:
 
 
 def _restarting(settings: Settings, clock: Mapping[str, Any], view: View) -> Turn:
-    """An epoch opens `first` slots after its first arrival and ends at a boundary where nothing waits (L2).
+    """An epoch opens `first` slots after its first arrival and ends at a boundary where nothing waits and no rent is
+    open (L2, K5).
 
     Its state travels in the memory: the next boundary (0: no epoch is open), the length of its window, and how many
     were decided. A boundary that passed without a decision is one where nothing waited.
@@ -83,7 +84,7 @@ def _restarting(settings: Settings, clock: Mapping[str, Any], view: View) -> Tur
     cap = clock["cap"]
     if _over(settings, decided):
         return Turn(cap=cap)
-    backlog = bool(view.waiting) and view.waiting[0].arrival < boundary
+    backlog = bool(view.open_rents) or (bool(view.waiting) and view.waiting[0].arrival < boundary)  # K5
     if boundary < view.slot or (boundary == view.slot and not backlog):
         boundary, length = 0, clock["first"]
         if view.waiting:

@@ -56,14 +56,19 @@ def award_at_home(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor
 
 
 @dataclass(frozen=True)
-class Kind:
-    """Candidates of one pair of types and placement, and what bounds them: (candidates,) each."""
+class AtHome:
+    """The candidates of one kind that ever fit at home, and what bounds them: (candidates,) each.
+
+    A window longer than the calendar reaches into the time when all is free: the calendar's length stands for it.
+    """
 
     candidates: IntArray
+    workers: IntArray
+    least_ps: IntArray
     durations: IntArray
     levels: IntArray
-    workers: WindowMinimum
-    ps: WindowMinimum
+    free_workers: WindowMinimum
+    free_ps: WindowMinimum
 
 
 class FloorSearch:
@@ -76,9 +81,7 @@ class FloorSearch:
     def __init__(self, calendar: Calendar, job: Job, ways: Candidates, used: FloatArray | None) -> None:
         self.calendar, self.job, self.ways, self.used = calendar, job, ways, used
         self.kinds = self._kinds()
-        some = np.sort(np.concatenate([kind.candidates for kind in self.kinds] or [np.zeros(0, dtype=np.int64)]))
-        self.by_duration = some[np.argsort(ways.duration[some], kind="stable")]
-        self.shortest = int(ways.duration[self.by_duration[0]]) if len(some) else 0
+        self.shortest = min((int(ways.duration[kind.candidates[-1]]) for kind in self.kinds), default=0)
         self.tried: dict[tuple[int, int], Spot | None] = {}
         self.blocks: list[tuple[IntArray, BoolArray]] = []  # those looked at so far
 
@@ -99,8 +102,7 @@ class FloorSearch:
         """The starts at which some units are free, and from which the shortest run has a positive value."""
         some = np.zeros(len(starts), dtype=bool)
         for kind in self.kinds:
-            fewest = self.ways.workers[kind.candidates[0]]  # candidates come by ascending workers
-            some |= (kind.workers.table[0, starts] >= fewest) & (kind.ps.table[0, starts] > 0)
+            some |= (kind.free_workers.table[0, starts] >= kind.workers[0]) & (kind.free_ps.table[0, starts] > 0)
         starts = starts[some]
         ends = self.calendar.origin + starts + self.shortest - self.job.arrival
         return starts[np.asarray(self.job.value(ends)) > 0]
@@ -117,7 +119,8 @@ class FloorSearch:
 
     def _earlier_from(self, start: int, fits: BoolArray, earliest: int | None) -> int | None:
         """The earliest end from one start, if it is before the one known."""
-        for candidate in self.by_duration[fits[self.by_duration]]:
+        by_duration = self.ways.by_duration
+        for candidate in by_duration[fits[by_duration]]:
             end = start + int(self.ways.duration[candidate])
             if earliest is not None and end >= earliest:
                 break
@@ -158,29 +161,29 @@ class FloorSearch:
             yield self.blocks[index]
 
     def _fits(self, starts: IntArray) -> BoolArray:
-        ways = self.ways
-        fits = np.zeros((len(ways.duration), len(starts)), dtype=bool)
+        fits = np.zeros((len(self.ways.duration), len(starts)), dtype=bool)
         for kind in self.kinds:
-            workers, ps = ways.workers[kind.candidates, None], ways.least_ps[kind.candidates, None]
-            enough = kind.workers.rows(kind.levels, kind.durations, starts) >= workers
-            fits[kind.candidates] = enough & (kind.ps.rows(kind.levels, kind.durations, starts) >= ps)
+            workers = kind.free_workers.rows(kind.levels, kind.durations, starts) >= kind.workers[:, None]
+            ps = kind.free_ps.rows(kind.levels, kind.durations, starts) >= kind.least_ps[:, None]
+            fits[kind.candidates] = workers & ps
         return fits
 
-    def _kinds(self) -> list[Kind]:
-        """The candidates that fit into the home when it is at its emptiest, by pair of types and placement.
-
-        A window longer than the calendar reaches into the time when all is free: the calendar's length stands for it.
-        """
-        ways, slots = self.ways, self.calendar.room.free.shape[1]
-        durations, levels = np.minimum(ways.duration, slots), np.minimum(ways.level, slots.bit_length() - 1)
+    def _kinds(self) -> list[AtHome]:
+        """The candidates that fit into the home when it is at its emptiest, by pair of types and placement."""
+        slots = self.calendar.room.free.shape[1]
         kinds = []
-        for index, pair in enumerate(ways.pairs):
-            figures = self.calendar.figures(pair)
-            for minimum, central in ((figures.beside, ways.central), (figures.together, ~ways.central)):
-                fits = (ways.pair == index) & central & (ways.workers <= minimum.most[0])
-                mine = np.flatnonzero(fits & (ways.least_ps <= figures.most_ps.most[0]))
-                if len(mine):
-                    kinds.append(Kind(mine, durations[mine], levels[mine], minimum, figures.most_ps))
+        for kind in self.ways.kinds:
+            figures = self.calendar.figures(kind.pair)
+            free_workers = figures.beside if kind.central else figures.together
+            fitting = int(kind.workers.searchsorted(free_workers.most[0], "right"))
+            fitting = min(fitting, int(kind.least_ps.searchsorted(figures.most_ps.most[0], "right")))
+            if not fitting:
+                continue
+            durations, levels = kind.duration[:fitting], kind.level[:fitting]
+            if durations[0] > slots:
+                durations, levels = np.minimum(durations, slots), np.minimum(levels, slots.bit_length() - 1)
+            needs = kind.candidates[:fitting], kind.workers[:fitting], kind.least_ps[:fitting]
+            kinds.append(AtHome(*needs, durations, levels, free_workers, figures.most_ps))
         return kinds
 
     def _try(self, candidate: int, start: int) -> Spot | None:

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from bisect import insort
 from collections.abc import Iterable
-from dataclasses import replace
 
 import numpy as np
 
+from scheduling.core.occupancy import ROUNDING
 from scheduling.core.policies.astraea.candidates import IntArray, Pair
 from scheduling.core.policies.astraea.minima import WindowMinimum
 from scheduling.core.policies.astraea.room import PairRoom, Room
@@ -43,10 +43,22 @@ class Calendar:
         if end not in self._ends:
             self._ends.add(end)
             insort(self._starts, end)
-        rows = [replace(row, server=self._local[row.server], start=begin, end=end) for row in floor.allocation]
+        rows = [Allocation(self._local[row.server], begin, end, row.workers, row.ps) for row in floor.allocation]
         self.room.take(rows, job.worker_types[floor.worker_type].demand, job.ps_types[floor.ps_type].demand)
         for figures in self._figures.values():
             figures.update(begin, end)
+
+    def holds(self, floor: Floor, job: Job) -> bool:
+        """Enter a floor, and say whether the cells as they are now have room for it beside all that was entered."""
+        hosts_workers, hosts_ps = self._hosts
+        for row in floor.allocation:
+            server = self._local.get(row.server)
+            if server is None or (row.workers and not hosts_workers[server]) or (row.ps and not hosts_ps[server]):
+                return False
+        self.reserve(floor, job)
+        taken = (job.worker_types[floor.worker_type].demand > 0) | (job.ps_types[floor.ps_type].demand > 0)
+        left = self.room.free[taken, floor.start - self.origin : floor.end - self.origin]
+        return all((left[..., self._local[row.server]] >= -ROUNDING).all() for row in floor.allocation)
 
     def starts(self) -> IntArray:
         """Slots worth considering as a start: the earliest that fits is the origin or the end of a reservation."""
@@ -68,7 +80,9 @@ class Calendar:
     def global_rows(self, rows: Iterable[Allocation]) -> tuple[Allocation, ...]:
         """Rows in slots and servers of the cluster."""
         return tuple(
-            replace(row, server=int(self.servers[row.server]), start=self.origin + row.start, end=self.origin + row.end)
+            Allocation(
+                int(self.servers[row.server]), self.origin + row.start, self.origin + row.end, row.workers, row.ps
+            )
             for row in rows
         )
 

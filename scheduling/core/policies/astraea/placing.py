@@ -23,13 +23,13 @@ class Spot:
     beside: int
 
 
-def centralized(workers: int, free_workers: Units, free_ps: Units, used: FloatArray | None) -> Spot | None:
-    """R11: all workers and one parameter server on one server. Arrays are (servers,)."""
+def centralized(workers: int, pair: Pair, free_workers: Units, free_ps: Units, used: FloatArray | None) -> Spot | None:
+    """R11: all workers and one parameter server, if the job has any, on one server. Arrays are (servers,)."""
     fits = (free_workers >= workers) & (free_ps >= 1)
     first = int(fits.argmax()) if len(fits) else 0
     if not len(fits) or not fits[first]:
         return None
-    return Spot(first if used is None else _least_used(fits, used), 1, workers)
+    return Spot(first if used is None else _least_used(fits, used), pair.least_ps, workers)
 
 
 def distributed(
@@ -55,7 +55,7 @@ def place(ways: Candidates, candidate: int, room: Room, start: int, used: FloatA
     pair, workers = ways.pairs[ways.pair[candidate]], int(ways.workers[candidate])
     free_workers, free_ps = room.of(pair).least(start, start + int(ways.duration[candidate]))
     if ways.central[candidate]:
-        return centralized(workers, free_workers, free_ps, used)
+        return centralized(workers, pair, free_workers, free_ps, used)
     return distributed(workers, pair, free_workers, free_ps, ways.most_ps, used)
 
 
@@ -63,7 +63,7 @@ def rows(
     spot: Spot, workers: int, start: int, end: int, free_workers: Units, used: FloatArray | None
 ) -> tuple[Allocation, ...]:
     """The spot filled up with workers on other servers (R10): those with the fewest free ones first."""
-    filled = [Allocation(spot.server, start, end, spot.beside, spot.ps)]
+    filled = [Allocation(spot.server, start, end, spot.beside, spot.ps)] if spot.beside or spot.ps else []
     missing = workers - spot.beside
     for server in _scarcest_first(free_workers, used) if missing else ():
         if server != spot.server and missing:

@@ -10,15 +10,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
-from scheduling.core.policies.astraea import refusals, trailing
+from scheduling.core.policies.astraea import pieces, refusals, renewal, trailing
 from scheduling.core.policies.astraea.clock import Turn, turn
 from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
+from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.screening import screen
+from scheduling.core.policies.astraea.screening import never_served, screen
 from scheduling.core.policies.astraea.settings import Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
-from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, View, Window
+from scheduling.core.policies.astraea.what_if import WhatIf
+from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, View, Window
 
 
 @dataclass(frozen=True)
@@ -34,7 +36,10 @@ class Astraea(Settings):
     def in_force(self, view: View) -> Astraea:
         """The policy with the price base that holds at this view."""
         theta = trailing.price_base(self.theta, self.trailing, view.memory)
-        return self if theta == self.theta else replace(self, theta=theta)
+        unit_value = trailing.usual_value(self.unit_value, self.trailing, view.memory)
+        if theta == self.theta and unit_value == self.unit_value:
+            return self
+        return replace(self, theta=theta, unit_value=unit_value)
 
     def memory_after(self, view: View, now: Turn, jobs: Sequence[Job]) -> Mapping[str, Any] | None:
         """What is to be told next time, once these jobs were dealt with; None: what was told now."""
@@ -54,6 +59,26 @@ class Astraea(Settings):
         told = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
         return Plan(refusals=tuple(told), memory=now.memory, frontier=now.frontier)
 
+    def next_boundary(self, view: View) -> tuple[int, Mapping[str, Any]] | None:
+        """(slot, memory) of the boundary after the view's slot; None where the slot is one itself, or none follows."""
+        now = turn(self, view)
+        if now.windows or now.closes_at is None:
+            return None
+        return now.closes_at, view.memory if now.memory is None else now.memory
+
+    def one_more(self, view: View) -> WhatIf:
+        """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
+        return WhatIf(self, view)
+
+    @property
+    def longest_window(self) -> int | None:
+        """Slots of the longest window that there will ever be; None: windows grow for ever."""
+        return None if isinstance(self.clock, str) else int(self.clock["cap"])
+
+    def never_serves(self, cluster: Cluster, job: Job, slot: int) -> Reason | None:
+        """Why no decision from `slot` on could ever serve a new job, and what would help; None where one could."""
+        return never_served(self, cluster, job, slot, self.longest_window)
+
     def promises(self, view: View) -> list[Floor]:
         """The new floors of `decide`, which nothing else in a plan changes. Jobs that it refuses for good, for they
         fit nowhere or are worth nothing any more, have none there, and one of the value 0 here."""
@@ -63,28 +88,60 @@ class Astraea(Settings):
     def _decide_windows(self, view: View, now: Turn) -> Plan:
         collected = [job for job in view.waiting if job.arrival < view.slot]
         late = view.waiting[len(collected) :]  # they arrive at the boundary itself
-        jobs, refused = screen(self, view, collected, now.cap)
+        rests = pieces.rests(view) if self.floor else {}
+        jobs, refused = screen(self, view, collected, now.cap, rests)
         memory = self.memory_after(view, now, jobs)
         given = self._new_floors(view, jobs, now)
         floors = {**view.floors, **{floor.job: floor for floor in given}} if given else view.floors
+        rests = self._stored(view, rests, floors, now.windows[0][0])
+        settled = renewal.settlements(view, floors, rests)
+        for each in settled:
+            if each.job in rests:
+                rests[each.job] = rests[each.job].after(0, -each.refund, rests[each.job].worth)
         bookings: list[Booking] = []
         windows: list[Window] = []
         for start, end in now.windows:
-            round_ = Round(self, view, start, end, bookings)
-            windows.append(_decide_round(round_, jobs, floors))
-            bookings += round_.awards.values()
+            round_ = Round(self, view, start, end, bookings, rests)
+            round_, window = _decide_round(round_, jobs, floors)
+            windows.append(window)
+            bookings += [*round_.pieces.values(), *round_.awards.values()]
             jobs = [job for job in jobs if job.number not in round_.awards]
+            rests = round_.rests
         refused += [refusals.waiting(round_, job, floors.get(job.number)) for job in jobs]
         refused += refusals.until_the_interval_closes(now, late)
-        return Plan(tuple(bookings), tuple(refused), tuple(given), tuple(windows), memory, now.frontier)
+        made = (tuple(bookings), tuple(refused), tuple(given), tuple(windows))
+        worths = pieces.changed(view, rests)
+        return Plan(*made, memory, now.frontier, settlements=tuple(settled), worths=worths)
+
+    def _stored(self, view: View, rests: Mapping[int, Rest], floors: Mapping[int, Floor], slot: int) -> dict[int, Rest]:
+        """The rests with the worths that hold from the boundary at `slot` on (D4)."""
+        exact = self.workers == "exact"
+        return {
+            number: pieces.stored(view.cluster, rest, floors.get(number), slot, exact=exact)
+            for number, rest in rests.items()
+        }
+
+    def at_the_end(self, view: View) -> Plan:
+        """What the end of a run settles, at the slot at which it is cut (D9, D10): nothing is booked any more, so no
+        plan at home will come true."""
+        rests = self._stored(view, pieces.rests(view) if self.floor else {}, {}, view.slot)
+        settled = renewal.settlements_at_the_end(view, rests)
+        return Plan(settlements=tuple(settled), worths=pieces.changed(view, rests))
 
     def _new_floors(self, view: View, jobs: Sequence[Job], now: Turn) -> list[Floor]:
+        """Renewed plans, then the floors that are kept for good, on what all other plans leave."""
         if not self.floor or not now.windows:
             return []
-        return plan_floors(self, view, [job for job in jobs if job.number not in view.floors], now.windows[0])
+        new = [job for job in jobs if job.number not in view.floors]
+        if not renewal.renews(view, new):
+            return plan_floors(self, view, new, now.windows[0])
+        renewed = renewal.renew(self, view, new, now.windows)
+        view = replace(view, floors={**view.floors, **{floor.job: floor for floor in renewed}})
+        kept = [job for job in new if job.number not in view.floors]
+        return renewed + plan_floors(self, view, kept, now.windows[0])
 
 
-def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> Window:
+def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:
     """Phase one, then phase two (Algorithm 2, G3, G5)."""
     if round_.settings.floor:
         award_at_home(round_, jobs, floors)

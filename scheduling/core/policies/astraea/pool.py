@@ -6,7 +6,7 @@ import numpy as np
 
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.prices import scarcity
-from scheduling.core.types import Cluster, FloatArray
+from scheduling.core.types import BoolArray, Cluster, FloatArray
 
 RESERVE_TOLERANCE = 1e-12
 
@@ -24,11 +24,14 @@ class Pool:
     of what those who take part have idle.
     """
 
-    def __init__(self, settings: Settings, cluster: Cluster, idle: FloatArray) -> None:
+    def __init__(self, settings: Settings, cluster: Cluster, idle: FloatArray, kappa: float | None = None) -> None:
         self.idle = idle
         self.total: FloatArray = idle.sum(axis=1)  # (resources, slots)
         self._theta = settings.by_resource(settings.theta, cluster)[:, None]
         self._floor = settings.by_resource(settings.price_floor, cluster)[:, None]
+        self._fixed: FloatArray | None = None  # prices that no sale moves, (resources, 1) (K8)
+        if kappa is not None:
+            self._fixed = self._floor + kappa * settings.by_resource(settings.unit_value, cluster)[:, None]
         self._reserve = np.zeros(idle.shape[:2])
         if settings.floor:
             self._reserve[:, : len(cluster.tenants)] = reserve_prices(cluster)
@@ -38,7 +41,10 @@ class Pool:
 
     def post(self, used: FloatArray, of: FloatArray) -> bool:
         """Post the prices for so much used of so much, (resources, slots); true if others take part than before."""
-        self.prices = self._floor + scarcity(self._theta, used, of)
+        if self._fixed is None:
+            self.prices = self._floor + scarcity(self._theta, used, of)
+        else:
+            self.prices = np.broadcast_to(self._fixed, self.total.shape)
         if not self._reserve.any():
             return False
         takes_part = self.prices[:, None, :] >= self._reserve[:, :, None] - RESERVE_TOLERANCE
@@ -47,6 +53,13 @@ class Pool:
         self.takes_part = takes_part
         self.contribution = self._contribution()
         return True
+
+    def others_sell(self, payer: int | None) -> BoolArray:
+        """(resources, slots) whether a tenant sells some of it that is not the payer; None: whether any does."""
+        tenants = self.contribution[:, :-1] > 0
+        if payer is not None:
+            tenants[:, payer] = False
+        return np.asarray(tenants.any(axis=1))
 
     def _contribution(self) -> FloatArray:
         """(resources, owners, slots) parts of one; nothing where nobody who takes part has anything idle."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from scheduling.core.policies.astraea.clock import Turn
+from scheduling.core.policies.astraea.pieces import Rest, stands_still
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.schedule import (
     LOW_BALANCE,
@@ -19,10 +20,22 @@ from scheduling.core.types import Floor, Job, Reason, Refusal, View
 
 
 def waiting(round_: Round, job: Job, floor: Floor | None) -> Refusal:
-    """A job that was offered everything and took nothing."""
+    """A job that was offered everything and took nothing, or a piece that leaves something."""
     if floor is not None and floor.value > 0:
         return Refusal(job.number, Reason("waiting_at_home", {"start": floor.start, "value": floor.value}))
+    if (rest := round_.rests.get(job.number)) is not None and not rest.is_whole:
+        return Refusal(job.number, _begun(round_, job, rest, floor))
     return Refusal(job.number, _reason(round_, job, round_.shortfalls[job.number]))
+
+
+def _begun(round_: Round, job: Job, rest: Rest, floor: Floor | None) -> Reason:
+    """A job that rents in pieces: a part of it was bought just now, or none, or finishing it is worth no more than what
+    is saved, so that none will be bought."""
+    exact = round_.settings.workers == "exact"
+    finishing = stands_still(round_.cluster, rest, floor, round_.start, exact=exact)
+    if finishing is not None and job.number not in round_.pieces:
+        return Reason("stands_still", {"done": rest.share_done, "worth": rest.worth or 0.0, "finishing": finishing})
+    return Reason("in_pieces", {"done": rest.share_done, "worth": rest.worth or 0.0})
 
 
 def _reason(round_: Round, job: Job, short: Shortfall) -> Reason:

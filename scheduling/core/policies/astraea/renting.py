@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from scheduling.core.occupancy import units_in_use
-from scheduling.core.policies.astraea.awards import rented_booking
+from scheduling.core.policies.astraea.awards import home_booking, rented_booking
+from scheduling.core.policies.astraea.dividend import Dividend
+from scheduling.core.policies.astraea.pieces import Bound, may_gain, pieces, standing
 from scheduling.core.policies.astraea.pool import Pool, reserve_prices
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
@@ -21,9 +24,13 @@ from scheduling.core.policies.astraea.schedule import (
     Schedule,
     Shortfall,
 )
-from scheduling.core.policies.astraea.search import TIE, Search
+from scheduling.core.policies.astraea.search import TIE, PieceSearch, Search
+from scheduling.core.policies.astraea.settings import SEARCHED
 from scheduling.core.policies.astraea.terms import Terms
+from scheduling.core.speed import booked_rate
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
+
+KAPPAS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.33, 0.5, 0.75, 1.1, 1.6, 2.4)  # ascending (K8)
 
 
 @dataclass(frozen=True)
@@ -40,83 +47,209 @@ class Offer:
 
     booking: Booking
     schedule: Schedule
+    need: float  # credits that the job has without it
 
 
-def rent_from_pool(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> Window:
-    """Offer each job, in order, the pool at posted prices; the window says what was for sale and what was sold."""
+def rent_from_pool(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:
+    """Offer each job, in order, the pool at posted prices; the window says what was for sale and what was sold.
+
+    The round is the one that was given, or where the price is searched that of the best pass.
+    """
+    if round_.settings.price == SEARCHED:
+        return _search_price(round_, jobs, floors)
     phase = Renting(round_, floors)
-    for job in jobs:
-        phase.offer(job)
-    return Window(round_.start, round_.end, phase.pool.prices, phase.pool.idle, phase.sold)
+    phase.offer_all(jobs)
+    return phase.round, phase.window
+
+
+def _search_price(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:
+    """K8: the whole pass from the same state for each multiple of the usual value; the largest score wins, of equal
+    ones the one of the largest multiple."""
+    passes = []
+    for kappa in KAPPAS:
+        phase = Renting(round_.copy(), floors, kappa)
+        phase.offer_all(jobs)
+        passes.append(phase)
+    scores = tuple(phase.score for phase in passes)
+    equal = max(scores) - TIE * max(1.0, abs(max(scores)))
+    best = max(index for index, score in enumerate(scores) if score >= equal)
+    return passes[best].round, replace(passes[best].window, kappa=KAPPAS[best], scores=scores)
 
 
 class Renting:
     """The pool, what is sold of it, and each payer's terms until the next sale changes them."""
 
-    def __init__(self, round_: Round, floors: Mapping[int, Floor]) -> None:
+    def __init__(self, round_: Round, floors: Mapping[int, Floor], kappa: float | None = None) -> None:
         self.round, self.settings, self.floors = round_, round_.settings, floors
         self.sold: FloatArray = np.zeros_like(round_.allocated)  # (resources, slots)
         self.held_back = held if self.settings.floor and (held := HeldBack(round_)).idle else None
-        self.pool = Pool(self.settings, round_.cluster, self._idle())
+        self.pool = Pool(self.settings, round_.cluster, self._idle(), kappa)
+        self.gains: list[float] = []  # of each sale, as the search for a price counts it
+        self.buyers: set[int] = set()  # jobs that bought something
         self._terms: dict[int | None, Terms] = {}
         self._post()
         if self.held_back:
             round_.withhold(self.held_back.amounts(self.pool.takes_part))
 
+    @property
+    def window(self) -> Window:
+        """What was for sale and what was sold, at what prices."""
+        return Window(self.round.start, self.round.end, self.pool.prices, self.pool.idle, self.sold)
+
+    @property
+    def score(self) -> float:
+        """K8: what the sales gained, and what was paid to others for them where owners have no share of the gain."""
+        return math.fsum(self.gains)
+
+    def offer_all(self, jobs: Sequence[Job]) -> None:
+        """All jobs in order, and then those that may be saved and bought nothing: so runs that finish a job come first
+        and pieces take what would have stayed unsold (D7)."""
+        for job in jobs:
+            self.offer(job)
+        for job in jobs:
+            if job.number in self.round.rests and job.number not in self.buyers:
+                self.offer_piece(job)
+
     def offer(self, job: Job) -> None:
         """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
-        standing = self.round.awards.get(job.number)
-        if standing is not None and not self.settings.upgrade:
+        at_home = self.round.awards.get(job.number)
+        if at_home is not None and not self.settings.upgrade:
             return
-        floor = self.floors[job.number].value if job.number in self.floors else 0.0
-        found = self.answer(job, floor)
+        found = self.answer(job, self.floors.get(job.number))
         if isinstance(found, Offer):
-            self._sell(job, found, standing)
-        elif standing is None:
+            self._sell(job, found, at_home)
+        elif at_home is None:
             self.round.shortfalls[job.number] = found
 
-    def answer(self, job: Job, floor: float) -> Offer | Shortfall:
-        """What the pool has for the job now, or why nothing. `floor`: the value of its floor schedule, 0 for none."""
+    def offer_piece(self, job: Job) -> None:
+        """Sell it a part of what is left, or all of it, if that is strictly better than what it has (D5, D6)."""
+        at_home, may_pay, floor = self.round.awards.get(job.number), self._may_pay(job), self.floors.get(job.number)
+        if may_pay is None or (at_home is not None and not self.settings.upgrade):
+            return
+        round_, rest, exact = self.round, self.round.rests[job.number], self.settings.workers == "exact"
+        terms, has = self._terms_of(job.tenant), self._standing(job, floor)
+        window, bounds = (round_.start, round_.end), self._bounds(job, terms)
+        if not may_gain(rest, floor, round_.cluster, window, has, bounds):
+            return
+        ways = pieces(round_.cluster, rest, floor, window, terms.most, exact=exact)
+        dividend = self._dividend(job, has)
+        schedule = PieceSearch(ways, terms, has, may_pay.amount, dividend).run()
+        if isinstance(schedule, Shortfall):
+            return
+        alone = 0.0 if floor is None else floor.value
+        booking = rented_booking(round_, job, schedule, self.pool, terms.of(schedule.pair), alone)
+        candidate = np.array([schedule.candidate])
+        worth = float(ways.worth(candidate, np.array([schedule.end]))[0])
+        booking = replace(booking, work=int(ways.work[schedule.candidate]), value=worth)
+        if not booking.value - booking.paid > max(has + TIE * max(1.0, has), 0.0):
+            return
+        if dividend is not None:
+            booking = dividend.charged(booking, schedule.amounts, schedule.start, schedule.end)
+        offer = Offer(booking, schedule, has)
+        if booking.work >= rest.work:
+            self._sell(job, offer, at_home)
+        else:
+            self._sell_piece(job, offer, at_home)
+
+    def _bounds(self, job: Job, terms: Terms) -> list[Bound]:
+        """What each pair of types and placement of a job could meet in the window, at best."""
+        found = []
+        for pair in self.round.ways(job).pairs:
+            met, types = terms.of(pair), (pair.worker_type, pair.ps_type)
+            prices = float(met.least_worker), float(met.least_ps) * pair.least_ps
+            for central, most in ((True, met.beside.most[0]), (False, met.together.most[0])):
+                workers = min(job.max_workers, int(most))
+                if workers >= 1 + (not central):
+                    rate = booked_rate(job, self.round.cluster, types, 1 + (not central), centralized=central)
+                    found.append(Bound(rate, workers, *prices))
+        return found
+
+    def answer(self, job: Job, floor: Floor | None) -> Offer | Shortfall:
+        """What the pool has for the whole job now, or for all that is left of it, or why nothing."""
         may_pay = self._may_pay(job)
         if may_pay is None:
             return Shortfall(NEVER)
-        standing = self.round.awards.get(job.number)
-        found, limited = self._best(job, standing, floor, may_pay.amount)
-        if isinstance(found, Offer) or standing is not None or not limited:
+        found, limited = self._best(job, floor, may_pay.amount)
+        if isinstance(found, Offer) or job.number in self.round.awards or not limited:
             return found
         return self._explained(job, floor, may_pay)
 
-    def _best(
-        self, job: Job, standing: Booking | None, floor: float, most_paid: float
-    ) -> tuple[Offer | Shortfall, bool]:
+    def _standing(self, job: Job, floor: Floor | None) -> float:
+        """What the job has without buying: its award of this window, else its schedule at home, else what is done."""
+        at_home, rest = self.round.awards.get(job.number), self.round.rests.get(job.number)
+        if at_home is not None:
+            return at_home.value
+        if rest is not None and not rest.is_whole:
+            return standing(self.round.cluster, rest, floor)
+        return 0.0 if floor is None else floor.value
+
+    def _dividend(self, job: Job, has: float) -> Dividend | None:
+        if not self.settings.dividend:
+            return None
+        return Dividend(self.settings.dividend, has, job.tenant, self.pool.contribution)
+
+    def _best(self, job: Job, floor: Floor | None, most_paid: float) -> tuple[Offer | Shortfall, bool]:
         """The best there is for `most_paid`, and whether that limit ruled anything out: if not, the answer stands
         without it too."""
-        has = floor if standing is None else standing.value
+        has = self._standing(job, floor)
         terms, values = self._terms_of(job.tenant), self.round.values(job)
-        search = Search(self.round.ways(job), terms, values, has, most_paid)
+        dividend = self._dividend(job, has)
+        search = Search(self.round.ways(job), terms, values, has, most_paid, dividend)
         found = search.run()
         if isinstance(found, Shortfall):
             return found, search.limited
-        booking = rented_booking(self.round, job, found, self.pool, floor)
-        margin = TIE * max(1.0, has) if self.settings.floor or standing is not None else 0.0
+        alone = 0.0 if floor is None else floor.value
+        booking = rented_booking(self.round, job, found, self.pool, terms.of(found.pair), alone)
+        margin = TIE * max(1.0, has) if self.settings.floor or job.number in self.round.awards else 0.0
         if booking.value - booking.paid > max(has + margin, 0.0):
-            return Offer(booking, found), search.limited
+            if dividend is not None:
+                booking = dividend.charged(booking, found.amounts, found.start, found.end)
+            return Offer(booking, found, has), search.limited
         return Shortfall(TOO_DEAR, booking.value, booking.paid), search.limited
 
-    def _sell(self, job: Job, offer: Offer, standing: Booking | None) -> None:
+    def _sell(self, job: Job, offer: Offer, at_home: Booking | None) -> None:
         """Book the offer; the cells of a schedule that it replaces are free for the jobs that follow (G5)."""
-        if standing is not None:
-            self.round.take_home(job, standing, sign=-1)
+        self._replace_home(job, at_home, None)
+        self.round.awards[job.number] = offer.booking
+        self._book(job, offer, at_home is not None)
+
+    def _sell_piece(self, job: Job, offer: Offer, at_home: Booking | None) -> None:
+        """Book a piece: what it leaves goes on at home, sooner done (D3), or waits for more."""
+        round_, booking, floor = self.round, offer.booking, self.floors.get(job.number)
+        planned = floor is not None and bool(floor.allocation)
+        rest = round_.rests[job.number].after(int(booking.work), booking.paid, None if planned else booking.value)
+        round_.pieces[job.number], round_.rests[job.number] = booking, rest
+        if at_home is not None and floor is not None:
+            shorter = home_booking(round_, job, floor)
+            self._replace_home(job, at_home, shorter)
+            round_.awards[job.number] = shorter
+        self._book(job, offer, at_home is not None)
+
+    def _replace_home(self, job: Job, before: Booking | None, after: Booking | None) -> None:
+        for booking, sign in ((before, -1), (after, 1)):
+            if booking is not None:
+                self.round.take_home(job, booking, sign)
+                if self.held_back:
+                    self.held_back.use(job, booking, sign)
+
+    def _book(self, job: Job, offer: Offer, home_changed: bool) -> None:
+        """Take what an offer takes, and post the prices that follow."""
         pair = offer.schedule.pair
         self.sold += self.round.take(offer.schedule.rows, pair.worker.demand, pair.ps.demand)
-        self.round.awards[job.number] = offer.booking
         self.round.spent[job.tenant] += offer.booking.paid
+        self.buyers.add(job.number)
+        self._count(job, offer)
         self._terms.clear()
         others_sell = self._post()
-        if self.held_back and (others_sell or (standing is not None and self.held_back.concerns(job.tenant))):
-            if standing is not None:
-                self.held_back.leave_home(job, standing)
+        if self.held_back and (others_sell or (home_changed and self.held_back.concerns(job.tenant))):
             self.round.withhold(self.held_back.amounts(self.pool.takes_part))
+
+    def _count(self, job: Job, offer: Offer) -> None:
+        """What a sale adds to the score."""
+        booking = offer.booking
+        self.gains += [booking.value, -offer.need]
+        if not self.settings.dividend and booking.payouts is not None:
+            self.gains += [booking.paid, -float(booking.payouts[job.tenant])]
 
     def _post(self) -> bool:
         """Post prices for what is in use (R14) or rented (G6) now; true if others take part than before."""
@@ -132,9 +265,21 @@ class Renting:
             prices = self.pool.prices
             if payer is not None:
                 prices = prices * (1.0 - self.pool.contribution[:, payer])
-            found = Terms(self.round.room, self.pool.for_sale, prices, self.round.least_used())
+            least = self._least(prices, payer)
+            found = Terms(self.round.room, self.pool.for_sale, prices, self.round.least_used(), least)
             self._terms[payer] = found
         return found
+
+    def _least(self, prices: FloatArray, payer: int | None) -> FloatArray | None:
+        """(resources, slots) what a unit costs at least that takes some of the resource: where it has a price, and
+        where it is another tenant's. Only the operator may ask for nothing."""
+        least = self.round.cluster.least_payment
+        if not least:
+            return None
+        paid_for = prices > 0
+        if not paid_for.all():
+            paid_for |= self.pool.others_sell(payer)
+        return np.where(paid_for, least, 0.0)
 
     def _idle(self) -> FloatArray:
         """(resources, owners, slots) what each owner has for sale: what phase one and jobs at home leave it."""
@@ -167,17 +312,18 @@ class Renting:
         rent = (job.rent or tenant.rent) if self.settings.floor else "auto"
         if rent == "never":
             return None
+        before = self.round.rests[job.number].paid if job.number in self.round.rests else 0.0
         limits = [
-            MayPay(np.inf if job.max_price is None else job.max_price, OVER_MAX_PRICE),
+            MayPay(np.inf if job.max_price is None else job.max_price - before, OVER_MAX_PRICE),
             MayPay(self.round.funds_left(job.tenant), LOW_BALANCE),
         ]
         if rent == "budget":
             limits.append(MayPay((tenant.budget or 0.0) - float(self.round.spent[job.tenant]), OVER_BUDGET))
         return min(limits, key=lambda limit: limit.amount)
 
-    def _explained(self, job: Job, floor: float, may_pay: MayPay) -> Shortfall:
+    def _explained(self, job: Job, floor: Floor | None, may_pay: MayPay) -> Shortfall:
         """The limit is the reason if there is an offer without it."""
-        unlimited, _ = self._best(job, None, floor, np.inf)
+        unlimited, _ = self._best(job, floor, np.inf)
         if isinstance(unlimited, Shortfall):
             return unlimited
         return Shortfall(may_pay.set_by, unlimited.booking.value, unlimited.booking.paid, limit=may_pay.amount)
@@ -195,17 +341,10 @@ class HeldBack:
             if tenant.lend != "lend" or index in asking
         }
         for booking in round_.at_home:
-            job = round_.view.jobs[booking.job]
-            if job.tenant in self.idle:
-                self._use(job, booking, 1)
+            self.use(round_.view.jobs[booking.job], booking, 1)
 
     def concerns(self, tenant: int) -> bool:
         return tenant in self.idle
-
-    def leave_home(self, job: Job, booking: Booking) -> None:
-        """A schedule at home was replaced: its cells are idle again, and its owner's to hold back."""
-        if job.tenant in self.idle:
-            self._use(job, booking, -1)
 
     def amounts(self, takes_part: BoolArray) -> FloatArray:
         """(resources, slots, servers) held back, given who takes part (resources, owners, slots)."""
@@ -215,7 +354,10 @@ class HeldBack:
             held += idle * ~(takes_part[:, index, :, None] & lends)
         return held
 
-    def _use(self, job: Job, booking: Booking, sign: int) -> None:
+    def use(self, job: Job, booking: Booking, sign: int) -> None:
+        """A schedule at home takes its cells (1), or was replaced and leaves them its owner to hold back (-1)."""
+        if job.tenant not in self.idle:
+            return
         worker, ps = demands(job, booking)
         for row in within(booking.allocation, self.round.start, self.round.end):
             used = row.workers * worker + row.ps * ps

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from copy import copy
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -34,6 +35,8 @@ class PairRoom:
 
     def __init__(self, pair: Pair, free: FloatArray, hosts_workers: BoolArray, hosts_ps: BoolArray) -> None:
         self._demands = (pair.worker.demand, pair.ps.demand)
+        if pair.ps.absent:
+            hosts_ps = hosts_workers  # there is no parameter server that its workers would have to be beside
         self._hosts = (hosts_workers, hosts_ps)
         slots = free.shape[1]
         self.workers: Units = _whole(free, pair.worker.demand, hosts_workers).astype(np.int16)  # (slots, servers)
@@ -45,6 +48,15 @@ class PairRoom:
         self._windows: dict[int, Windows] = {}
         self._version = 0
         self._measure(slice(0, slots))
+
+    def copy(self) -> PairRoom:
+        """The same room, in which something else may be taken. What was measured so far is shared: it only is read."""
+        other = copy(self)
+        for name in ("workers", "ps", "beside", "together", "most_ps"):
+            setattr(other, name, getattr(self, name).copy())
+        other._doubled = (list(self._doubled[0]), list(self._doubled[1]))
+        other._windows = dict(self._windows)
+        return other
 
     def refresh(self, free: FloatArray, slots: slice, servers: IntArray) -> None:
         """Count anew on some servers in some slots; `free` is (resources, all slots, all servers)."""
@@ -113,6 +125,12 @@ class Room:
         self.free = free
         self._hosts = (hosts_workers, hosts_ps)
         self._pairs: dict[tuple[bytes, bytes], PairRoom] = {}
+
+    def copy(self) -> Room:
+        """The same room, in which something else may be taken."""
+        other = Room(self.free.copy(), *self._hosts)
+        other._pairs = {key: pair_room.copy() for key, pair_room in self._pairs.items()}
+        return other
 
     def of(self, pair: Pair) -> PairRoom:
         """The room in units of this pair of types."""

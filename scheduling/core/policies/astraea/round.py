@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from copy import copy
 
 import numpy as np
 
 from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
+from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.room import Room, within
 from scheduling.core.policies.astraea.schedule import Shortfall
 from scheduling.core.policies.astraea.settings import Settings
@@ -17,7 +19,15 @@ from scheduling.core.types import OWN, Allocation, Booking, Cluster, FloatArray,
 class Round:
     """The state of one round. Everything starts from what the view holds occupied in the window; nothing else lasts."""
 
-    def __init__(self, settings: Settings, view: View, start: int, end: int, earlier: Sequence[Booking] = ()) -> None:
+    def __init__(
+        self,
+        settings: Settings,
+        view: View,
+        start: int,
+        end: int,
+        earlier: Sequence[Booking] = (),
+        rests: Mapping[int, Rest] | None = None,
+    ) -> None:
         self.settings, self.view, self.cluster = settings, view, view.cluster
         self.start, self.end, self.slots = start, end, end - start
         resources, tenants = self.cluster.quota.shape
@@ -25,7 +35,9 @@ class Round:
         self.allocated: FloatArray = self.taken.sum(axis=2)  # (resources, slots)
         self.own_use: FloatArray = np.zeros((resources, tenants, self.slots))  # by phase one, and jobs at home
         self.room = self._room(self.taken)
-        self.awards: dict[int, Booking] = {}
+        self.awards: dict[int, Booking] = {}  # by job, those that finish it
+        self.pieces: dict[int, Booking] = {}  # by job, those that leave something
+        self.rests: dict[int, Rest] = dict(rests or {})  # of divisible jobs, after what was bought so far
         self.shortfalls: dict[int, Shortfall] = {}
         self.spent: FloatArray = view.spent.copy()  # (tenants,) with what this decision sells
         for booking in earlier:
@@ -34,9 +46,20 @@ class Round:
         if settings.floor:
             self._cross(view.active, earlier)
 
+    def copy(self) -> Round:
+        """The same state, in which something else may be sold."""
+        other = copy(self)
+        for name in ("taken", "allocated", "own_use", "room", "awards", "shortfalls", "spent", "at_home"):
+            setattr(other, name, getattr(self, name).copy())
+        other.pieces, other.rests = dict(self.pieces), dict(self.rests)
+        return other
+
     def ways(self, job: Job) -> Candidates:
-        """How the job may run."""
-        return candidates(job, self.cluster, exact=self.settings.workers == "exact")
+        """How the job may be finished."""
+        exact = self.settings.workers == "exact"
+        if job.number in self.rests:
+            return self.rests[job.number].ways(self.cluster, exact=exact)
+        return candidates(job, self.cluster, exact=exact)
 
     def values(self, job: Job) -> FloatArray:
         """(slots,) what the job is worth if it ends with the window's 1st, 2nd, ... slot (R16, G8)."""

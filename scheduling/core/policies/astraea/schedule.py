@@ -22,6 +22,7 @@ class Schedule:
     workers: int
     ps: int
     rows: tuple[Allocation, ...]
+    candidate: int = 0  # index into the ways that were looked at
 
     @property
     def amounts(self) -> FloatArray:

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 
+from scheduling.core.occupancy import room
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
+from scheduling.core.policies.astraea.pieces import Rest, pieces
 from scheduling.core.policies.astraea.refusals import larger_than_window
 from scheduling.core.policies.astraea.room import Room
 from scheduling.core.policies.astraea.round import cells_of
@@ -15,12 +18,14 @@ from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import EXPIRED, REJECTED, Cluster, FloatArray, Job, Reason, Refusal, View
 
 
-def screen(settings: Settings, view: View, jobs: Sequence[Job], cap: int | None) -> tuple[list[Job], list[Refusal]]:
+def screen(
+    settings: Settings, view: View, jobs: Sequence[Job], cap: int | None, rests: Mapping[int, Rest]
+) -> tuple[list[Job], list[Refusal]]:
     """The jobs that stay, and final answers to the others. `cap`: slots of the longest window there will ever be."""
     empty = Empty(view.cluster)
     stay, refused = [], []
     for job in jobs:
-        refusal = _final(settings, view, job, cap, empty)
+        refusal = _final(settings, view, job, cap, empty, rests.get(job.number))
         if refusal is None:
             stay.append(job)
         else:
@@ -28,8 +33,11 @@ def screen(settings: Settings, view: View, jobs: Sequence[Job], cap: int | None)
     return stay, refused
 
 
-def _final(settings: Settings, view: View, job: Job, cap: int | None, empty: Empty) -> Refusal | None:
-    ways = candidates(job, view.cluster, exact=settings.workers == "exact")
+def _final(
+    settings: Settings, view: View, job: Job, cap: int | None, empty: Empty, rest: Rest | None
+) -> Refusal | None:
+    exact = settings.workers == "exact"
+    ways = candidates(job, view.cluster, exact=exact) if rest is None else rest.ways(view.cluster, exact=exact)
     if not ways.pairs:
         return Refusal(job.number, Reason("shared_resource"), REJECTED)
     if settings.value_from == "arrival":
@@ -37,8 +45,50 @@ def _final(settings: Settings, view: View, job: Job, cap: int | None, empty: Emp
         if best <= 0:  # G8; even if it could start at once
             return Refusal(job.number, Reason("not_worth_it", {"best_value": best}), EXPIRED)
     if settings.floor and job.number not in view.floors and not empty.fits(job, ways, cap):
+        if rest is not None and empty.fits_a_piece(rest, cap, exact=exact):
+            return None
         return Refusal(job.number, larger_than_window(empty.needs(ways), cap), REJECTED)
     return None
+
+
+def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap: int | None) -> Reason | None:
+    """Why no decision from `slot` on will ever give a new job anything, with what would help; None where one may.
+
+    It fits no window even if all of the cluster stood idle, and at home it would be done too late to be worth anything
+    even if it began at once. Of a cluster that has nothing at all, new or lost as a whole, nobody knows what will be.
+    """
+    if not cluster.capacity.any():
+        return None
+    exact = settings.workers == "exact"
+    ways, empty = candidates(job, cluster, exact=exact), Empty(cluster)
+    if not ways.pairs or empty.fits_a_window(ways, cap):
+        return None
+    if settings.floor and job.divisible and empty.fits_a_piece(Rest(job, job.work), cap, exact=exact):
+        return None
+    if settings.floor and empty.worth_at_home(job, ways, slot) > 0:
+        return None
+    reason = larger_than_window(empty.needs(ways), cap)
+    if cap is None:
+        return reason
+
+    def would_fit(other: Job) -> bool:
+        return empty.fits_a_window(candidates(other, cluster, exact=exact), cap)
+
+    most = min(job.chunks, int(max(room(cluster.capacity, each.demand).sum() for each in job.worker_types)))
+    workers = _least(lambda count: would_fit(replace(job, max_workers=count)), job.max_workers, most)
+    epochs = _least(lambda fewer: would_fit(replace(job, epochs=job.epochs - fewer)), 0, job.epochs - 1)
+    helps = {"enough_workers": workers, "epochs_that_fit": None if epochs is None else job.epochs - epochs}
+    return Reason("larger_than_window", {**reason.numbers, **helps})
+
+
+def _least(enough: Callable[[int], bool], low: int, high: int) -> int | None:
+    """The least number above `low`, and not above `high`, that is enough; what is enough stays so as it grows."""
+    if high <= low or not enough(high):
+        return None
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (low, middle) if enough(middle) else (middle, high)
+    return high
 
 
 class Empty:
@@ -54,7 +104,25 @@ class Empty:
 
         Fewer workers fit wherever more do, so of each placement only the smallest gang in question is tried.
         """
-        return self._any(ways, self._home(job.tenant), None) or self._any(ways, self.whole, cap)
+        return self._any(ways, self._home(job.tenant), None) or self.fits_a_window(ways, cap)
+
+    def fits_a_window(self, ways: Candidates, cap: int | None) -> bool:
+        """Whether the whole cluster has room for the job within `cap` slots."""
+        return self._any(ways, self.whole, cap)
+
+    def fits_a_piece(self, rest: Rest, cap: int | None, *, exact: bool) -> bool:
+        """Whether the whole cluster has room for any piece of the job within `cap` slots."""
+        return cap is None or self._any(
+            pieces(self.cluster, rest, None, (0, cap), None, exact=exact).ways, self.whole, cap
+        )
+
+    def worth_at_home(self, job: Job, ways: Candidates, slot: int) -> float:
+        """What its fastest run on its owner's cells would be worth if it began with `slot`; 0 where none fits there."""
+        home = self._home(job.tenant)
+        for candidate in np.argsort(ways.duration, kind="stable").tolist():
+            if placing.place(ways, candidate, home, 0, None) is not None:
+                return float(job.value(slot + int(ways.duration[candidate]) - job.arrival))
+        return 0.0
 
     def needs(self, ways: Candidates) -> int | None:
         """The shortest duration that the whole cluster has room for; None if it has room for none."""
@@ -63,10 +131,11 @@ class Empty:
 
     def _any(self, ways: Candidates, room: Room, cap: int | None) -> bool:
         short = np.arange(len(ways.duration)) if cap is None else np.flatnonzero(ways.duration <= cap)
+        short = short[np.argsort(ways.workers[short], kind="stable")]
         kinds = zip(ways.pair[short].tolist(), ways.central[short].tolist(), strict=True)
         smallest: dict[tuple[int, bool], int] = {}
         for kind, candidate in zip(kinds, short.tolist(), strict=True):
-            smallest.setdefault(kind, candidate)  # candidates come by ascending workers
+            smallest.setdefault(kind, candidate)
         return any(placing.place(ways, candidate, room, 0, None) is not None for candidate in smallest.values())
 
     def _home(self, tenant: int) -> Room:

@@ -15,6 +15,8 @@ import numpy as np
 
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.candidates import MOST_UNITS, Candidates, IntArray, Pair
+from scheduling.core.policies.astraea.dividend import Dividend
+from scheduling.core.policies.astraea.pieces import Pieces
 from scheduling.core.policies.astraea.schedule import NO_ROOM, TOO_DEAR, TOO_LONG, Schedule, Shortfall
 from scheduling.core.policies.astraea.terms import PairTerms, Terms
 from scheduling.core.types import BoolArray, FloatArray
@@ -26,7 +28,16 @@ PAYMENT_TOLERANCE = 1e-9
 class Search:
     """The search for one job. `values` (slots,) are the job's values of ending with the window's 1st, 2nd, ... slot."""
 
-    def __init__(self, ways: Candidates, terms: Terms, values: FloatArray, least: float, most_paid: float) -> None:
+    def __init__(
+        self,
+        ways: Candidates,
+        terms: Terms,
+        values: FloatArray,
+        least: float,
+        most_paid: float,
+        dividend: Dividend | None = None,
+    ) -> None:
+        self.dividend = dividend  # what is paid besides the prices; it counts for `most_paid` and for nothing else
         self.ways, self.terms, self.values = ways, terms, values
         self.least = least - TIE * max(1.0, abs(least))  # a little generous: the caller decides on exact sums
         self.most_paid = most_paid + PAYMENT_TOLERANCE
@@ -65,12 +76,17 @@ class Search:
             return self._too_few(int(short[0]))
         durations = ways.duration[short]
         costs *= durations
-        gains = np.where(fits, self.values[durations - 1] - costs, -np.inf)  # no later start is worth more
+        gains = np.where(fits, self._worth(short, durations) - costs, -np.inf)  # no later start is worth more
         self.chosen = short[gains > self.least]
         if len(self.chosen):
             return None
         dearest = int(gains.argmax())
-        return Shortfall(TOO_DEAR, float(self.values[durations[dearest] - 1]), float(costs[dearest]))
+        value = float(self._worth(short, durations)[dearest])
+        return Shortfall(TOO_DEAR, value, float(costs[dearest]))
+
+    def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
+        """What the candidates are worth if they end with the window's 1st, 2nd, ... slot; no more for a later end."""
+        return self.values.take(ends - 1)
 
     def _by_pair(self, candidates: IntArray) -> list[tuple[slice | BoolArray, Pair]]:
         """The candidates of each pair of types, as an index into them."""
@@ -96,8 +112,7 @@ class Search:
                 if dear.any():
                     self.limited = True
                     fits &= ~dear
-            ends -= 1
-            bounds[mine] = np.where(fits, self.values.take(ends) - costs, -np.inf)
+            bounds[mine] = np.where(fits, self._worth(rows[:, None], ends) - costs, -np.inf)
         return bounds
 
     def _fits(self, terms: PairTerms, rows: IntArray, starts: IntArray) -> BoolArray:
@@ -182,17 +197,35 @@ class Search:
         terms, end = self.terms.of(pair), start + int(ways.duration[candidate])
         free_workers, free_ps = terms.space.least(start, end)
         if ways.central[candidate]:
-            spot = placing.centralized(workers, free_workers, free_ps, self.terms.used)
-            return None if spot is None else (bound, spot)
+            spot = placing.centralized(workers, pair, free_workers, free_ps, self.terms.used)
+            worth = self._worth_of(int(candidate), end)
+            if spot is None or self._too_dear(pair, workers, spot.ps, start, end, bound, worth):
+                return None
+            return bound, spot
         most_ps = min(int(terms.limit_ps[start:end].min()), ways.most_ps)
         spot = placing.distributed(workers, pair, free_workers, free_ps, most_ps, self.terms.used)
         if spot is None:
             return None
         more = float((spot.ps - ways.least_ps[candidate]) * (terms.paid_ps[end] - terms.paid_ps[start]))
-        if float(self.values[end - 1]) - bound + more > self.most_paid:
+        worth = self._worth_of(int(candidate), end)
+        if worth - bound + more > self.most_paid:
             self.limited = True
             return None
+        if self._too_dear(pair, workers, spot.ps, start, end, bound - more, worth):
+            return None
         return bound - more, spot
+
+    def _worth_of(self, candidate: int, end: int) -> float:
+        return float(self._worth(np.array([candidate]), np.array([end]))[0])
+
+    def _too_dear(self, pair: Pair, workers: int, ps: int, start: int, end: int, surplus: float, worth: float) -> bool:
+        """Whether the dividend takes the payment above its limit; the prices alone have been looked at."""
+        if self.dividend is None or self.most_paid == np.inf:
+            return False
+        amounts = workers * pair.worker.demand + ps * pair.ps.demand
+        paid = worth - surplus + self.dividend.due(amounts, start, end, surplus)
+        self.limited |= paid > self.most_paid
+        return paid > self.most_paid
 
     def _schedule(self, row: int, start: int, spot: placing.Spot) -> Schedule:
         ways, candidate = self.ways, self.chosen[row]
@@ -200,7 +233,7 @@ class Search:
         end = start + int(ways.duration[candidate])
         free_workers, _ = self.terms.of(pair).space.least(start, end)
         rows = placing.rows(spot, workers, start, end, free_workers, self.terms.used)
-        return Schedule(pair, bool(ways.central[candidate]), start, end, workers, spot.ps, rows)
+        return Schedule(pair, bool(ways.central[candidate]), start, end, workers, spot.ps, rows, int(candidate))
 
     def _shortfall(self) -> Shortfall:
         """Nothing was found: too few units, or too scattered where it would pay, or it pays nowhere."""
@@ -211,7 +244,7 @@ class Search:
         row, start = divmod(int(bounds.argmax()), bounds.shape[1])
         if best > self.least:
             return self._too_scattered(int(self.chosen[row]), start)
-        value = float(self.values[start + self.ways.duration[self.chosen[row]] - 1])
+        value = self._worth_of(int(self.chosen[row]), start + int(self.ways.duration[self.chosen[row]]))
         return Shortfall(TOO_DEAR, value, value - best)
 
     def _too_few(self, candidate: int) -> Shortfall:
@@ -235,3 +268,16 @@ class Search:
         if free < asked:
             return Shortfall(NO_ROOM, asked=asked, free=free)
         return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps.max()))
+
+
+class PieceSearch(Search):
+    """The search for one piece of a job that was begun or may be: what it is worth depends on what it does (D5)."""
+
+    def __init__(
+        self, pieces: Pieces, terms: Terms, least: float, most_paid: float, dividend: Dividend | None = None
+    ) -> None:
+        super().__init__(pieces.ways, terms, np.zeros(0), least, most_paid, dividend)
+        self.pieces = pieces
+
+    def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
+        return self.pieces.worth(candidates, ends)

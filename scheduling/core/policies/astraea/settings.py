@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from dataclasses import fields as dataclass_fields
 from typing import Any
 
@@ -11,13 +11,17 @@ import numpy as np
 
 from scheduling.core.policies.astraea.estimates import values_per_unit_slot
 from scheduling.core.policies.astraea.trailing import DEFAULTS, THETA_LEAST, Trailing
-from scheduling.core.scenario.fields import REQUIRED, BadScenario, Section, choice, quoted
+from scheduling.core.scenario.fields import BadScenario, Section, choice
 from scheduling.core.types import Cluster, FloatArray, Job
 
 GEOMETRIC = "geometric"
 THETA_FACTOR, THETA_QUANTILE = DEFAULTS["factor"], DEFAULTS["quantile"]  # L7
 PRICE_FLOOR_SHARE = 0.01  # of the median value of a unit-slot (section 9, defaults)
 Figures = Callable[[], list[FloatArray]]
+
+POSTED, SEARCHED = "posted", "searched"  # the price follows what is sold, or is one for all, found by trying
+MOST_DIVIDEND = 0.99
+LATER = {"shown": "where it is not the default"}  # of fields that came later: documents read as they did before
 
 MOST_ROUNDS = 1000
 MOST_FACTOR = 100.0
@@ -54,6 +58,9 @@ COMMON: dict[str, Any] = {
     "intervals": None,
     "workers": "range",
     "server_choice": "lowest_index",
+    "price": POSTED,
+    "dividend": 0.0,
+    "unit_value": None,
 }
 
 
@@ -76,6 +83,10 @@ class Settings:
     value_from: str  # value counts from "round_start" or "arrival" (R16, G8)
     upgrade: bool  # jobs that phase one served are offered the pool too (G5)
     trailing: Trailing | None  # theta follows the jobs of the last batches, and begins as given (L7)
+    price: str = field(default=POSTED, metadata=LATER)  # "posted" (G6) | "searched" (K8)
+    dividend: float = field(default=0.0, metadata=LATER)  # the owners' share of what renting gains, below 1
+    # By resource, the median worth of a unit-slot that searched prices are multiples of (K8); empty if none are.
+    unit_value: dict[str, float] = field(default_factory=dict, metadata=LATER)
 
     def by_resource(self, amounts: Mapping[str, float], cluster: Cluster) -> FloatArray:
         """(resources,) the amounts in the cluster's order."""
@@ -102,13 +113,16 @@ def read_settings(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Jo
         "workers": workers,
         "server_choice": section.choice("server_choice", ("lowest_index", "least_used")),
         "own_price": section.choice("own_price", ("shadow", "own", "zero")),
-        "floor": _flag(section, "floor"),
+        "floor": section.flag("floor"),
         "price_floor": _price_floor(section, cluster, figures),
         "price_counts": section.choice("price_counts", ("cluster", "pool")),
         "payment": section.choice("payment", ("gross", "net")),
         "value_from": section.choice("value_from", ("round_start", "arrival")),
-        "upgrade": _flag(section, "upgrade"),
+        "upgrade": section.flag("upgrade"),
         "trailing": _trailing(section.raw("trailing")),
+        "price": section.choice("price", (POSTED, SEARCHED)),
+        "dividend": section.number("dividend", least=0.0, most=MOST_DIVIDEND),
+        "unit_value": _unit_value(section, cluster, figures),
     }
     _check_together(settings, cluster)
     return settings
@@ -119,6 +133,9 @@ def _check_together(settings: Mapping[str, Any], cluster: Cluster) -> None:
         raise BadScenario("policy.rounds", "more than one round needs the geometric clock")
     if settings["floor"] and cluster.cells is None:
         raise BadScenario("policy.floor", "the guarantee needs home cells: the servers must have `cells`")
+    for name, usual in (("price", POSTED), ("dividend", 0.0)):
+        if settings[name] != usual and not settings["floor"]:
+            raise BadScenario(f"policy.{name}", "needs the guarantee: without floors there is no gain of renting")
 
 
 def _theta(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
@@ -145,6 +162,18 @@ def _price_floor(section: Section, cluster: Cluster, figures: Figures) -> dict[s
     return dict.fromkeys(cluster.resources, section.number("price_floor", least=0.0))
 
 
+def _unit_value(section: Section, cluster: Cluster, figures: Figures) -> dict[str, float]:
+    """K8: the median value of a unit-slot where nothing is given; nothing where no price is a multiple of it."""
+    if section.raw("price") != SEARCHED:
+        return {}
+
+    def default(found: FloatArray) -> float:
+        return float(np.median(found))
+
+    given = section.amounts("unit_value", cluster.resources, least=0.0) if section.given("unit_value") else {}
+    return _completed(given, cluster, figures, default, 0.0)
+
+
 def _completed(
     given: Mapping[str, float],
     cluster: Cluster,
@@ -167,7 +196,7 @@ def _clock(value: object) -> str | dict[str, Any]:
     section = Section(value, "policy.clock", CLOCK)
     first = section.whole("first", CLOCK["first"], most=MOST_WINDOW)
     cap = section.whole("cap", max(first, int(CLOCK["cap"])), least=first, most=MOST_WINDOW)
-    return {"first": first, "cap": cap, "restart": _flag(section, "restart", CLOCK["restart"])}
+    return {"first": first, "cap": cap, "restart": section.flag("restart", CLOCK["restart"])}
 
 
 def _trailing(value: object) -> Trailing | None:
@@ -180,10 +209,3 @@ def _trailing(value: object) -> Trailing | None:
         "quantile": section.number("quantile", DEFAULTS["quantile"], least=0.0, most=1.0),
         "least_jobs": section.whole("least_jobs", DEFAULTS["least_jobs"]),
     }
-
-
-def _flag(section: Section, name: str, default: Any = REQUIRED) -> bool:
-    value = section.raw(name, default)
-    if not isinstance(value, bool):
-        raise BadScenario(section.at(name), f"must be true or false, not {quoted(value)}")
-    return value

@@ -18,6 +18,7 @@ from scheduling.core.types import Cluster, Job, View
 KEY = "trailing"  # in the memory
 MOST_KEPT = 64  # figures of one batch and resource; of more jobs those of evenly spaced ranks stand for all
 THETA_LEAST = 2.0  # R28
+MEDIAN = 0.5
 
 
 class Trailing(TypedDict):
@@ -38,6 +39,19 @@ def price_base(theta: Mapping[str, float], trailing: Trailing | None, memory: Ma
         return dict(theta)
     batches = memory.get(KEY, {}).get("batches", ())
     return {resource: _base(given, trailing, resource, batches) for resource, given in theta.items()}
+
+
+def usual_value(
+    unit_value: Mapping[str, float], trailing: Trailing | None, memory: Mapping[str, Any]
+) -> dict[str, float]:
+    """By resource, the median of the same figures (K8); `unit_value` is what is configured."""
+    if trailing is None:
+        return dict(unit_value)
+    batches = memory.get(KEY, {}).get("batches", ())
+    return {
+        resource: given if (found := _quantile(trailing, resource, batches, MEDIAN)) is None else found
+        for resource, given in unit_value.items()
+    }
 
 
 def price_base_of(settings: Mapping[str, Any], memory: Mapping[str, Any]) -> dict[str, float]:
@@ -61,16 +75,22 @@ def remembered(
 
 
 def _base(given: float, trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]]) -> float:
-    """The least figure that so many of the jobs do not exceed decides. Figures of a batch count equally much."""
+    figure = _quantile(trailing, resource, batches, trailing["quantile"])
+    return given if figure is None else max(THETA_LEAST, 1.0 + trailing["factor"] * figure)
+
+
+def _quantile(trailing: Trailing, resource: str, batches: Sequence[Mapping[str, Any]], part: float) -> float | None:
+    """The least figure that so large a part of the jobs does not exceed; None where too few are known. Figures of a
+    batch count equally much."""
     found = [batch[resource] for batch in batches if resource in batch]
     if sum(batch["jobs"] for batch in found) < trailing["least_jobs"]:
-        return given
+        return None
     figures = np.concatenate([batch["figures"] for batch in found])
     weights = np.concatenate([np.full(len(b["figures"]), b["jobs"] / len(b["figures"])) for b in found])
     order = np.argsort(figures, kind="stable")
     reached = np.cumsum(weights[order])
-    place = int(np.searchsorted(reached, trailing["quantile"] * reached[-1] * (1.0 - 1e-12)))
-    return max(THETA_LEAST, 1.0 + trailing["factor"] * float(figures[order][place]))
+    place = int(np.searchsorted(reached, part * reached[-1] * (1.0 - 1e-12)))
+    return float(figures[order][place])
 
 
 def _figures(cluster: Cluster, jobs: Sequence[Job], *, exact: bool) -> dict[str, Any]:

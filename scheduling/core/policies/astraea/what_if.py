@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduling.core.occupancy import units_in_use
-from scheduling.core.policies.astraea import refusals
+from scheduling.core.policies.astraea import refusals, renewal
 from scheduling.core.policies.astraea.awards import home_booking
 from scheduling.core.policies.astraea.clock import turn
 from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
@@ -23,7 +23,8 @@ from scheduling.core.policies.astraea.renting import Offer, Renting
 from scheduling.core.policies.astraea.round import Round, demands, occupied_between
 from scheduling.core.policies.astraea.screening import screen
 from scheduling.core.policies.astraea.search import TIE
-from scheduling.core.types import WAITING, FloatArray, Floor, Job, Plan, Refusal, View
+from scheduling.core.policies.astraea.settings import POSTED
+from scheduling.core.types import FloatArray, Floor, Job, Plan, Refusal, View
 
 if TYPE_CHECKING:
     from scheduling.core.policies.astraea.policy import Astraea
@@ -35,14 +36,16 @@ class WhatIf:
     def __init__(self, policy: Astraea, view: View) -> None:
         self.policy, self.view, self.now = policy.in_force(view), view, turn(policy, view)
         self.others = view.waiting[:-1]
-        self.quick = policy.floor and len(self.now.windows) == 1
+        self.quick = policy.floor and len(self.now.windows) == 1 and policy.price == POSTED
+        self.quick = self.quick and not renewal.renews(view, view.waiting)  # one job more may move all its owner's
+        self.quick = self.quick and not any(job.divisible for job in self.others)
         if self.quick:
             self._plan_others(*self.now.windows[0])
 
     def _plan_others(self, start: int, end: int) -> None:
         view = replace(self.view, waiting=self.others, remaining=self.view.remaining[:-1])
         collected = [job for job in self.others if job.arrival < view.slot]
-        self.jobs, refused = screen(self.policy, view, collected, self.now.cap)
+        self.jobs, refused = screen(self.policy, view, collected, self.now.cap, {})
         self.gone = {refusal.job for refusal in refused}
         self.new = [job for job in self.jobs if job.number not in view.floors]
         self.given = plan_floors(self.policy, view, self.new, (start, end))
@@ -61,11 +64,11 @@ class WhatIf:
     def asked(self, job: Job) -> Plan:
         """What the plan would say about the job, if it waited in place of the last one: nothing about others."""
         view = self._view_with(job)
-        if not self.quick:
+        if not self.quick or job.divisible:
             return about(job, self.policy.decide(view))
         if job.arrival >= view.slot:
             return self._plan(refused=list(refusals.until_the_interval_closes(self.now, [job])))
-        stays, refused = screen(self.policy, view, [job], self.now.cap)
+        stays, refused = screen(self.policy, view, [job], self.now.cap, {})
         if not stays:
             return self._plan(refused=refused)
         before_others = any(new.tenant == job.tenant and new.priority < job.priority for new in self.new)
@@ -82,7 +85,7 @@ class WhatIf:
             if self._cannot_do_better(job, floor):
                 return self._plan(Plan(bookings=(home_booking(self.round, job, floor),), floors=tuple(new)))
             return about(job, self.policy.decide(view))
-        found = self.renting.answer(job, floor.value)
+        found = self.renting.answer(job, floor)
         if isinstance(found, Offer):
             return self._plan(Plan(bookings=(found.booking,), floors=tuple(new)))
         self.round.shortfalls[job.number] = found
@@ -158,9 +161,5 @@ def about(job: Job, plan: Plan) -> Plan:
         refusals=tuple(refusal for refusal in plan.refusals if refusal.job == job.number),
         floors=tuple(floor for floor in plan.floors if floor.job == job.number),
         windows=(),
+        settlements=(),
     )
-
-
-def is_final(plan: Plan) -> bool:
-    """Whether the job that the plan is about was told that it will never run."""
-    return any(refusal.state != WAITING for refusal in plan.refusals)

@@ -17,6 +17,7 @@ from scheduling.core.cells import deal_cells
 from scheduling.core.policies.batchsche.ways import THETA_LEAST, Fit, Way, Window, usual_theta, ways
 from scheduling.core.prices import scarcity
 from scheduling.core.scenario.fields import Section
+from scheduling.core.speed import most_servers
 from scheduling.core.types import (
     CENTRALIZED,
     DISTRIBUTED,
@@ -94,7 +95,7 @@ class _Homes:
 
     def refusal(self, job: Job) -> Refusal:
         """Why a job that was offered the window took nothing of it. What its owner's machines cannot hold is final."""
-        found = ways(job, self.cluster.slot_seconds)
+        found = ways(job, self.cluster.slot_seconds, most_servers(job, self.cluster))
         if not found:
             return Refusal(job.number, Reason("shared_resource"), REJECTED)
         empty = self._empty(job.tenant)
@@ -126,7 +127,7 @@ class _Homes:
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
         found: list[tuple[float, int, Way, Fit]] = []
         best = 0.0
-        for way in ways(job, self.cluster.slot_seconds):
+        for way in ways(job, self.cluster.slot_seconds, most_servers(job, self.cluster)):
             if way.slots > self.slots or worth[way.slots - 1] < best - TIE * max(1.0, best):
                 break
             fit = Fit(job, way, window)

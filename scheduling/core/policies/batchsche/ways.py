@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.occupancy import room
-from scheduling.core.speed import ceiling, minibatches_per_slot, parameter_servers
+from scheduling.core.speed import ceiling, minibatches_per_slot, most_servers, parameter_servers
 from scheduling.core.types import BoolArray, Cluster, Demand, FloatArray, Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
@@ -35,24 +35,26 @@ class Way:
 
 
 @lru_cache(maxsize=2**10)
-def ways(job: Job, slot_seconds: float) -> tuple[Way, ...]:
+def ways(job: Job, slot_seconds: float, servers: int | None = None) -> tuple[Way, ...]:
     """For each pair of types and placement the fewest workers of each duration: more cost no less for the same.
 
     Nothing is tried whose workers and parameter servers take of one resource: prices could not tell them apart.
+    Workers without parameter servers are as slow as on as many of so many `servers` as they can be on.
     The quickest come first. Asked for again in every batch in which the job waits.
     """
-    return tuple(sorted(_ways(job, slot_seconds), key=lambda way: way.slots))
+    return tuple(sorted(_ways(job, slot_seconds, servers), key=lambda way: way.slots))
 
 
-def _ways(job: Job, slot_seconds: float) -> Iterator[Way]:
+def _ways(job: Job, slot_seconds: float, servers: int | None) -> Iterator[Way]:
     for w, worker in enumerate(job.worker_types):
         for p, server in enumerate(job.ps_types):
             if ((worker.demand > 0) & (server.demand > 0)).any():
                 continue
             for central in (True, False):
-                rate = minibatches_per_slot(job, w, p, slot_seconds, centralized=central)
                 last = 0
                 for workers in range(max(job.min_workers, 1 if central else 2), job.max_workers + 1):
+                    spread = workers if servers is None else min(workers, servers)
+                    rate = minibatches_per_slot(job, w, p, slot_seconds, centralized=central, servers=spread)
                     slots = max(1, ceiling(job.work / (rate * workers)))
                     if slots != last:
                         yield Way(workers, central, (w, p), slots)
@@ -104,10 +106,10 @@ class Fit:
         self.way, self.window = way, window
         slots = way.slots if slots is None else slots
         self.workers = window.least(worker, WORKER, slots)  # (starts, servers)
-        ps = window.least(server, PS, slots)
+        ps = window.least(server, WORKER if server.absent else PS, slots)
         if way.central:
             self.beside = np.full_like(self.workers, way.workers)
-            needs = np.where((self.workers >= way.workers) & (ps >= 1), 1, FAR)
+            needs = np.where((self.workers >= way.workers) & (ps >= 1), job.least_ps, FAR)
         else:
             table = _table(way.workers, worker.mbps, server.mbps)
             self.beside = np.minimum(self.workers, way.workers - 1)
@@ -130,8 +132,9 @@ class Fit:
     def units(self, start: int) -> dict[int, tuple[int, int]]:
         """(workers, parameter servers) by server: the missing workers where the fewest fit, then by number."""
         spot = int(self.server[start])
-        found = {spot: (int(self.beside[start, spot]), int(self.ps[start]))}
-        missing = self.way.workers - found[spot][0]
+        beside, ps = int(self.beside[start, spot]), int(self.ps[start])
+        found = {spot: (beside, ps)} if beside or ps else {}
+        missing = self.way.workers - beside
         for server in np.argsort(self.workers[start], kind="stable").tolist():
             taken = 0 if server == spot else min(missing, int(self.workers[start, server]))
             if taken:
@@ -167,7 +170,7 @@ def usual_theta(cluster: Cluster, jobs: Sequence[Job]) -> dict[str, float]:
     """
     figures: dict[str, list[float]] = {name: [] for name in cluster.resources}
     for job in jobs:
-        central = [way for way in ways(job, cluster.slot_seconds) if way.central]
+        central = [way for way in ways(job, cluster.slot_seconds, most_servers(job, cluster)) if way.central]
         if not central:
             continue
         way = min(central, key=lambda way: (way.slots, *way.order))

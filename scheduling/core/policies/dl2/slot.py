@@ -43,7 +43,7 @@ class Share:
     @property
     def runs(self) -> bool:
         """Whether what it holds is a gang."""
-        return len(self.workers) >= self.job.min_workers and bool(self.ps)
+        return len(self.workers) >= self.job.min_workers and len(self.ps) >= self.job.least_ps
 
     def booking(self, view: View) -> Booking:
         """The coming slot."""
@@ -103,12 +103,19 @@ class Slot:
             workers = self.room.deal(worker, share.job.min_workers)
             if workers is None:
                 continue
-            server = self.room.deal_one(ps)
-            if server is not None:
-                share.workers, share.ps = workers, [server]
+            servers = self.room.deal(ps, share.job.least_ps)
+            if servers is not None:
+                share.workers, share.ps = workers, servers
                 return
             self.room.give_back(worker, workers)
         share.types, share.hopeless = share.choices[0], True
+
+
+def _most_ps(job: Job, most: int) -> int:
+    """Parameter servers that a job may get where none may have more than `most`."""
+    if job.all_reduce:
+        return 0
+    return most if job.max_ps is None else min(job.max_ps, most)
 
 
 class Batch:
@@ -132,7 +139,7 @@ class Batch:
         self.caps = [
             (
                 min(share.job.max_workers, max(shape.max_workers, share.job.min_workers)),
-                shape.max_ps if share.job.max_ps is None else min(share.job.max_ps, shape.max_ps),
+                _most_ps(share.job, shape.max_ps),
             )
             for share in self.shares
         ]

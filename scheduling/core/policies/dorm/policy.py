@@ -18,18 +18,7 @@ from scheduling.core.policies.dorm.answer import allocation
 from scheduling.core.policies.dorm.problem import Held, Problem, Wish
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE
-from scheduling.core.types import (
-    CENTRALIZED,
-    REJECTED,
-    WAITING,
-    Booking,
-    Cluster,
-    Job,
-    Plan,
-    Reason,
-    Refusal,
-    View,
-)
+from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
 
 @dataclass(frozen=True)
@@ -96,7 +85,7 @@ def _booking(job: Job, wish: Wish, held: Held, remaining: float, lost: float, vi
     workers = [server for server, count, _ in held.rows for _ in range(count)]
     ps = [server for server, _, count in held.rows for _ in range(count)]
     placement = Placement(gang, workers, ps, Cursors())
-    rate = gang.rate(job, view.cluster.slot_seconds, centralized=placement.kind == CENTRALIZED) * (1.0 - lost)
+    rate = placement.rate(job, view.cluster.slot_seconds) * (1.0 - lost)
     end = view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work
     return Booking(

@@ -5,21 +5,25 @@ with       what a server has free,
            n_min <= y_i <= N_i,  z_i = ceil(y_i b / B),
            sum_i |s_i - s^_i| <= fairness * 2 R           s_i the dominant share, s^_i the fair one
            sum_i r_i <= ceil(adjustment * running jobs)   r_i = 1 if a running job's number changes on any server
+
+The solver is loaded with the first program: it takes a fifth of the start of a process, and few ever solve one.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, milp
-from scipy.sparse import coo_matrix
 
 from scheduling.core.policies.dorm.problem import Held, Problem, Wish
 from scheduling.core.policies.dorm.shares import dominant_resource, fair_shares
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.optimize import LinearConstraint
 
 NODES = 20  # of the search, so that an answer does not depend on the machine's speed
 GAP = 1e-3  # of the objective; closer is not looked for
@@ -40,6 +44,9 @@ class _Rows:
         self.high.append(high)
 
     def constraint(self, columns: int) -> LinearConstraint:
+        from scipy.optimize import LinearConstraint
+        from scipy.sparse import coo_matrix
+
         row, column, weight = zip(*self.entries, strict=True)
         matrix = coo_matrix((weight, (row, column)), shape=(len(self.low), columns))
         return LinearConstraint(matrix.tocsr(), self.low, self.high)
@@ -70,6 +77,8 @@ class _Columns:
 
 def solved(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
     """The program's answer; the jobs in `certain` get at least their least number. None where there is none."""
+    from scipy.optimize import Bounds, milp
+
     wishes, cluster = problem.wishes, problem.cluster
     at = _Columns(len(wishes), len(cluster.servers))
     rows, upper = _Rows(), np.ones(at.total)
@@ -81,7 +90,8 @@ def solved(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
             (at.workers(k), at.ps(k)), wish.units, (cluster.hosts_workers, cluster.hosts_ps), strict=True
         ):
             span = slice(columns.start, columns.stop)
-            upper[span] = np.where(hosts, wish.job.max_workers * max(1.0, math.ceil(wish.per_worker)), 0.0)
+            most = 0.0 if unit.absent else wish.job.max_workers * max(1.0, math.ceil(wish.per_worker))
+            upper[span] = np.where(hosts, most, 0.0)
             objective[span] = -(unit.demand[total > 0] / total[total > 0]).sum()
         lower[at.active(k)] = 1.0 if wish.job.number in certain else 0.0
         upper[at.distance(k)] = np.inf
@@ -110,7 +120,7 @@ def _job_rows(rows: _Rows, at: _Columns, k: int, wish: Wish, fair: float, total:
     carried = [(column, -wish.per_worker) for column, _ in workers]
     rows.add([*servers, *carried], -TOLERANCE, np.inf)
     rows.add([*servers, *carried, (at.active(k), -NEARLY_ONE)], -np.inf, 0.0)
-    rows.add([*servers, (at.active(k), -1.0)], 0.0, np.inf)
+    rows.add([*servers, (at.active(k), -float(job.least_ps))], 0.0, np.inf)
     if job.max_ps is not None:
         rows.add(servers, 0.0, float(job.max_ps))
     resource = dominant_resource(worker, ps, total)

@@ -8,7 +8,7 @@ what it then gives is priced anew.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from math import ceil
 
@@ -17,7 +17,7 @@ import numpy as np
 from scheduling.core.types import Booking, FloatArray, Job, Reason, View
 
 ROUNDING = 1e-9  # credits; the ledger counts a thousand times as much
-SMALLER, NEVER = "smaller_size", "rent_never"
+NEVER = "rent_never"
 
 
 @dataclass(frozen=True)
@@ -32,12 +32,11 @@ class Size:
 
 @dataclass(frozen=True)
 class Short:
-    """A job whose booking costs more than it can pay: `left` credits. `size`: the largest that it can, None where there
-    is none; `least`: the smallest that there is, None where the booking is that."""
+    """A job whose booking costs more than it can pay: `left` credits, by `limit`. `size`: the largest that it can, None
+    where there is none; `least`: the smallest that there is, None where the booking is that."""
 
     booking: Booking
-    code: str
-    numbers: Mapping[str, float]
+    limit: Reason
     left: float
     size: Size | None
     least: Size | None
@@ -45,10 +44,8 @@ class Short:
     @property
     def reason(self) -> Reason:
         """Why it gets nothing."""
-        numbers: dict[str, float] = {"price": self.booking.paid, **self.numbers}
-        if self.least is not None and self.code != NEVER:
-            numbers["least_price"] = self.least.price
-        return Reason(self.code, numbers)
+        least = {} if self.least is None or self.limit.code == NEVER else {"least_price": self.least.price}
+        return replace(self.limit, numbers={"price": self.booking.paid, **self.limit.numbers, **least})
 
 
 @dataclass(frozen=True)
@@ -72,7 +69,7 @@ class Limit:
         """Why it runs, and with less."""
         numbers = {"workers": booking.workers, "ps": booking.ps, "price": booking.paid}
         numbers |= {"asked": self.first.workers, "asked_ps": self.first.ps, "asked_price": self.first.paid}
-        return Reason(SMALLER, numbers | {"left": self.short.left, "limit": self.short.code})
+        return Reason("smaller_size", numbers | {"left": self.short.left, "limit": self.short.limit.code})
 
 
 def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dict[int, Short]:
@@ -81,43 +78,46 @@ def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dic
     spent, found = view.spent.copy(), {}
     for booking in sorted(bookings, key=lambda booking: (view.jobs[booking.job].arrival, booking.job)):
         job, price = view.jobs[booking.job], booking.paid
-        left, code, numbers = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
+        left, limit = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
         if price > max(left, 0.0) + ROUNDING:
-            sizes = list(smaller_sizes(job, booking, rates))
+            sizes = list(smaller_sizes(job, booking, rates, view.cluster.least_payment))
             size = next((each for each in sizes if each.price <= left + ROUNDING), None)
             least = sizes[-1] if sizes else None
-            found[job.number] = Short(booking, code, numbers, max(left, 0.0), size, least)
+            found[job.number] = Short(booking, limit, max(left, 0.0), size, least)
             price = size.price if size else 0.0
         funds[job.tenant] -= price
         spent[job.tenant] += price
     return found
 
 
-def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[float, str, dict[str, float]]:
-    """(credits, code, numbers) of what leaves the job the least for the slot."""
+def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[float, Reason]:
+    """(credits, reason) of what leaves the job the least for the slot."""
     tenant = view.cluster.tenants[job.tenant]
     rent = job.rent or tenant.rent
     if rent == "never":
-        return 0.0, NEVER, {}
+        return 0.0, Reason("rent_never")
     before = view.paid.get(job.number, 0.0)
-    means = [(funds, "low_balance", {"left": max(0.0, funds)})]
+    means = [(funds, Reason("low_balance", {"left": max(0.0, funds)}))]
     if rent == "budget" and tenant.budget is not None:
         left = tenant.budget - spent
-        means.append((left, "over_budget", {"left": max(0.0, left)}))
+        means.append((left, Reason("over_budget", {"left": max(0.0, left)})))
     if job.max_price is not None:
-        means.append((job.max_price - before, "over_max_price", {"max_price": job.max_price, "spent": before}))
+        limit = Reason("over_max_price", {"max_price": job.max_price, "spent": before})
+        means.append((job.max_price - before, limit))
     return min(means[::-1], key=lambda each: each[0])  # of equal ones the job's own limit, then the budget
 
 
-def smaller_sizes(job: Job, booking: Booking, rates: FloatArray) -> Iterator[Size]:
+def smaller_sizes(job: Job, booking: Booking, rates: FloatArray, least_payment: float = 0.0) -> Iterator[Size]:
     """Smaller than the booking, the largest first: fewer workers down to the job's least number, then fewer parameter
-    servers for these."""
+    servers for these. None costs less than the least that can be paid."""
     worker = float(job.worker_types[booking.worker_type].demand @ rates)
     server = float(job.ps_types[booking.ps_type].demand @ rates)
     part, workers, ps, least = booking.paid / booking.cost, booking.workers, booking.ps, job.min_workers
+    least_ps = job.least_ps
     for fewer in range(workers - 1, least - 1, -1):
-        servers = max(1, ps * fewer // workers)
-        yield Size(fewer, servers, max(1, ceil(ps * fewer / workers)), (fewer * worker + servers * server) * part)
+        servers = max(least_ps, ps * fewer // workers)
+        price = max(least_payment, (fewer * worker + servers * server) * part)
+        yield Size(fewer, servers, max(least_ps, ceil(ps * fewer / workers)), price)
     fewer = min(workers, least)
-    for servers in range((max(1, ps * fewer // workers)) - 1, 0, -1):
-        yield Size(fewer, servers, servers, (fewer * worker + servers * server) * part)
+    for servers in range(max(least_ps, ps * fewer // workers) - 1, 0, -1):
+        yield Size(fewer, servers, servers, max(least_payment, (fewer * worker + servers * server) * part))

@@ -26,25 +26,38 @@ def owners_shares(cluster: Cluster) -> FloatArray:
     return shares
 
 
-def slot_costs(booking: Booking, job: Job, rates: FloatArray, servers: int) -> FloatArray:
-    """(resources, servers) credits for what a booking of one slot takes."""
+def _taken(booking: Booking, job: Job, resources: int, servers: int) -> FloatArray:
+    """(resources, servers) units that a booking of one slot takes."""
     worker, ps = job.worker_types[booking.worker_type].demand, job.ps_types[booking.ps_type].demand
-    taken = np.zeros((len(rates), servers))
+    taken = np.zeros((resources, servers))
     for row in booking.allocation:
         taken[:, row.server] += row.workers * worker + row.ps * ps
-    costs: FloatArray = taken * rates[:, None]
-    return costs
+    return taken
 
 
 def priced(booking: Booking, view: View, rates: FloatArray, shares: FloatArray) -> Booking:
     """The booking with what it costs and who is paid."""
     if (booking.start, booking.end) != (view.slot, view.slot + 1):
         raise NotOneSlot(f"job {booking.job}: [{booking.start}, {booking.end}) in slot {view.slot}")
-    job = view.jobs[booking.job]
-    costs = slot_costs(booking, job, rates, shares.shape[2])
+    job, least = view.jobs[booking.job], view.cluster.least_payment
+    taken = _taken(booking, job, len(rates), shares.shape[2])
+    costs = taken * rates[:, None]
     payouts = np.einsum("rs,ros->o", costs, shares)
     payouts[job.tenant] = 0.0
+    cost = float(costs.sum())
+    if payouts.sum() < least:
+        payouts = _at_least(least, payouts, taken, shares, job.tenant)
+        cost = max(cost, float(payouts.sum()))
     paid = float(payouts.sum())
     amounts = {"payouts": payouts, "slot_payouts": payouts[None, :]} if paid > 0 else {}
-    at_home = paid <= 0 < costs.sum()
-    return replace(booking, cost=float(costs.sum()), paid=paid, phase=OWN if at_home else SHARED, **amounts)
+    return replace(booking, cost=cost, paid=paid, phase=OWN if paid <= 0 < cost else SHARED, **amounts)
+
+
+def _at_least(least: float, payouts: FloatArray, taken: FloatArray, shares: FloatArray, payer: int) -> FloatArray:
+    """(owners,) the least that can be paid for a slot, to those who are paid too little for that; where nothing is
+    asked for, to the other tenants by what of theirs is taken. The operator may give its own units for nothing."""
+    weights = payouts
+    if not weights.any():
+        weights = np.einsum("rs,ros->o", taken, shares)
+        weights[[payer, -1]] = 0.0
+    return weights * (least / weights.sum()) if weights.any() else payouts

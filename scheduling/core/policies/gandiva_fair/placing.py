@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from scheduling.core.gangs import Gang
 from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.policies.gandiva_fair.turns import Turn
 from scheduling.core.types import UnitType, View
@@ -26,29 +27,30 @@ class FirstFit:
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
         if stay and places and self._takes(units, places):
             return Placement(gang, places[0], places[1], Cursors())
-        server = self._holds_all(units, gang.workers)
+        server = self._holds_all(units, gang)
         if server is not None:
             self.room.take(units[0], [server] * gang.workers)
-            self.room.take(units[1], [server])
-            return Placement(gang, [server] * gang.workers, [server], Cursors())
+            self.room.take(units[1], [server] * gang.ps)
+            return Placement(gang, [server] * gang.workers, [server] * gang.ps, Cursors())
         workers = self.room.pack(units[0], gang.workers, self.hosts[0])
         if workers is None:
             return None
-        servers = self.room.pack(units[1], 1, self.hosts[1])
+        servers = self.room.pack(units[1], gang.ps, self.hosts[1])
         if servers is None:
             self.room.give_back(units[0], workers)
             return None
         return Placement(gang, workers, servers, Cursors())
 
-    def _holds_all(self, units: tuple[UnitType, UnitType], workers: int) -> int | None:
+    def _holds_all(self, units: tuple[UnitType, UnitType], gang: Gang) -> int | None:
         """The first server that holds so many workers and their parameter server. Room only shrinks: where a smaller
         gang found none, nobody looks."""
-        key = (units[0].named, units[1].named)
+        workers, hosts = gang.workers, self.hosts[BOTH if gang.ps else 0]
+        key = (gang.ps, units[0].named, units[1].named)
         if workers >= self.none.get(key, workers + 1):
             return None
         whole = [workers * worker + ps for worker, ps in zip(units[0].amounts, units[1].amounts, strict=True)]
         needed = tuple((resource, amount) for resource, amount in enumerate(whole) if amount)
-        server = self.room.first_with_room(needed, self.hosts[BOTH])
+        server = self.room.first_with_room(needed, hosts)
         if server is None:
             self.none[key] = workers
         return server

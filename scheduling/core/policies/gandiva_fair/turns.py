@@ -67,11 +67,11 @@ def places_of(placement: Placement) -> list[list[int]]:
 
 
 def single_gangs(job: Job, workers: int) -> Iterator[Gang]:
-    """Like `gangs`, with one parameter server each. Mostly the first is the one."""
+    """Like `gangs`, with one parameter server each, or none. Mostly the first is the one."""
     while workers >= job.min_workers:
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
-                yield Gang(workers, 1, worker_type, ps_type)
+                yield Gang(workers, job.least_ps, worker_type, ps_type)
         workers //= 2
 
 

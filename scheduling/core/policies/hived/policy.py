@@ -21,7 +21,6 @@ from scheduling.core.scenario.fields import BadScenario, Section, quoted, whole_
 from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.speed import TOLERANCE, ceiling
 from scheduling.core.types import (
-    CENTRALIZED,
     OWN,
     REJECTED,
     SHARED,
@@ -173,8 +172,7 @@ def _guaranteed(job: Job, remaining: float, gang: Gang, virtual: VirtualClusters
     placement = virtual.place(job, gang, asks.free_until(longest))
     if placement is None:
         return None
-    central = placement.kind == CENTRALIZED
-    end = view.slot + max(1, ceiling(remaining / gang.rate(job, view.cluster.slot_seconds, centralized=central)))
+    end = view.slot + max(1, ceiling(remaining / placement.rate(job, view.cluster.slot_seconds)))
     return Booking(
         job=job.number,
         start=view.slot,

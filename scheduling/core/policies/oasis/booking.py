@@ -6,27 +6,30 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from scheduling.core.policies.oasis.curves import Offer
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.quote import Best
+from scheduling.core.posted.answers import payment, terms
 from scheduling.core.posted.pieces import merged
-from scheduling.core.types import SHARED, Allocation, Booking, FloatArray, Job
+from scheduling.core.types import Allocation, Booking, FloatArray, Job
 
 
-def book(job: Job, best: Best, market: Market) -> Booking:
-    """Deploy the workers and parameter servers of each slot on the cheapest servers, and split the payment."""
+def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booking:
+    """Deploy the workers and parameter servers of each slot on the cheapest servers, and split the payment.
+
+    `floor`: what its tenant's own idle cells would have given the job for nothing.
+    """
     slots = [offset for offset, workers in enumerate(best.workers) if workers]
     pieces: list[Allocation] = []
     credits = np.zeros((len(best.workers), len(market.cluster.owners)))
     for offset in slots:
         row = min(best.first - market.slot + offset, market.rows - 1)
-        workers = best.worker_stall.offer.fill(_row(best.worker_stall, offset), best.workers[offset])
-        ps = best.ps_stall.offer.fill(_row(best.ps_stall, offset), best.ps[offset])
+        workers = best.offers.workers.fill(_row(best.offers.workers, offset), best.workers[offset])
+        ps = best.offers.ps.fill(_row(best.offers.ps, offset), best.ps[offset])
         pieces.extend(_pieces(best.first + offset, dict(workers), dict(ps)))
-        amounts = _credits(best.worker_stall, offset, workers) + _credits(best.ps_stall, offset, ps)
+        amounts = _credits(best.stalls.workers, offset, workers) + _credits(best.stalls.ps, offset, ps)
         credits[offset] = market.owners_of(amounts, row)
     start, end = best.first + slots[0], best.first + slots[-1] + 1
-    paid = credits[slots[0] : slots[-1] + 1]
-    paid *= best.paid / paid.sum() if paid.sum() > 0 else 0.0
     return Booking(
         job=job.number,
         start=start,
@@ -37,24 +40,19 @@ def book(job: Job, best: Best, market: Market) -> Booking:
         ps=max(best.ps),
         worker_type=best.worker_type,
         ps_type=best.ps_type,
-        phase=SHARED,
-        value=best.value,
-        ideal=best.value,
-        cost=best.cost,
-        paid=best.paid,
-        payouts=paid.sum(axis=0),
-        slot_payouts=paid,
+        **terms(job, best.choice, mode, first=best.first, end=end, floor=floor),
+        **payment(best.choice, credits[slots[0] : slots[-1] + 1]),
     )
 
 
-def _row(stall: Stall, offset: int) -> int:
-    """The stall's row of a slot: all slots after its last row are like that one."""
-    return min(offset, len(stall.offer.price) - 1)
+def _row(offer: Offer, offset: int) -> int:
+    """The row of a slot: all slots after the last row are like that one."""
+    return min(offset, len(offer.price) - 1)
 
 
 def _credits(stall: Stall, offset: int, units: Iterable[tuple[int, int]]) -> FloatArray:
     """(resources, servers) what the units cost in a slot, by resource and server."""
-    prices = stall.prices[:, _row(stall, offset)]
+    prices = stall.prices[:, min(offset, stall.prices.shape[1] - 1)]
     count = np.zeros(prices.shape[1])
     for server, number in units:
         count[server] = number

@@ -10,11 +10,10 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, worker_slots
 from scheduling.core.posted.bounds import Bounds, Worth, proposed_floor
-from scheduling.core.posted.menu import values_after
+from scheduling.core.posted.menu import best_value
+from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, FloatArray, Job
 
 
@@ -27,20 +26,20 @@ class _Unit:
     unit_slots: float  # units * slots the whole job takes
 
 
-def propose(cluster: Cluster, jobs: Iterable[Job]) -> tuple[Bounds, Bounds]:
+def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> tuple[Bounds, Bounds]:
     """(worker bounds, ps bounds) from past jobs.
 
-    Ceiling: the largest value of a shortest run per amount of the resource in one unit (O7, with the delay of
-    reading A6). Floor: a quarter of the median value per amount and slot, of the jobs that are not hopeless.
+    Ceiling: the largest value of a shortest run per amount of the resource in one unit (O7). Floor: a quarter of the
+    median value per amount and slot, of the jobs that are not hopeless.
     """
     workers, servers = [], []
     for job in jobs:
         for worker in job.worker_types:
             ps = job.ps_types[0]
-            per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds)
+            per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds, most_servers(job, cluster))
             work = worker_slots(job, per_chunk)
             shortest = math.ceil(work / job.max_workers)
-            best = float(values_after(job, np.array(shortest - 1.0)))
+            best = best_value(job, shortest, mode)
             if not (math.isfinite(best) and best > 0):
                 continue
             ps_slots = work * ps_counts(job.max_workers, worker, ps)[-1] / job.max_workers

@@ -23,15 +23,16 @@ class Offer:
     """What one kind of unit costs on each server in each slot, and how many still fit; servers cheapest first."""
 
     order: IntArray  # (slots, servers) server indices
-    price: FloatArray  # (slots, servers) credits per unit, in that order
+    price: FloatArray  # (slots, servers) credits per unit, in that order: what is to be small
+    other: FloatArray  # (slots, servers) the same in the other measure
     room: FloatArray  # (slots, servers) whole units, in that order
 
-    def unit_prices(self, most: int) -> FloatArray:
+    def unit_prices(self, most: int, *, other: bool) -> FloatArray:
         """(slots, most) price of the first, second, ... unit; infinite once the servers are full."""
         slots = len(self.price)
         filled = np.minimum(np.cumsum(self.room, axis=1), most)
         taken = np.diff(filled, prepend=0.0, append=float(most), axis=1).astype(np.int64)
-        prices = np.concatenate([self.price, np.full((slots, 1), np.inf)], axis=1)
+        prices = np.concatenate([self.other if other else self.price, np.full((slots, 1), np.inf)], axis=1)
         return np.repeat(prices.ravel(), taken.ravel()).reshape(slots, most)
 
     def fill(self, slot: int, units: int) -> list[tuple[int, int]]:
@@ -47,18 +48,26 @@ class Offer:
         return chosen
 
 
-def offer(prices: FloatArray, free: FloatArray, demand: FloatArray, hosts: npt.NDArray[np.bool_]) -> Offer:
-    """The offer for units of `demand` (resources,) at `prices` and `free` amounts, both (resources, slots, servers)."""
+def offer(
+    prices: FloatArray, others: FloatArray, free: FloatArray, demand: FloatArray, hosts: npt.NDArray[np.bool_]
+) -> Offer:
+    """The offer for units of `demand` (resources,) by `prices`, with those of another measure and `free` amounts, all
+    (resources, slots, servers)."""
     fits = np.where(hosts, room(free, demand), 0.0)
     unit = np.einsum("r,rts->ts", demand[demand > 0], prices[demand > 0])
     order = np.argsort(unit, axis=1, kind="stable")
-    return Offer(order, np.take_along_axis(unit, order, axis=1), np.take_along_axis(fits, order, axis=1))
+    price = other = np.take_along_axis(unit, order, axis=1)
+    if others is not prices:
+        unit = np.einsum("r,rts->ts", demand[demand > 0], others[demand > 0])
+        other = np.take_along_axis(unit, order, axis=1)
+    return Offer(order, price, other, np.take_along_axis(fits, order, axis=1))
 
 
-def cost_curves(workers: Offer, ps: Offer, ps_needed: IntArray) -> FloatArray:
-    """(slots, most + 1) cost of 0, 1, ... workers and `ps_needed` (most + 1,) parameter servers; infinite if short."""
+def cost_curves(workers: Offer, ps: Offer, ps_needed: IntArray, *, other: bool = False) -> FloatArray:
+    """(slots, most + 1) cost of 0, 1, ... workers and `ps_needed` (most + 1,) parameter servers, infinite if short; or
+    the `other` cost of the same units."""
     slots, most = len(workers.price), len(ps_needed) - 1
     zero = np.zeros((slots, 1))
-    of_workers = np.concatenate([zero, np.cumsum(workers.unit_prices(most), axis=1)], axis=1)
-    of_ps = np.concatenate([zero, np.cumsum(ps.unit_prices(int(ps_needed[-1])), axis=1)], axis=1)
+    of_workers = np.concatenate([zero, np.cumsum(workers.unit_prices(most, other=other), axis=1)], axis=1)
+    of_ps = np.concatenate([zero, np.cumsum(ps.unit_prices(int(ps_needed[-1]), other=other), axis=1)], axis=1)
     return of_workers + of_ps[:, ps_needed]

@@ -9,19 +9,29 @@ import numpy as np
 from scheduling.core.policies.oasis.curves import Offer, offer
 from scheduling.core.posted import market
 from scheduling.core.posted.bounds import Bounds
-from scheduling.core.types import FloatArray, UnitType, View
+from scheduling.core.prices import payable
+from scheduling.core.types import BoolArray, FloatArray, UnitType, View
 
 
 @dataclass(frozen=True, eq=False)
 class Stall:
-    """One kind of unit for one job: its offer, and the posted prices per resource behind it.
+    """One kind of unit for one job: the posted prices per resource, what of them the payer pays in the end, and what is
+    free.
 
     Row i stands for slot i from the market's first. Where slots go on after the last row, they are all like it.
     """
 
     unit: UnitType
     prices: FloatArray  # (resources, rows, servers)
-    offer: Offer
+    net_prices: FloatArray  # the same array where nothing comes back
+    free: FloatArray
+    hosts: BoolArray  # (servers,)
+
+    def by_net_price(self) -> Offer:
+        return offer(self.net_prices, self.prices, self.free, self.unit.demand, self.hosts)
+
+    def by_price(self) -> Offer:
+        return offer(self.prices, self.net_prices, self.free, self.unit.demand, self.hosts)
 
 
 class Market(market.Market):
@@ -31,15 +41,16 @@ class Market(market.Market):
         super().__init__(view)
         self.worker_price, self.ps_price = worker_price, ps_price
 
-    def workers(self, unit: UnitType, rows: int) -> Stall:
-        """The first `rows` slots' offer of workers."""
-        return self._stall(unit, self.worker_price, self.cluster.hosts_workers, rows)
+    def workers(self, unit: UnitType, rows: int, payer: int | None) -> Stall:
+        """The first `rows` slots' workers. `payer`: the tenant whose part comes back; None: nobody's does."""
+        return self._stall(unit, self.worker_price, self.cluster.hosts_workers, rows, payer)
 
-    def parameter_servers(self, unit: UnitType, rows: int) -> Stall:
-        """The first `rows` slots' offer of parameter servers."""
-        return self._stall(unit, self.ps_price, self.cluster.hosts_ps, rows)
+    def parameter_servers(self, unit: UnitType, rows: int, payer: int | None) -> Stall:
+        """The first `rows` slots' parameter servers."""
+        return self._stall(unit, self.ps_price, self.cluster.hosts_ps, rows, payer)
 
-    def _stall(self, unit: UnitType, bounds: Bounds, hosts: np.ndarray, rows: int) -> Stall:
+    def _stall(self, unit: UnitType, bounds: Bounds, hosts: BoolArray, rows: int, payer: int | None) -> Stall:
         rows = min(rows, self.rows)
         posted = self.posted(bounds, np.flatnonzero(unit.demand > 0), rows)
-        return Stall(unit, posted, offer(posted, self.free(rows), unit.demand, hosts))
+        posted = payable(posted, unit.demand, self.cluster.least_payment)
+        return Stall(unit, posted, self.net(posted, payer), self.free(rows), hosts)

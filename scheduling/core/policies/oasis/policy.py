@@ -9,10 +9,12 @@ from typing import Any, ClassVar
 from scheduling.core.policies.oasis.booking import book
 from scheduling.core.policies.oasis.bounds import propose
 from scheduling.core.policies.oasis.market import Market
-from scheduling.core.policies.oasis.quote import Best, best_schedule, unservable
+from scheduling.core.policies.oasis.quote import Best, best_schedule, soonest, unservable
+from scheduling.core.posted import menu
 from scheduling.core.posted.bounds import Bounds, read_bounds
+from scheduling.core.posted.home import COUNTED, home_view
 from scheduling.core.posted.tariff import Side, tariff
-from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, Booking, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
 UNITS = ("worker_slots", "chunks")
@@ -20,20 +22,22 @@ UNITS = ("worker_slots", "chunks")
 
 @dataclass(frozen=True)
 class Oasis:
-    """Instant admission at posted prices. Settings are credits per unit and slot; see `bounds`."""
+    """Instant admission at posted prices. Prices are credits per unit and slot; see `bounds`. `mode` says how values
+    and prices are read: as in a market, or as the paper's single provider does (see `posted.menu`)."""
 
     name: ClassVar[str] = "oasis"
 
     worker_price: Mapping[str, Any]
     ps_price: Mapping[str, Any]
     units: str = "worker_slots"
+    mode: str = menu.MARKET
 
     def decide(self, view: View) -> Plan:
         """Every waiting job, one by one in order of arrival, each at the prices that the one before left."""
         market = Market(view, Bounds(**self.worker_price), Bounds(**self.ps_price))
         bookings, refusals = [], []
         for job in view.waiting:
-            answer = self._answer(job, market)
+            answer = self._answer(job, market, view)
             if isinstance(answer, Booking):
                 market.take(job, answer)
                 bookings.append(answer)
@@ -48,28 +52,42 @@ class Oasis:
         ps = Side(Bounds(**self.ps_price), view.cluster.hosts_ps)
         return tariff(view, (workers, ps), slots)
 
-    def _answer(self, job: Job, market: Market) -> Booking | Reason:
+    def _answer(self, job: Job, market: Market, view: View) -> Booking | Reason:
+        """On its tenant's own idle cells, or rented, if that leaves the tenant more."""
         if (reason := unservable(job, market.cluster)) is not None:
             return reason
         pairs = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
-        answers = [best_schedule(job, w, p, market, self.units) for w, p in pairs]
+        home = self._at_home(job, pairs, view)
+        floor = home.value if home else 0.0
+        least = menu.to_beat(floor)
+        answers = [best_schedule(job, w, p, market, self.units, self.mode, least) for w, p in pairs]
         schedules = [answer for answer in answers if isinstance(answer, Best)]
+        if schedules:  # of equals the first: lowest types
+            return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
+        return home or next(answer for answer in answers if isinstance(answer, Reason))
+
+    def _at_home(self, job: Job, pairs: Sequence[tuple[int, int]], view: View) -> Booking | None:
+        """On those cells alone, where it costs nothing."""
+        own = home_view(view) if self.mode == menu.MARKET else None
+        if own is None:
+            return None
+        market = Market(own, COUNTED, COUNTED)
+        found = [soonest(job, w, p, market, self.units, self.mode) for w, p in pairs]
+        schedules = [best for best in found if best is not None]
         if not schedules:
-            return next(answer for answer in answers if isinstance(answer, Reason))
-        return book(job, max(schedules, key=lambda best: best.surplus), market)  # of equals the first: lowest types
+            return None
+        best = max(schedules, key=lambda best: best.choice.value)
+        return book(job, best, market, self.mode, best.choice.value)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Oasis:
     """The policy from a scenario's fields. Bounds that are left out are proposed from the scenario's own jobs."""
-    unknown = sorted(set(fields) - {"worker_price", "ps_price", "units"})
-    if unknown:
-        raise BadScenario(f"policy.{unknown[0]}", "no such field; known: worker_price, ps_price, units")
-    units = fields.get("units", "worker_slots")
-    if units not in UNITS:
-        raise BadScenario("policy.units", f"must be one of {', '.join(UNITS)}")
-    proposed = dict(zip(("worker_price", "ps_price"), propose(cluster, jobs), strict=True))
+    section = Section(fields, "policy", ("worker_price", "ps_price", "units", "mode"))
+    units = section.choice("units", UNITS, Oasis.units)
+    mode = section.choice("mode", menu.MODES, Oasis.mode)
+    proposed = dict(zip(("worker_price", "ps_price"), propose(cluster, jobs, mode), strict=True))
     bounds = {
         name: read_bounds(fields[name], f"policy.{name}", cluster.resources) if name in fields else proposal
         for name, proposal in proposed.items()
     }
-    return Oasis(asdict(bounds["worker_price"]), asdict(bounds["ps_price"]), units)
+    return Oasis(asdict(bounds["worker_price"]), asdict(bounds["ps_price"]), units, mode)

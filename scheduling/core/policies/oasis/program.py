@@ -3,7 +3,7 @@
     row_t[x] = min over 0 <= y <= n of cost_t(y) + row_{t-1}[x - y],     row_{first-1} = (0, inf, inf, ...)
 
 One forward table serves every completion slot: the cost of ending at t is row_t[W]. Ties take the fewest workers in
-the later slot, so that work goes early.
+the later slot, so that work goes early. What the schedules cost in another measure is counted beside.
 """
 
 from __future__ import annotations
@@ -19,27 +19,31 @@ from scheduling.core.types import FloatArray
 
 @dataclass
 class Table:
-    """The forward table, made slot by slot. `curves` is (slots, most + 1); `work` the worker-slots to collect."""
+    """The forward table, made slot by slot. `curves` is (slots, most + 1), what is to be small; `work` the worker-slots
+    to collect; `beside` the costs in the other measure, where that is another one."""
 
     curves: FloatArray
     work: int
+    beside: FloatArray | None = None
 
     def __post_init__(self) -> None:
         self.most = self.curves.shape[1] - 1
         self.row = np.full(self.work + 1, np.inf)
         self.row[0] = 0.0
+        self.row_beside = self.row
         self.choices: list[tuple[int, npt.NDArray[np.int64]]] = []
 
-    def costs(self) -> Iterator[float]:
-        """The least cost of collecting the work by slot 0, 1, ...; infinite while it cannot be done."""
+    def costs(self) -> Iterator[tuple[float, float]]:
+        """The least cost of collecting the work by slot 0, 1, ... (infinite while it cannot be done), and that in
+        the other measure."""
         slots = len(self.curves)
         for slot, curve in enumerate(self.curves):
             low = max(0, self.work - self.most * (slots - 1 - slot))  # less could not be made up any more
             high = min(self.work, self.most * (slot + 1))  # more cannot have been collected yet
-            self._advance(curve, low, high)
-            yield float(self.row[self.work])
+            self._advance(slot, curve, low, high)
+            yield float(self.row[self.work]), float(self.row_beside[self.work])
 
-    def _advance(self, curve: FloatArray, low: int, high: int) -> None:
+    def _advance(self, slot: int, curve: FloatArray, low: int, high: int) -> None:
         finite = int(np.isfinite(curve).sum())  # costs rise, so the finite ones come first
         reachable = max(0, high - low + 1)
         if finite <= 1 or not reachable:  # nobody can work in this slot, or nothing leads to the end any more
@@ -52,9 +56,18 @@ class Table:
         earlier = np.lib.stride_tricks.as_strided(begin, (reachable, finite), (step, -step), writeable=False)
         sums = earlier + curve[:finite]
         best = np.argmin(sums, axis=1)
-        self.row = np.full(self.work + 1, np.inf)
-        self.row[low : high + 1] = sums[np.arange(len(best)), best]
+        row = np.full(self.work + 1, np.inf)
+        row[low : high + 1] = sums[np.arange(len(best)), best]
+        self.row_beside = row if self.beside is None else self._beside(self.beside[slot], low, best)
+        self.row = row
         self.choices.append((low, best))
+
+    def _beside(self, curve: FloatArray, low: int, best: npt.NDArray[np.int64]) -> FloatArray:
+        """The row in the other measure, by the same choices."""
+        row = np.full(self.work + 1, np.inf)
+        before = np.arange(low, low + len(best)) - best  # negative where nothing leads, which costs without end
+        row[low : low + len(best)] = np.where(before < 0, np.inf, self.row_beside[before]) + curve[best]
+        return row
 
     def workers(self, last: int) -> list[int]:
         """Workers in the slots 0 .. last of the cheapest way to end at `last`."""

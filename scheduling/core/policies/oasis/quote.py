@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.policies.oasis.curves import cost_curves
+from scheduling.core.policies.oasis.curves import IntArray, Offer, cost_curves
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.program import Table
 from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts
 from scheduling.core.posted import menu
+from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, FloatArray, Job, Reason
 
 
@@ -24,15 +26,29 @@ class Best:
     first: int
     workers: list[int]
     ps: list[int]
-    value: float
-    cost: float
-    paid: float  # the cost, rounded half up to micro-credits, once and before the test
-    worker_stall: Stall
-    ps_stall: Stall
+    choice: menu.Choice
+    stalls: Stalls
+    offers: Offers
+
+
+@dataclass(frozen=True, eq=False)
+class Stalls:
+    """Where a job buys."""
+
+    workers: Stall
+    ps: Stall
 
     @property
-    def surplus(self) -> float:
-        return self.value - self.paid
+    def something_comes_back(self) -> bool:
+        return any(stall.net_prices is not stall.prices for stall in (self.workers, self.ps))
+
+
+@dataclass(frozen=True, eq=False)
+class Offers:
+    """What the stalls offer, cheapest first in one measure."""
+
+    workers: Offer
+    ps: Offer
 
 
 @dataclass(frozen=True, eq=False)
@@ -42,6 +58,7 @@ class Question:
     job: Job
     worker_type: int
     ps_type: int
+    payer: int | None  # the tenant whose own part comes back; None: the whole price decides
     work: int
     gang: list[int]  # (steps + 1,) workers for 0, 1, 2, ... units of work in a slot
     ps: list[int]  # parameter servers for 0, 1, 2, ... workers
@@ -55,7 +72,7 @@ def unservable(job: Job, cluster: Cluster) -> Reason | None:
         for ps in job.ps_types:
             if worker.mbps > ps.mbps:
                 return Reason("ps_bandwidth_below_worker", {"worker_mbps": worker.mbps, "ps_mbps": ps.mbps})
-            if not worker.demand.any() or not ps.demand.any():
+            if not worker.demand.any() or not (ps.demand.any() or ps.absent):
                 return Reason("no_demand", {"worker": float(worker.demand.sum()), "ps": float(ps.demand.sum())})
             both = (worker.demand > 0) & (ps.demand > 0)
             if both.any() and (cluster.hosts_workers & cluster.hosts_ps).any():
@@ -63,33 +80,53 @@ def unservable(job: Job, cluster: Cluster) -> Reason | None:
     return None
 
 
-def best_schedule(job: Job, worker_type: int, ps_type: int, market: Market, units: str) -> Best | Reason:
-    """The completion slot with the largest value less price, the first of equals; or why there is none above zero."""
-    question = ask(job, worker_type, ps_type, market, units)
+def best_schedule(
+    job: Job, worker_type: int, ps_type: int, market: Market, units: str, mode: str, least: float
+) -> Best | Reason:
+    """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
+    more than `least`, which the job has without."""
+    question = ask(job, worker_type, ps_type, market, units, mode)
     if (reason := hopeless(question)) is not None:
         return reason
-    slots, needed = paying_slots(question, market), shortest(question)
+    slots, needed = paying_slots(question, market, least), shortest(question)
     if slots < needed:
-        value = float(question.values[needed - 1])
-        return Reason("outbid", {"price_at_least": least_price(question, market), "value": value})
-    rows = min(slots, market.rows)
-    workers = market.workers(job.worker_types[worker_type], rows)
-    ps = market.parameter_servers(job.ps_types[ps_type], rows)
-    curves = _curves(question, workers, ps)[np.minimum(np.arange(slots), rows - 1)]
-    return _choose(question, curves, workers, ps)
+        is_net = market.least_net(question.payer) < 1.0
+        return menu.outbid(least_price(question, market), float(question.values[needed - 1]), is_net=is_net)
+    stalls = _stalls(question, market, slots)
+    rows = np.minimum(np.arange(slots), market.rows - 1)
+    return _choose(question, stalls, rows, least)
 
 
-def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str) -> Question:
+def soonest(job: Job, worker_type: int, ps_type: int, market: Market, units: str, mode: str) -> Best | None:
+    """The schedule that ends first, of those the one with the fewest units: what is best where all of it is free. None
+    where there is no schedule of positive value."""
+    question = ask(job, worker_type, ps_type, market, units, mode)
+    if hopeless(question) is not None:
+        return None
+    slots = int(np.flatnonzero(question.values > 0)[-1]) + 1
+    stalls = _stalls(question, market, slots)
+    offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
+    rows = np.minimum(np.arange(slots), market.rows - 1)
+    table = Table(_curves(question, offers)[rows], question.work)
+    for slot, (units_taken, _) in enumerate(table.costs()):
+        if math.isfinite(units_taken):
+            free = menu.free_of_charge(slot, float(question.values[slot]))
+            return _best(question, table.workers(slot), free, stalls, offers)
+    return None
+
+
+def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str, mode: str) -> Question:
     """The question in numbers."""
     worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
-    per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds)
+    per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds, most_servers(job, market.cluster))
     work, gang = gangs(job, per_chunk, units, job.max_workers)
     counts = ps_counts(job.max_workers, worker, ps)
     if job.max_ps is not None:
         gang = [workers for workers in gang if counts[workers] <= job.max_ps]
     first = max(market.slot, job.first_slot)
-    delays = np.arange(first, max(first, market.horizon), dtype=np.float64) - job.first_slot
-    return Question(job, worker_type, ps_type, work, gang, counts, menu.values_after(job, delays), first)
+    values = menu.values_of(job, first, market.horizon, mode)
+    payer = None if mode == menu.PAPER else job.tenant
+    return Question(job, worker_type, ps_type, payer, work, gang, counts, values, first)
 
 
 def shortest(question: Question) -> int:
@@ -110,58 +147,90 @@ def hopeless(question: Question) -> Reason | None:
 
 
 def least_price(question: Question, market: Market) -> float:
-    """No schedule costs less: every unit costs at least the floor, and workers bring their parameter servers."""
+    """No schedule costs less in the end: every unit costs at least the floor, workers bring their parameter servers,
+    and no more than the largest part comes back."""
     worker = question.job.worker_types[question.worker_type]
     ps = question.job.ps_types[question.ps_type]
     per_worker = market.worker_price.floor * worker.demand.sum()
     per_worker += worker.mbps / ps.mbps * market.ps_price.floor * ps.demand.sum()
     steps = len(question.gang) - 1
     fewest = min(question.gang[step] / step for step in range(1, steps + 1))
-    return float(per_worker * question.work * fewest)
+    return float(per_worker * question.work * fewest) * market.least_net(question.payer)
 
 
-def paying_slots(question: Question, market: Market) -> int:
-    """Slots in which a completion might still be worth more than it costs; values never rise with time."""
+def paying_slots(question: Question, market: Market, least: float) -> int:
+    """Slots in which a completion might still gain more than `least`; values never rise with time."""
     bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / menu.MICRO
-    worth = np.flatnonzero(question.values > bound)
+    worth = np.flatnonzero(question.values > bound + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 
 
-def _curves(question: Question, workers: Stall, ps: Stall) -> FloatArray:
+def _stalls(question: Question, market: Market, slots: int) -> Stalls:
+    """The slots in question that differ from each other."""
+    job, payer, rows = question.job, question.payer, min(slots, market.rows)
+    return Stalls(
+        market.workers(job.worker_types[question.worker_type], rows, payer),
+        market.parameter_servers(job.ps_types[question.ps_type], rows, payer),
+    )
+
+
+def _curves(question: Question, offers: Offers, *, other: bool = False) -> FloatArray:
     """(rows, steps + 1) cost of 0, 1, 2, ... units of work in a slot."""
     needed = np.array(question.ps[: question.gang[-1] + 1], dtype=np.int64)
-    return cost_curves(workers.offer, ps.offer, needed)[:, question.gang]
+    return cost_curves(offers.workers, offers.ps, needed, other=other)[:, question.gang]
 
 
-def _choose(question: Question, curves: FloatArray, workers: Stall, ps: Stall) -> Best | Reason:
-    """The best of the menu, with its workers in each slot."""
+def _choose(question: Question, stalls: Stalls, rows: IntArray, least: float) -> Best | Reason:
+    """The best of the menu, with its workers in each slot. `rows` (slots,) are those of the stalls."""
+    offers = Offers(stalls.workers.by_net_price(), stalls.ps.by_net_price())
+    curves = _curves(question, offers)[rows]
     sizes = np.arange(1.0, curves.shape[1])
     bounds = menu.upper_bounds(question.values, curves[:, 1:], sizes, question.work)
-    last = menu.last_hopeful(bounds)
-    table = Table(curves[: last + 1], question.work)
-    choice = menu.choose(table.costs(), question.values, bounds[: last + 1], question.job.max_price)
-    if not isinstance(choice, menu.Choice):
-        return choice or _dismissal(question, curves, bounds, workers)
-    steps = table.workers(choice.slot)
+    rows = rows[: menu.last_hopeful(bounds, least) + 1]
+    asked = menu.Menu(question.values, bounds[: len(rows)], question.job.max_price, least)
+    found = asked.best(_ways(question, stalls, offers, curves[: len(rows)], rows))
+    if isinstance(found, menu.Choice):
+        return asked.why_not(found)
+    if found is None:
+        return _dismissal(question, curves, bounds, stalls, offers)
+    choice, (table, offers) = found
+    return _best(question, table.workers(choice.slot), choice, stalls, offers)
+
+
+def _ways(
+    question: Question, stalls: Stalls, offers: Offers, curves: FloatArray, rows: IntArray
+) -> Iterator[tuple[tuple[Table, Offers], Iterator[menu.Costs]]]:
+    """The schedules of the least net cost, and those of the least cost; both are one where nothing comes back."""
+    if not stalls.something_comes_back:
+        table = Table(curves, question.work)
+        yield (table, offers), table.costs()
+        return
+    table = Table(curves, question.work, _curves(question, offers, other=True)[rows])
+    yield (table, offers), table.costs()
+    offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
+    table = Table(_curves(question, offers)[rows], question.work, _curves(question, offers, other=True)[rows])
+    yield (table, offers), ((net, cost) for cost, net in table.costs())
+
+
+def _best(question: Question, steps: list[int], choice: menu.Choice, stalls: Stalls, offers: Offers) -> Best:
     return Best(
         worker_type=question.worker_type,
         ps_type=question.ps_type,
         first=question.first,
         workers=[question.gang[step] for step in steps],
         ps=[question.ps[question.gang[step]] for step in steps],
-        value=float(question.values[choice.slot]),
-        cost=choice.cost,
-        paid=choice.price,
-        worker_stall=workers,
-        ps_stall=ps,
+        choice=choice,
+        stalls=stalls,
+        offers=offers,
     )
 
 
-def _dismissal(question: Question, curves: FloatArray, bounds: FloatArray, workers: Stall) -> Reason:
+def _dismissal(question: Question, curves: FloatArray, bounds: FloatArray, stalls: Stalls, offers: Offers) -> Reason:
     """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
     if int(np.isfinite(curves[:, 1:]).sum()) < question.work:
-        free = np.minimum(workers.offer.room.sum(axis=1), question.gang[-1]).max()
-        return Reason("no_room", {"asked": question.work, "free": float(free)})
+        asked = question.gang[-1]
+        free = np.minimum(offers.workers.room.sum(axis=1), asked).max()
+        return Reason("no_room", {"asked": asked, "free": float(free)})
     slot = int(np.argmax(bounds))
     value = float(question.values[slot])
-    return Reason("outbid", {"price_at_least": value - float(bounds[slot]), "value": value})
+    return menu.outbid(value - float(bounds[slot]), value, is_net=stalls.something_comes_back)

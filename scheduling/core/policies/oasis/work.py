@@ -5,16 +5,19 @@ from __future__ import annotations
 import math
 from fractions import Fraction
 
-from scheduling.core.speed import exact
+from scheduling.core.speed import exact, ring_part
 from scheduling.core.types import Job, UnitType
 
 
-def chunk_slots(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float) -> Fraction:
+def chunk_slots(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float, servers: int = 1) -> Fraction:
     """q: slots in which one worker trains one chunk (rule O3): M * (m + G + exchange) / slot length.
 
-    The exchange of one mini-batch takes 2 * MB * 8 / (Mbit/s) seconds, and none where no gradients are sent.
+    The exchange of one mini-batch takes 2 * MB * 8 / (Mbit/s) seconds, and none where no gradients are sent. Workers
+    without parameter servers wait for a part of it, as on so many `servers`.
     """
     exchange = 16 * exact(job.gradient_mb) / exact(worker.mbps) if job.gradient_mb else Fraction(0)
+    if job.all_reduce:
+        exchange *= ring_part(servers)
     return job.minibatches * (exact(worker.seconds) + exact(ps.seconds) + exchange) / exact(slot_seconds)
 
 
@@ -25,6 +28,8 @@ def worker_slots(job: Job, per_chunk: Fraction) -> int:
 
 def ps_counts(most: int, worker: UnitType, ps: UnitType) -> list[int]:
     """(most + 1,) parameter servers whose bandwidth carries 0, 1, ... workers: ceil(y * b / B) (rule O4)."""
+    if ps.absent:
+        return [0] * (most + 1)
     ratio = exact(worker.mbps) / exact(ps.mbps)
     return [-(-workers * ratio.numerator // ratio.denominator) for workers in range(most + 1)]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from scheduling.core.estimates.remaining import check_speeds
 from scheduling.core.policies.optimus.allocation import BREAK, SKIP
-from scheduling.core.policies.optimus.parts import OWN, Placer
+from scheduling.core.policies.optimus.parts import EVEN, OWN, OWN_PLACES, STRICT, Placer
 from scheduling.core.policies.optimus.policy import Optimus
 from scheduling.core.scenario.fields import BadScenario, Section
 from scheduling.core.types import Cluster, Job
@@ -24,12 +24,18 @@ def builder(others: Mapping[str, Builder]) -> Callable[[Mapping[str, Any], Clust
     def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Optimus:
         section = Section(fields, "policy", (*FIELDS, *PARTS))
         check_speeds(jobs)
-        flags = {name: section.raw(name, getattr(Optimus, name)) for name in ("retry", "scatter")}
+        allocation = section.choice("allocation", (OWN, *others), OWN)
+        usual_placement = STRICT if fields.get("scatter") is False else EVEN
+        placement = section.choice("placement", (*OWN_PLACES, *others), usual_placement)
+        usual = {"retry": Optimus.retry, "scatter": placement != STRICT}
+        flags = {name: section.raw(name, flag) for name, flag in usual.items()}
         for name, flag in flags.items():
             if not isinstance(flag, bool):
                 raise BadScenario(f"policy.{name}", "must be true or false")
-        parts = {name: section.choice(name, (OWN, *others), OWN) for name in PARTS}
-        allocator, placer = (others[name]({}, cluster, jobs) if name != OWN else None for name in parts.values())
+        if placement in (EVEN, STRICT) and flags["scatter"] != usual["scatter"]:
+            raise BadScenario("policy.scatter", f"cannot be so where the placement is {placement}")
+        allocator = None if allocation == OWN else others[allocation]({}, cluster, jobs)
+        placer = None if placement in OWN_PLACES else others[placement]({}, cluster, jobs)
         return Optimus(
             max_ps=section.whole("max_ps", Optimus.max_ps, most=1024),
             max_workers=section.whole("max_workers", Optimus.max_workers, most=1024),
@@ -41,8 +47,8 @@ def builder(others: Mapping[str, Builder]) -> Callable[[Mapping[str, Any], Clust
             key=section.choice("key", cluster.resources, Optimus.key),
             retry=flags["retry"],
             scatter=flags["scatter"],
-            allocation=parts["allocation"],
-            placement=parts["placement"],
+            allocation=allocation,
+            placement=placement,
             allocator=allocator,
             placer=placer,
         )

@@ -40,11 +40,14 @@ class Facts:
 def facts_of(job: Job, max_ps: int, max_workers: int) -> Facts:
     """The facts of a job where no job may have more than so many."""
     ps = max_ps if job.max_ps is None else min(max_ps, job.max_ps)
+    if job.all_reduce:
+        ps = 0
     workers = max(job.min_workers, min(job.max_workers, max_workers))
     own = job.samples.speed
     mode = job.samples.mode if own else speeds.ASYNC
     length = job.chunks if mode == speeds.SYNC else 1
-    return Facts((1, job.min_workers), (ps, workers), own, mode, length, job.samples.batch_size or job.chunks)
+    batch = job.samples.batch_size or job.chunks
+    return Facts((job.least_ps, job.min_workers), (ps, workers), own, mode, length, batch)
 
 
 @dataclass(eq=False)

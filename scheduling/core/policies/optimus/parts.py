@@ -16,6 +16,10 @@ from scheduling.core.policies.optimus.placing import Row
 from scheduling.core.types import Policy, View
 
 OWN = "optimus"
+# Optimus' own places: as evenly as there is room; exactly so or not at all; and as OWN, the way before there was a
+# choice, exactly or else with `scatter` unit by unit from the first server on. Stored intervals name it.
+EVEN, STRICT = "even", "strict"
+OWN_PLACES = (EVEN, STRICT, OWN)
 
 
 class Placer(Policy, Protocol):

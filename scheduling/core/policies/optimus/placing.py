@@ -1,4 +1,4 @@
-"""Where the gangs go: each onto the fewest servers, as evenly as its numbers allow (Optimus, section 4.2)."""
+"""Where the gangs go: each onto the fewest servers, as evenly as there is room (Optimus, section 4.2)."""
 
 from __future__ import annotations
 
@@ -60,6 +60,51 @@ class Servers:
                     self._hold(rows, needs)
                     return rows
         return None
+
+    def nearly(self, order: Order) -> list[Row] | None:
+        """The gang on the first k servers for the smallest k whose room suffices: split evenly if it can be, else dealt
+        as evenly as the room allows. None, and nothing changed, if no k suffices."""
+        needs = order.needs
+        needed, worker, ps = needs[order.workers, order.ps], needs[1, 0], needs[0, 1]
+        workers_fit = ps_fit = 0  # units of each kind, were the other not there
+        for count in range(1, order.workers + order.ps + 1):
+            if self._reach(count) < count:
+                break
+            free, server = self.sums[count - 1], self.free[self.top[count - 1]]
+            workers_fit += _room(server, worker, order.workers)
+            ps_fit += _room(server, ps, order.ps)
+            if workers_fit < order.workers or ps_fit < order.ps:
+                continue
+            if any(amount - free[resource] > SLACK for resource, amount in needed):
+                continue
+            chosen = self.top[:count]
+            rows = self._split(order, needs, chosen)
+            if rows is None:
+                rows = self._dealt(order, (worker, ps), chosen)
+            if rows is not None:
+                self._hold(rows, needs)
+                return rows
+        return None
+
+    def _dealt(self, order: Order, units: tuple[Need, Need], servers: Sequence[int]) -> list[Row] | None:
+        """Unit by unit, each to the server with room for it that has the fewest of its kind, ties in order. The kinds
+        take turns by how much of each is dealt. None if a unit finds no room."""
+        free = [list(self.free[server]) for server in servers]
+        numbers, dealt = (order.workers, order.ps), [[0] * len(servers), [0] * len(servers)]
+        turns = sorted((done / number, kind) for kind, number in enumerate(numbers) for done in range(number))
+        for _, kind in turns:
+            need, held = units[kind], dealt[kind]
+            best = -1
+            for place, here in enumerate(free):
+                if (best < 0 or held[place] < held[best]) and all(here[r] >= amount for r, amount in need):
+                    best = place
+            if best < 0:
+                return None
+            held[best] += 1
+            for resource, amount in need:
+                free[best][resource] -= amount
+        rows = zip(servers, *dealt, strict=True)
+        return [(server, workers, ps) for server, workers, ps in rows if workers or ps]
 
     def _hold(self, rows: Sequence[Row], needs: Needs) -> None:
         for server, workers, ps in rows:
@@ -153,6 +198,11 @@ class Servers:
         free = self.free[server]
         for resource, amount in need:
             free[resource] -= amount
+
+
+def _room(free: Sequence[float], need: Need, most: int) -> int:
+    """How many such units a server holds, at most so many."""
+    return min((int(free[resource] // amount) for resource, amount in need), default=most)
 
 
 class Needs(dict[tuple[int, int], Need]):

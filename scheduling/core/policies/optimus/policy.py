@@ -13,22 +13,12 @@ from scheduling.core.gangs import Gang
 from scheduling.core.placement import Vacancies
 from scheduling.core.policies.optimus.allocation import SKIP, Asked, allocate, dominant
 from scheduling.core.policies.optimus.jobs import Elastic, Pair, facts_of, fit_speeds, remaining_seconds
-from scheduling.core.policies.optimus.parts import OWN, Placer, numbers_of, rows_of
+from scheduling.core.policies.optimus.parts import EVEN, OWN, OWN_PLACES, Placer, numbers_of, rows_of
 from scheduling.core.policies.optimus.placing import Order, Row, Servers
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, is_mixed, pools
 from scheduling.core.slot_bookings import Part, part_booking
 from scheduling.core.speed import elastic_rate
-from scheduling.core.types import (
-    CENTRALIZED,
-    DISTRIBUTED,
-    REJECTED,
-    Booking,
-    Cluster,
-    Plan,
-    Reason,
-    Refusal,
-    View,
-)
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, REJECTED, Booking, Cluster, Plan, Reason, Refusal, View
 
 YOUNG_EPOCHS, YOUNG_PART = 5, 0.1  # fewer epochs done, or a smaller part of all
 WORTH = 2.0  # times its cost that a restart must save
@@ -47,9 +37,8 @@ class Optimus(_Carried):
     """`max_ps` and `max_workers` limit every job, `young` weighs the gains of jobs that began only just, `restart` is
     what a change costs in seconds, and after `max_restarts` changes a job keeps its numbers. `key` is the resource by
     which servers are sorted (None: cpu, or else the first). `unit` and `stop`: see the allocation. With `retry` a
-    gang that found no place is tried once more with its least numbers, anywhere; with `scatter` it is first tried with
-    all its numbers, anywhere, which no rule of the paper does: few servers seldom hold many gangs evenly. `allocation`
-    and `placement` name another policy to take numbers, or places, from instead."""
+    gang that found no place is tried once more with its least numbers, anywhere. `allocation` and `placement` may name
+    another policy to take numbers, or places, from; of Optimus' own placements, with their `scatter`, see the parts."""
 
     name: ClassVar[str] = "optimus"
     max_ps: int = 16
@@ -61,15 +50,16 @@ class Optimus(_Carried):
     max_restarts: int | None = None
     key: str | None = None
     retry: bool = True
-    scatter: bool = False
+    scatter: bool = True
     allocation: str = OWN
-    placement: str = OWN
+    placement: str = EVEN
     allocator: InitVar[Placer | None] = None
     placer: InitVar[Placer | None] = None
 
     def __post_init__(self, allocator: Placer | None, placer: Placer | None) -> None:
-        for name, other in ((self.allocation, allocator), (self.placement, placer)):
-            if (name == OWN) != (other is None):
+        own = self.allocation == OWN, self.placement in OWN_PLACES
+        for name, other, is_own in zip((self.allocation, self.placement), (allocator, placer), own, strict=True):
+            if is_own != (other is None):
                 raise ValueError(f"the part of {name} is missing, or one too many is given")
         object.__setattr__(self, "_allocator", allocator)
         object.__setattr__(self, "_placer", placer)
@@ -151,7 +141,7 @@ class Optimus(_Carried):
         moving = []
         total = view.cluster.total.tolist()
         for index, (each, (ps, workers)) in enumerate(zip(jobs, numbers, strict=True)):
-            if not ps:
+            if not workers:
                 continue
             needs = each.needs
             if each.held is not None and each.numbers == (ps, workers) and servers.again(needs, each.held):
@@ -171,8 +161,8 @@ class Optimus(_Carried):
         return [booking for index, each in enumerate(jobs) if (booking := self._book(each, rows.get(index), view))]
 
     def _place(self, servers: Servers, order: Order) -> list[Row] | None:
-        """The smallest number of servers; where kinds have servers of their own, anywhere."""
-        found = servers.evenly(order)
+        """The smallest number of servers; anywhere where the freest lack room, or kinds have servers of their own."""
+        found = servers.nearly(order) if self.placement == EVEN else servers.evenly(order)
         if found is None and (self.scatter or servers.apart):
             found = servers.anywhere(order)
         return found
@@ -199,8 +189,9 @@ class Optimus(_Carried):
             return None
         slot_seconds = view.cluster.slot_seconds
         ps, workers = each.numbers
-        gang, centralized = Gang(workers, ps, *each.types), ps == 1 and len(each.held) == 1
-        rate = elastic_rate(each.job, workers, ps, each.types, slot_seconds, centralized=centralized)
+        gang, centralized = Gang(workers, ps, *each.types), ps <= 1 and len(each.held) == 1
+        spread = len(each.held) if each.job.all_reduce else None
+        rate = elastic_rate(each.job, workers, ps, each.types, slot_seconds, centralized=centralized, servers=spread)
         each.note((ps, workers), rate / slot_seconds)
         if moves and each.remaining < each.job.work:
             each.restarts += 1

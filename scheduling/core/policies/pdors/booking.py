@@ -8,13 +8,17 @@ import numpy as np
 
 from scheduling.core.policies.pdors.quote import Best
 from scheduling.core.policies.pdors.solver import Deployment
+from scheduling.core.posted.answers import payment, terms
 from scheduling.core.posted.market import Market
 from scheduling.core.posted.pieces import merged
-from scheduling.core.types import CENTRALIZED, DISTRIBUTED, SHARED, Allocation, Booking, FloatArray, Job
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Booking, FloatArray, Job
 
 
-def book(job: Job, best: Best, market: Market) -> Booking:
-    """Write the deployments down, and split the payment slot by slot by what was bought of whom."""
+def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booking:
+    """Write the deployments down, and split the payment slot by slot by what was bought of whom.
+
+    `floor`: what its tenant's own idle cells would have given the job for nothing.
+    """
     taken = {offset: found for offset, found in enumerate(best.deployments) if found is not None}
     pieces: list[Allocation] = []
     credits = np.zeros((len(best.deployments), len(market.cluster.owners)))
@@ -23,8 +27,6 @@ def book(job: Job, best: Best, market: Market) -> Booking:
         row = best.first - market.slot + offset
         credits[offset] = market.owners_of(_amounts(job, best, found, offset), min(row, market.rows - 1))
     begin, end = min(taken), max(taken) + 1
-    paid = credits[begin:end]
-    paid *= best.paid / paid.sum() if paid.sum() > 0 else 0.0
     return Booking(
         job=job.number,
         start=best.first + begin,
@@ -35,14 +37,9 @@ def book(job: Job, best: Best, market: Market) -> Booking:
         ps=max(int(found.ps.sum()) for found in taken.values()),
         worker_type=best.worker_type,
         ps_type=best.ps_type,
-        phase=SHARED,
         placement=CENTRALIZED if all(best.internal) else DISTRIBUTED,
-        value=best.value,
-        ideal=best.value,
-        cost=best.cost,
-        paid=best.paid,
-        payouts=paid.sum(axis=0),
-        slot_payouts=paid,
+        **terms(job, best.choice, mode, first=best.first, end=best.first + end, floor=floor),
+        **payment(best.choice, credits[begin:end]),
     )
 
 

@@ -9,11 +9,12 @@ import numpy as np
 
 from scheduling.core.policies.pdors.work import speed_of
 from scheduling.core.posted.bounds import Bounds, Worth, proposed_floor
-from scheduling.core.posted.menu import values_after
+from scheduling.core.posted.menu import best_value
+from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, Job
 
 
-def propose(cluster: Cluster, jobs: Iterable[Job]) -> Bounds:
+def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> Bounds:
     """One floor for all resources, and a ceiling for each.
 
     Ceiling: the largest value of a shortest run per amount in a worker and a parameter server, which takes the
@@ -25,14 +26,16 @@ def propose(cluster: Cluster, jobs: Iterable[Job]) -> Bounds:
     for job in jobs:
         for worker in job.worker_types:
             ps = job.ps_types[0]
-            speed = speed_of(job, worker, ps, cluster.slot_seconds)
+            speed = speed_of(job, worker, ps, cluster.slot_seconds, most_servers(job, cluster))
             shortest = max(1, math.ceil(speed.samples * speed.internal / speed.most))
-            best = float(values_after(job, np.array(shortest - 1.0)))
+            best = best_value(job, shortest, mode)
             demand = worker.demand + ps.demand
             if not (math.isfinite(best) and best > 0 and demand.any()):
                 continue
             work = max(1, math.ceil(speed.samples * speed.external))
-            amount = float(worker.demand.sum() + ps.demand.sum() / float(speed.ps_ratio))
+            amount = float(worker.demand.sum())
+            if speed.ps_ratio is not None:
+                amount += float(ps.demand.sum() / float(speed.ps_ratio))
             worth.append(Worth(best, best / (work * amount)))
             for resource in np.flatnonzero(demand > 0).tolist():
                 name = cluster.resources[resource]

@@ -12,6 +12,7 @@ from scheduling.core.policies.pdors.work import IntArray
 from scheduling.core.types import FloatArray
 
 Indices = npt.NDArray[np.intp]
+MOST_UNITS = 2.0**31  # of one kind on one server
 
 
 @dataclass(frozen=True, eq=False)
@@ -20,23 +21,30 @@ class Units:
 
     demand: FloatArray  # (resources,)
     hosts: npt.NDArray[np.bool_]  # (servers,)
-    price: FloatArray  # (servers,) credits per unit
+    price: FloatArray  # (servers,) credits per unit: what is to be small
+    other: FloatArray  # (servers,) the same in the other measure
     room: FloatArray  # (servers,) whole units that fit while none of the other kind is there
     rank: FloatArray  # (servers,) settles ties of the price
     order: Indices  # (servers,)
 
 
 def units_of(
-    demand: FloatArray, hosts: npt.NDArray[np.bool_], prices: FloatArray, free: FloatArray, *, last_first: bool
+    demand: FloatArray,
+    hosts: npt.NDArray[np.bool_],
+    prices: FloatArray,
+    others: FloatArray,
+    free: FloatArray,
+    *,
+    last_first: bool,
 ) -> Units:
-    """Units of `demand` at `prices` and `free` amounts (resources, servers).
+    """Units of `demand` at `prices`, with those of another measure and `free` amounts, all (resources, servers).
 
     Of equally dear servers workers take the first and parameter servers the last, so that they meet late.
     """
-    fits = np.where(hosts, room(free, demand), 0.0)
+    fits = np.where(hosts, _whole(free, demand), 0.0)
     rank = np.arange(len(hosts), dtype=np.float64) * (-1.0 if last_first else 1.0)
     price = demand @ prices
-    return Units(demand, hosts, price, np.maximum(fits, 0.0), rank, np.lexsort((rank, price)))
+    return Units(demand, hosts, price, demand @ others, np.maximum(fits, 0.0), rank, np.lexsort((rank, price)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +52,7 @@ class Filling:
     """Some numbers of the two kinds of units, on the servers named."""
 
     cost: FloatArray  # (numbers,) infinite where the units do not fit
+    other: FloatArray  # (numbers,) the same in the other measure
     first_servers: Indices
     first_units: FloatArray  # (numbers, servers)
     second_servers: Indices
@@ -59,7 +68,7 @@ def fill(first: Units, second: Units, firsts: IntArray, seconds: IntArray, free:
     lead = _reached(first.order, first.room, int(firsts[-1]))
     first_units = _dealt(firsts, np.broadcast_to(first.room[lead], (len(firsts), len(lead))))
     left = free[:, lead][:, None, :] - first.demand[:, None, None] * first_units
-    beside = np.where(second.hosts[lead], np.maximum(room(left, second.demand), 0.0), 0.0)
+    beside = np.where(second.hosts[lead], np.maximum(_whole(left, second.demand), 0.0), 0.0)
     outside = np.ones(len(first.room), dtype=np.bool_)
     outside[lead] = False
     others = second.order[outside[second.order]]
@@ -70,8 +79,15 @@ def fill(first: Units, second: Units, firsts: IntArray, seconds: IntArray, free:
     servers, rooms = servers[order], rooms[:, order]
     second_units = _dealt(seconds, rooms)
     cost = first_units @ first.price[lead] + second_units @ second.price[servers]
+    other = first_units @ first.other[lead] + second_units @ second.other[servers]
     short = (first_units.sum(axis=1) < firsts) | (second_units.sum(axis=1) < seconds)
-    return Filling(np.where(short, np.inf, cost), lead, first_units, servers, second_units)
+    cost, other = (np.where(short, np.inf, of_units) for of_units in (cost, other))
+    return Filling(cost, other, lead, first_units, servers, second_units)
+
+
+def _whole(free: FloatArray, demand: FloatArray) -> FloatArray:
+    """Whole units that fit; of those that take nothing more than any gang has."""
+    return np.minimum(room(free, demand), MOST_UNITS)
 
 
 def _reached(order: Indices, rooms: FloatArray, most: int) -> Indices:
@@ -96,13 +112,22 @@ class Spread:
 
     @property
     def cost(self) -> FloatArray:
-        """(gangs,) the cheaper of the two orders."""
+        """(gangs,) of the cheaper of the two orders."""
         return np.minimum(self.ps_first.cost, self.workers_first.cost)
+
+    @property
+    def other(self) -> FloatArray:
+        """(gangs,) what that costs in the other measure."""
+        return np.where(self._starts_with_workers, self.workers_first.other, self.ps_first.other)
+
+    @property
+    def _starts_with_workers(self) -> npt.NDArray[np.bool_]:
+        return self.workers_first.cost < self.ps_first.cost
 
     def deployment(self, gang: int, servers: int) -> tuple[FloatArray, FloatArray]:
         """(servers,) workers and parameter servers of one gang."""
         workers, ps = np.zeros(servers), np.zeros(servers)
-        if self.workers_first.cost[gang] < self.ps_first.cost[gang]:
+        if self._starts_with_workers[gang]:
             filling = self.workers_first
             workers[filling.first_servers] = filling.first_units[gang]
             ps[filling.second_servers] = filling.second_units[gang]

@@ -8,9 +8,11 @@ from typing import Any, ClassVar
 
 from scheduling.core.policies.pdors.booking import book
 from scheduling.core.policies.pdors.bounds import propose
-from scheduling.core.policies.pdors.quote import Best, best_schedule, unservable
+from scheduling.core.policies.pdors.quote import Best, Counter, best_schedule, soonest, unservable
 from scheduling.core.policies.pdors.slots import EXTERNAL, GREEDY, Search
+from scheduling.core.posted import menu
 from scheduling.core.posted.bounds import Bounds, read_bounds
+from scheduling.core.posted.home import COUNTED, home_view
 from scheduling.core.posted.market import Market
 from scheduling.core.posted.tariff import Side, tariff
 from scheduling.core.scenario.fields import Section
@@ -25,7 +27,8 @@ class Pdors:
 
     `grid` is the least number of quanta in one worker's slot across servers: more are more exact and slower, and small
     jobs get more. `external` says how gangs on several servers are found; `gain`, `tries` and `seed` are those of the
-    rounding.
+    rounding. `mode` says how values and prices are read: as in a market, or as the paper's single provider does (see
+    `posted.menu`).
     """
 
     name: ClassVar[str] = "pdors"
@@ -36,13 +39,14 @@ class Pdors:
     gain: float = 1.0
     tries: int = 20
     seed: int = 1
+    mode: str = menu.MARKET
 
     def decide(self, view: View) -> Plan:
         """Every waiting job, one by one in order of arrival, each at the prices that the one before left."""
         market = Market(view)
         bookings, refusals = [], []
         for job in view.waiting:
-            answer = self._answer(job, market)
+            answer = self._answer(job, market, view)
             if isinstance(answer, Booking):
                 market.take(job, answer)
                 bookings.append(answer)
@@ -55,24 +59,47 @@ class Pdors:
         hosts = view.cluster.hosts_workers | view.cluster.hosts_ps
         return tariff(view, (Side(Bounds(**self.price), hosts),), slots)
 
-    def _answer(self, job: Job, market: Market) -> Booking | Reason:
+    def _answer(self, job: Job, market: Market, view: View) -> Booking | Reason:
+        """On its tenant's own idle cells, or rented, if that leaves the tenant more."""
         if (reason := unservable(job)) is not None:
             return reason
-        bounds, search = Bounds(**self.price), Search(self.external, self.gain, self.tries, self.seed)
         pairs = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
-        answers = [best_schedule(job, w, p, market, bounds, self.grid, search) for w, p in pairs]
+        home = self._at_home(job, pairs, view)
+        floor = home.value if home else 0.0
+        counter = self._counter(market, Bounds(**self.price))
+        answers = [best_schedule(job, w, p, counter, menu.to_beat(floor)) for w, p in pairs]
         schedules = [answer for answer in answers if isinstance(answer, Best)]
+        if schedules:  # of equals the first: lowest types
+            return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
+        return home or next(answer for answer in answers if isinstance(answer, Reason))
+
+    def _at_home(self, job: Job, pairs: Sequence[tuple[int, int]], view: View) -> Booking | None:
+        """On those cells alone, where it costs nothing."""
+        own = home_view(view) if self.mode == menu.MARKET else None
+        if own is None:
+            return None
+        counter = self._counter(Market(own), COUNTED)
+        schedules = [best for w, p in pairs if (best := soonest(job, w, p, counter)) is not None]
         if not schedules:
-            return next(answer for answer in answers if isinstance(answer, Reason))
-        return book(job, max(schedules, key=lambda best: best.surplus), market)  # of equals the first: lowest types
+            return None
+        best = max(schedules, key=lambda best: best.choice.value)
+        return book(job, best, counter.market, self.mode, best.choice.value)
+
+    def _counter(self, market: Market, bounds: Bounds) -> Counter:
+        search = Search(self.external, self.gain, self.tries, self.seed)
+        return Counter(market, bounds, self.grid, search, self.mode)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Pdors:
     """The policy from a scenario's fields. Bounds that are left out are proposed from the scenario's own jobs."""
-    section = Section(fields, "policy", ("price", "grid", "external", "gain", "tries", "seed"))
-    given = section.given("price")
-    bounds = read_bounds(section.raw("price"), "policy.price", cluster.resources) if given else propose(cluster, jobs)
+    section = Section(fields, "policy", ("price", "grid", "external", "gain", "tries", "seed", "mode"))
+    mode = section.choice("mode", menu.MODES, Pdors.mode)
+    if section.given("price"):
+        bounds = read_bounds(section.raw("price"), "policy.price", cluster.resources)
+    else:
+        bounds = propose(cluster, jobs, mode)
     return Pdors(
+        mode=mode,
         price=asdict(bounds),
         grid=section.whole("grid", Pdors.grid, most=MOST_PARTS),
         external=section.choice("external", EXTERNAL, Pdors.external),

@@ -18,24 +18,41 @@ class Table:
     row_t[x] = min over gangs y of cost_t(y) + row_{t-1}[max(0, x - size(y))], and row_t[0] = 0.
     """
 
-    costs_of: FloatArray  # (slots, gangs), infinite where a gang has no room
+    costs_of: FloatArray  # (slots, gangs), what is to be small; infinite where a gang has no room
     sizes: IntArray  # (gangs,) rising
     work: int
+    beside: FloatArray | None = None  # (slots, gangs) the costs in the other measure, where that is another one
 
     def __post_init__(self) -> None:
         row = np.full(self.work + 1, np.inf)
         row[0] = 0.0
-        self.rows = [row]
+        self.rows, self.row_beside = [row], row
         self.gangs = [_worthwhile(costs) for costs in self.costs_of]
         reach = np.array([self.sizes[gangs[-1]] if len(gangs) else 0 for gangs in self.gangs], dtype=np.int64)
         self.high = np.minimum(np.cumsum(reach), self.work)  # more cannot have been collected yet
         self.low = np.maximum(self.work - (reach.sum() - np.cumsum(reach)), 0)  # less cannot be made up any more
 
-    def costs(self) -> Iterator[float]:
-        """The least cost of collecting the work by slot 0, 1, ...; infinite while it cannot be done."""
+    def costs(self) -> Iterator[tuple[float, float]]:
+        """The least cost of collecting the work by slot 0, 1, ... (infinite while it cannot be done), and that in
+        the other measure."""
         for slot in range(len(self.costs_of)):
-            self.rows.append(self._next(slot))
-            yield float(self.rows[-1][self.work])
+            row = self._next(slot)
+            self.row_beside = row if self.beside is None else self._next_beside(slot, self.beside[slot], row)
+            self.rows.append(row)
+            yield float(row[self.work]), float(self.row_beside[self.work])
+
+    def _next_beside(self, slot: int, costs: FloatArray, row: FloatArray) -> FloatArray:
+        """The row after a slot in the other measure, by the choices that `chosen` finds."""
+        before, open_ = self.rows[-1], np.isfinite(row)
+        beside = np.where(open_ & (before == row), self.row_beside, np.inf)
+        open_ &= before != row
+        work = np.arange(self.work + 1)
+        for gang in self.gangs[slot].tolist():
+            rest = np.maximum(work - int(self.sizes[gang]), 0)
+            taken = open_ & (self.costs_of[slot, gang] + before[rest] == row)
+            beside[taken] = costs[gang] + self.row_beside[rest[taken]]
+            open_ &= ~taken
+        return beside
 
     def _next(self, slot: int) -> FloatArray:
         """The row after a slot; only what leads to the end is made."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ from scheduling.core.policies.pdors.work import Grid, grid_of, parts_of, speed_o
 from scheduling.core.posted import menu
 from scheduling.core.posted.bounds import Bounds
 from scheduling.core.posted.market import Market
+from scheduling.core.speed import most_servers
 from scheduling.core.types import FloatArray, Job, Reason
 
 
@@ -26,14 +28,8 @@ class Best:
     first: int  # slot of the first deployment
     deployments: list[Deployment | None]  # one for each slot
     internal: list[bool]  # of the slots that have one: all on one server
-    value: float
-    cost: float
-    paid: float  # the cost, rounded half up to micro-credits, once and before the test
+    choice: menu.Choice
     slots: Slots
-
-    @property
-    def surplus(self) -> float:
-        return self.value - self.paid
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,6 +39,7 @@ class Question:
     job: Job
     worker_type: int
     ps_type: int
+    payer: int | None  # the tenant whose own part comes back; None: the whole price decides
     grid: Grid
     most: int  # workers at once
     values: FloatArray  # (slots,) value of completing in the first slot, the next, ...
@@ -53,36 +50,70 @@ def unservable(job: Job) -> Reason | None:
     """Why no schedule of this job can be priced at all, whatever the load."""
     for worker in job.worker_types:
         for ps in job.ps_types:
-            if not worker.demand.any() or not ps.demand.any():
+            if not worker.demand.any() or not (ps.demand.any() or ps.absent):
                 return Reason("no_demand", {"worker": float(worker.demand.sum()), "ps": float(ps.demand.sum())})
     return None
 
 
-def best_schedule(
-    job: Job, worker_type: int, ps_type: int, market: Market, bounds: Bounds, parts: int, search: Search
-) -> Best | Reason:
-    """The completion slot with the largest value less price, the first of equals; or why there is none above zero."""
-    question = ask(job, worker_type, ps_type, market, parts)
+@dataclass(frozen=True, eq=False)
+class Counter:
+    """Where a job buys, and how: the market with its bounds, the least quanta of a worker's slot, and how gangs on
+    several servers are found."""
+
+    market: Market
+    bounds: Bounds
+    parts: int
+    search: Search
+    mode: str
+
+    def slots_of(self, question: Question, rows: int, *, by_price: bool = False) -> Slots:
+        """The first `rows` slots, as they are for the question."""
+        job = question.job
+        return slots_of(
+            job.number, job.worker_types[question.worker_type], job.ps_types[question.ps_type], question.grid,
+            question.most, rows, self.market, self.bounds, self.search, question.payer, by_price=by_price,
+        )  # fmt: skip
+
+
+def best_schedule(job: Job, worker_type: int, ps_type: int, counter: Counter, least: float) -> Best | Reason:
+    """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
+    more than `least`, which the job has without."""
+    question = ask(job, worker_type, ps_type, counter)
     if (reason := hopeless(question)) is not None:
         return reason
-    least, needed = least_price(question, bounds), shortest(question.grid)
-    slots = paying_slots(question.values, least)
-    if slots < needed:
-        return Reason("outbid", {"price_at_least": least, "value": float(question.values[needed - 1])})
-    stalls = slots_of(
-        job.number, job.worker_types[worker_type], job.ps_types[ps_type], question.grid, question.most, slots,
-        market, bounds, search,
-    )  # fmt: skip
-    return _choose(question, stalls, stalls.costs[np.minimum(np.arange(slots), len(stalls.costs) - 1)])
+    cheapest, needed = least_price(question, counter), shortest(question.grid)
+    rows = paying_slots(question.values, cheapest, least)
+    if rows < needed:
+        is_net = counter.market.least_net(question.payer) < 1.0
+        return menu.outbid(cheapest, float(question.values[needed - 1]), is_net=is_net)
+    return _choose(question, counter, rows, least)
 
 
-def ask(job: Job, worker_type: int, ps_type: int, market: Market, parts: int) -> Question:
+def soonest(job: Job, worker_type: int, ps_type: int, counter: Counter) -> Best | None:
+    """The schedule that ends first, of those the one with the fewest amounts: what is best where all of it is free.
+    None where there is no schedule of positive value."""
+    question = ask(job, worker_type, ps_type, counter)
+    if hopeless(question) is not None:
+        return None
+    rows = int(np.flatnonzero(question.values > 0)[-1]) + 1
+    slots = counter.slots_of(question, rows, by_price=True)
+    table = Table(_expanded(slots, rows)[0], question.grid.sizes, question.grid.work)
+    for slot, (amounts, _) in enumerate(table.costs()):
+        if math.isfinite(amounts):
+            return _best(question, table, menu.free_of_charge(slot, float(question.values[slot])), slots)
+    return None
+
+
+def ask(job: Job, worker_type: int, ps_type: int, counter: Counter) -> Question:
     """The question in numbers."""
-    speed = speed_of(job, job.worker_types[worker_type], job.ps_types[ps_type], market.cluster.slot_seconds)
+    market = counter.market
+    types = job.worker_types[worker_type], job.ps_types[ps_type]
+    speed = speed_of(job, *types, market.cluster.slot_seconds, most_servers(job, market.cluster))
     first = max(market.slot, job.first_slot)
-    delays = np.arange(first, max(first, market.horizon), dtype=np.float64) - job.first_slot
-    grid = grid_of(speed, parts_of(speed, parts), job.max_ps)
-    return Question(job, worker_type, ps_type, grid, speed.most, menu.values_after(job, delays), first)
+    values = menu.values_of(job, first, market.horizon, counter.mode)
+    grid = grid_of(speed, parts_of(speed, counter.parts), job.max_ps)
+    payer = None if counter.mode == menu.PAPER else job.tenant
+    return Question(job, worker_type, ps_type, payer, grid, speed.most, values, first)
 
 
 def shortest(grid: Grid) -> int:
@@ -102,39 +133,66 @@ def hopeless(question: Question) -> Reason | None:
     return None
 
 
-def least_price(question: Question, bounds: Bounds) -> float:
-    """No schedule costs less: every unit costs at least the floor."""
+def least_price(question: Question, counter: Counter) -> float:
+    """No schedule costs less in the end: every unit costs at least the floor, and no more than the largest part comes
+    back."""
     worker = question.job.worker_types[question.worker_type].demand.sum()
     ps = question.job.ps_types[question.ps_type].demand.sum()
     grid = question.grid
-    return float(bounds.floor * grid.work * ((grid.workers * worker + grid.ps * ps) / grid.sizes).min())
+    amounts = float(((grid.workers * worker + grid.ps * ps) / grid.sizes).min())
+    return counter.bounds.floor * grid.work * amounts * counter.market.least_net(question.payer)
 
 
-def paying_slots(values: FloatArray, least: float) -> int:
-    """Slots in which a completion might still be worth more than it costs; values never rise with time."""
-    worth = np.flatnonzero(values > least * (1.0 - 1e-9) - 1.0 / menu.MICRO)
+def paying_slots(values: FloatArray, cheapest: float, least: float) -> int:
+    """Slots in which a completion might still gain more than `least`; values never rise with time."""
+    worth = np.flatnonzero(values > cheapest * (1.0 - 1e-9) - 1.0 / menu.MICRO + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 
 
-def _choose(question: Question, slots: Slots, costs: FloatArray) -> Best | Reason:
-    """The best of the menu, with where its gangs go. `costs` is (slots, gangs)."""
-    grid = question.grid
-    bounds = menu.upper_bounds(question.values, costs, grid.sizes.astype(np.float64), grid.work)
-    last = menu.last_hopeful(bounds)
-    table = Table(costs[: last + 1], grid.sizes, grid.work)
-    choice = menu.choose(table.costs(), question.values, bounds[: last + 1], question.job.max_price)
-    if not isinstance(choice, menu.Choice):
-        return choice or _dismissal(question, slots, costs, bounds)
+def _expanded(slots: Slots, rows: int) -> FloatArray:
+    """(2, rows, gangs) the costs in every slot."""
+    return slots.costs[:, np.minimum(np.arange(rows), slots.costs.shape[1] - 1)]
+
+
+def _choose(question: Question, counter: Counter, rows: int, least: float) -> Best | Reason:
+    """The best of the menu, with where its gangs go."""
+    grid, slots = question.grid, counter.slots_of(question, rows)
+    costs = _expanded(slots, rows)
+    bounds = menu.upper_bounds(question.values, costs[0], grid.sizes.astype(np.float64), grid.work)
+    hopeful = menu.last_hopeful(bounds, least) + 1
+    asked = menu.Menu(question.values, bounds[:hopeful], question.job.max_price, least)
+    found = asked.best(_ways(question, counter, slots, costs[:, :hopeful]))
+    if isinstance(found, menu.Choice):
+        return asked.why_not(found)
+    if found is None:
+        return _dismissal(question, slots, costs[0], bounds)
+    choice, (table, slots) = found
+    return _best(question, table, choice, slots)
+
+
+def _ways(
+    question: Question, counter: Counter, slots: Slots, costs: FloatArray
+) -> Iterator[tuple[tuple[Table, Slots], Iterator[menu.Costs]]]:
+    """The schedules of the least net cost, and those of the least cost; both are one where nothing comes back."""
+    grid, rows = question.grid, costs.shape[1]
+    table = Table(costs[0], grid.sizes, grid.work, costs[1] if slots.something_comes_back else None)
+    yield (table, slots), table.costs()
+    if slots.something_comes_back:
+        slots = counter.slots_of(question, rows, by_price=True)
+        costs = _expanded(slots, rows)
+        table = Table(costs[0], grid.sizes, grid.work, costs[1])
+        yield (table, slots), ((net, cost) for cost, net in table.costs())
+
+
+def _best(question: Question, table: Table, choice: menu.Choice, slots: Slots) -> Best:
     gangs = table.chosen(choice.slot)
     return Best(
         worker_type=question.worker_type,
         ps_type=question.ps_type,
         first=question.first,
         deployments=[None if gang is None else slots.state(k).deployment(gang) for k, gang in enumerate(gangs)],
-        internal=[bool(grid.internal[gang]) for gang in gangs if gang is not None],
-        value=float(question.values[choice.slot]),
-        cost=choice.cost,
-        paid=choice.price,
+        internal=[bool(question.grid.internal[gang]) for gang in gangs if gang is not None],
+        choice=choice,
         slots=slots,
     )
 
@@ -148,4 +206,4 @@ def _dismissal(question: Question, slots: Slots, costs: FloatArray, bounds: Floa
         return Reason("no_room", {"asked": asked, "free": min(free, float(asked))})
     slot = int(np.argmax(bounds))
     value = float(question.values[slot])
-    return Reason("outbid", {"price_at_least": value - float(bounds[slot]), "value": value})
+    return menu.outbid(value - float(bounds[slot]), value, is_net=slots.something_comes_back)

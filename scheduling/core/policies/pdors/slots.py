@@ -14,6 +14,7 @@ from scheduling.core.policies.pdors.solver import Deployment, program_of, relaxe
 from scheduling.core.policies.pdors.work import Grid
 from scheduling.core.posted.bounds import Bounds
 from scheduling.core.posted.market import Market
+from scheduling.core.prices import payable
 from scheduling.core.types import FloatArray, UnitType
 
 GREEDY, ROUNDING_AT_RANDOM, MILP = "greedy", "rounding", "milp"
@@ -40,12 +41,15 @@ class SlotState:
         self._found: dict[int, Deployment] = {}  # gang -> what a solver found
 
     def costs(self, search: Search, most: int) -> FloatArray:
-        """(gangs,) the cost of each gang; infinite where there is no room for it."""
-        costs = np.full(len(self.grid.sizes), np.inf)
-        if len(self._inside):
-            costs[self._inside] = self._on_one_server(self._inside).min(axis=1, initial=np.inf)
+        """(2, gangs) the cost of each gang in either measure; infinite where there is no room for it."""
+        costs = np.full((2, len(self.grid.sizes)), np.inf)
+        if len(self._inside) and len(self.workers.room):
+            cost, other = self._on_one_server(self._inside)
+            at = np.arange(len(cost)), cost.argmin(axis=1)
+            costs[:, self._inside] = cost[at], other[at]
         if len(self._outside):
-            costs[self._outside] = self._spread(self._outside).cost
+            found = self._spread(self._outside)
+            costs[:, self._outside] = found.cost, found.other
             if search.external != GREEDY:
                 self._solve(search, most, costs)
         return costs
@@ -54,7 +58,7 @@ class SlotState:
         """Where a gang would go."""
         workers, ps = np.zeros(len(self.workers.room)), np.zeros(len(self.workers.room))
         if self.grid.internal[gang]:
-            costs = self._on_one_server(np.array([gang]))[0]
+            costs = self._on_one_server(np.array([gang]))[0][0]
             server = int(np.argmin(costs))  # the first of equals
             workers[server], ps[server] = self.grid.workers[gang], self.grid.ps[gang]
             return Deployment(workers, ps, float(costs[server]))
@@ -67,18 +71,20 @@ class SlotState:
         """Gangs of rising size on several servers."""
         return spread(self.workers, self.ps, self.grid.workers[gangs], self.grid.ps[gangs], self.free)
 
-    def _on_one_server(self, gangs: npt.NDArray[np.intp]) -> FloatArray:
-        """(gangs, servers) cost of each gang all on one server; infinite where it does not fit."""
+    def _on_one_server(self, gangs: npt.NDArray[np.intp]) -> tuple[FloatArray, FloatArray]:
+        """(gangs, servers) cost of each gang all on one server, in either measure; infinite where it does not fit."""
         workers, ps = self.grid.workers[gangs], self.grid.ps[gangs]
         fits = np.tile(self.workers.hosts & self.ps.hosts, (len(gangs), 1))
         for resource, free in enumerate(self.free):
             needed = workers * self.workers.demand[resource] + ps * self.ps.demand[resource]
             if needed.any():
                 fits &= needed[:, None] <= free + ROUNDING / 2  # the calendar forgives the other half
-        return np.where(fits, workers[:, None] * self.workers.price + ps[:, None] * self.ps.price, np.inf)
+        cost = workers[:, None] * self.workers.price + ps[:, None] * self.ps.price
+        other = workers[:, None] * self.workers.other + ps[:, None] * self.ps.other
+        return np.where(fits, cost, np.inf), np.where(fits, other, np.inf)
 
     def _solve(self, search: Search, most: int, costs: FloatArray) -> None:
-        """Ask a solver for the gangs on several servers, and put its costs in."""
+        """Ask a solver for the gangs on several servers, and put its costs (2, gangs) in."""
         program = program_of(self.workers, self.ps, self.free, most)
         apart = self._apart()
         for index, gang in enumerate(self._outside.tolist()):
@@ -93,11 +99,12 @@ class SlotState:
                     found = rounded_at_random(program, fractions, workers, ps, search.gain, draws)
                 better = found is not None  # as the paper has it: greedy is asked only where no rounding is feasible
             else:
-                if costs[gang] > apart[index] * (1.0 + 1e-12):
+                if costs[0, gang] > apart[index] * (1.0 + 1e-12):
                     found = whole_optimum(program, workers, ps)
-                better = found is not None and found.cost < costs[gang]
+                better = found is not None and found.cost < costs[0, gang]
             if found is not None and better:
-                self._found[gang], costs[gang] = found, found.cost
+                other = float(found.workers @ self.workers.other + found.ps @ self.ps.other)
+                self._found[gang], costs[:, gang] = found, (found.cost, other)
 
     def _apart(self) -> FloatArray:
         """(gangs on several servers,) cost if workers and parameter servers did not compete: nothing is cheaper."""
@@ -116,9 +123,10 @@ class Slots:
     """The slots of a market for one job on one pair of types. Where slots go on after the last row, they are alike."""
 
     prices: FloatArray  # (resources, rows, servers) posted, per unit and slot
+    something_comes_back: bool  # to the payer, of these prices
     states: list[SlotState]
     state_of: npt.NDArray[np.intp]  # (rows,) index into the states
-    costs: FloatArray  # (rows, gangs)
+    costs: FloatArray  # (2, rows, gangs) what is to be small, and the other measure
 
     def state(self, offset: int) -> SlotState:
         """The state of a slot, counted from the market's first."""
@@ -127,29 +135,34 @@ class Slots:
 
 def slots_of(
     job: int, worker: UnitType, ps: UnitType, grid: Grid, most: int, rows: int, market: Market, bounds: Bounds,
-    search: Search,
+    search: Search, payer: int | None, *, by_price: bool = False,
 ) -> Slots:  # fmt: skip
-    """The first `rows` slots of the market. The dice of a state are those of the first slot that is in it: they
-    depend on the seed, the job's number, the slot and the gang, never on what the job says it is worth (B6)."""
+    """The first `rows` slots of the market, cheapest by what does not come back to the payer, or `by_price`. The dice
+    of a state are those of the first slot that is in it: they depend on the seed, the job's number, the slot and the
+    gang, never on what the job says it is worth (B6)."""
     rows = min(rows, market.rows)
     named = np.flatnonzero((worker.demand > 0) | (ps.demand > 0))
-    free, prices = market.free(rows), market.posted(bounds, named, rows)
-    cluster = market.cluster
+    hosts_ps = market.cluster.hosts_workers if ps.absent else market.cluster.hosts_ps
+    cluster, free, prices = market.cluster, market.free(rows), market.posted(bounds, named, rows)
+    for unit in (worker, ps):
+        prices = payable(prices, unit.demand, cluster.least_payment)
+    net = market.net(prices, payer)
+    small, other = (prices, net) if by_price else (net, prices)
     states: list[SlotState] = []
     known: dict[bytes, int] = {}
     state_of = np.zeros(rows, dtype=np.intp)
     for row in range(rows):
-        key = free[named, row].tobytes() + prices[named, row].tobytes()
+        key = free[named, row].tobytes() + prices[named, row].tobytes() + net[named, row].tobytes()
         if key not in known:
             known[key] = len(states)
 
             def draws(workers: int, tries: int, columns: int, slot: int = market.slot + row) -> FloatArray:
                 return np.random.default_rng((search.seed, job, slot, workers)).random((tries, columns))
 
-            here, there = free[:, row], prices[:, row]
-            worker_units = units_of(worker.demand, cluster.hosts_workers, there, here, last_first=False)
-            ps_units = units_of(ps.demand, cluster.hosts_ps, there, here, last_first=True)
+            here, there = free[:, row], (small[:, row], other[:, row])
+            worker_units = units_of(worker.demand, cluster.hosts_workers, *there, here, last_first=False)
+            ps_units = units_of(ps.demand, hosts_ps, *there, here, last_first=True)
             states.append(SlotState(worker_units, ps_units, here, grid, draws))
         state_of[row] = known[key]
-    costs = np.array([state.costs(search, most) for state in states])
-    return Slots(prices, states, state_of, costs[state_of])
+    costs = np.stack([state.costs(search, most) for state in states], axis=1)
+    return Slots(prices, net is not prices, states, state_of, costs[:, state_of])

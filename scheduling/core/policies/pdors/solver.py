@@ -2,19 +2,23 @@
 
 minimise  sum_h p_h w_h + s_h      over h: what a worker, and a parameter server, costs on server h
 with      sum w >= n, sum s >= ceil(n / gamma), sum w <= the most workers, and every server's free amounts kept
+
+The solver is loaded with the first program: it takes a fifth of the start of a process, and few ever solve one.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.optimize import Bounds, LinearConstraint, linprog, milp
-from scipy.sparse import coo_matrix, csr_matrix
 
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.policies.pdors.greedy import Indices, Units
 from scheduling.core.types import FloatArray
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_matrix
 
 NODES = 2_000  # of the search for whole numbers, so that an answer does not depend on the machine's speed
 WHOLE = 1e-7  # a solver's whole numbers are this close to one
@@ -55,6 +59,8 @@ class Program:
 
 def program_of(workers: Units, ps: Units, free: FloatArray, most: int) -> Program:
     """The rows for one slot's units and `free` amounts (resources, servers)."""
+    from scipy.sparse import coo_matrix
+
     at, ps_at = np.flatnonzero(workers.room > 0), np.flatnonzero(ps.room > 0)
     cut = len(at)
     entries: list[tuple[int, int, float]] = []
@@ -80,6 +86,8 @@ def relaxed(program: Program, workers: int, ps: int) -> FloatArray | None:
     """(columns,) the fractional optimum, if there is one."""
     if not len(program.price):
         return None
+    from scipy.optimize import linprog
+
     bounds = np.column_stack([np.zeros_like(program.rooms), program.rooms])
     answer = linprog(
         program.price, A_ub=program.rows, b_ub=program.above(workers, ps), bounds=bounds, method="highs-ds"
@@ -108,6 +116,8 @@ def whole_optimum(program: Program, workers: int, ps: int) -> Deployment | None:
     """The cheapest gang, found by HiGHS; None where there is none, or none was found in time."""
     if not len(program.price):
         return None
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
     answer = milp(
         program.price,
         constraints=LinearConstraint(program.rows, ub=program.above(workers, ps)),

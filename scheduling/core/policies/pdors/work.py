@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.core.speed import exact
+from scheduling.core.speed import exact, ring_part
 from scheduling.core.types import Job, UnitType
 
 IntArray = npt.NDArray[np.int64]
@@ -28,16 +28,21 @@ class Speed:
     samples: Fraction  # V, in the whole job
     internal: Fraction  # q_i
     external: Fraction  # q_e
-    ps_ratio: Fraction  # gamma, workers per parameter server
+    ps_ratio: Fraction | None  # gamma, workers per parameter server; None: the job has none
     least: int  # workers at once
     most: int
 
 
-def speed_of(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float) -> Speed:
+def speed_of(job: Job, worker: UnitType, ps: UnitType, slot_seconds: float, servers: int = 1) -> Speed:
     """The job's speed; one without its work in samples is counted in mini-batches, each a sample.
 
-    A worker exchanges gradients, and a parameter server applies an update, once in F / gamma samples.
+    A worker exchanges gradients, and a parameter server applies an update, once in F / gamma samples. Without parameter
+    servers workers exchange in a ring, once in a mini-batch, as on so many `servers`; inside a server it is free.
     """
+    if job.all_reduce:
+        seconds, slot = exact(worker.seconds), exact(slot_seconds)
+        across = seconds + _exchange(job, worker.mbps) * ring_part(servers)
+        return Speed(Fraction(job.work), seconds / slot, across / slot, None, job.min_workers, job.max_workers)
     counts = job.samples
     ratio = exact(ps.mbps) / exact(worker.mbps) if counts.ps_ratio is None else exact(counts.ps_ratio)
     most, between = job.max_workers, Fraction(1)
@@ -58,8 +63,11 @@ def _exchange(job: Job, mbps: float) -> Fraction:
 
 
 def ps_needed(speed: Speed) -> IntArray:
-    """(most + 1,) parameter servers of a gang of 0, 1, 2, ... workers: ceil(n / gamma), at least one with a worker."""
+    """(most + 1,) parameter servers of a gang of 0, 1, 2, ... workers: ceil(n / gamma), at least one with a worker, or
+    none where the job has none."""
     ratio = speed.ps_ratio
+    if ratio is None:
+        return np.zeros(speed.most + 1, dtype=np.int64)
     return np.array([-(-n * ratio.denominator // ratio.numerator) for n in range(speed.most + 1)], dtype=np.int64)
 
 

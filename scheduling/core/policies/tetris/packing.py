@@ -34,6 +34,8 @@ class Option:
     def most_ps(self) -> int:
         if self.exactly is not None:
             return self.exactly
+        if self.job.all_reduce:
+            return 0
         return self.most if self.job.max_ps is None else min(self.most, self.job.max_ps)
 
     def seconds(self) -> float:
@@ -63,7 +65,10 @@ class Packing:
         demands = [option.demands() for option in options]
         self.units: list[tuple[list[float], list[float]]] = [(worker.tolist(), ps.tolist()) for worker, ps in demands]
         both = cluster.hosts_workers & cluster.hosts_ps
-        self.together = np.array([self.scores.row(worker + ps, both) for worker, ps in demands])
+        hosts = [cluster.hosts_workers if option.job.all_reduce else both for option in options]
+        self.together = np.array(
+            [self.scores.row(worker + ps, where) for (worker, ps), where in zip(demands, hosts, strict=True)]
+        )
         self.apart = [
             (self.scores.row(worker, cluster.hosts_workers), self.scores.row(ps, cluster.hosts_ps))
             for worker, ps in demands

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import re
 import sys
 from typing import Any
 
-from django.core.management.base import BaseCommand, CommandError, CommandParser
+from django.core.management.base import BaseCommand, CommandParser
 
 from tenants.ledger.audit import Audit, verify
+from tenants.ledger.management.heads import head_argument
 
 _WIDTH = 30
 
@@ -17,13 +17,10 @@ class Command(BaseCommand):
     help = "Audit the whole book: entries, digests, cached balances, seals, and the rules in the database."
 
     def add_arguments(self, parser: CommandParser) -> None:
-        parser.add_argument("--head", default="", help="a head of the seals noted earlier, which must be in the chain")
+        head_argument(parser, "a head of the seals")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        known_head: str = options["head"]
-        if known_head and not re.fullmatch(r"[0-9a-fA-F]{64}", known_head):
-            raise CommandError("--head takes the 64 hexadecimal digits that an earlier run printed", returncode=2)
-        audit = verify(known_head=known_head, progress=self._progress)
+        audit = verify(known_heads=options["heads"], progress=self._progress)
         self.stdout.write(_summary(audit))
         for finding in audit.findings:
             self.stderr.write(str(finding))

@@ -1,0 +1,151 @@
+"""`bourse lab`: studies of a cluster's past, made, followed and taken away."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from bourse_client.command import exits
+from bourse_client.command.exits import UsageError
+from bourse_client.command.screen import moment, zone
+from bourse_client.command.session import Session
+from bourse_client.job_file import BadFile, read_study
+from bourse_client.shapes import Study
+
+INPUT = "-"
+AT_WORK = ("reading", "waiting", "running")
+MOST_FILES = 700 * 1024  # bytes: in base64, with the document, they fit into a call
+NAMED = ("file", "machines", "nodes")  # of a history: what may name a file
+
+
+def listed(session: Session) -> int:
+    """All studies, the newest first."""
+    screen, rows = session.screen, list(session.client.studies())
+    if screen.as_json:
+        screen.document(rows)
+        return exits.DONE
+    heads = ("id", "state", "of", "asked", "title", "what came of it")
+    cells = [
+        (str(row["id"]), row["state"], row["pool"] or "a log", moment(row["asked_at"]), row["title"], row["detail"])
+        for row in rows
+    ]
+    screen.table(heads, cells, right=("id",))
+    return exits.DONE
+
+
+def create(session: Session) -> int:
+    """Sent with the files that it names; with --start it is followed to its end."""
+    words, client = session.words, session.client
+    document = _document(session)
+    files = {} if words.pool else _files(words.file, document)
+    study = client.study_create(
+        document,
+        files=files,
+        pool=words.pool or None,
+        start=words.start,
+        end=words.end,
+        at_once=words.at_once,
+        key=words.key,
+    )
+    return _followed(session, study)
+
+
+def show(session: Session) -> int:
+    """How far it is, and what came of it."""
+    _shown(session, session.client.study(session.words.study))
+    return exits.DONE
+
+
+def start(session: Session) -> int:
+    """Begun, and followed to its end."""
+    return _followed(session, session.client.study_start(session.words.study, key=session.words.key))
+
+
+def cancel(session: Session) -> int:
+    """Called off; it can go on."""
+    _shown(session, session.client.study_cancel(session.words.study, key=session.words.key))
+    return exits.DONE
+
+
+def resume(session: Session) -> int:
+    """Gone on with, behind what it has done."""
+    return _followed(session, session.client.study_resume(session.words.study, key=session.words.key))
+
+
+def download(session: Session) -> int:
+    """The report, or the figures, as a file."""
+    words, client = session.words, session.client
+    content = client.study_figures(words.study) if words.figures else client.study_report(words.study)
+    try:
+        Path(words.output).write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{words.output}: {error.strerror}.") from error
+    session.screen.note(f"{len(content):,} bytes in {words.output}")
+    return exits.DONE
+
+
+def _followed(session: Session, study: Study) -> int:
+    """Until it is ready, over, or interrupted; it goes on by itself."""
+    words, client = session.words, session.client
+    while study["state"] in AT_WORK:
+        session.pace.sleep(words.every)
+        study = client.study(study["id"])
+    _shown(session, study)
+    if study["state"] == "ready":
+        session.screen.note(f"bourse: start it with `bourse lab start {study['id']}`.")
+    return exits.DONE if study["state"] in ("ready", "done") else exits.REFUSED
+
+
+def _shown(session: Session, study: Study) -> None:
+    screen, history = session.screen, study["history"]
+    if screen.as_json:
+        screen.document(study)
+        return
+    read = f"{history['jobs']:,} jobs of {history['owners']:,} owners, {history['days']:,} days" if history else ""
+    minutes = study["minutes"]
+    screen.pairs(
+        [
+            ("study", str(study["id"])),
+            ("title", study["title"]),
+            ("state", study["state"]),
+            ("read", read),
+            ("minutes", "" if minutes is None else f"{minutes:.1f}"),
+            ("replays", f"{study['done']} of {study['total']}" if study["total"] else ""),
+            ("asked", f"{moment(study['asked_at'])} ({zone()})"),
+            ("digest", study["digest"]),
+            ("answer", study["detail"]),
+        ]
+    )
+    for number, why in history.get("bad", ()):
+        screen.line(f"line {number} {why}")
+
+
+def _document(session: Session) -> dict[str, Any]:
+    name = session.words.file
+    try:
+        return read_study(session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: it is no text in UTF-8.") from error
+    except BadFile as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+def _files(study: str, document: dict[str, Any]) -> dict[str, bytes]:
+    """What the history names, from beside the study."""
+    folder = Path() if study == INPUT else Path(study).parent
+    history = document.get("history")
+    names = [history[field] for field in NAMED if field in history] if isinstance(history, dict) else []
+    found: dict[str, bytes] = {}
+    for name in (name for name in names if isinstance(name, str)):
+        try:
+            found[name] = (folder / name).read_bytes()
+        except OSError as error:
+            raise UsageError(f"{folder / name}: {error.strerror}.") from error
+    if sum(map(len, found.values())) > MOST_FILES:
+        most = f"files that are sent in one call have at most {MOST_FILES // 1024} KiB together"
+        raise UsageError(
+            f"{study}: {most}. Pack the log with gzip, upload it on the page of the lab, or use manage.py lab."
+        )
+    return found

@@ -1,0 +1,145 @@
+"""`bourse programs`: what a job may run, and the tenant's own registered, continued and retired."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from bourse_client.command import exits
+from bourse_client.command.exits import UsageError
+from bourse_client.command.screen import moment, zone
+from bourse_client.command.session import Session
+from bourse_client.job_file import BadFile, read_program
+
+INPUT = "-"
+OPERATOR = "operator"
+MOST_ARCHIVE = 20 * 1024**2  # bytes
+
+
+def listed(session: Session) -> int:
+    screen, rows = session.screen, list(session.client.programs())
+    if screen.as_json:
+        screen.document(rows)
+        return exits.DONE
+    heads = ("name", "version", "owner", "shape", "runs", "ended well", "title")
+    screen.table(heads, [_row(row) for row in rows], right=("version", "runs", "ended well"))
+    return exits.DONE
+
+
+def show(session: Session) -> int:
+    screen, words = session.screen, session.words
+    page = session.client.program(words.name, owner=_owner(session), version=words.number)
+    if screen.as_json:
+        screen.document(page)
+        return exits.DONE
+    program, deeds = page["program"], page["program"]["deeds"]
+    screen.pairs(
+        [
+            ("name", program["name"]),
+            ("owner", program["owner"]),
+            ("version", _version(page["version"])),
+            ("shape", program["shape"]),
+            ("title", program["title"]),
+            ("runs", f"{deeds['runs']:,}, {deeds['ended_well']:,} ended well, {deeds['hours']:,.1f} hours"),
+            ("retired", f"{moment(program['retired_at'])} ({zone()})" if program["retired_at"] else ""),
+        ]
+    )
+    for parameter in page["parameters"]:
+        screen.line(f"parameter {parameter['name']}: {parameter['kind']}, {json.dumps(parameter['default'])}")
+    for version in page["versions"]:
+        screen.line(f"version {version['version']}: {moment(version['registered_at'])}, {version['digest'][:12]}")
+    document = page["document"]
+    if document is None:
+        if page["version"] is not None:
+            screen.note("Its words are shown to members of its owner and to the operator alone.")
+    elif "script" in document:
+        screen.line(document["script"])
+    else:
+        screen.line(json.dumps(document["command"]))
+    return exits.DONE
+
+
+def register(session: Session) -> int:
+    """Of a name that is there, it makes the next version; one that says nothing new is told as such."""
+    screen, words, client = session.screen, session.words, session.client
+    document, archive = _document(session), _archive(words.archive)
+    name = document.get("name")
+    if archive is not None:
+        page = client.program_upload(document, archive, key=words.key)
+    elif any(row["name"] == name and row["owner"] == client.tenant for row in client.programs()):
+        page = client.program_continue(str(name), document, key=words.key)
+    else:
+        page = client.program_register(document, key=words.key)
+    if screen.as_json:
+        screen.document(page)
+    else:
+        screen.line(f"{page['program']['name']}, version {page['version']}: {page['program']['digest']}")
+    return exits.DONE
+
+
+def retire(session: Session) -> int:
+    page = session.client.program_retire(session.words.name, key=session.words.key)
+    if session.screen.as_json:
+        session.screen.document(page)
+    else:
+        session.screen.line(f"{page['program']['name']} is retired.")
+    return exits.DONE
+
+
+def archive(session: Session) -> int:
+    words, client = session.words, session.client
+    owner = _owner(session)
+    version = words.number or client.program(words.name, owner=owner)["version"]
+    if version is None:
+        raise UsageError(f"{words.name}: it comes with the product and has no archive.")
+    content = client.program_archive(words.name, version, owner=owner)
+    try:
+        Path(words.output).write_bytes(content)
+    except OSError as error:
+        raise UsageError(f"{words.output}: {error.strerror}.") from error
+    session.screen.note(f"{len(content):,} bytes in {words.output}")
+    return exits.DONE
+
+
+def _owner(session: Session) -> str:
+    """As the command line says, else that of the first program of this name: the tenant's own comes first."""
+    if session.words.owner:
+        return str(session.words.owner)
+    owners = [row["owner"] for row in session.client.programs() if row["name"] == session.words.name]
+    return owners[0] if owners else OPERATOR
+
+
+def _row(row: dict[str, Any]) -> tuple[str, ...]:
+    deeds = row["deeds"]
+    counts = (f"{deeds['runs']:,}", f"{deeds['ended_well']:,}")
+    return (row["name"], _version(row["version"]), row["owner"], row["shape"], *counts, row["title"])
+
+
+def _version(number: int | None) -> str:
+    return "built in" if number is None else str(number)
+
+
+def _document(session: Session) -> dict[str, Any]:
+    name = session.words.file
+    try:
+        return read_program(session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8"))
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise UsageError(f"{name}: it is no text in UTF-8.") from error
+    except BadFile as error:
+        raise UsageError(f"{name}: {error}") from error
+
+
+def _archive(name: str | None) -> bytes | None:
+    if name is None:
+        return None
+    try:
+        with Path(name).open("rb") as stream:
+            content = stream.read(MOST_ARCHIVE + 1)
+    except OSError as error:
+        raise UsageError(f"{name}: {error.strerror}.") from error
+    if len(content) > MOST_ARCHIVE:
+        raise UsageError(f"{name}: an archive has at most {MOST_ARCHIVE // 1024**2} MiB.")
+    return content

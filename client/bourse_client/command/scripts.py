@@ -1,0 +1,61 @@
+"""Batch scripts: the answers that go with one, and what comes of each of its lines."""
+
+from __future__ import annotations
+
+import math
+import shlex
+from argparse import Namespace
+from datetime import datetime
+from typing import Any
+
+from bourse_client.command import exits
+from bourse_client.command.screen import Screen, moment, plain, zone
+from bourse_client.shapes import Parsed
+
+VERDICTS = {"understood": "understood", "ignored": "ignored", "not_kept": "not kept"}
+
+
+def described(words: Namespace, script: str) -> dict[str, Any]:
+    """The body that says it. Moments without a zone are those of this machine's clock."""
+    if words.max_price is not None:
+        raise exits.UsageError("--max-price is for jobs in YAML; what a described job is worth bounds what it pays.")
+    if words.worth is None:
+        raise exits.UsageError(
+            "say what the job is worth to you: --worth CREDITS, and --by MOMENT if no --deadline does."
+        )
+    worth = {"credits": words.worth, "later": words.later or "nothing"}
+    worth |= {"by": words.by} if words.by else {}
+    offset = datetime.now().astimezone().strftime("%z")  # as +0200
+    said: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
+    said |= {"after": words.after} if words.after else {}
+    return said | ({"name": words.name} if words.name else {})
+
+
+def script_of(words: Namespace) -> str:
+    """A command as a batch script."""
+    if not words.words:
+        raise exits.UsageError("say what is to run, after two dashes: bourse run --gpus 1 --hours 2 -- python train.py")
+    seconds = math.ceil(words.hours * 3_600)
+    time = f"{seconds // 3600}:{seconds // 60 % 60:02}:{seconds % 60:02}"
+    named = "".join(
+        each for each in words.words[0].rpartition("/")[2] if each.isascii() and (each.isalnum() or each in "._-")
+    )
+    name = f"--job-name={named} " if named.strip("-") else ""
+    return f"#!/bin/bash -eu\n#SBATCH {name}--gpus={words.gpus} --time={time}\n{shlex.join(words.words)}\n"
+
+
+def lines_told(screen: Screen, parsed: Parsed, *, whole: bool) -> None:
+    """On standard error, so that the answer stands alone on the other; `whole`: with the specification, on both."""
+    for line in parsed["lines"]:
+        what = f"{line['option']}: " if line["option"] else ""
+        verdict = VERDICTS.get(line["verdict"], line["verdict"])
+        screen.note(f"{line['line']:>4}  {verdict:<10}  {plain(what + line['sentence'])}")
+    if parsed["begin"]:
+        screen.note(f"It begins not before {moment(parsed['begin'])} ({zone()}).")
+    if parsed["after"]:
+        screen.note(f"It begins once these have ended well: {', '.join(map(str, parsed['after']))}.")
+    if parsed["indexes"]:
+        screen.note(f"It makes {len(parsed['indexes'])} jobs, one for each index.")
+    if whole:
+        screen.line(f"This is what the market would be asked for {plain(parsed['name'])}:")
+        screen.document(parsed["spec"])

@@ -1,0 +1,171 @@
+"""A whole installation in a folder, and back: the database as of one moment, the files of programs, whose key it was.
+
+The database's dump is of one snapshot, whatever happens meanwhile: an interval that is being decided, a slot that is
+being paid for is in it whole or not at all. Files are copied after it, so that what the rows tell of is there.
+
+Webhooks' secrets and the key that signs bundles are encrypted with `SECRET_KEY`. It is not in the backup, for whoever
+has both has everything; its fingerprint is, so that a wrong one is noticed before anything is restored.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection, transaction
+
+from marketplace.embedded import programs
+from marketplace.version import VERSION
+from scheduling.engines.launcher.files import SECRETS
+from tenants import history
+from tenants.access import access_of_system
+
+FORMAT = "bourse-backup/1"
+DATABASE, FILES, MANIFEST = "database.dump", "files.tar.gz", "manifest.json"
+PURPOSE = b"whose key a backup belongs to"
+MADE = "backup_make"  # in the history
+
+
+class BackupFailed(Exception):
+    """The message says what, and what would help."""
+
+
+def backup_make(folder: Path, at: datetime) -> Mapping[str, Any]:
+    """Into a new folder that only we may read. The manifest is written last, then the history names it."""
+    try:
+        folder.mkdir(mode=0o700, parents=True)
+    except FileExistsError:
+        raise BackupFailed(f"{folder} is there already: a backup begins with a new folder.") from None
+    _run("pg_dump", ["--format=custom", "--no-owner", "--no-privileges", "--file", str(folder / DATABASE)])
+    _pack(settings.RUNS_DIR, folder / FILES)
+    manifest = {
+        "format": FORMAT,
+        "version": VERSION,
+        "made_at": at.isoformat(),
+        "key": _fingerprint(settings.SECRET_KEY),
+        "files": {name: _digest(folder / name) for name in (DATABASE, FILES)},
+    }
+    (folder / MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    with transaction.atomic():
+        by = access_of_system("backup")
+        history.append(at=at, by=by, action=MADE, subject="installation", after={"files": manifest["files"]})
+    return manifest
+
+
+def backup_restore(folder: Path) -> Mapping[str, Any]:
+    """Into a database without tables, and where no file of a program is. Rights are given by `migrate` after it."""
+    manifest = _manifest(folder)
+    if manifest["key"] not in map(_fingerprint, (settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS)):
+        raise BackupFailed(
+            "SECRET_KEY is not the one of this backup, nor is any of SECRET_KEY_FALLBACKS: stored secrets would be"
+            " lost."
+        )
+    if tables := connection.introspection.table_names():
+        raise BackupFailed(f"The database is not empty: it has {len(tables)} tables. Restore into a new one.")
+    if settings.RUNS_DIR.exists() and any(settings.RUNS_DIR.iterdir()):
+        raise BackupFailed(f"{settings.RUNS_DIR} is not empty.")
+    options = ["--no-owner", "--no-privileges", "--exit-on-error", "--single-transaction"]
+    _run("pg_restore", [*options, "--dbname", _database()["NAME"], str(folder / DATABASE)])
+    settings.RUNS_DIR.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(folder / FILES) as files:
+        files.extractall(settings.RUNS_DIR, filter="tar")
+    return manifest
+
+
+def _manifest(folder: Path) -> dict[str, Any]:
+    """Of a backup that is whole."""
+    try:
+        manifest: dict[str, Any] = json.loads((folder / MANIFEST).read_text())
+    except (OSError, ValueError) as error:
+        raise BackupFailed(f"{folder} holds no whole backup: {error}") from None
+    if manifest.get("format") != FORMAT:
+        raise BackupFailed(f"The backup is in the format {manifest.get('format')!r}; this version reads {FORMAT!r}.")
+    for name, digest in manifest["files"].items():
+        if not (folder / name).is_file() or _digest(folder / name) != digest:
+            raise BackupFailed(f"{folder / name} is not what was written: it is missing, or was changed.")
+    return manifest
+
+
+def _fingerprint(key: str) -> str:
+    return hashlib.blake2b(key.encode(), key=PURPOSE, digest_size=16).hexdigest()
+
+
+def _digest(file: Path) -> str:
+    with file.open("rb") as content:
+        return hashlib.file_digest(content, "sha256").hexdigest()
+
+
+def _pack(root: Path, target: Path) -> None:
+    """Each file as it is when it is read: logs grow meanwhile, and what is gone by then is left out."""
+    with tarfile.open(target, "w:gz", compresslevel=1) as packed:
+        for place in sorted(root.rglob("*")):
+            if place.name == SECRETS and (place.parent / "plan.json").exists():
+                continue  # what processes were told, in plain words: the database has it, sealed
+            try:
+                about = packed.gettarinfo(place, arcname=str(place.relative_to(root)))
+                content = place.read_bytes() if about is not None and about.isreg() else b""
+            except OSError:
+                continue
+            if about is None or not (about.isreg() or about.isdir()):  # sockets of gangs that run
+                continue
+            about.size = len(content)
+            packed.addfile(about, io.BytesIO(content))
+
+
+# --- PostgreSQL's own programs
+
+
+def _database() -> Mapping[str, Any]:
+    """By the owning role where there is one: the serving role may not read everything."""
+    owner: Mapping[str, Any] = settings.DATABASE_OWNER or {}
+    return {**settings.DATABASES["default"], **{name: value for name, value in owner.items() if value}}
+
+
+def _run(program: str, arguments: list[str]) -> None:
+    database = _database()
+    options = database.get("OPTIONS", {})
+    environment = {
+        "PATH": os.environ.get("PATH", os.defpath),
+        "PGHOST": str(database.get("HOST", "")),
+        "PGPORT": str(database.get("PORT", "")),
+        "PGUSER": str(database.get("USER", "")),
+        "PGPASSWORD": str(database.get("PASSWORD", "")),
+        "PGDATABASE": str(database["NAME"]),
+        "PGSSLMODE": str(options.get("sslmode", "")),
+        "PGSSLROOTCERT": str(options.get("sslrootcert", "")),
+    }
+    words = [str(_program(program)), *arguments]
+    named = {name: value for name, value in environment.items() if value}
+    ended = subprocess.run(words, env=named, capture_output=True, text=True, check=False)
+    if ended.returncode:
+        raise BackupFailed(f"{program} failed: {ended.stderr.strip()[-2_000:]}")
+
+
+def _program(name: str) -> Path:
+    """The first that is not older than the server: an older one refuses to read it."""
+    server = connection.cursor().connection.info.server_version // 10_000
+    for place in _places(name):
+        line = subprocess.run([place, "--version"], capture_output=True, text=True, check=False).stdout
+        version = re.match(r"\S+ \(PostgreSQL\) (\d+)", line)
+        if version and int(version[1]) >= server:
+            return place
+    raise BackupFailed(f"No {name} of version {server} or newer is here: install PostgreSQL's client programs.")
+
+
+def _places(name: str) -> Iterator[Path]:
+    if installed := shutil.which(name):
+        yield Path(installed)
+    embedded = programs.installed_for(None).postgres_folder / name
+    if embedded.is_file():
+        yield embedded

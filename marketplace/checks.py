@@ -1,0 +1,48 @@
+"""System checks that ask the database: `manage.py check --database default`, and every `manage.py migrate`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from django.core.checks import CheckMessage, Error, Tags, Warning, register
+from django.db import connection
+from django.db.migrations.recorder import MigrationRecorder
+
+from marketplace.rights import rights_compare, serving_role
+
+# App -> a step of its first versions, and the last of the steps that 0001 has in one since.
+REMOVED_STEPS = {
+    "scheduling": ("0002_cluster_rules", "0028_one_verification"),
+    "ledger": ("0002_rules", "0004_day_sheets"),
+}
+
+
+@register(Tags.database)
+def no_database_stopped_among_removed_steps(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """A database that an early version made, and that never got as far as 0001 goes today, cannot be brought here."""
+    if not databases or "django_migrations" not in connection.introspection.table_names():
+        return []
+    applied = set(MigrationRecorder(connection).applied_migrations())
+    return [
+        Error(
+            f"The database has the first steps of {app} and not its step {last}, which this version does not have any"
+            " more. Bring it there with the version that has it; then come back.",
+            id="marketplace.E001",
+        )
+        for app, (early, last) in REMOVED_STEPS.items()
+        if (app, early) in applied and (app, last) not in applied
+    ]
+
+
+@register(Tags.database)
+def serving_role_has_its_rights(databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
+    """Silent before and within a migration by the owning role, which brings the tables and the rights to them."""
+    if not databases or "django_migrations" not in connection.introspection.table_names():
+        return []
+    role = serving_role()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT current_user")
+        if cursor.fetchone() != (role,):
+            return []
+    return [Warning(sentence, id="marketplace.W001") for sentence in rights_compare(role).sentences]

@@ -1,0 +1,36 @@
+"""Every command of the server: `manage.py` in a checkout, `bourse-server` where it was installed as a package."""
+
+import os
+import sys
+
+from marketplace import embedded
+from marketplace.env import BadEnvironment
+from marketplace.places import var_folder
+from marketplace.version import VERSION
+
+# They need neither the servers nor their settings.
+FILE_COMMANDS = (["simulate"], ["compare"], ["scenario"], ["lab"], ["train_dl2"], ["reproduce"])
+WHERE = "docs/operations.md lists the variables. Without any, `make run` runs everything, and commands join it."
+
+
+def main() -> None:
+    if sys.argv[1:] in (["version"], ["--version"]):
+        print(VERSION)  # Django would say its own
+        return
+    offline = sys.argv[1:2] in FILE_COMMANDS
+    os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.offline" if offline else "marketplace.settings")
+    if sys.argv[1:2] == ["up"]:
+        os.environ.setdefault("DEBUG", "true")
+        embedded.announce(embedded.state_for(var_folder()))
+    elif not offline:
+        embedded.join_running(var_folder())
+
+    from django.conf import settings
+    from django.core.management import execute_from_command_line
+
+    try:
+        # Django would swallow the error of a bad variable here and stumble over its consequences later.
+        _ = settings.INSTALLED_APPS
+    except BadEnvironment as problem:
+        sys.exit(f"{problem}\n{WHERE}")
+    execute_from_command_line(sys.argv)

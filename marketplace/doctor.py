@@ -1,0 +1,316 @@
+"""A look at a running installation from inside: what is well, and what to do where something is not.
+
+Each check gathers what it needs and judges it. It changes nothing, and a check that cannot ask says so in its line.
+"""
+
+from __future__ import annotations
+
+import shutil
+import smtplib
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from celery.exceptions import OperationalError as BrokerError
+from django.conf import settings
+from django.core.cache import cache
+from django.core.checks import ERROR, run_checks
+from django.core.mail import get_connection
+from django.db import Error as DatabaseError
+from django.db import connection
+from django.db.migrations.executor import MigrationExecutor
+from django.utils import timezone
+from redis import Redis
+from redis.exceptions import RedisError
+
+from marketplace.backup import MADE
+from marketplace.celery import app
+from marketplace.health import queued_tasks
+from marketplace.heartbeat import HEARTBEAT_KEY
+from marketplace.rights import rights_compare, serving_role
+from scheduling.models import OperatorSecret, Pool, SigningKey, Webhook
+from scheduling.operator.read_operator import pool_states
+from scheduling.runs.engines import engines_at_work
+from tenants.models import AuditEntry
+from tenants.scoping import scope_disabled
+from tenants.stored_secrets import secret_state
+
+WELL, WARNING, BROKEN = "well", "warning", "broken"
+OLDEST_SERVER = 150_000  # as PostgreSQL writes its version
+CLOCK_ODD, CLOCK_WRONG = 1.0, 10.0  # seconds apart
+DISK_SHORT, DISK_FULL = 0.10, 0.02  # of it free
+LATE = 120  # seconds that a pool's boundary may be due
+MANY_TASKS = 1_000
+BACKUP_OLD = timedelta(hours=36)
+MAIL_SECONDS = 5.0
+WORKERS_SECONDS = 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """`advice`: what to do; empty where all is well."""
+
+    name: str
+    state: str
+    sentence: str
+    advice: str = ""
+
+
+Judged = tuple[str, str, str]  # state, sentence, advice
+
+
+def well(sentence: str) -> Judged:
+    return WELL, sentence, ""
+
+
+def warning(sentence: str, advice: str) -> Judged:
+    return WARNING, sentence, advice
+
+
+def broken(sentence: str, advice: str) -> Judged:
+    return BROKEN, sentence, advice
+
+
+def examine(at: datetime) -> list[Finding]:
+    return [Finding(name, *judged) for name, check in CHECKS.items() for judged in _asked(check, at)]
+
+
+def _asked(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> list[Judged]:
+    try:
+        return list(check(at))
+    except DatabaseError as error:
+        reason = " ".join(str(error).split())[:200]
+        return [broken(f"The database does not answer this: {reason}.", "Look at PostgreSQL and DATABASE_URL.")]
+    except (RedisError, BrokerError) as error:
+        return [broken(f"Redis does not answer: {type(error).__name__}.", "Look at it and at REDIS_URL.")]
+
+
+def _settings(at: datetime) -> Iterator[Judged]:
+    messages = run_checks(include_deployment_checks=not settings.DEVELOPMENT)
+    for message in messages:
+        judge = broken if message.level >= ERROR else warning
+        yield judge(" ".join(f"{message.msg} ({message.id})".split()), message.hint or "Correct it, and start again.")
+    if settings.DEVELOPMENT:
+        yield warning(
+            "DEBUG is on: the demonstration may load here, whose passwords everybody knows.",
+            "Set DEBUG=false where others come in.",
+        )
+    elif not (settings.STATIC_ROOT / "staticfiles.json").is_file():
+        yield broken(f"{settings.STATIC_ROOT} has no collected files.", "Run `manage.py collectstatic --noinput`.")
+    elif not messages:
+        yield well("Settings and collected files are as in production.")
+
+
+def _database(at: datetime) -> Iterator[Judged]:
+    with connection.cursor() as cursor:
+        version = cursor.connection.info.server_version
+    if version < OLDEST_SERVER:
+        yield broken(f"PostgreSQL {version // 10_000} is too old.", "Take PostgreSQL 15 or newer.")
+    else:
+        yield well(f"PostgreSQL {version // 10_000} answers.")
+
+
+def _roles(at: datetime) -> Iterator[Judged]:
+    role = serving_role()
+    difference = rights_compare(role)
+    sentences = list(difference.sentences)
+    for sentence in sentences:
+        judge = broken if difference.missing and sentence is sentences[-1] else warning
+        yield judge(sentence, '"Two roles" in docs/operations.md.')
+    if not sentences:
+        yield well(f"The role {role} has the rights that it needs, and no others.")
+
+
+def _migrations(at: datetime) -> Iterator[Judged]:
+    executor = MigrationExecutor(connection)
+    pending = executor.migration_plan(executor.loader.graph.leaf_nodes())
+    if pending:
+        first = f"{pending[0][0].app_label} {pending[0][0].name}"
+        yield broken(
+            f"To be migrated: {len(pending)}, first {first}.",
+            "Run `manage.py migrate` with DATABASE_OWNER_URL.",
+        )
+    else:
+        yield well("The tables are those of this version.")
+
+
+def _clocks(at: datetime) -> Iterator[Judged]:
+    apart = {"the database": _clock_of_database(), "Redis": _clock_of_broker()}
+    for name, seconds in apart.items():
+        if abs(seconds) >= CLOCK_ODD:
+            judge = broken if abs(seconds) >= CLOCK_WRONG else warning
+            way = "ahead of" if seconds > 0 else "behind"
+            yield judge(
+                f"The clock of {name} is {abs(seconds):.1f} s {way} ours.",
+                "Slots begin by the clock: let a time service (chrony, systemd-timesyncd) run on both machines.",
+            )
+    if max(map(abs, apart.values())) < CLOCK_ODD:
+        yield well("The clocks of the database, Redis and this machine agree.")
+
+
+def _clock_of_database() -> float:
+    """Seconds ahead of ours."""
+    before = timezone.now()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT clock_timestamp()")
+        (theirs,) = cursor.fetchone()
+    return float((theirs - (before + (timezone.now() - before) / 2)).total_seconds())
+
+
+def _clock_of_broker() -> float:
+    with _broker() as broker:
+        before = timezone.now()
+        seconds, micro_seconds = broker.time()
+        middle = before + (timezone.now() - before) / 2
+    return seconds + micro_seconds / 1_000_000 - middle.timestamp()
+
+
+def _broker() -> Redis:
+    return Redis.from_url(settings.REDIS_URL, socket_timeout=2, socket_connect_timeout=2)
+
+
+def _queue(at: datetime) -> Iterator[Judged]:
+    queued = queued_tasks()
+    if queued > MANY_TASKS:
+        yield warning(f"Redis answers; {queued:,} tasks wait.", "Start more workers, or look at what they wait for.")
+    else:
+        yield well(f"Redis answers; {queued} tasks wait.")
+
+
+def _workers(at: datetime) -> Iterator[Judged]:
+    answers = app.control.inspect(timeout=WORKERS_SECONDS).ping() or {}
+    if answers:
+        yield well(f"{len(answers)} worker{'s answer' if len(answers) > 1 else ' answers'}.")
+    else:
+        yield broken("No worker answers: no interval is decided.", "Start `celery --app marketplace.celery worker`.")
+
+
+def _beat(at: datetime) -> Iterator[Judged]:
+    if beat := cache.get(HEARTBEAT_KEY):
+        yield well(f"Beat's last sign of life was at {datetime.fromtimestamp(beat, UTC):%H:%M:%S} UTC.")
+    else:
+        yield broken("Beat shows no sign of life, or no worker takes it.", "Start exactly one beat, and a worker.")
+
+
+def _market(at: datetime) -> Iterator[Judged]:
+    states = pool_states(at)
+    late = [state for state in states if not state.held and state.late_seconds > LATE]
+    for state in late:
+        yield broken(
+            f"The pool {state.pool.slug} is {state.late_seconds} s late.",
+            "Look at worker and beat, and for lines of its id in the worker's log.",
+        )
+    if not late:
+        yield well(f"{len(states)} pools, none late." if states else "There is no pool yet.")
+
+
+def _engines(at: datetime) -> Iterator[Judged]:
+    wanted = sorted(set(Pool.objects.values_list("engine", flat=True)))
+    for name in sorted(set(wanted) - engines_at_work(wanted)):
+        yield broken(f"No engine {name} is at work: nothing starts.", f"Start `manage.py engine --name {name}`.")
+    if at_work := engines_at_work(wanted):
+        yield well(f"At work: the engine {', '.join(sorted(at_work))}.")
+    if not wanted:
+        yield well("No pool wants an engine.")
+
+
+def _disk(at: datetime) -> Iterator[Judged]:
+    places = {_existing(settings.VAR_DIR), _existing(settings.RUNS_DIR)}
+    for place in sorted({place.stat().st_dev: place for place in places}.values()):
+        usage = shutil.disk_usage(place)
+        free, sentence = usage.free / usage.total, f"{place}: {usage.free / 2**30:.1f} GiB free"
+        if free < DISK_SHORT:
+            judge = broken if free < DISK_FULL else warning
+            yield judge(f"{sentence}, {free:.0%}.", "Make room; `doctor --forecast` says what grows.")
+        else:
+            yield well(f"{sentence}.")
+
+
+def _existing(place: Path) -> Path:
+    return next(one for one in (place, *place.parents) if one.exists())
+
+
+def _mail(at: datetime) -> Iterator[Judged]:
+    if "smtp" not in settings.EMAIL_BACKEND:
+        yield well("Mail is not sent: it goes to the web server's log.")
+        return
+    where = f"{settings.EMAIL_HOST}:{settings.EMAIL_PORT}"
+    try:
+        with get_connection(timeout=MAIL_SECONDS):
+            yield well(f"{where} takes mail.")
+    except (OSError, smtplib.SMTPException) as error:
+        yield broken(f"{where} takes no mail: {error}.", "Correct EMAIL_...; invitations and new passwords need it.")
+
+
+def _proxy(at: datetime) -> Iterator[Judged]:
+    believed, counted = settings.SECURE_PROXY_SSL_HEADER is not None, settings.ALLAUTH_TRUSTED_PROXY_COUNT > 0
+    if settings.SECURE_SSL_REDIRECT and not believed:
+        yield warning(
+            "Plain requests are sent to https, and no proxy is believed that they came by https.",
+            "Behind a proxy that does TLS set BEHIND_TLS_PROXY=true, or browsers go round in a circle.",
+        )
+    elif believed and not counted:
+        yield warning(
+            "A proxy is believed about https and not about addresses: everybody shares its limits of log-in.",
+            "Set TRUSTED_PROXY_COUNT=1.",
+        )
+    elif not settings.DEVELOPMENT and set(settings.ALLOWED_HOSTS) <= {"localhost", "127.0.0.1", "[::1]"}:
+        yield warning("Only this machine's own names are answered.", "Set ALLOWED_HOSTS to the name that people type.")
+    else:
+        yield well("A proxy is believed about https and addresses." if believed else "No proxy is expected.")
+
+
+def _secrets(at: datetime) -> Iterator[Judged]:
+    """Whether what is stored can be read, and whether the keys before SECRET_KEY are still needed for it."""
+    with scope_disabled("webhooks of every tenant have stored secrets"):
+        stored = [row.secret for row in Webhook.objects.filter(removed_at=None)]
+    stored += [row.secret for row in SigningKey.objects.all()]
+    stored += [row.secret for row in OperatorSecret.objects.filter(removed_at=None)]
+    states = Counter(secret_state(one) for one in stored)
+    before = len(settings.SECRET_KEY_FALLBACKS)
+    if states["unreadable"]:
+        yield broken(
+            f"{states['unreadable']} stored secrets were stored under a SECRET_KEY that is not here.",
+            "Put it into SECRET_KEY_FALLBACKS; where it is lost, owners make new secrets of their webhooks.",
+        )
+    if states["older"]:
+        yield warning(f"{states['older']} stored secrets need an older key.", "Run `manage.py keys --carry`.")
+    elif before and not states["unreadable"]:
+        yield warning(
+            f"SECRET_KEY_FALLBACKS has {before} keys, and no stored secret needs them.",
+            "Remove them two weeks after the change, when sessions of before are over.",
+        )
+    if not before and not states["older"] and not states["unreadable"]:
+        yield well(f"{len(stored)} stored secrets can be read.")
+
+
+def _backup(at: datetime) -> Iterator[Judged]:
+    last = AuditEntry.objects.filter(action=MADE).order_by("-sequence").first()
+    if last is None:
+        yield warning("No backup was ever made.", "Run `manage.py backup FOLDER` every night, and keep it elsewhere.")
+    elif at - last.at > BACKUP_OLD:
+        hours = int((at - last.at).total_seconds() // 3600)
+        yield warning(f"The last backup is {hours} hours old.", "Run `manage.py backup FOLDER` every night.")
+    else:
+        yield well(f"The last backup is of {last.at:%Y-%m-%d %H:%M} UTC.")
+
+
+CHECKS: Mapping[str, Callable[[datetime], Iterator[Judged]]] = {
+    "settings": _settings,
+    "database": _database,
+    "roles": _roles,
+    "migrations": _migrations,
+    "broker": _queue,
+    "clocks": _clocks,
+    "workers": _workers,
+    "beat": _beat,
+    "market": _market,
+    "engine": _engines,
+    "disk": _disk,
+    "mail": _mail,
+    "proxy": _proxy,
+    "secrets": _secrets,
+    "backup": _backup,
+}

@@ -1,0 +1,93 @@
+"""How large the installation will be in a year, if it goes on as in the last days."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from pathlib import Path
+
+from django.apps import apps
+from django.conf import settings
+from django.db import connection
+from django.db.models import DateField, Model
+
+from marketplace.rights import TABLES
+
+LOOKED_AT = timedelta(days=7)
+DAY, YEAR = timedelta(days=1), 365
+FILES = "files of programs"
+
+
+@dataclass(frozen=True)
+class Growth:
+    """`fresh`: rows (or files) of the last `days`. All bytes with indexes and what is stored beside the rows."""
+
+    name: str
+    rows: int
+    bytes: int
+    fresh: int
+    days: float
+
+    @property
+    def rows_a_day(self) -> float:
+        return self.fresh / self.days
+
+    @property
+    def bytes_a_day(self) -> float:
+        return self.bytes / self.rows * self.rows_a_day if self.rows else 0.0
+
+    @property
+    def bytes_in_a_year(self) -> float:
+        """That come to what is there."""
+        return self.bytes_a_day * YEAR
+
+
+def forecast(at: datetime) -> list[Growth]:
+    """Each table and the files of programs, what grows most first."""
+    since = max(at - LOOKED_AT, _began(at))
+    days = max(at - since, DAY / 24) / DAY
+    found = [*_tables(at, since, days, (at - _began(at)) / DAY), _files(settings.RUNS_DIR, since, days)]
+    return sorted(found, key=lambda one: (-one.bytes_in_a_year, one.name))
+
+
+def _began(at: datetime) -> datetime:
+    """The first entry of the history is older than everything that grows."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT min(at) FROM tenants_auditentry")
+        (first,) = cursor.fetchone()
+    return first or at - DAY
+
+
+def _tables(at: datetime, since: datetime, days: float, age: float) -> Iterator[Growth]:
+    """By a time of the rows, where they have one; else all rows over the installation's age."""
+    models = {model._meta.db_table: model for model in apps.get_models(include_auto_created=True)}
+    with connection.cursor() as cursor:
+        for table in sorted(set(TABLES) & set(models)):
+            column = _time(models[table])
+            fresh = f'count(*) FILTER (WHERE "{column}" > %(since)s AND "{column}" <= %(at)s)' if column else "count(*)"
+            cursor.execute(
+                f"SELECT count(*), pg_total_relation_size('{table}'), {fresh} FROM {table}",  # noqa: S608  our own names
+                {"since": since, "at": at},
+            )
+            rows, size, recent = cursor.fetchone()
+            yield Growth(table, rows, size, recent, days if column else max(age, 1 / 24))
+
+
+def _time(model: type[Model]) -> str | None:
+    """The first moment that every row has; all of them move on with the rows."""
+    fields = model._meta.concrete_fields
+    return next((str(one.column) for one in fields if isinstance(one, DateField) and not one.null), None)
+
+
+def _files(root: Path, since: datetime, days: float) -> Growth:
+    files = size = fresh = 0
+    for folder, _, names in os.walk(root):
+        for name in names:
+            try:
+                about = os.lstat(Path(folder, name))
+            except OSError:  # gone meanwhile
+                continue
+            files, size, fresh = files + 1, size + about.st_size, fresh + (about.st_mtime > since.timestamp())
+    return Growth(FILES, files, size, fresh, days)

@@ -1,0 +1,185 @@
+"""Who works next in a web process: callers take turns, tenant by tenant.
+
+Python computes one thread at a time. Were every request begun at once, a tenant that sends a hundred would have a
+hundred threads beside one of somebody else's, and that one would be a hundred times as slow. So each tenant (or
+whoever is no tenant's) has a few threads at most, and what else it sends waits, in its order, without a thread, a
+connection or any work. Where all threads are taken, the tenants that wait come in turn. And whoever is not alone has
+one thread: a second would halve what is left for the others, and gain nothing where two compute.
+
+A party of which many requests wait gains nothing by haste: its last one is late anyhow. While others are present it
+gives way: it rests after each of its pieces, twice as long as that piece took, and begins nothing beside somebody
+else's. After six times as long it goes on in any case, so a busy day slows it down and never stops it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import threading
+import time
+from collections import Counter, OrderedDict, deque
+from collections.abc import Callable, Iterable, Set
+from concurrent.futures import Executor, Future
+from typing import Any, TypeVar
+
+Result = TypeVar("Result")
+Headers = Iterable[tuple[bytes, bytes]]
+Later = Callable[[float, Callable[[], object]], object]
+MOST_KNOWN = 10_000
+ALONE_SECONDS = 1.0  # without a request of anybody else
+MANY_WAITING = 8  # pieces of one party: from here on it gives way
+LEAST_REST, MOST_REST = 2.0, 6.0  # times what its last piece took
+
+
+class Turns:
+    """`at_once`: pieces of work at the same time; `of_one`: of one party that is alone. Any thread may ask.
+    `later(seconds, call)` calls after so many seconds, from any thread."""
+
+    def __init__(self, at_once: int, of_one: int, later: Later, clock: Callable[[], float] = time.monotonic) -> None:
+        self._at_once, self._of_one, self._later, self._clock = at_once, of_one, later, clock
+        self._lock = threading.Lock()
+        self._at_work: Counter[str] = Counter()
+        self._waiting: OrderedDict[str, deque[Callable[[], object]]] = OrderedDict()  # whose turn is next stands first
+        self._seen: OrderedDict[str, float] = OrderedDict()  # when who came last; whoever came first stands first
+        self._last: dict[str, tuple[float, float]] = {}  # when its last piece began, and ended; of those who wait
+        self._alarm = math.inf  # when the next call that was asked for comes
+
+    def waiting(self, party: str) -> int:
+        with self._lock:
+            return len(self._waiting.get(party, ()))
+
+    def begin(self, party: str, start: Callable[[], object]) -> None:
+        """Calls `start` now, or when the party's turn comes. Whoever was started says by `end` that it is done."""
+        with self._lock:
+            self._waiting.setdefault(party, deque()).append(start)
+            self._seen[party] = self._clock()
+            self._seen.move_to_end(party)
+        self._start()
+
+    def end(self, party: str) -> None:
+        with self._lock:
+            self._at_work[party] -= 1
+            if not self._at_work[party]:
+                del self._at_work[party]
+            if party in self._waiting:
+                began, _ = self._last[party]
+                self._last[party] = (began, self._clock())
+            elif party not in self._at_work:
+                del self._last[party]
+        self._start()
+
+    def forget(self, party: str, start: Callable[[], object]) -> None:
+        """It need not begin any more; if it has, nothing changes."""
+        with self._lock:
+            queue = self._waiting.get(party, deque())
+            if start in queue:
+                queue.remove(start)
+            if not queue:
+                self._waiting.pop(party, None)
+                if party not in self._at_work:
+                    self._last.pop(party, None)
+
+    def _start(self) -> None:
+        while (start := self._next()) is not None:
+            start()
+
+    def _next(self) -> Callable[[], object] | None:
+        with self._lock:
+            if self._at_work.total() >= self._at_once:
+                return None
+            now = self._clock()
+            while self._seen and next(iter(self._seen.values())) < now - ALONE_SECONDS:
+                self._seen.popitem(last=False)
+            present = self._seen.keys() | self._at_work.keys()
+            soonest = math.inf
+            for party, queue in self._waiting.items():
+                if self._at_work[party] >= (self._of_one if present <= {party} else 1):
+                    continue
+                if (rest := self._rest(party, present, now)) > 0:
+                    soonest = min(soonest, now + rest)
+                    continue
+                start = queue.popleft()
+                self._waiting.move_to_end(party)
+                if not queue:
+                    del self._waiting[party]
+                self._at_work[party] += 1
+                self._last[party] = (now, now)
+                return start
+            if soonest < self._alarm:
+                self._alarm = soonest
+                self._later(soonest - now, self._ring)
+            return None
+
+    def _rest(self, party: str, present: Set[str], now: float) -> float:
+        """Seconds for which it still gives way, if nobody else ends meanwhile."""
+        if len(self._waiting[party]) < MANY_WAITING or present <= {party}:
+            return 0.0
+        began, ended = self._last.get(party, (now, now))
+        beside_others = self._at_work.total() > self._at_work[party]
+        return (ended - began) * (MOST_REST if beside_others else LEAST_REST) - (now - ended)
+
+    def _ring(self) -> None:
+        with self._lock:
+            self._alarm = math.inf
+        self._start()
+
+
+class InTurn(Executor):
+    """A thread as its party may use it: each piece of work waits for a turn."""
+
+    def __init__(self, turns: Turns, party: str, thread: Executor) -> None:
+        self._turns, self._party, self._thread = turns, party, thread
+
+    def submit(self, work: Callable[..., Result], /, *args: Any, **options: Any) -> Future[Result]:
+        future: Future[Result] = Future()
+
+        def run() -> None:
+            try:
+                if future.set_running_or_notify_cancel():  # nobody has left meanwhile
+                    future.set_result(work(*args, **options))
+            except BaseException as error:
+                future.set_exception(error)
+            finally:
+                self._turns.end(self._party)
+
+        def start() -> None:
+            try:
+                self._thread.submit(run)
+            except RuntimeError:  # it was shut down for somebody who has left
+                self._turns.end(self._party)
+
+        future.add_done_callback(lambda _: self._turns.forget(self._party, start) if future.cancelled() else None)
+        self._turns.begin(self._party, start)
+        return future
+
+
+class Parties:
+    """Whose a request is, as far as it can be told before the database is asked: by what the same credential was when
+    it was last looked at. It decides whose turn is used, and nothing else."""
+
+    def __init__(self) -> None:
+        self._known: OrderedDict[bytes, str] = OrderedDict()
+
+    def of(self, credential: bytes | None, address: str) -> str:
+        known = self._known.get(credential) if credential else None
+        return known or f"address {address}"
+
+    def knows(self, credential: bytes) -> bool:
+        return credential in self._known
+
+    def learn(self, credential: bytes, party: str) -> None:
+        self._known[credential] = party
+        if len(self._known) > MOST_KNOWN:
+            self._known.popitem(last=False)
+
+
+def credential_of(headers: Headers, cookie: bytes) -> bytes | None:
+    """Of a token or a session, without keeping it: two that are alike come from the same caller."""
+    shown = b""
+    for name, value in headers:
+        if name == b"authorization":
+            shown = value
+            break
+        if name == b"cookie":
+            shown = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), shown)
+    return hashlib.blake2b(shown, digest_size=16).digest() if shown else None

@@ -1,0 +1,55 @@
+"""503 with Retry-After where the database, Redis or a disk does not answer, and where a request took too long."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from django.core.signals import got_request_exception
+from django.http import HttpRequest, HttpResponse
+from django.http.response import HttpResponseBase
+from django.template import loader
+
+from marketplace.logs import log_unavailable
+from tenants.api.problems import problem_response, unavailable_problem
+from tenants.failures import Unavailable, unavailable_of
+
+FOR_PROGRAMS = ("/api/", "/metrics")
+
+
+class UnavailableMiddleware:
+    """Errors of views come here by themselves. Those of other middleware, such as the session's, Django has turned into
+    a page by then: what raised them was noted on the request."""
+
+    def __init__(self, get_response: Callable[[HttpRequest], HttpResponseBase]) -> None:
+        self.get_response = get_response
+
+    def __call__(self, request: HttpRequest) -> HttpResponseBase:
+        response = self.get_response(request)
+        found: Unavailable | None = getattr(request, "unavailable", None)
+        return unavailable_response(request.path_info, found) if found and response.status_code == 500 else response
+
+    def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
+        found = unavailable_of(error)
+        if found is None:
+            return None
+        log_unavailable(request.path_info, found, error)
+        return unavailable_response(request.path_info, found)
+
+
+def unavailable_response(path: str, found: Unavailable) -> HttpResponse:
+    """Asks nobody anything; needs no request."""
+    if path.startswith(FOR_PROGRAMS):
+        return problem_response(unavailable_problem(found))
+    page = loader.render_to_string("503.html", {"unavailable": found})
+    headers = {"Retry-After": str(found.seconds), "Cache-Control": "no-store"}
+    return HttpResponse(page, status=503, headers=headers)
+
+
+def _note(request: HttpRequest | None = None, **_: Any) -> None:
+    if request is not None and (found := unavailable_of(sys.exc_info()[1])) is not None:
+        request.unavailable = found  # type: ignore[attr-defined]
+
+
+got_request_exception.connect(_note)

@@ -1,0 +1,15 @@
+"""The version of the product, said here alone: `manage.py version`, the foot of each page and `/healthz` show it."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from django.http import HttpRequest
+
+VERSION = "1.0.0.dev0"
+
+
+def shown(request: HttpRequest) -> dict[str, str]:
+    """For the foot of each page."""
+    return {"version": VERSION}

@@ -1,0 +1,123 @@
+"""The market's clock: what happens at a slot boundary, and catching up with boundaries that have passed.
+
+Every step of a boundary is a transaction of its own that first looks, under the lane's lock, whether it is still to
+be done. So a tick may come twice, late, or on two workers at once. What a boundary decides carries the boundary's
+time, not the tick's: late, the answer is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.decide.dependents import dependents_move
+from scheduling.market.decide.interval import interval_run
+from scheduling.market.prices.posted import prices_refresh
+from scheduling.market.settle.deliveries import outage_next, outage_over, pulse
+from scheduling.market.settle.outages import outage_pass
+from scheduling.market.settle.slots import slot_settle
+from scheduling.market.view.rents import rents_open
+from scheduling.models import Award, JobState, Lane, LaneClock, Pool, TrainingJob, unsettled_from
+from scheduling.runs.watch import runs_watch
+from tenants.scoping import scope_disabled
+
+MOST_BOUNDARIES = 600  # of one call, so that a long outage is caught up in portions
+
+
+class ClockStuck(RuntimeError):
+    """A boundary was done, and the clock did not move."""
+
+
+@dataclass(frozen=True)
+class Advanced:
+    """`boundaries` were done by this call; `behind` have passed and are still to be done, by whoever is `busy`."""
+
+    boundaries: int
+    behind: int = 0
+    busy: bool = False
+
+
+def pool_advance(*, pool_id: int, at: datetime, most: int = MOST_BOUNDARIES) -> Advanced:
+    """Do every boundary that has passed by now, in order, each once."""
+    pool = Pool.objects.get(pk=pool_id)
+    pulse(pool=pool, at=at)  # before anything is settled: what passed in silence is known from here on
+    last, done = pool.slot_at(at), 0
+    for boundary in _boundaries(pool, last):
+        if done == most:
+            return Advanced(done, behind=last - boundary + 1)
+        runs_watch(pool=pool, at=at)  # what an engine did not run, before its slot is paid for
+        changed = slot_advance(pool=pool, slot=boundary, over=pool.is_elastic and boundary < last)
+        if isinstance(changed, Busy):
+            return Advanced(done, behind=last - boundary + 1, busy=True)
+        done += 1
+        if not changed:
+            _skip_silence(pool, last)
+    prices_refresh(pool=pool)
+    return Advanced(done)
+
+
+def slot_advance(*, pool: Pool, slot: int, over: bool = False) -> bool | Busy:
+    """The boundary before `slot`: pay for the slot that ends, let awards begin and end, decide.
+
+    `over`: the slot has passed meanwhile, and an elastic pool sells nothing that has passed.
+    True: an interval closed, or an outage is over. Settling comes first, so that a decision finds jobs and awards as
+    they are at its time, and who waited for a job that ended with its last slot is there too.
+    """
+    at = pool.slot_start(slot)
+    if isinstance(settled := slot_settle(pool_id=pool.pk, slot=slot - 1, at=at), Busy):
+        return settled
+    if outage := outage_over(pool.pk, slot):
+        passed = outage_pass(pool=pool, outage=outage, slot=slot)
+        return passed if isinstance(passed, Busy) else passed is not None
+    if isinstance(moved := dependents_move(pool=pool, at=at), Busy):
+        return moved
+    closed = interval_run(pool_id=pool.pk, slot=slot, at=at, over=over)
+    return closed if isinstance(closed, Busy) else closed is not None
+
+
+def pools_due(*, at: datetime) -> list[int]:
+    """Pools with a boundary to be done."""
+    decided = dict(LaneClock.objects.filter(lane=Lane.BATCH).values_list("pool_id", "decided_slot"))
+    return [pool.pk for pool in Pool.objects.order_by("pk") if pool.slot_at(at) > decided.get(pool.pk, -1)]
+
+
+def _boundaries(pool: Pool, last: int) -> Iterator[int]:
+    """The next boundary, asked anew each time: another worker may have moved the clock."""
+    before = None
+    while (boundary := _next_boundary(pool)) <= last:
+        if boundary == before:
+            raise ClockStuck(f"boundary {boundary} of pool {pool.slug} does not get done")
+        yield boundary
+        before = boundary
+
+
+def _next_boundary(pool: Pool) -> int:
+    decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
+    return 0 if decided is None else decided + 1
+
+
+@transaction.atomic
+def _skip_silence(pool: Pool, last: int) -> None:
+    """After an outage: where nobody waits, nothing runs and the last boundary changed nothing, neither will the next.
+
+    Only for clocks that restart: one that goes on by itself publishes windows whether somebody waits or not.
+    """
+    boundary = _next_boundary(pool)
+    stopped = outage_next(pool.pk, boundary)  # an outage is not silence: it is passed by itself
+    last = last if stopped is None else min(last, stopped)
+    if not pool.clock_restart or boundary >= last:
+        return
+    batch = lane_lock(pool_id=pool.pk, lane=Lane.BATCH, wait=False)
+    if batch is None:
+        return
+    lane_lock(pool_id=pool.pk, lane=Lane.INSTANT)
+    with scope_disabled("silence means that no tenant has anything in the market"):
+        asked = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, arrival__lte=last - 1)
+        sold = Award.objects.filter(unsettled_from(batch.settled_slot + 1), pool=pool)
+        silent = not (asked.exists() or sold.exists() or rents_open(pool.pk, most=1))
+    if silent and batch.decided_slot < last - 1:
+        LaneClock.objects.filter(pk=batch.pk).update(decided_slot=last - 1, settled_slot=last - 2)

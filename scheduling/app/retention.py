@@ -1,0 +1,105 @@
+"""What an installation keeps for a time and no longer: the log of webhooks, files of programs, sessions that are over.
+
+Only rows that the serving role may change anyway are deleted. What it can only add to (the book, the history,
+intervals, answers, events and their seals, fairness) and what these prove (jobs, awards, estimates) stays.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.conf import settings
+from django.contrib.sessions.models import Session
+from django.db import connection, transaction
+
+from scheduling.common import alone
+from scheduling.models import WebhookTry
+from scheduling.runs.old_files import files_remove, folder_bytes, jobs_with_old_files
+from scheduling.webhooks.forgetting import deliveries_forget, deliveries_over
+from tenants import history
+from tenants.access import access_of_system
+from tenants.scoping import scope_disabled
+from tenants.zones import day_of, midnight
+
+ROUND = timedelta(seconds=20)  # of pieces in one call; the next one goes on
+JOBS = 50  # whose files are removed before the clock is looked at again
+ACTION = "retention_apply"
+_LOCK = 0x626F757273650004  # of the database: "bourse", 4
+
+Counts = dict[str, int]
+
+
+@dataclass(frozen=True)
+class Limits:
+    """Midnights of UTC. What is from before one of them is over; None: it is kept for good."""
+
+    sessions: datetime
+    deliveries: datetime | None
+    run_files: datetime | None
+
+
+def limits_at(at: datetime) -> Limits:
+    """By whole days: what was done once is done until tomorrow, and the history has one line of it for a day."""
+    today = midnight(day_of(at, UTC), UTC)
+
+    def limit(days: int) -> datetime | None:
+        return today - timedelta(days=days) if days else None
+
+    return Limits(
+        sessions=today,
+        deliveries=limit(settings.RETENTION_DELIVERIES_DAYS),
+        run_files=limit(settings.RETENTION_RUN_FILES_DAYS),
+    )
+
+
+def retention_preview(*, at: datetime) -> Counts:
+    """What would go. It changes nothing."""
+    limits = limits_at(at)
+    found = {"sessions": Session.objects.filter(expire_date__lt=limits.sessions).count()}
+    if limits.deliveries:
+        with scope_disabled("the log of every tenant's webhooks is as old"):
+            over = deliveries_over(limits.deliveries)
+            found |= {"deliveries": over.count(), "tries": WebhookTry.objects.filter(delivery__in=over).count()}
+    if limits.run_files:
+        jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
+        size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
+        found |= {"run_files_of_jobs": len(jobs), "run_files_bytes": size}
+    return found
+
+
+def retention_apply(*, clock: Callable[[], datetime]) -> Counts | None:
+    """Piece by piece, each committed by itself, until nothing is left or the time is over. None: another process is at
+    it. The history has a line for each call that found something; a crash loses that line and nothing else."""
+    with alone(_LOCK) as ours:
+        return _apply(clock) if ours else None
+
+
+def _apply(clock: Callable[[], datetime]) -> Counts:
+    began = clock()
+    limits, ends = limits_at(began), began + ROUND
+    found = Counts()
+    found["sessions"] = Session.objects.filter(expire_date__lt=limits.sessions)._raw_delete(using=connection.alias)
+    if limits.deliveries:
+        found |= {"deliveries": 0, "tries": 0}
+        after: int | None = 0
+        while after is not None and clock() < ends:
+            piece = deliveries_forget(before=limits.deliveries, after=after)
+            found["deliveries"] += piece.deliveries
+            found["tries"] += piece.tries
+            after = piece.last
+    if limits.run_files:
+        found |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
+        jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
+        while jobs and clock() < ends:
+            removed = files_remove(settings.RUNS_DIR, jobs[:JOBS])
+            found["run_files_of_jobs"] += len(removed.jobs)
+            found["run_files_bytes"] += removed.bytes
+            found["run_files_refused"] += len(removed.refused)
+            jobs = jobs[JOBS:]
+    if any(count for name, count in found.items() if name != "run_files_refused"):
+        with transaction.atomic():
+            by = access_of_system("retention")
+            history.append(at=began, by=by, action=ACTION, subject="installation", after=found)
+    return found

@@ -1,0 +1,105 @@
+"""What beat and other programs start. Rules live in the services; a task only calls one, with the time."""
+
+from __future__ import annotations
+
+import random
+from typing import Any
+
+from celery import shared_task
+from django.utils import timezone
+
+from scheduling.app.clock import pool_advance, pools_due
+from scheduling.app.retention import retention_apply
+from scheduling.app.secrets import secrets_carry
+from scheduling.audit.feed_seals import feed_seal
+from scheduling.audit.rounds import audits_next, verification_round
+from scheduling.demo.outside import outside_tick
+from scheduling.fairness.alerts import alerts_look
+from scheduling.fairness.intervals import fairness_in_turn
+from scheduling.feed.notify import slot_tell
+from scheduling.lab.rounds import studies_round
+from scheduling.market.settle.use import use_in_turn
+from scheduling.money.credits import earned_collect
+from scheduling.webhooks.rounds import deliveries_round
+from scheduling.what_if.working import what_ifs_round
+
+STUDIES_LIMIT = AUDITS_LIMIT = 3_000  # seconds; less than after which the broker hands a task to another process
+TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
+
+
+@shared_task
+def pools_tick(**_: Any) -> None:
+    for pool_id in pools_due(at=timezone.now()):
+        pool_tick.apply_async(kwargs={"pool_id": pool_id}, expires=TICK_EXPIRES)
+
+
+@shared_task
+def pool_tick(*, pool_id: int, **_: Any) -> None:
+    if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
+        slot_tell(pool_id)
+
+
+@shared_task
+def webhooks_tick(**_: Any) -> None:
+    deliveries_round(clock=timezone.now, draw=random.random)
+
+
+@shared_task
+def secrets_tick(**_: Any) -> None:
+    secrets_carry(at=timezone.now())
+
+
+@shared_task
+def retention_tick(**_: Any) -> None:
+    retention_apply(clock=timezone.now)
+
+
+@shared_task
+def feed_tick(**_: Any) -> None:
+    feed_seal(at=timezone.now())
+
+
+@shared_task
+def earned_tick(**_: Any) -> None:
+    earned_collect(at=timezone.now())
+
+
+@shared_task
+def fairness_tick(**_: Any) -> None:
+    if fairness_in_turn():
+        alerts_look(at=timezone.now())
+
+
+@shared_task
+def use_tick(**_: Any) -> None:
+    use_in_turn(at=timezone.now())
+
+
+@shared_task(time_limit=AUDITS_LIMIT)
+def audits_tick(**_: Any) -> None:
+    audits_next(clock=timezone.now)
+
+
+@shared_task
+def inquiries_tick(**_: Any) -> None:
+    """What was asked about the past, and pieces of verifying everything; the questions first, for somebody looks at the
+    page."""
+    what_ifs_round(clock=timezone.now)
+    verification_round(clock=timezone.now)
+
+
+@shared_task(time_limit=STUDIES_LIMIT)
+def studies_tick(**_: Any) -> None:
+    """Pieces of studies. While they go on, this process does what else is asked about the past."""
+
+    def others() -> None:
+        audits_next(clock=timezone.now)
+        what_ifs_round(clock=timezone.now)
+        verification_round(clock=timezone.now)
+
+    studies_round(clock=timezone.now, others=others)
+
+
+@shared_task
+def demo_tick(**_: Any) -> None:
+    outside_tick(at=timezone.now())

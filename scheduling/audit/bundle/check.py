@@ -1,0 +1,392 @@
+"""Checks an audit bundle: python3 check.py BUNDLE.zip [--key HEX]
+
+Plain Python 3.9 or later, nothing to install, no connection to the market. It recomputes
+  the signature over the list of files, and the digest of each file;
+  the digest of every interval, and that each names the one before it;
+  the same of every answer of the instant lane, with the pool as it found it, and of every seal of the feed;
+  every event against the seal that closed over it, and every submission against the event that told of it;
+  what every award pays and who earns it in each slot, from the plan of its interval or the answer that gave it;
+  the digest of every transaction, that its lines add up to zero, and that it is what its award asks for;
+  every account's closing balance from its opening balance and the lines in between.
+It ends with status 0 if everything agrees, and 1 with one line for each thing that does not.
+Give --key with the public key noted when the market was set up: otherwise the signature proves only that the bundle is
+as its writer left it, whoever that was.
+"""
+
+# mypy: allow-untyped-defs, allow-untyped-calls, disable-error-code="var-annotated"
+
+import hashlib
+import json
+import math
+import sys
+import zipfile
+from datetime import datetime, timedelta, timezone
+from fractions import Fraction
+
+PRIME = 2**255 - 19
+ORDER = 2**252 + 27742317777372353535851937790883648493
+D = -121665 * pow(121666, PRIME - 2, PRIME) % PRIME
+ROOT = pow(2, (PRIME - 1) // 4, PRIME)
+FORMAT = "bourse-audit/3"
+ROWS = ("intervals", "frames", "answers", "awards", "seals", "events", "submissions", "transactions")
+FILES = ("README.txt", *(f"{name}.jsonl" for name in ROWS), "balances.json")
+MEMBER = 40  # bytes in a seal for each event: 8 of its number, 32 of its digest
+
+
+# ---- the signature: Ed25519 (RFC 8032). A point is (X, Y, Z, T) with x = X/Z, y = Y/Z, xy = T/Z.
+
+
+def point_add(p, q):
+    a, b = (p[1] - p[0]) * (q[1] - q[0]) % PRIME, (p[1] + p[0]) * (q[1] + q[0]) % PRIME
+    c, d = 2 * p[3] * q[3] * D % PRIME, 2 * p[2] * q[2] % PRIME
+    e, f, g, h = b - a, d - c, d + c, b + a
+    return (e * f % PRIME, g * h % PRIME, f * g % PRIME, e * h % PRIME)
+
+
+def point_times(number, p):
+    total = (0, 1, 1, 0)
+    while number:
+        if number & 1:
+            total = point_add(total, p)
+        p, number = point_add(p, p), number >> 1
+    return total
+
+
+def point_read(raw):
+    """None: these 32 bytes are no point."""
+    y, odd = int.from_bytes(raw, "little") & (2**255 - 1), raw[31] >> 7
+    if len(raw) != 32 or y >= PRIME:
+        return None
+    square = (y * y - 1) * pow(D * y * y + 1, PRIME - 2, PRIME) % PRIME
+    x = pow(square, (PRIME + 3) // 8, PRIME)
+    if (x * x - square) % PRIME:
+        x = x * ROOT % PRIME
+    if (x * x - square) % PRIME or (x == 0 and odd):
+        return None
+    x = PRIME - x if x % 2 != odd else x
+    return (x, y, 1, x * y % PRIME)
+
+
+def point_bytes(p):
+    inverse = pow(p[2], PRIME - 2, PRIME)
+    x, y = p[0] * inverse % PRIME, p[1] * inverse % PRIME
+    return (y | (x & 1) << 255).to_bytes(32, "little")
+
+
+def number_of(*parts):
+    return int.from_bytes(hashlib.sha512(b"".join(parts)).digest(), "little") % ORDER
+
+
+BASE = point_read((4 * pow(5, PRIME - 2, PRIME) % PRIME).to_bytes(32, "little"))
+
+
+def signature_holds(public, message, signature):
+    if len(public) != 32 or len(signature) != 64:
+        return False
+    key, commitment, s = point_read(public), point_read(signature[:32]), int.from_bytes(signature[32:], "little")
+    if key is None or commitment is None or s >= ORDER:
+        return False
+    right = point_add(commitment, point_times(number_of(signature[:32], public, message), key))
+    return point_bytes(point_times(s, BASE)) == point_bytes(right)
+
+
+# ---- the files
+
+
+def check(path, known_key=""):
+    """What is wrong with the bundle, one sentence each."""
+    try:
+        with zipfile.ZipFile(path) as bundle:
+            manifest, signed = bundle.read("manifest.json"), json.loads(bundle.read("signature.json"))
+            contents = {name: bundle.read(name) for name in (*FILES, "check.py")}
+            found = list(check_manifest(manifest, signed, contents, bundle.namelist(), known_key))
+        rows = {name: [json.loads(line) for line in contents[name].splitlines()] for name in FILES if name[-1] == "l"}
+        stated, closing = json.loads(manifest), json.loads(contents["balances.json"])["closing"]
+        plans, awards = {}, {row["id"]: row for row in rows["awards.jsonl"]}
+        found += check_intervals(stated["chain"], rows["intervals.jsonl"], plans)
+        found += check_answers(stated["answers"], rows["answers.jsonl"], rows["frames.jsonl"], plans)
+        found += check_awards(awards, plans)
+        found += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"])
+        found += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
+        found += check_heads(rows)
+        found += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"])
+        found += check_period(rows, stated["period"])
+        return found + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
+    except Exception as error:  # whatever is wrong with it, it is not a bundle that can be trusted
+        return [f"the bundle cannot be read: {type(error).__name__}: {error}"]
+
+
+def check_manifest(manifest, signed, contents, names, known_key):
+    stated = json.loads(manifest)
+    listed = stated.get("files", {})
+    if stated.get("format") != FORMAT:
+        yield f"this program checks bundles of the form {FORMAT}"
+    public, signature = bytes.fromhex(signed["public_key"]), bytes.fromhex(signed["signature"])
+    if known_key and signed["public_key"] != known_key.lower():
+        yield "the bundle is signed with another key than the one you gave"
+    if not signature_holds(public, manifest, signature):
+        yield "the signature does not belong to the list of files"
+    if set(listed) != {*FILES, "check.py"}:
+        yield "the list of files is not the list of a bundle"
+    if sorted(names) != sorted([*listed, "manifest.json", "signature.json"]):
+        yield "the files are not those of the list"
+    for name, content in contents.items():
+        if listed.get(name) != hashlib.sha256(content).hexdigest():
+            yield f"{name} was changed"
+
+
+def check_intervals(chain, intervals, plans):
+    before = {"number": chain["first_interval"] - 1, "digest": chain["previous_digest"]}
+    for row in intervals:
+        name = f"interval {row['number']}"
+        if row["pool"] != chain["pool"]:
+            yield f"{name} is of another pool"
+        if (row["number"], row["previous"]) != (before["number"] + 1, before["digest"]):
+            yield f"{name} does not follow the interval before it"
+        where = {key: row[key] for key in ("pool", "number", "slot", "decided_at", "code_version")}
+        parts = [row[key] for key in PARTS] + ([row["heads"]] if row["heads"] else [])
+        if link(row["previous"], where, parts) != row["digest"]:
+            yield f"{name} was changed: its digest is another"
+        view, plan = json.loads(row["view"]), json.loads(row["plan"])
+        owners = [int(tenant["name"]) for tenant in view["cluster"]["tenants"]] + [0]
+        tenants = {job["number"]: owners[job["tenant"]] for job in view["jobs"]}
+        bookings = {booking["job"]: {**booking, "tenant": tenants[booking["job"]]} for booking in plan["bookings"]}
+        plans["interval", row["number"]] = (owners, bookings)
+        before = row
+    if before["digest"] != chain["last_digest"]:
+        yield "the last interval is not the one that the bundle ends with"
+
+
+PARTS = ("policy", "view", "plan", "windows")
+
+
+def link(previous, where, parts):
+    """The digest of a row in a chain: over the one before it, where it stands, and its texts with their lengths."""
+    digest = hashlib.sha256(previous.encode())
+    for part in (json.dumps(where, sort_keys=True, separators=(",", ":")), *parts):
+        raw = part if isinstance(part, bytes) else part.encode()
+        digest.update(len(raw).to_bytes(8, "big") + raw)
+    return digest.hexdigest()
+
+
+def check_answers(chain, answers, frames, plans):
+    pools = {row["digest"]: row["content"] for row in frames}
+    for digest, content in pools.items():
+        if hashlib.sha256(content.encode()).hexdigest() != digest:
+            yield f"frame {digest[:12]} was changed: its digest is another"
+    before = {"number": chain["first_answer"] - 1, "digest": chain["previous_digest"]}
+    for row in answers:
+        name = f"answer {row['number']}"
+        if (row["number"], row["previous"], row["pool"]) != (before["number"] + 1, before["digest"], chain["pool"]):
+            yield f"{name} does not follow the answer before it"
+        where = {key: row[key] for key in ("pool", "job", "award", "at", "code_version", "frame", "resold", "interval")}
+        if link(row["previous"], where, [row["input"], row["plan"]]) != row["digest"]:
+            yield f"{name} was changed: its digest is another"
+        if row["frame"] not in pools:
+            yield f"{name}: the pool as it found it is missing"
+            continue
+        cluster, plan = json.loads(pools[row["frame"]])["cluster"], json.loads(row["plan"])
+        submission = json.loads(row["input"])["submission"]
+        if submission["job"] != row["job"]:
+            yield f"{name} is about another job than its submission"
+        owners = [int(tenant["name"]) for tenant in cluster["tenants"]] + [0]
+        given = [] if plan["refusals"] else plan["bookings"]  # one that could not be paid was taken back
+        bookings = {booking["job"]: {**booking, "tenant": submission["tenant"]} for booking in given}
+        plans["answer", row["number"]] = (owners, bookings)
+        before = row
+    if before["digest"] != chain["last_digest"]:
+        yield "the last answer is not the one that the bundle ends with"
+
+
+def check_awards(awards, plans):
+    served = {}
+    for number, award in awards.items():
+        name = f"award {number} of job {award['job']}"
+        if sum(amount for slot in award["charges"] for _, amount in slot) != award["paid"]:
+            yield f"{name}: its charges do not add up to what it pays"
+        kind = "answer" if award["interval"] is None else "interval"
+        if (kind, award[kind]) not in plans:
+            continue
+        owners, bookings = plans[kind, award[kind]]
+        served.setdefault((kind, award[kind]), set()).add(award["job"])
+        booking = bookings.get(award["job"])
+        if booking is None:
+            yield f"{name}: its {kind} gives the job nothing"
+        elif (award["start"], award["end"]) != (booking["start"], booking["end"]):
+            yield f"{name}: its slots are not those of its {kind}"
+        elif award["tenant"] != booking["tenant"]:
+            yield f"{name}: its tenant is not that of its {kind}"
+        elif award["charges"] != charges_of(booking, owners):
+            yield f"{name}: who earns what is not what its {kind} decided"
+    for (kind, number), (_, bookings) in plans.items():
+        for job in sorted(set(bookings) - served.get((kind, number), set())):
+            yield f"{kind} {number}: the award of job {job} is missing"
+
+
+def check_events(stated, seals, events):
+    """Each event of the pool against the seal that closed over it. Of other pools' events a seal has digests alone, and
+    those after the last seal are not closed over yet."""
+    before, sealed = {"number": stated["first_seal"] - 1, "digest": stated["previous_digest"]}, {}
+    for row in seals:
+        name, members = f"seal {row['number']} of the feed", bytes.fromhex(row["members"])
+        if (row["number"], row["previous"]) != (before["number"] + 1, before["digest"]):
+            yield f"{name} does not follow the seal before it"
+        where = {key: row[key] for key in ("number", "last_event", "sealed_at")}
+        if link(row["previous"], where, [members]) != row["digest"]:
+            yield f"{name} was changed: its digest is another"
+        pieces = [members[begin : begin + MEMBER] for begin in range(0, len(members), MEMBER)]
+        sealed.update((int.from_bytes(piece[:8], "big"), piece[8:]) for piece in pieces)
+        before = row
+    if before["digest"] != stated["last_digest"]:
+        yield "the last seal is not the one that the bundle ends with"
+    for row in events:
+        columns = [row[key] for key in ("id", "pool", "tenant", "kind", "subject", "at")]
+        text = json.dumps(columns, separators=(",", ":")) + "\n" + row["data"]
+        inside = row["id"] <= max(sealed, default=0) and not says_less(row)
+        if inside and sealed.get(row["id"]) != hashlib.sha256(text.encode()).digest():
+            yield f"event {row['id']} ({row['kind']}) is not as its seal closed over it"
+
+
+def says_less(row):
+    """An event of an older version: its seal closes over a row, too, that the bundle does not have."""
+    data = json.loads(row["data"])
+    if row["kind"] == "job_awarded":
+        return data.get("lane") == "instant" and "answer" not in data
+    return row["kind"] == "job_submitted" and "digest" not in data
+
+
+def check_submissions(submissions, events):
+    told = {row["subject"]: json.loads(row["data"]) for row in events if row["kind"] == "job_submitted"}
+    told = {subject: data["digest"] for subject, data in told.items() if "digest" in data}
+    for row in submissions:
+        if told.pop(f"job:{row['job']}", None) != hashlib.sha256(row["submission"].encode()).hexdigest():
+            yield f"job {row['job']} is not what was submitted"
+    for subject in sorted(told):
+        yield f"{subject} was submitted, and is missing"
+
+
+def check_heads(rows):
+    """What intervals name as the ends of the other chains is there, as far as the bundle reaches."""
+    known = {("answers", row["number"]): row["digest"] for row in rows["answers.jsonl"]}
+    known.update((("feed", row["number"]), row["digest"]) for row in rows["seals.jsonl"])
+    for row in rows["intervals.jsonl"]:
+        for chain, (number, digest) in (json.loads(row["heads"]) if row["heads"] else {}).items():
+            if known.get((chain, number), digest) != digest:
+                yield f"interval {row['number']} saw another {chain} {number}"
+
+
+def charges_of(booking, owners):
+    """Per slot [owner, micro-credits]: the payment is split among owners by their payouts, each part among slots."""
+    paid = math.floor(Fraction(repr(booking["paid"])) * 10**6 + Fraction(1, 2))
+    rows = array_of(booking["slot_payouts"], len(owners))
+    if not paid or not rows:
+        return []
+    totals = [0.0] * len(owners)
+    for row in rows:
+        totals = [total + max(amount, 0.0) for total, amount in zip(totals, row)]  # noqa: B905  not in Python 3.9
+    parts = [split(part, [row[place] for row in rows]) for place, part in enumerate(split(paid, totals))]
+    places = range(len(owners))
+    return [[[owners[p], parts[p][slot]] for p in places if parts[p][slot]] for slot in range(len(rows))]
+
+
+def array_of(stored, width):
+    flat = [value for length, value in stored["runs"] for _ in range(length)] if stored else []
+    return [flat[begin : begin + width] for begin in range(0, len(flat), width)]
+
+
+def split(amount, weights):
+    """Whole parts by largest remainder; among equal remainders the first."""
+    exact = [Fraction(max(weight, 0.0)) for weight in weights]
+    if not amount:
+        return [0] * len(weights)
+    shares = [amount * weight / sum(exact) for weight in exact]
+    parts = [math.floor(share) for share in shares]
+    order = sorted(range(len(parts)), key=lambda place: parts[place] - shares[place])
+    for place in order[: amount - sum(parts)]:
+        parts[place] += 1
+    return parts
+
+
+def check_transactions(transactions, awards, pool):
+    for row in transactions:
+        name = f"transaction {row['key']}"
+        lines = ", ".join(f"[{account}, {amount}]" for account, amount in row["entries"])
+        corrects = "null" if row["corrects"] is None else row["corrects"]
+        text = (
+            f'["{row["key"]}", "{row["kind"]}", "{row["subject"]}", {row["at"]}, {corrects}, {row["facts"]}, [{lines}]]'
+        )
+        if hashlib.sha256(text.encode()).hexdigest() != row["digest"]:
+            yield f"{name} was changed: its digest is another"
+        if sum(amount for _, amount in row["entries"]):
+            yield f"{name} does not add up to zero"
+        award = awards.get(json.loads(row["facts"]).get("award"))
+        right = entries_of(row, award, pool) if award else None
+        if right is not None and right != dict(map(tuple, row["entries"])):
+            yield f"{name} is not what award {award['id']} owes"
+
+
+def entries_of(row, award, pool):
+    """Account -> amount that the award asks for; None for a kind of transaction that the award does not fix."""
+    held = award["tenant"] * 8 + 1
+    if row["key"] == f"award:{award['id']}":
+        return {held - 1: -award["paid"], held: award["paid"]}
+    slot = json.loads(row["facts"]).get("slot")
+    if row["key"] != f"settle:{pool}:{slot}:{award['id']}":
+        return None
+    entries = {}
+    for owner, amount in award["charges"][slot - award["start"]]:
+        account = owner * 8 + 2 if owner else 1
+        entries[account] = entries.get(account, 0) + amount
+        entries[held] = entries.get(held, 0) - amount
+    return entries
+
+
+def check_period(rows, period):
+    start, end = (datetime.fromisoformat(period[name]) for name in ("start", "end"))
+    if not start < end:
+        yield "the period ends before it begins"
+    for row in rows["intervals.jsonl"]:
+        if not start <= datetime.fromisoformat(row["decided_at"]) < end:
+            yield f"interval {row['number']} was not decided in the period"
+    for row in rows["events.jsonl"]:
+        if not start <= BEGIN + timedelta(microseconds=row["at"]) < end:
+            yield f"event {row['id']} is not of the period"
+    for row in rows["transactions.jsonl"]:
+        if not start <= BEGIN + timedelta(microseconds=row["at"]) < end:
+            yield f"transaction {row['key']} is not about the period"
+
+
+BEGIN = datetime(1970, 1, 1, tzinfo=timezone.utc)  # noqa: UP017  not in Python 3.9
+
+
+def check_balances(transactions, opening, closing):
+    """From what the signed list of files states at the beginning of the period."""
+    opening, closing = ({int(a): amount for a, amount in named.items()} for named in (opening, closing))
+    for name, amounts in (("opening", opening), ("closing", closing)):
+        if sum(amounts.values()):
+            yield f"the {name} balances do not add up to zero"
+    for row in transactions:
+        for account, amount in row["entries"]:
+            opening[account] = opening.get(account, 0) + amount
+    for account in sorted(opening.keys() | closing.keys()):
+        if opening.get(account, 0) != closing.get(account, 0):
+            yield f"account {account} closes with {closing.get(account, 0)}, and should with {opening.get(account, 0)}"
+
+
+def main(arguments):
+    known_key = ""
+    if "--key" in arguments:
+        place = arguments.index("--key")
+        known_key, arguments = arguments[place + 1], arguments[:place] + arguments[place + 2 :]
+    if len(arguments) != 1:
+        print(__doc__)
+        return 2
+    found = check(arguments[0], known_key)
+    for line in found:
+        print(line)
+    print(f"{len(found)} things do not agree" if found else "everything agrees")
+    return 1 if found else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,75 @@
+"""The keys that sign bundles: one at a time, and none of them ends with SECRET_KEY. The public halves stay published
+for good, so that a bundle of any day can be checked; the history tells of each."""
+
+from __future__ import annotations
+
+import secrets
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.audit.bundle.signature import public_key, seed_of
+from scheduling.models import SigningKey
+from tenants import history
+from tenants.access import Access, Refused, access_of_system
+from tenants.roles import Permission
+from tenants.services.members import NOT_ALLOWED, reason_refusal
+from tenants.stored_secrets import Carried, oldest_key, reveal, store, stored_anew
+
+MAKE, RETIRE = "signing_key_make", "signing_key_retire"
+
+
+class ForeignSecret(Exception):
+    """The private half that is stored is not that of the public one."""
+
+
+def signing_seed(*, at: datetime) -> bytes:
+    """(32 bytes) the private key of today. The first one is that with which versions before 1.0 signed."""
+    row = SigningKey.objects.filter(retired_at=None).first() or _first(at)
+    seed = bytes.fromhex(reveal(row.secret))
+    if public_key(seed).hex() != row.public_key:
+        raise ForeignSecret(f"The private half of the key {row.public_key} was exchanged.")
+    return seed
+
+
+def signing_keys() -> list[SigningKey]:
+    """Public halves, the newest first."""
+    return list(SigningKey.objects.order_by("-made_at"))
+
+
+@transaction.atomic
+def signing_key_renew(*, by: Access, reason: str, at: datetime) -> SigningKey | Refused:
+    """Bundles are signed with another key from now on; those of before are checked with theirs."""
+    if not by.allows(Permission.POLICIES_CHANGE):
+        return NOT_ALLOWED
+    if refusal := reason_refusal(reason):
+        return refusal
+    for row in SigningKey.objects.select_for_update().filter(retired_at=None):
+        row.retired_at = at
+        row.save(update_fields=["retired_at"])
+        history.append(at=at, by=by, action=RETIRE, subject=_subject(row), reason=reason)
+    seed = secrets.token_bytes(32)
+    made = SigningKey.objects.create(public_key=public_key(seed).hex(), secret=store(seed.hex()), made_at=at)
+    history.append(at=at, by=by, action=MAKE, subject=_subject(made), reason=reason)
+    return made
+
+
+@transaction.atomic
+def _first(at: datetime) -> SigningKey:
+    """Two processes at once make the same one, and tell of it once."""
+    seed = seed_of(oldest_key())
+    columns = {"secret": store(seed.hex()), "made_at": at}
+    row, is_new = SigningKey.objects.get_or_create(public_key=public_key(seed).hex(), defaults=columns)
+    if is_new:
+        history.append(at=at, by=access_of_system("keys"), action=MAKE, subject=_subject(row))
+    return row
+
+
+@transaction.atomic
+def signing_keys_carry() -> Carried:
+    """Private halves that are stored under an older SECRET_KEY are stored under today's."""
+    return stored_anew(SigningKey.objects.select_for_update().order_by("made_at"))
+
+
+def _subject(row: SigningKey) -> str:
+    return f"signing key {row.public_key}"

@@ -1,0 +1,224 @@
+"""Writing the audit bundle of a period: everything that is needed to recompute it, and the program that does."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import IO, Any
+
+from django.db.models import Max, Min, Q, QuerySet
+
+from scheduling.audit.bundle import check, signature
+from scheduling.audit.feed_seals import EventRow, events_told, seal_place
+from scheduling.common import one_moment
+from scheduling.core import records
+from scheduling.feed import EventKind
+from scheduling.market.decide import START, answer_contents, answer_place, contents_of, submission_document, unpacked
+from scheduling.models import AnswerFrame, Award, FeedSeal, InstantAnswer, Interval, Pool, StartEstimate, TrainingJob
+from tenants.access import Refused
+from tenants.ledger.export import balances_at, transactions_between
+from tenants.scoping import scope_disabled
+
+NO_PERIOD = Refused("no_period", "The period ends before it begins.")
+LONG_AGO = (1980, 1, 1, 0, 0, 0)  # of every file in it: the same period gives the same bundle
+
+README = """An audit bundle of the pool {pool}, for what happened from {start} to {end}.
+
+intervals.jsonl     every decision of the period: its whole input, its answer, its digest and the one it follows
+answers.jsonl       every answer of the instant lane, in the same way; frames.jsonl has the pool as answers found it
+awards.jsonl        what these decisions gave, and every award about which the book says something in the period
+events.jsonl        what the feed told of the pool in the period; seals.jsonl has the seals that closed over them
+submissions.jsonl   every job that was submitted in the period, as it was submitted
+transactions.jsonl  the whole book of the period (all pools): amounts are micro-credits, lines are [account, amount]
+balances.json       every account after the period
+manifest.json       the period; every account before it; where each chain begins and ends in it; SHA-256 of each file.
+                    signature.json signs all of this with Ed25519
+check.py            checks all of this: python3 check.py BUNDLE.zip --key PUBLIC_KEY
+
+Accounts: 1 is the operator, 2 the outside; a tenant's are 8 times its number, + 0 available, + 1 held, + 2 earned.
+Take check.py from a place that you trust, and read it: it is one file. The public key is {key}
+"""
+
+
+@dataclass(frozen=True)
+class Bundle:
+    intervals: int
+    answers: int
+    awards: int
+    events: int
+    transactions: int
+    public_key: str
+
+
+def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle | Refused:
+    """The period [start, end), by the time that decisions and money are about. One moment of the database."""
+    if end <= start:
+        return NO_PERIOD
+    with scope_disabled("an audit looks at everybody's awards and payments"), one_moment():
+        return _write(pool, start, end, seed, file)
+
+
+def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle:
+    public = signature.public_key(seed).hex()
+    with zipfile.ZipFile(file, "w") as bundle:
+        written = _Writer(bundle)
+        intervals = Interval.objects.filter(pool=pool, decided_at__gte=start, decided_at__lt=end).order_by("number")
+        readme = README.format(pool=pool.slug, start=start.isoformat(), end=end.isoformat(), key=public)
+        written.file("README.txt", [readme.encode()])
+        count = written.rows("intervals.jsonl", (_interval(row) for row in intervals.iterator(chunk_size=20)))
+        answers = _answers(pool, start, end)
+        frames = AnswerFrame.objects.filter(pk__in=answers.order_by().values("frame")).order_by("pk")
+        written.rows("frames.jsonl", (_frame(row) for row in frames.iterator(chunk_size=20)))
+        answered = written.rows("answers.jsonl", (_answer(row) for row in answers.iterator(chunk_size=200)))
+        awards = written.rows("awards.jsonl", _awards(pool, start, end, answers))
+        feed = events_told(pool.pk, start, end)
+        seals = _seals(feed)
+        written.rows("seals.jsonl", (_seal(row) for row in seals.iterator(chunk_size=5)))
+        events = written.rows("events.jsonl", (asdict(row) for row in feed))
+        written.rows("submissions.jsonl", _submissions(feed))
+        told = written.rows("transactions.jsonl", transactions_between(start=start, end=end))
+        written.file("balances.json", [_line({"closing": balances_at(moment=end)})])
+        written.file("check.py", [Path(check.__file__).read_bytes()])
+        period = {"start": start.astimezone(UTC).isoformat(), "end": end.astimezone(UTC).isoformat()}
+        chains = {
+            "chain": {"pool": pool.pk, **_ends(intervals, "interval")},
+            "answers": {"pool": pool.pk, **_ends(answers, "answer")},
+            "feed": _ends(seals, "seal"),
+        }
+        opening = {"period": period, **chains, "opening": balances_at(moment=start)}
+        manifest = _line({"format": check.FORMAT, **opening, "files": dict(written.digests)})
+        written.file("manifest.json", [manifest])
+        signed = {"public_key": public, "signature": signature.sign(seed, manifest).hex()}
+        written.file("signature.json", [_line(signed)])
+    return Bundle(count, answered, awards, events, told, public)
+
+
+class _Writer:
+    """Files into the bundle, with the digest of each."""
+
+    def __init__(self, bundle: zipfile.ZipFile) -> None:
+        self.bundle = bundle
+        self.digests: dict[str, str] = {}
+
+    def file(self, name: str, parts: Iterable[bytes]) -> int:
+        digest, count = hashlib.sha256(), 0
+        about = zipfile.ZipInfo(name, LONG_AGO)
+        about.compress_type = zipfile.ZIP_DEFLATED
+        with self.bundle.open(about, "w", force_zip64=True) as file:
+            for part in parts:
+                file.write(part)
+                digest.update(part)
+                count += 1
+        self.digests[name] = digest.hexdigest()
+        return count
+
+    def rows(self, name: str, rows: Iterable[dict[str, Any]]) -> int:
+        return self.file(name, (_line(row) for row in rows))
+
+
+def _ends(rows: Any, what: str) -> dict[str, Any]:
+    """Where the period's rows stand in their chain: what the first of them follows is taken from here."""
+    first, last = rows.first(), rows.last()
+    return {
+        f"first_{what}": first.number if first else 1,
+        "previous_digest": first.previous if first else START,
+        "last_digest": last.digest if last else START,
+    }
+
+
+def _interval(row: Interval) -> dict[str, Any]:
+    contents = contents_of(row)
+    return {
+        "pool": row.pool_id,
+        "number": row.number,
+        "slot": row.slot,
+        "decided_at": row.decided_at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "code_version": row.code_version,
+        "previous": row.previous,
+        "digest": row.digest,
+        "policy": contents.policy.decode(),
+        "view": contents.view.decode(),
+        "plan": contents.plan.decode(),
+        "windows": contents.windows.decode(),
+        "heads": contents.heads.decode(),
+    }
+
+
+def _answers(pool: Pool, start: datetime, end: datetime) -> QuerySet[InstantAnswer]:
+    """From the first to the last of the period, in the order of the chain. A moment is that of the request: one that
+    waited for the lane may stand a little behind one that came later."""
+    rows = InstantAnswer.objects.filter(pool=pool).order_by("number")
+    first = rows.filter(at__gte=start).aggregate(number=Min("number"))["number"]
+    last = rows.filter(at__lt=end).aggregate(number=Max("number"))["number"]
+    return rows.none() if first is None or last is None else rows.filter(number__gte=first, number__lte=last)
+
+
+def _frame(row: AnswerFrame) -> dict[str, Any]:
+    return {"digest": row.pk, "content": unpacked(bytes(row.content)).decode()}
+
+
+def _answer(row: InstantAnswer) -> dict[str, Any]:
+    contents = answer_contents(row)
+    return {
+        **answer_place(row),
+        "number": row.number,
+        "previous": row.previous,
+        "digest": row.digest,
+        "input": contents.input.decode(),
+        "plan": contents.plan.decode(),
+    }
+
+
+def _seals(events: Sequence[EventRow]) -> QuerySet[FeedSeal]:
+    """Those that closed over these events."""
+    if not events:
+        return FeedSeal.objects.none()
+    before = FeedSeal.objects.filter(last_event_id__lt=events[0].id).aggregate(last=Max("number"))["last"] or 0
+    closing = FeedSeal.objects.filter(last_event_id__gte=events[-1].id).aggregate(first=Min("number"))["first"]
+    seals = FeedSeal.objects.filter(number__gt=before).order_by("number")
+    return seals if closing is None else seals.filter(number__lte=closing)
+
+
+def _seal(row: FeedSeal) -> dict[str, Any]:
+    members = bytes(row.members).hex()
+    return {**seal_place(row), "members": members, "previous": row.previous, "digest": row.digest}
+
+
+def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
+    """As canonical JSON, whose digest the event told."""
+    lanes = {row.subject: json.loads(row.data) for row in events if row.kind == EventKind.JOB_SUBMITTED}
+    told = {int(subject[4:]): data["lane"] for subject, data in lanes.items() if "digest" in data}
+    estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=told).order_by("-pk")}
+    for job in TrainingJob.objects.filter(pk__in=told).order_by("pk").iterator(chunk_size=1_000):
+        document = submission_document(job, lane=told[job.pk], estimate=estimates.get(job.pk))
+        yield {"job": job.pk, "submission": records.to_bytes(document).decode()}
+
+
+def _awards(pool: Pool, start: datetime, end: datetime, answers: QuerySet[InstantAnswer]) -> Iterator[dict[str, Any]]:
+    """Those decided in the period, and those that ran in it."""
+    ran = Q(start__lte=pool.slot_at(end), end__gte=pool.slot_at(start))
+    decided = Q(awarded_at__gte=start, awarded_at__lt=end) | Q(pk__in=answers.order_by().values("award"))
+    rows = Award.objects.filter(ran | decided, pool=pool).select_related("interval").order_by("pk")
+    of_lane = InstantAnswer.objects.filter(pool=pool, award__in=rows.order_by().values("pk"))
+    numbers = dict(of_lane.order_by().values_list("award", "number"))
+    for award in rows.defer("interval__view", "interval__plan", "interval__windows").iterator(chunk_size=500):
+        yield {
+            "id": award.pk,
+            "job": award.job_id,
+            "tenant": award.tenant_id,
+            "interval": award.interval.number if award.interval else None,
+            "answer": numbers.get(award.pk),
+            "start": award.start,
+            "end": award.end,
+            "paid": award.paid,
+            "charges": award.charges,
+        }
+
+
+def _line(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode("ascii") + b"\n"

@@ -1,0 +1,162 @@
+"""Closing blocks of events under a chained digest, so that one that is changed, removed or added later shows.
+
+What becomes of a job is told by events, and its row is compared with them: so the seals of the feed prove the rows of
+the jobs too. No writer is held up: a block ends where no event can still appear (`scheduling_event_settled`).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from django.db import connection, transaction
+
+from scheduling.core import records
+from scheduling.feed import EventKind
+from scheduling.market.decide import START, submission_digest, submission_document
+from scheduling.models import Award, FeedSeal, Lane, StartEstimate, TrainingJob
+from tenants.scoping import scope_disabled
+
+BLOCK = 5_000
+MOST_BLOCKS = 20  # of one call; the next goes on
+MEMBER = 40  # bytes in a seal for each event: 8 of id, 32 of digest
+_SEALERS = 0x626F757273650003  # of the database: "bourse", 3
+
+
+@dataclass(frozen=True)
+class EventRow:
+    """One event as the database writes it: its data as text, its moment in microseconds since 1970."""
+
+    id: int
+    pool: int | None
+    tenant: int | None
+    kind: str
+    subject: str
+    at: int
+    data: str
+
+
+def feed_seal(*, at: datetime, block: int = BLOCK) -> int:
+    """Close every block that can be closed, the last of which may be short. How many events that were."""
+    sealed = 0
+    with transaction.atomic(), connection.cursor() as cursor:
+        cursor.execute("SELECT pg_advisory_xact_lock(%s)", [_SEALERS])
+        end = last_settled()
+        for _ in range(MOST_BLOCKS):
+            last = FeedSeal.objects.order_by("-number").first()
+            rows = events_between(last.last_event_id if last else 0, end, most=block)
+            if not rows:
+                break
+            seal = FeedSeal(
+                number=last.number + 1 if last else 1,
+                last_event_id=rows[-1].id,
+                sealed_at=at,
+                members=members_of(rows),
+                previous=last.digest if last else START,
+            )
+            seal.digest = seal_link(seal)
+            seal.save(force_insert=True)
+            sealed += len(rows)
+    return sealed
+
+
+def last_settled() -> int:
+    """At or below this id no event can still appear."""
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT scheduling_event_settled()")
+        return int(cursor.fetchone()[0])
+
+
+def seal_link(seal: FeedSeal) -> str:
+    """The digest of a seal: over the one before it, its number, its time and its members."""
+    return records.digest(seal.previous, records.to_bytes(seal_place(seal)), bytes(seal.members))
+
+
+def seal_place(seal: FeedSeal) -> dict[str, Any]:
+    """Where it stands in the feed, and when it was closed."""
+    sealed_at = seal.sealed_at.astimezone(UTC).isoformat(timespec="microseconds")
+    return {"number": seal.number, "last_event": seal.last_event_id, "sealed_at": sealed_at}
+
+
+_EVENTS = """
+SELECT id, pool_id, tenant_id, kind, subject, (extract(epoch FROM at) * 1000000)::bigint, data::text
+  FROM scheduling_event
+"""
+
+
+def events_between(after: int, upto: int, *, most: int | None = None) -> list[EventRow]:
+    """Events with ids above `after` and not above `upto`, in their order."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_EVENTS} WHERE id > %s AND id <= %s ORDER BY id LIMIT %s", [after, upto, most])
+        return [EventRow(*row) for row in cursor.fetchall()]
+
+
+def events_told(pool_id: int, start: datetime, end: datetime) -> list[EventRow]:
+    """What was told of a pool in a period [start, end), in order."""
+    with connection.cursor() as cursor:
+        cursor.execute(f"{_EVENTS} WHERE pool_id = %s AND at >= %s AND at < %s ORDER BY id", [pool_id, start, end])
+        return [EventRow(*row) for row in cursor.fetchall()]
+
+
+def members_of(rows: Sequence[EventRow]) -> bytes:
+    """What a seal lists of these events."""
+    digests = event_digests(rows)
+    return b"".join(row.id.to_bytes(8, "big") + digests[row.id] for row in rows)
+
+
+def event_digests(rows: Sequence[EventRow]) -> dict[int, bytes]:
+    """By id: 32 bytes of SHA-256 over each event."""
+    older = _untold(rows)
+    return {row.id: hashlib.sha256(event_text(row) + older.get(row.id, b"")).digest() for row in rows}
+
+
+def event_text(row: EventRow) -> bytes:
+    """One line of canonical JSON, and its data as the database writes them."""
+    columns = [row.id, row.pool, row.tenant, row.kind, row.subject, row.at]
+    return json.dumps(columns, separators=(",", ":")).encode("ascii") + b"\n" + row.data.encode()
+
+
+def _untold(rows: Sequence[EventRow]) -> dict[int, bytes]:
+    """What events of older versions did not tell yet, and the seal closes over as well: the digest of the submission,
+    and the terms of an award of the instant lane whose answer has no record."""
+    jobs, awards = dict[int, tuple[int, str]](), dict[int, int]()
+    for row in rows:
+        if row.kind not in (EventKind.JOB_SUBMITTED, EventKind.JOB_AWARDED):
+            continue
+        data = json.loads(row.data)
+        if row.kind == EventKind.JOB_SUBMITTED and "digest" not in data:
+            jobs[row.id] = (_number(row.subject.removeprefix("job:")), str(data.get("lane")))
+        elif row.kind == EventKind.JOB_AWARDED and data.get("lane") == Lane.INSTANT and "answer" not in data:
+            awards[row.id] = _number(data.get("award"))
+    if not jobs and not awards:
+        return {}
+    with scope_disabled("events of all tenants are sealed together"):
+        found = TrainingJob.objects.in_bulk([job for job, _ in jobs.values()])
+        estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=found).order_by("-pk")}
+        terms = {award.pk: award for award in Award.objects.filter(pk__in=awards.values())}
+    told = {}
+    for number, (job, lane) in jobs.items():
+        if job in found:
+            document = submission_document(found[job], lane=lane, estimate=estimates.get(job))
+            told[number] = b"\n" + submission_digest(document).encode()
+    for number, award in awards.items():
+        if award in terms:
+            told[number] = b"\n" + _terms(terms[award])
+    return told
+
+
+def _number(text: object) -> int:
+    """The number of a row; 0, which none has, where it is none."""
+    return int(str(text)) if str(text).isdecimal() else 0
+
+
+def _terms(award: Award) -> bytes:
+    """What of an award never changes."""
+    names = ["job_id", "tenant_id", "attempt", "pool_id", "lane", "phase", "placement", "start", "end", "workers", "ps"]
+    names += ["worker_type", "ps_type", "allocation", "on_operator", "value", "floor", "cost", "paid", "charges"]
+    terms = {name: getattr(award, name) for name in names}
+    return records.to_bytes(terms | {"awarded_at": award.awarded_at.astimezone(UTC).isoformat(timespec="microseconds")})

@@ -1,0 +1,93 @@
+"""What a verification found, in sentences that say what was compared with what, and how much of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.audit.verification import Finding, charge_verify, interval_verify
+from scheduling.models import AuditKind, AuditRun, Pool, WorkState
+from tenants.access import Refused
+from tenants.ledger.amounts import exported
+
+MOST_FINDINGS = 200  # that are kept; their number always is
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """`is_clean` None: nothing was verified. `result`: plain JSON."""
+
+    is_clean: bool | None
+    sentence: str
+    result: Mapping[str, Any] = field(default_factory=dict)
+
+
+def verified(run: AuditRun) -> Verdict | Refused:
+    """A charge or an interval."""
+    if run.kind == AuditKind.INTERVAL and run.pool is not None:
+        return _interval(run.pool, int(run.number or 0))
+    return _charge(int(run.number or 0))
+
+
+def _charge(job_id: int) -> Verdict | Refused:
+    found = charge_verify(job_id=job_id)
+    if isinstance(found, Refused):
+        return found
+    paid = sum(award.paid - award.returned for award in found.awards)
+    intervals = sorted({award.interval.number for award in found.awards if award.interval})
+    decided = [f"interval {', '.join(map(str, intervals))}"] if intervals else []
+    decided += ["the instant lane's answer"] if found.answers else []
+    again = f"{' and '.join(decided)} decided again" if decided else "nothing to decide again"
+    words = (
+        f"Job {job_id} has {_counted(len(found.awards), 'award')} and pays {exported(paid)} in the end: {again}, "
+        "each payment split again, and each part looked for in the book."
+    )
+    return _verdict(words, found.findings)
+
+
+def _interval(pool: Pool, number: int) -> Verdict | Refused:
+    found = interval_verify(pool_id=pool.pk, number=number, most_jobs=float("inf"))
+    if isinstance(found, Refused):
+        return found
+    words = (
+        f"Interval {number} decided again from its stored input: {found.plan_bytes} bytes of its answer compared, with "
+        f"{_counted(found.jobs, 'waiting job')}, {_counted(found.awards, 'award')}, "
+        f"{_counted(found.slots_settled, 'paid slot')}, its figures of fairness, and both links of the chain."
+    )
+    return _verdict(words, found.findings)
+
+
+def everything(run: AuditRun) -> Verdict | Refused:
+    """Of walks that are over: those over pools, with their intervals, answers, awards, jobs, payments, figures and
+    sums, and over the book, the history and the feed."""
+    walks = list(run.verifications.select_related("pool").order_by("pk"))
+    findings = [Finding(where, what) for walk in walks for where, what in walk.findings]
+    count = sum(walk.differences for walk in walks)
+    failed = [walk for walk in walks if walk.state != WorkState.DONE]
+    if failed:
+        before = f" Before that, {_counted(count - len(failed), 'difference')}." if count > len(failed) else ""
+        return Refused("failed", f"{Finding(*failed[0].findings[-1])}.{before}")
+    transactions = sum(walk.bounds["transactions"] for walk in walks if walk.pool is None)
+    intervals, answers = (sum(getattr(walk, name) for walk in walks) for name in ("intervals", "answer_number"))
+    words = (
+        f"{_counted(intervals, 'interval')} decided again and compared byte for byte, and "
+        f"{_counted(answers, 'answer')} of instant lanes, with their chains, "
+        f"{_counted(sum(walk.awards for walk in walks), 'award')}, every job, every payment and every figure of "
+        f"fairness; {_counted(transactions, 'transaction')} of the book, the history, and the seals of the feed."
+    )
+    heads = {walk.pool.slug: walk.digest for walk in walks if walk.pool is not None}
+    book: Mapping[str, Any] = next((walk.bounds for walk in walks if walk.pool is None), {})
+    ends = {name: book.get(name, "") for name in ("ledger_head", "history_head")}
+    return _verdict(words, findings, {"heads": heads, **ends, "count": count})
+
+
+def _verdict(words: str, findings: Iterable[Finding], more: Mapping[str, Any] | None = None) -> Verdict:
+    listed = list(findings)
+    result = {"count": len(listed), **(more or {})}
+    result["findings"] = [{"where": one.where, "what": one.what} for one in listed[:MOST_FINDINGS]]
+    return Verdict(not result["count"], f"{words} {_counted(result['count'], 'difference')}.", result)
+
+
+def _counted(number: int, word: str) -> str:
+    return f"{number:,} {word}{'' if number == 1 else 's'}"

@@ -1,0 +1,127 @@
+"""Whether the rows that an interval left behind say what its plan says."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.replay import Replayed, name_of
+from scheduling.core import settlement
+from scheduling.core.settlement import micro
+from scheduling.core.types import SHARED, Booking
+from scheduling.market.decide import charges_listed, dividend_of, drafts_after, work_left
+from scheduling.models import Award, AwardState, Interval, JobFloor, Lane, RentState
+
+
+def awards_verify(
+    interval: Interval, replayed: Replayed, awards: Sequence[Award], attempts: Mapping[int, int]
+) -> list[Finding]:
+    """Each booking of the plan has one award on its terms, and no award is without a booking. `attempts`: by job."""
+    where, rows = name_of(interval), {award.job_id: award for award in awards}
+    amounts, drafts = settlement.charges_of_all(replayed.plan.bookings), drafts_after(replayed.view, replayed.plan)
+    found = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
+    for booking, due in zip(replayed.plan.bookings, amounts, strict=True):
+        award = rows.pop(booking.job, None)
+        if award is None:
+            found.append(Finding(where, f"job {booking.job} has no award"))
+        else:
+            found += terms_verify(award, booking, replayed, due)
+            found += _origin(award, interval, attempts.get(award.job_id, 0))
+            rented = award.phase == SHARED and award.job_id in drafts
+            about = f"award {award.pk} of job {award.job_id}"
+            found += differences(about, {"whether its rent is settled alone": (award.rent != RentState.NONE, rented)})
+    more = [job for job, number in Counter(award.job_id for award in awards).items() if number > 1]
+    found += [Finding(where, f"job {job} has more than one award") for job in more]
+    return found + [Finding(where, f"job {job} has an award and no booking") for job in rows]
+
+
+def terms_verify(
+    award: Award,
+    booking: Booking,
+    replayed: Replayed,
+    amounts: settlement.Amounts | None = None,
+    *,
+    on_operator: Sequence[Sequence[int]] = (),
+) -> list[Finding]:
+    """The award's terms against the booking, its charges worked out anew; `amounts` where they are already.
+
+    `on_operator`: rows of the operator's units among those of the booking. The batch lane tells home cells and the
+    operator's units apart by servers alone, and names none.
+    """
+    amounts = settlement.charges(booking) if amounts is None else amounts
+    right = {
+        "tenant_id": replayed.owner_ids[replayed.view.jobs[booking.job].tenant],
+        "start": booking.start,
+        "end": booking.end,
+        "workers": booking.workers,
+        "ps": booking.ps,
+        "worker_type": booking.worker_type,
+        "ps_type": booking.ps_type,
+        "phase": booking.phase or "",
+        "placement": booking.placement or "",
+        "allocation": replayed.rows(booking.allocation),
+        "value": booking.value,
+        "floor": booking.floor,
+        "cost": booking.cost,
+        "paid": int(amounts.sum()),
+        "dividend": dividend_of(booking, int(amounts.sum())),
+        "charges": charges_listed(replayed.owner_ids, amounts),
+        "on_operator": list(on_operator),
+    }
+    if replayed.elastic:
+        right |= _so_far(booking, replayed)
+    else:
+        right |= {"work_left": None, "paid_before": 0}
+    where = f"award {award.pk} of job {award.job_id}"
+    return differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
+
+
+def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
+    """What the job has left after a single slot, and what it paid before."""
+    view = replayed.view
+    place = next(index for index, job in enumerate(view.waiting) if job.number == booking.job)
+    left = work_left(view.jobs[booking.job], float(view.remaining[place]), booking)
+    return {"work_left": left, "paid_before": micro(view.paid.get(booking.job, 0.0))}
+
+
+def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:
+    """When and where it was decided, and for which attempt of its job: a job waits again only if its award is void."""
+    where = f"award {award.pk} of job {award.job_id}"
+    right = {"pool": (award.pool_id, interval.pool_id), "lane": (award.lane, str(Lane.BATCH))}
+    right["awarded_at"] = (award.awarded_at, interval.decided_at)
+    if award.state != AwardState.VOID or award.attempt > attempt:
+        right["attempt"] = (award.attempt, attempt)
+    return differences(where, right)
+
+
+def floors_verify(
+    interval: Interval, replayed: Replayed, rows: Sequence[JobFloor], attempts: Mapping[int, int]
+) -> list[Finding]:
+    """The floors given are the floors kept. `attempts`: of the jobs, as their rows say; a floor of an earlier one is
+    void."""
+    stored = {row.job_id: [getattr(row, name) for name in FLOOR] for row in rows}
+    right = {
+        floor.job: [
+            replayed.owner_ids[replayed.view.jobs[floor.job].tenant],
+            *(floor.value, floor.start, floor.end, floor.worker_type, floor.ps_type),
+            replayed.rows(floor.allocation),
+            floor.draft,
+        ]
+        for floor in replayed.plan.floors
+    }
+    if len(stored) != len(rows):
+        return [Finding(name_of(interval), "a job has more than one floor")]
+    jobs = sorted(stored.keys() | right.keys())
+    pairs = {f"the floor of job {job}": (stored.get(job), right.get(job)) for job in jobs}
+    return differences(name_of(interval), pairs) + [
+        Finding(
+            name_of(interval), f"the floor of job {row.job_id} is for attempt {row.attempt}, which is none of its own"
+        )
+        for row in rows
+        if row.attempt > attempts.get(row.job_id, 0)
+    ]
+
+
+FLOOR = ("tenant_id", "value", "start", "end", "worker_type", "ps_type", "allocation", "draft")

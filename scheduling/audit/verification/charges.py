@@ -1,0 +1,60 @@
+"""One job's charge, from the stored interval or answer that decided it to the postings in the book."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduling.audit.verification.answers import answer_rows, answer_verify, without_answer
+from scheduling.audit.verification.awards import terms_verify
+from scheduling.audit.verification.course import sums_differ
+from scheduling.audit.verification.findings import Finding
+from scheduling.audit.verification.money import money_verify
+from scheduling.audit.verification.replay import replay
+from scheduling.models import Award, InstantAnswer, Lane, LaneClock, TrainingJob
+from tenants.access import Refused
+from tenants.scoping import scope_disabled
+
+MOST_AWARDS = 50  # in an elastic pool a job has one for each slot; all of them are verified with the pool's intervals
+UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
+
+
+@dataclass(frozen=True)
+class ChargeVerified:
+    """The awards that were looked at, oldest first, of many the newest; none is the charge of a job that was never
+    served: nothing."""
+
+    job: TrainingJob
+    awards: tuple[Award, ...]
+    answers: int  # of the instant lane, that were decided again
+    findings: tuple[Finding, ...]
+
+
+def charge_verify(*, job_id: int) -> ChargeVerified | Refused:
+    """Decide the job's intervals, or its answer, again, split its payment again, and look for each part in the book."""
+    with scope_disabled("a verification looks at everybody's awards and payments"):
+        job = TrainingJob.objects.filter(pk=job_id).first()
+        if job is None:
+            return UNKNOWN_JOB
+        awards = list(Award.objects.filter(job=job).select_related("interval").order_by("-pk")[:MOST_AWARDS])[::-1]
+        clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first() or LaneClock()
+        found = [finding for award in awards for finding in _award(award)]
+        found += money_verify(awards, clock.settled_slot)
+        answers = InstantAnswer.objects.filter(award__in=awards).count()
+    return ChargeVerified(job, tuple(awards), answers, tuple(found))
+
+
+def _award(award: Award) -> list[Finding]:
+    where, found = f"award {award.pk} of job {award.job_id}", sums_differ(award)
+    if award.interval is None:
+        answers = list(InstantAnswer.objects.filter(award=award))
+        rows = answer_rows(answers)
+        found += [finding for answer in answers for finding in answer_verify(answer, rows)]
+        return found + (without_answer([award]) if award.lane == Lane.INSTANT else [])
+    replayed, flaws = replay(award.interval)
+    found += flaws
+    if replayed is None:
+        return found
+    booking = next((booking for booking in replayed.plan.bookings if booking.job == award.job_id), None)
+    if booking is None:
+        return [*found, Finding(where, "decided again, its interval gives the job nothing")]
+    return found + terms_verify(award, booking, replayed)

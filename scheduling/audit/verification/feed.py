@@ -1,0 +1,84 @@
+"""The seals of the feed, followed from one to the next: every event that they close over is there, and as it was."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from scheduling.audit.feed_seals import MEMBER, EventRow, event_digests, events_between, seal_link
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.feed import EventKind
+from scheduling.market.decide import START
+from scheduling.models import FeedSeal, TrainingJob
+from tenants.scoping import scope_disabled
+
+
+@dataclass
+class FeedWalk:
+    """As far as the seals were followed."""
+
+    number: int = 0
+    digest: str = START
+    last_event_id: int = 0
+    findings: list[Finding] = field(default_factory=list)
+
+
+def feed_walk_from(number: int) -> FeedWalk:
+    """After seal `number`, which was looked at."""
+    seal = FeedSeal.objects.filter(number=number).first()
+    return FeedWalk() if seal is None else FeedWalk(seal.number, seal.digest, seal.last_event_id)
+
+
+def feed_walk(walk: FeedWalk, *, upto: int) -> bool:
+    """The next seal. False: there are no more up to number `upto`."""
+    seal = FeedSeal.objects.filter(number__gt=walk.number, number__lte=upto).order_by("number").first()
+    if seal is None:
+        return False
+    where = str(seal)
+    walk.findings += differences(
+        where,
+        {
+            "its number": (seal.number, walk.number + 1),
+            "what it follows": (seal.previous, walk.digest),
+            "the digest": (seal.digest, seal_link(seal)),
+        },
+    )
+    walk.findings += _members_verify(seal, events_between(walk.last_event_id, seal.last_event_id))
+    walk.number, walk.digest, walk.last_event_id = seal.number, seal.digest, seal.last_event_id
+    return True
+
+
+def _members_verify(seal: FeedSeal, rows: list[EventRow]) -> Iterator[Finding]:
+    present, digests = {row.id: row for row in rows}, event_digests(rows)
+    sealed = dict(_members(bytes(seal.members)))
+    if max(sealed, default=0) != seal.last_event_id:
+        yield Finding(str(seal), f"it does not end at event {seal.last_event_id}")
+    for number in sorted(sealed.keys() | digests.keys()):
+        if sealed.get(number) == digests.get(number):
+            continue
+        row = present.get(number)
+        about = (
+            f"event {number}" if row is None else f"event {number} ({row.kind}{row.subject and ' of '}{row.subject})"
+        )
+        story = (
+            "was added" if number not in sealed else "was removed" if row is None else "or what it tells of was changed"
+        )
+        yield Finding(about, f"it {story} after seal {seal.number} closed over it")
+    yield from _jobs_gone(rows)
+
+
+def _members(packed: bytes) -> Iterator[tuple[int, bytes]]:
+    for start in range(0, len(packed), MEMBER):
+        piece = packed[start : start + MEMBER]
+        yield int.from_bytes(piece[:8], "big"), piece[8:]
+
+
+def _jobs_gone(rows: list[EventRow]) -> Iterator[Finding]:
+    """Every job that was submitted is there, in its pool."""
+    told = {row.subject[4:]: row.pool for row in rows if row.kind == EventKind.JOB_SUBMITTED}
+    jobs = {(int(number), pool) for number, pool in told.items() if number.isdecimal()}
+    with scope_disabled("jobs of all tenants are told of in one feed"):
+        there = TrainingJob.objects.filter(pk__in=[number for number, _ in jobs])
+        gone = jobs - set(there.values_list("pk", "pool_id"))
+    for number, pool in sorted(gone):
+        yield Finding(f"job {number}", f"it was submitted to pool {pool}, and is gone")

@@ -1,0 +1,140 @@
+"""Stored intervals replayed: all of a pool at one go, or one. Bytes, chain, awards, fairness and book."""
+
+from __future__ import annotations
+
+import itertools
+import zlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduling.audit.verification.course import course_verify
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.money import money_verify
+from scheduling.audit.verification.pieces import Limits, columns_after, piece_next
+from scheduling.audit.verification.replay import name_of, replay
+from scheduling.audit.verification.rows import rows_of
+from scheduling.audit.verification.runs import feed_run, pool_run
+from scheduling.audit.verification.standing import known_verify, rules_verify
+from scheduling.audit.verification.walk import Bounds, bounds_of, left_behind, walk_from
+from scheduling.common import one_moment
+from scheduling.models import OPEN_WORK, Award, Interval
+from tenants.access import Refused
+from tenants.scoping import scope_disabled
+
+OnProgress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Verified:
+    """What was looked at, and what was found wrong; and where the chains end."""
+
+    intervals: int
+    answers: int
+    awards: int
+    findings: tuple[Finding, ...]
+    heads: Mapping[int, str]  # pool -> digest of its last interval
+    answer_heads: Mapping[int, str]  # pool -> digest of its last answer
+    feed_head: str  # digest of the feed's last seal
+
+    @property
+    def is_clean(self) -> bool:
+        return not self.findings
+
+
+def intervals_verify(
+    *,
+    pool_ids: Sequence[int],
+    first: int = 1,
+    known_heads: Sequence[str] = (),
+    on_progress: OnProgress = lambda done, total: None,
+) -> Verified:
+    """Replay the intervals from number `first` on of each pool, then the answers of its instant lane and their awards,
+    its jobs, the end of its chains and its sums by day; and the seals of the feed. These are pieces of a verification
+    of everything, one after the other, without a row to keep them in. Then the rules that keep all of it, and the
+    digests that were noted elsewhere. Changes nothing, and may run beside the market."""
+    with scope_disabled("a verification looks at everybody's awards and payments"):
+        runs = [*(pool_run(pool_id, first=first) for pool_id in pool_ids), feed_run()]
+    total, looked_at, findings = sum(run.total for run in runs), itertools.count(1), list[Finding]()
+    for run in runs:
+        while run.state in OPEN_WORK:
+            piece = piece_next(run, Limits(told=lambda: on_progress(next(looked_at), total)))
+            findings += piece.findings
+            for name, value in columns_after(run, piece).items():
+                setattr(run, name, value)
+    findings += [*rules_verify(), *known_verify(pool_ids, known_heads)]
+    on_progress(total, total)
+    *of_pools, feed = runs
+    return Verified(
+        intervals=sum(run.intervals for run in of_pools),
+        answers=sum(run.answer_number for run in of_pools),
+        awards=sum(run.awards for run in of_pools),
+        findings=tuple(findings),
+        heads={pool_id: run.digest for pool_id, run in zip(pool_ids, of_pools, strict=True)},
+        answer_heads={pool_id: run.answer_digest for pool_id, run in zip(pool_ids, of_pools, strict=True)},
+        feed_head=feed.digest,
+    )
+
+
+MOST_JOBS = 1_000  # waiting in an interval that is replayed while somebody waits for the page
+
+
+@dataclass(frozen=True)
+class IntervalVerified:
+    """One interval: what was looked at, and what was found wrong. `plan_bytes`: compared one by one."""
+
+    number: int
+    jobs: int
+    awards: int
+    slots_settled: int  # payments by award and slot that were looked for in the book
+    plan_bytes: int
+    findings: tuple[Finding, ...]
+
+
+UNKNOWN_INTERVAL = Refused("unknown_interval", "There is no such interval.")
+TOO_LARGE = Refused(
+    "too_large", f"More than {MOST_JOBS} jobs waited in it: too many to replay on a page. Ask an operator to verify it."
+)
+
+
+def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) -> IntervalVerified | Refused:
+    """One interval decided again, with its links to both sides, its awards and what the book says about them.
+
+    More than `most_jobs` waiting are refused: where nobody waits for the answer, there is no need to.
+    """
+    with scope_disabled("a verification looks at everybody's awards and payments"), one_moment():
+        bounds = bounds_of(pool_id)
+        interval = Interval.objects.filter(pool=pool_id, number=number).first()
+        if interval is None:
+            return UNKNOWN_INTERVAL
+        if interval.jobs_waiting > most_jobs:
+            return TOO_LARGE
+        before = walk_from(pool_id, number)
+        found = differences(name_of(interval), {"what it follows": (interval.previous, before.digest)})
+        rows = rows_of([interval])
+        replayed, flaws = replay(interval)
+        found += flaws
+        if replayed is not None:
+            if number == 1:
+                found += differences(name_of(interval), {"what its policy was told": (dict(replayed.view.memory), {})})
+            found += left_behind(interval, replayed, rows)
+        awards = rows.awards[interval.pk]
+        found += course_verify(awards, bounds.settled_slot)
+        found += money_verify([award for award in awards if award.paid], bounds.settled_slot)
+        found += _followed(interval, bounds)
+    size = len(zlib.decompress(bytes(interval.plan))) if replayed is not None else 0
+    slots = sum(_slots_settled(award, bounds) for award in awards if award.paid)
+    return IntervalVerified(number, interval.jobs_waiting, len(awards), slots, size, tuple(found))
+
+
+def _slots_settled(award: Award, bounds: Bounds) -> int:
+    return max(min(award.end, bounds.settled_slot + 1) - award.start, 0)
+
+
+def _followed(interval: Interval, bounds: Bounds) -> list[Finding]:
+    """The next interval, or the clock where this is the last one, names this one's digest."""
+    following = Interval.objects.filter(pool=interval.pool_id, number=interval.number + 1).first()
+    if following is not None:
+        return differences(name_of(interval), {"what follows it names": (following.previous, interval.digest)})
+    if interval.slot > bounds.decided_slot:  # decided while we read
+        return []
+    return differences(name_of(interval), {"the last digest of the chain": (bounds.head, interval.digest)})

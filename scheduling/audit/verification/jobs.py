@@ -1,0 +1,184 @@
+"""Whether the rows of jobs say what the feed tells of them: what was submitted and estimated, what became of it, and
+what was given up early."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+from django.db.models import Q
+
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.lives import Cut, JobEvent, Life, life_of
+from scheduling.audit.verification.replay import ASTRAY
+from scheduling.feed import job_subject
+from scheduling.jobs import freed_of
+from scheduling.market.calendar import ROUNDING, Unit, amounts_in
+from scheduling.market.decide import sold_again, submission_digest, submission_document
+from scheduling.market.view import SpecReader, arrival_of
+from scheduling.models import Award, FreedUnits, Pool, StartEstimate, TrainingJob
+
+
+@dataclass(frozen=True)
+class JobRows:
+    """What belongs to some jobs, by the job's number; `freed` by the award's."""
+
+    estimates: Mapping[int, list[StartEstimate]]
+    awards: Mapping[int, list[Award]]  # those that are cut, or that the feed says are
+    there: Collection[int]  # of the awards that the feed tells of
+    freed: Mapping[int, list[FreedUnits]]
+    sold: Mapping[int, float]  # by given up units: how much of them answers have sold again
+    first_paid: Mapping[tuple[int, int], int]  # (job, start) -> what its award pays
+
+
+def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
+    """Jobs of one pool. Needs the scope of all tenants."""
+    events = _events(jobs)
+    lives = {job.pk: life_of(events[job.pk], elastic=pool.is_elastic) for job in jobs}
+    rows, reader = _rows(pool, jobs, lives.values()), SpecReader(pool)
+    found: list[Finding] = []
+    for job in jobs:
+        where, life = f"job {job.pk} of pool {pool.pk}", lives[job.pk]
+        if life is None:
+            found.append(Finding(where, "nothing tells that it was submitted"))
+            continue
+        try:
+            found += _row_differs(where, pool, job, life, rows.estimates[job.pk])
+            found += _estimate_differs(where, job, life, rows)
+            gone = sorted(life.awards - set(rows.there))
+            found += [Finding(where, f"award {number}, of which it was told, is gone") for number in gone]
+            found += _cuts_differ(job, life, rows, reader) if life.digest is not None else []
+        except ASTRAY as error:
+            found.append(Finding(where, f"its row cannot be read ({type(error).__name__}: {error})"))
+    return found
+
+
+_TOLD = """
+SELECT about.job_id, event.kind, event.at, event.data::text
+  FROM unnest(%s::bigint[], %s::bigint[], %s::text[]) AS about (job_id, tenant_id, subject)
+  JOIN scheduling_event event ON event.tenant_id = about.tenant_id AND event.subject = about.subject
+ ORDER BY event.id
+"""
+
+
+def _events(jobs: Sequence[TrainingJob]) -> Mapping[int, list[JobEvent]]:
+    """In their order: one range of an index for each job."""
+    tenants, subjects = [job.tenant_id for job in jobs], [job_subject(job.pk) for job in jobs]
+    events: defaultdict[int, list[JobEvent]] = defaultdict(list)
+    with connection.cursor() as cursor:
+        cursor.execute(_TOLD, [[job.pk for job in jobs], tenants, subjects])
+        for job_id, kind, at, data in cursor.fetchall():
+            events[job_id].append(JobEvent(kind, at, json.loads(data)))
+    return events
+
+
+def _rows(pool: Pool, jobs: Sequence[TrainingJob], lives: Iterable[Life | None]) -> JobRows:
+    ids = [job.pk for job in jobs]
+    known = [life for life in lives if life is not None]
+    told = {award for life in known for award in life.cuts}
+    there = Award.objects.filter(pk__in={award for life in known for award in life.awards}, job__in=ids)
+    estimates, awards = defaultdict[int, list[StartEstimate]](list), defaultdict[int, list[Award]](list)
+    freed, paid = defaultdict[int, list[FreedUnits]](list), dict[tuple[int, int], int]()
+    for estimate in StartEstimate.objects.filter(job__in=ids).order_by("pk"):
+        estimates[estimate.job_id].append(estimate)
+    for award in Award.objects.filter(Q(cut_at__isnull=False) | Q(pk__in=told), job__in=ids).order_by("pk"):
+        awards[award.job_id].append(award)
+    for units in FreedUnits.objects.filter(award__job__in=ids).order_by("pk"):
+        freed[units.award_id].append(units)
+    for job_id, start, amount in Award.objects.filter(job__in=estimates).values_list("job_id", "start", "paid"):
+        paid[job_id, start] = amount
+    sold = sold_again(pool.pk) if freed else {}
+    return JobRows(estimates, awards, set(there.values_list("pk", flat=True)), freed, sold, paid)
+
+
+def _row_differs(
+    where: str, pool: Pool, job: TrainingJob, life: Life, estimates: Sequence[StartEstimate]
+) -> list[Finding]:
+    arrival = arrival_of(pool, life.arrived_at)
+    right = {
+        "pool": (job.pool_id, pool.pk),
+        "lane": (job.lane, life.lane),
+        "arrival": (job.arrival, arrival),
+        "state": (job.state, life.state),
+        "attempt": (job.attempt, life.attempt),
+        "not_before": (job.not_before, life.not_before),
+        "ended_at": (job.ended_at, life.ended_at),
+    }
+    if life.reason is not None:
+        code, numbers = life.reason
+        right |= {"reason_code": (job.reason_code, code), "reason_numbers": (job.reason_numbers, dict(numbers))}
+    found = differences(where, right)
+    if life.digest is None:  # the seals of the feed close over submissions that older versions took
+        return found
+    document = submission_document(job, lane=life.submitted_lane, estimate=estimates[0] if estimates else None)
+    if submission_digest(document) != life.digest:
+        found.append(Finding(where, "it, or the estimate of its start, is not what was submitted"))
+    return found
+
+
+def _estimate_differs(where: str, job: TrainingJob, life: Life, rows: JobRows) -> list[Finding]:
+    """What the market said about its start, and what came of it."""
+    estimates = rows.estimates[job.pk]
+    found = [Finding(where, "there is more than one estimate of its start")] if len(estimates) > 1 else []
+    for estimate in estimates[:1]:
+        begun = None if life.started is None else rows.first_paid.get((job.pk, life.started))
+        right = {
+            "tenant": (estimate.tenant_id, job.tenant_id),
+            "made_at": (estimate.made_at, job.submitted_at),
+            "started": (estimate.started, life.started),
+            "paid": (estimate.paid, begun),
+        }
+        found += differences(f"the estimate of job {job.pk}", right)
+    return found
+
+
+def _cuts_differ(job: TrainingJob, life: Life, rows: JobRows, reader: SpecReader) -> list[Finding]:
+    """From which slot on its awards deliver nothing, and what was given up of them."""
+    awards, found = {award.pk: award for award in rows.awards[job.pk]}, list[Finding]()
+    for number in sorted(awards.keys() | life.cuts.keys()):
+        award, cut = awards.get(number), life.cuts.get(number, Cut(None, None, void=False))
+        where = f"award {number} of job {job.pk}"
+        if award is None:  # as the feed tells
+            continue
+        found += differences(where, {"cut_at": (award.cut_at, cut.cut_at)})
+        found += _freed_differ(where, job, award, cut, rows, reader)
+    return found
+
+
+def _freed_differ(
+    where: str, job: TrainingJob, award: Award, cut: Cut, rows: JobRows, reader: SpecReader
+) -> list[Finding]:
+    """Each of the units that it gave up has a row. Once the platform cut the award short, what was not sold of them by
+    then is nobody's any more."""
+    right = {unit: freed_of(award, unit, amount) for unit, amount in _given_up(job, award, cut, reader).items()}
+    found = []
+    for row in rows.freed[award.pk]:
+        place = Unit(row.server_id, row.resource_id, row.part, row.slot)
+        about, expected = f"{where}: {row.amount:g} given up units ({row.pk})", right.pop(place, None)
+        if expected is None:
+            found.append(Finding(about, "it did not give them up"))
+            continue
+        amount = row.sold if _taken_back(award, cut, row.slot) else expected.amount
+        pairs = {name: (getattr(row, name), getattr(expected, name)) for name in ("tenant_id", "pool_id")}
+        found += differences(about, pairs | {"amount": (row.amount, amount)})
+        if abs(row.sold - rows.sold.get(row.pk, 0.0)) > ROUNDING:
+            found.append(Finding(about, f"{row.sold:g} are sold again; by answers {rows.sold.get(row.pk, 0.0):g}"))
+    missing = [unit for unit in right if not _taken_back(award, cut, unit.slot)]
+    return found + [Finding(where, f"its given up units of slot {unit.slot} are missing") for unit in missing]
+
+
+def _given_up(job: TrainingJob, award: Award, cut: Cut, reader: SpecReader) -> Mapping[Unit, float]:
+    if cut.freed is None:
+        return {}
+    begin, end = cut.freed
+    spec = reader.read(job)
+    worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
+    units = amounts_in(award.allocation, award.on_operator, worker, ps, reader.resource_ids, since=begin)
+    return {unit: amount for unit, amount in units.items() if unit.slot < end}
+
+
+def _taken_back(award: Award, cut: Cut, slot: int) -> bool:
+    return cut.void and award.cut_at is not None and slot >= award.cut_at

@@ -1,0 +1,153 @@
+"""What the feed tells of a job: where it must stand after all that happened to it. A function of its events alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, NamedTuple
+
+from scheduling.feed import EventKind
+from scheduling.models import HELD, JobState, Lane
+
+
+class JobEvent(NamedTuple):
+    """One event about a job."""
+
+    kind: str
+    at: datetime
+    data: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Cut:
+    """An award cut short, `void` by the platform. `freed`: the slots [begin, end) in which what it gave up is sold for
+    its tenant's account."""
+
+    cut_at: int | None
+    freed: tuple[int, int] | None
+    void: bool
+
+
+@dataclass
+class Life:
+    """A job after its events. `digest`: of its submission; None where an older version told none, nor of cuts.
+    `reason`: code and numbers where they are final, or must be empty; None where the next boundary writes them anew."""
+
+    digest: str | None
+    submitted_lane: str
+    lane: str
+    arrived_at: datetime
+    state: str = JobState.QUEUED.value
+    reason: tuple[str, Mapping[str, Any]] | None = None
+    attempt: int = 0
+    not_before: int = 0
+    ended_at: datetime | None = None
+    started: int | None = None  # the first slot that it ever started in
+    awards: set[int] = field(default_factory=set)  # those that were told of
+    cuts: dict[int, Cut] = field(default_factory=dict)  # by award, as last told
+
+
+def life_of(events: Iterable[JobEvent], *, elastic: bool) -> Life | None:
+    """None: nothing tells that it was submitted."""
+    life: Life | None = None
+    for event in events:
+        if event.kind == EventKind.JOB_SUBMITTED and life is None:
+            lane = str(event.data.get("lane"))
+            begins_at = event.data.get("begins_at")
+            arrived_at = event.at if begins_at is None else datetime.fromisoformat(begins_at)
+            life = Life(event.data.get("digest"), lane, lane, arrived_at)
+            life.not_before = HELD if event.data.get("after") else 0
+        elif life is not None and event.kind in _STEPS:
+            _STEPS[event.kind](life, event, elastic)
+            life.awards |= {event.data["award"]} if event.data.get("award") is not None else set()
+    return life
+
+
+def _waiting(life: Life, event: JobEvent, elastic: bool) -> None:
+    del event, elastic
+    life.state, life.reason, life.ended_at = JobState.QUEUED.value, None, None
+
+
+def _queued(life: Life, event: JobEvent, elastic: bool) -> None:
+    """An instant job that was refused waits after all; or one that waited for others enters the market."""
+    _waiting(life, event, elastic)
+    life.lane, life.arrived_at, life.not_before = Lane.BATCH.value, max(life.arrived_at, event.at), 0
+
+
+def _requeued(life: Life, event: JobEvent, elastic: bool) -> None:
+    """Another attempt, but not where slots are awarded one by one. Without a cause only a promise was missed."""
+    _waiting(life, event, elastic)
+    life.lane = Lane.BATCH.value
+    life.attempt += 0 if elastic else 1
+    if "cause" in event.data:
+        life.not_before = max(event.data.get("next_slot", 0), event.data.get("cut_at") or 0)
+        _void(life, event, elastic)
+
+
+def _awarded(life: Life, event: JobEvent, elastic: bool) -> None:
+    del event
+    life.state, life.reason = JobState.AWARDED.value, None if elastic else ("", {})
+
+
+def _started(life: Life, event: JobEvent, elastic: bool) -> None:
+    _awarded(life, event, elastic)
+    life.state = JobState.RUNNING.value
+    if life.started is None:
+        life.started = event.data.get("slot", event.data.get("start"))
+
+
+def _void(life: Life, event: JobEvent, elastic: bool) -> None:
+    """A later cut is an earlier slot; what was given up before stays given up."""
+    del elastic
+    _cut(life, event, void=True)
+
+
+def _cut(life: Life, event: JobEvent, *, void: bool) -> None:
+    award = event.data.get("award")
+    if award is not None:
+        before = life.cuts.get(award)
+        freed = tuple(event.data["freed"]) if event.data.get("freed") else before.freed if before else None
+        life.cuts[award] = Cut(event.data.get("cut_at"), freed, void)
+
+
+def _ends(state: JobState) -> Callable[[Life, JobEvent, bool], None]:
+    def end(life: Life, event: JobEvent, elastic: bool) -> None:
+        code, numbers = event.data.get("reason", ""), event.data.get("numbers", {})
+        given_up = state == JobState.FAILED and "refunded" in numbers
+        life.attempt += given_up and not elastic  # its last attempt is over, as after every loss
+        life.state, life.reason, life.ended_at = state.value, (code, numbers), event.at
+        life.not_before = 0 if given_up else life.not_before
+        _cut(life, event, void=given_up)
+
+    return end
+
+
+def _cancelled(life: Life, event: JobEvent, elastic: bool) -> None:
+    del elastic
+    life.state, life.ended_at = JobState.CANCELLED.value, event.at
+    life.reason = "cancelled_by", {"user": event.data.get("by")}
+    _cut(life, event, void=False)
+
+
+def _adjusted(life: Life, event: JobEvent, elastic: bool) -> None:
+    """What came back because alone was better changes nothing in the job's course."""
+    del life, event, elastic
+
+
+_STEPS: Mapping[str, Callable[[Life, JobEvent, bool], None]] = {
+    EventKind.JOB_QUEUED: _queued,
+    EventKind.JOB_WAITING: _waiting,
+    EventKind.JOB_REQUEUED: _requeued,
+    EventKind.JOB_AWARDED: _awarded,
+    EventKind.JOB_STARTED: _started,
+    EventKind.JOB_RESIZED: _started,
+    EventKind.AWARD_CUT: _void,
+    EventKind.AWARD_ADJUSTED: _adjusted,
+    EventKind.JOB_FINISHED: _ends(JobState.FINISHED),
+    EventKind.JOB_STOPPED: _ends(JobState.STOPPED),
+    EventKind.JOB_FAILED: _ends(JobState.FAILED),
+    EventKind.JOB_REFUSED: _ends(JobState.REJECTED),
+    EventKind.JOB_EXPIRED: _ends(JobState.EXPIRED),
+    EventKind.JOB_CANCELLED: _cancelled,
+}

@@ -1,0 +1,75 @@
+"""Whether the book says about awards what their terms say: set aside once, settled slot by slot, nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from functools import partial
+
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.replay import read_or_named
+from scheduling.feed import job_subject
+from scheduling.market.settle import parts_by_account, settle_key
+from scheduling.models import Award, RentState
+from tenants.ledger.postings import AccountName, available, held
+from tenants.ledger.selectors import TransactionView, transactions_about_all
+
+Entries = dict[AccountName, int]
+
+
+def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
+    """Against everything that the book tells about their jobs, in two queries."""
+    told: defaultdict[int, dict[str, TransactionView]] = defaultdict(dict)
+    for transaction in transactions_about_all(subjects={job_subject(award.job_id) for award in awards}):
+        if "award" in transaction.facts:
+            told[transaction.facts["award"]][transaction.key] = transaction
+    return [
+        finding
+        for award in awards
+        for finding in read_or_named(
+            f"award {award.pk} of job {award.job_id}", partial(award_money, award, told[award.pk], settled_slot)
+        )
+    ]
+
+
+def award_money(award: Award, told: Mapping[str, TransactionView], settled_slot: int) -> list[Finding]:
+    """`told`: what the book has about this award, by key. The market may go on meanwhile: what it settles after
+    `settled_slot` may be there already, if it is one of the award's slots. An open rent has paid for none yet."""
+    where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
+    found = differences(where, {"the hold": (_entries(told.get(f"award:{award.pk}")), _hold(award))})
+    for slot, parts in slots.items():
+        key = settle_key(award.pool_id, slot, award.pk)
+        if (slot <= settled_slot and award.rent != RentState.OPEN) or key in told:
+            right = {**parts, held(award.tenant_id): -sum(parts.values())}
+            found += differences(where, {f"the settlement of slot {slot}": (_entries(told.get(key)), right)})
+    found += differences(where, {"what came back": (award.returned, _came_back(award, told.values()))})
+    settled = {key for key, transaction in told.items() if transaction.kind == "settle"}
+    expected = {settle_key(award.pool_id, slot, award.pk) for slot in slots}
+    found += [Finding(where, f"{key} was settled and is not owed") for key in sorted(settled - expected)]
+    owed = sum(
+        sum(parts.values()) for slot, parts in slots.items() if settle_key(award.pool_id, slot, award.pk) not in settled
+    )
+    left = sum(amount for row in told.values() for account, amount in row.entries if account == held(award.tenant_id))
+    return found + differences(where, {"what is held": (left, owed)})
+
+
+def _slots(award: Award) -> dict[int, Entries]:
+    """Slot -> what its owners are owed for it, once it has passed."""
+    # A list of charges that is shorter than its award is a finding of the award's terms.
+    listed = zip(range(award.start, award.paid_until), award.owed, strict=False)
+    found = {slot: parts_by_account(charges) for slot, charges in listed}
+    return {slot: parts for slot, parts in found.items() if any(parts.values())}
+
+
+def _hold(award: Award) -> Entries | None:
+    return {available(award.tenant_id): -award.paid, held(award.tenant_id): award.paid} if award.paid else None
+
+
+def _entries(transaction: TransactionView | None) -> Entries | None:
+    return None if transaction is None else dict(transaction.entries)
+
+
+def _came_back(award: Award, told: Iterable[TransactionView]) -> int:
+    """Refunded, or left over by a cancellation."""
+    mine, hold = available(award.tenant_id).id, f"award:{award.pk}"
+    return sum(amount for row in told if row.key != hold for account, amount in row.entries if account.id == mine)

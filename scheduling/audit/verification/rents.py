@@ -1,0 +1,58 @@
+"""Whether each open rent ended as a plan says, and no award came cheaper than its own terms without one (K4)."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.replay import Replayed
+from scheduling.core.settlement import micro
+from scheduling.feed import job_subject
+from scheduling.market.decide import contents_of
+from scheduling.models import Award, Interval, RentState
+from tenants.ledger.selectors import transactions_about_all
+
+
+def settlements_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
+    """What each settlement of the plan left in the row of its award."""
+    settlements = replayed.plan.settlements
+    if not settlements:
+        return []
+    rents = {rent.job: rent for rent in replayed.view.open_rents}
+    rows = Award.objects.filter(pool=interval.pool_id, job__in=[each.job for each in settlements]).exclude(rent="")
+    awards = {(award.job_id, award.start): award for award in rows}
+    found = []
+    for each in settlements:
+        where, award = f"the rent of job {each.job}", awards.get((each.job, rents[each.job].start))
+        if award is None:
+            found.append(Finding(where, "it is settled, and there is no award of it"))
+            continue
+        refund = min(micro(each.refund), micro(rents[each.job].paid))
+        found += differences(
+            where, {"its state": (award.rent, RentState.CLOSED.value), "what came back": (award.adjusted, refund)}
+        )
+    return found
+
+
+def adjusted_verify(awards: Sequence[Award]) -> list[Finding]:
+    """Awards that cost less than their terms, each by a settlement in the stored plan that its refund names."""
+    cheaper = {award.pk: award for award in awards if award.adjusted}
+    if not cheaper:
+        return []
+    named: defaultdict[tuple[int, int], set[int]] = defaultdict(set)  # (pool, interval) -> awards
+    for transaction in transactions_about_all(subjects={job_subject(award.job_id) for award in cheaper.values()}):
+        award = cheaper.get(transaction.facts.get("award", 0))
+        if award is not None and transaction.key == f"refund:{award.pk}:alone":
+            named[award.pool_id, transaction.facts.get("interval", 0)].add(award.pk)
+    explained: set[int] = set()
+    for (pool_id, number), pks in named.items():
+        interval = Interval.objects.filter(pool=pool_id, number=number).first()
+        plan = json.loads(contents_of(interval).plan) if interval else {}
+        settled = {row["job"] for row in plan.get("settlements", ())}
+        explained |= {pk for pk in pks if cheaper[pk].job_id in settled}
+    return [
+        Finding(f"award {pk} of job {cheaper[pk].job_id}", "it came cheaper, and no interval settled its rent")
+        for pk in sorted(cheaper.keys() - explained)
+    ]

@@ -1,0 +1,122 @@
+"""One stored interval decided again from its own bytes."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.core import records
+from scheduling.core.policies.elastic import Elastic
+from scheduling.core.types import Allocation, Plan, Policy, View
+from scheduling.market.calendar import collector_resting
+from scheduling.market.decide import Contents, code_version, contents_of, link
+from scheduling.market.view import OPERATOR_ID, policy_built
+from scheduling.models import Interval
+
+
+@dataclass(frozen=True, eq=False)
+class Replayed:
+    """The interval's input, and the answer that the policy gives to it today."""
+
+    view: View
+    policy: Policy
+    plan: Plan
+    owner_ids: tuple[int, ...]  # behind the owners axis
+    server_ids: tuple[int, ...]
+
+    @property
+    def elastic(self) -> bool:
+        """It dealt out single slots."""
+        return self.policy.name == Elastic.name
+
+    def rows(self, allocation: Sequence[Allocation]) -> list[list[int]]:
+        """An allocation as it is stored."""
+        return [[self.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]
+
+
+# What reading changed bytes, or deciding on what they say, may end in. A failure of the database or of the machine is
+# none of them: it accuses nobody.
+ASTRAY = (
+    *(zlib.error, ValueError, TypeError, LookupError, ArithmeticError),
+    *(AttributeError, AssertionError, RuntimeError, StopIteration),
+)
+
+
+def read_or_named(where: str, check: Callable[[], Iterable[Finding]]) -> list[Finding]:
+    """What the check finds; where rows were changed so that it cannot read them, that."""
+    try:
+        return list(check())
+    except ASTRAY as error:
+        return [Finding(where, f"its rows cannot be read ({type(error).__name__}: {error})")]
+
+
+def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
+    """None where the stored bytes can no longer be read, or no plan comes of them."""
+    try:
+        return _replayed(interval)
+    except ASTRAY as error:
+        return None, [Finding(name_of(interval), f"its bytes cannot be replayed ({type(error).__name__}: {error})")]
+
+
+def _replayed(interval: Interval) -> tuple[Replayed, list[Finding]]:
+    contents = contents_of(interval)
+    found = differences(name_of(interval), {"the digest": (interval.digest, link(interval, contents))})
+    view = records.view_from(contents.view)
+    policy = policy_built(json.loads(contents.policy), view.cluster)
+    plan = _decided(policy, view)
+    owner_ids = (*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID)
+    replayed = Replayed(view, policy, plan, owner_ids, tuple(int(name) for name in view.cluster.servers))
+    return replayed, found + _differs(interval, contents, replayed)
+
+
+def name_of(interval: Interval) -> str:
+    return f"interval {interval.number} of pool {interval.pool_id}"
+
+
+def _decided(policy: Policy, view: View) -> Plan:
+    with collector_resting():
+        return policy.decide(view)
+
+
+def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list[Finding]:
+    """Bytes that came out otherwise, and columns that say something else than the bytes."""
+    where, plan, view = name_of(interval), replayed.plan, replayed.view
+    again = records.plan_bytes(plan)
+    found = [] if again == contents.plan else [_other_plan(interval, contents.plan, again)]
+    owners = records.to_bytes({"owners": list(replayed.owner_ids)})
+    windows = owners + b"\n" + records.plan_bytes(Plan(windows=tuple(plan.windows)))
+    if windows != contents.windows:
+        found.append(Finding(where, "the windows that it published are not those of its plan"))
+    columns = {
+        "slot": (interval.slot, view.slot),
+        "window_start": (interval.window_start, min((w.start for w in plan.windows), default=None)),
+        "window_end": (interval.window_end, max((w.end for w in plan.windows), default=None)),
+        "jobs_waiting": (interval.jobs_waiting, len(view.waiting)),
+        "jobs_awarded": (interval.jobs_awarded, len(plan.bookings)),
+    }
+    return found + differences(where, columns)
+
+
+def _other_plan(interval: Interval, stored: bytes, again: bytes) -> Finding:
+    before, after = json.loads(stored), json.loads(again)
+    parts = [name for name in after if before.get(name) != after[name]]
+    jobs = sorted({job for name in parts for job in _jobs_that_differ(before.get(name), after[name])})
+    told = f" ({', '.join(f'job {job}' for job in jobs[:10])})" if jobs else ""
+    code = "" if interval.code_version == code_version() else f"; it was decided by {interval.code_version}"
+    return Finding(name_of(interval), f"decided again, the plan has other {' and '.join(parts)}{told}{code}")
+
+
+def _jobs_that_differ(before: Any, after: Any) -> set[int]:
+    """Jobs whose rows are not the same in two lists of rows about jobs."""
+    if not (isinstance(before, list) and isinstance(after, list)):
+        return set()
+    one, other = _by_job(before), _by_job(after)
+    return {job for job in one.keys() | other.keys() if one.get(job) != other.get(job)}
+
+
+def _by_job(rows: Sequence[Mapping[str, Any]]) -> dict[int, Mapping[str, Any]]:
+    return {row["job"]: row for row in rows if "job" in row}

@@ -1,0 +1,99 @@
+"""The rows that some intervals left behind, read for all of them at once."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import chain
+from typing import Any
+
+from django.db.models import Max
+
+from scheduling.audit.verification.fairness import NOBODY, Columns, Tenants, tenants_of
+from scheduling.audit.verification.ticks import Place, Ticks
+from scheduling.models import (
+    Award,
+    FeedSeal,
+    InstantAnswer,
+    Interval,
+    IntervalFairness,
+    JobFloor,
+    Lane,
+    PriceTick,
+    TrainingJob,
+)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """By the interval's id. `attempts`: how often each job with an award or a floor was queued, as its row says."""
+
+    awards: Mapping[int, list[Award]]
+    attempts: Mapping[int, int]
+    floors: Mapping[int, list[JobFloor]]
+    fairness: Mapping[int, IntervalFairness]
+    tenants: Tenants
+    fairness_until: int  # the number of the last interval whose fairness was worked out
+    answers: Mapping[int, str]  # number -> digest, of those that the intervals name as the last
+    seals: Mapping[int, str]  # of the feed, the same
+    ticks: Ticks  # posted by the batch lane in slots that they name
+
+    def tenants_in(self, interval: Interval) -> Columns:
+        """The fairness of each tenant in the interval."""
+        whole = self.fairness.get(interval.pk)
+        return NOBODY if whole is None else self.tenants.get(whole.pk, NOBODY)
+
+
+def rows_of(intervals: Sequence[Interval]) -> Rows:
+    ids = [interval.pk for interval in intervals]
+    awards = _by_interval(Award.objects.filter(interval__in=ids).order_by("pk"))
+    floors = _by_interval(JobFloor.objects.filter(interval__in=ids).order_by("pk"))
+    jobs = {row.job_id for rows in (awards, floors) for row in chain.from_iterable(rows.values())}
+    # Not in the model's order, which would join the pools, and leave out a row that was moved to none of them.
+    fairness = {row.interval_id: row for row in IntervalFairness.objects.filter(interval__in=ids).order_by("pk")}
+    pool_ids = {interval.pool_id for interval in intervals}
+    pools = IntervalFairness.objects.filter(pool__in=pool_ids)
+    answers, seals = _heads(intervals, "answers"), _heads(intervals, "feed")
+    return Rows(
+        awards,
+        dict(TrainingJob.objects.filter(pk__in=jobs).values_list("pk", "attempt")),
+        floors,
+        fairness,
+        tenants_of(row.pk for row in fairness.values()),
+        pools.aggregate(last=Max("number"))["last"] or 0,
+        dict(InstantAnswer.objects.filter(pool__in=pool_ids, number__in=answers).values_list("number", "digest")),
+        dict(FeedSeal.objects.filter(number__in=seals).values_list("number", "digest")),
+        _ticks(intervals),
+    )
+
+
+def _ticks(intervals: Sequence[Interval]) -> Ticks:
+    """In the slots of their windows; of an elastic pool, which has none, in their own."""
+    first = min((min(i.slot, i.window_start or i.slot) for i in intervals), default=0)
+    end = max((max(i.slot + 1, i.window_end or 0) for i in intervals), default=0)
+    rows = PriceTick.objects.filter(pool__in={interval.pool_id for interval in intervals}, lane=Lane.BATCH)
+    near = rows.filter(slot__gte=first, slot__lt=end).order_by()
+    return {
+        Place(name, slot): (price, offered, sold)
+        for name, slot, price, offered, sold in near.values_list("resource__name", "slot", "price", "offered", "sold")
+    }
+
+
+def _heads(intervals: Sequence[Interval], chain: str) -> set[int]:
+    """Numbers of the last ones of a chain that these intervals saw; of bytes that cannot be read, none."""
+    found = set()
+    for interval in intervals:
+        try:
+            found.add(json.loads(bytes(interval.heads) or b"{}").get(chain, [0])[0])
+        except (ValueError, LookupError, TypeError, AttributeError):
+            continue
+    return {number for number in found if isinstance(number, int)}
+
+
+def _by_interval(rows: Any) -> Mapping[int, list[Any]]:
+    found: defaultdict[int, list[Any]] = defaultdict(list)
+    for row in rows:
+        found[row.interval_id].append(row)
+    return found

@@ -1,0 +1,158 @@
+"""One pool's chain, followed from interval to interval: in pieces, so that a walk can be stopped and taken up again."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.audit.verification.awards import awards_verify, floors_verify
+from scheduling.audit.verification.course import course_verify
+from scheduling.audit.verification.fairness import fairness_verify
+from scheduling.audit.verification.findings import Finding, differences
+from scheduling.audit.verification.money import money_verify
+from scheduling.audit.verification.rents import adjusted_verify, settlements_verify
+from scheduling.audit.verification.replay import Replayed, name_of, read_or_named, replay
+from scheduling.audit.verification.rows import Rows, rows_of
+from scheduling.audit.verification.standing import noted_verify
+from scheduling.audit.verification.ticks import ticks_verify
+from scheduling.market.calendar import collector_resting
+from scheduling.market.decide import START, heads_beside, intervals_name
+from scheduling.models import Award, Interval, Lane, LaneClock
+
+CHUNK = 60  # intervals in memory at once: half a second's work where a hundred tenants take part
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """How far the clock had come when the walk began: what is decided meanwhile lies behind it."""
+
+    decided_slot: int
+    settled_slot: int
+    head: str
+    memory: Mapping[str, Any]
+    answers: int = 0  # of the instant lane
+    answers_head: str = START
+
+
+@dataclass
+class Walk:
+    """As far as the chain was followed. What the first interval looked at follows is taken on trust."""
+
+    pool_id: int
+    number: int
+    digest: str
+    memory: Mapping[str, Any] | None  # what the policy must have been told; None: not known
+    findings: list[Finding] = field(default_factory=list)
+    intervals: int = 0
+    awards: int = 0
+
+
+def bounds_of(pool_id: int) -> Bounds:
+    clock = LaneClock.objects.filter(pool_id=pool_id, lane=Lane.BATCH).first() or LaneClock(pool_id=pool_id)
+    answers, head = json.loads(heads_beside(pool_id))["answers"]
+    return Bounds(clock.decided_slot, clock.settled_slot, clock.head or START, dict(clock.memory), answers, head)
+
+
+def walk_from(pool_id: int, first: int) -> Walk:
+    """Before interval `first`, and everything about it still to be looked at."""
+    if first <= 1:
+        return Walk(pool_id, 0, START, {})
+    before = Interval.objects.filter(pool=pool_id, number=first - 1).values_list("digest", flat=True).first()
+    return Walk(pool_id, first - 1, before or START, None)
+
+
+def walk_on(
+    walk: Walk,
+    bounds: Bounds,
+    *,
+    most: int = CHUNK,
+    too_long: Callable[[], bool] = lambda: False,
+    told: Callable[[], None] = lambda: None,
+) -> bool:
+    """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `told` is
+    called after each."""
+    rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
+    with collector_resting():
+        intervals = list(rest.order_by("number")[:most])
+        rows, done = rows_of(intervals), 0
+        while done < len(intervals):
+            _step(walk, intervals[done], rows)
+            done += 1
+            told()
+            if too_long():
+                break
+        awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]
+        walk.findings += course_verify(awards, bounds.settled_slot)
+        walk.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
+        walk.findings += adjusted_verify(awards)
+    return len(intervals) == most or done < len(intervals)
+
+
+def walk_end(walk: Walk, bounds: Bounds) -> None:
+    """The chain ends where the clock says, has all that was noted of it, and no award is from nowhere."""
+    where = f"pool {walk.pool_id}"
+    walk.findings += differences(where, {"the last digest of the chain": (walk.digest, bounds.head)})
+    if walk.memory is not None and walk.number:
+        walk.findings += differences(where, {"what its policy is told next": (dict(bounds.memory), dict(walk.memory))})
+    links = Interval.objects.filter(pool=walk.pool_id)
+    walk.findings += noted_verify(intervals_name(walk.pool_id), links, lambda number: f"interval {number} of {where}")
+    stray = Award.objects.filter(pool=walk.pool_id, lane=Lane.BATCH, interval=None).order_by("pk")
+    walk.findings += [Finding(where, f"award {award.pk} of job {award.job_id} has no interval") for award in stray]
+
+
+def _step(walk: Walk, interval: Interval, rows: Rows) -> None:
+    where = name_of(interval)
+    walk.findings += differences(
+        where, {"its number": (interval.number, walk.number + 1), "what it follows": (interval.previous, walk.digest)}
+    )
+    walk.number, walk.digest = interval.number, interval.digest
+    walk.intervals += 1
+    walk.awards += len(rows.awards[interval.pk])
+    replayed, found = replay(interval)
+    walk.findings += found
+    if replayed is None:
+        walk.memory = None
+        return
+    if walk.memory is not None:
+        told = {"what its policy was told": (dict(replayed.view.memory), dict(walk.memory))}
+        walk.findings += differences(where, told)
+    walk.memory = dict(replayed.view.memory if replayed.plan.memory is None else replayed.plan.memory)
+    walk.findings += left_behind(interval, replayed, rows)
+
+
+def heads_differ(interval: Interval, rows: Rows) -> list[Finding]:
+    """The ends of the other chains that it saw are in them."""
+    if not interval.heads:
+        return []
+    heads = json.loads(bytes(interval.heads))
+    (answer, of_answer), (seal, of_seal) = heads["answers"], heads["feed"]
+    return differences(
+        name_of(interval),
+        {
+            f"answer {answer}, as it saw it,": (of_answer, rows.answers.get(answer, START)),
+            f"seal {seal} of the feed, as it saw it,": (of_seal, rows.seals.get(seal, START)),
+        },
+    )
+
+
+def left_behind(interval: Interval, replayed: Replayed, rows: Rows) -> Sequence[Finding]:
+    """The rows that an interval left, against its plan, and the chains beside it."""
+    awards, floors, fairness = rows.awards[interval.pk], rows.floors[interval.pk], rows.fairness.get(interval.pk)
+    checks: tuple[Callable[[], Iterable[Finding]], ...] = (
+        lambda: heads_differ(interval, rows),
+        lambda: awards_verify(interval, replayed, awards, rows.attempts),
+        lambda: floors_verify(interval, replayed, floors, rows.attempts),
+        lambda: settlements_verify(interval, replayed),
+        lambda: ticks_verify(interval, replayed, rows.ticks),
+        lambda: fairness_verify(interval, replayed, fairness, rows.tenants_in(interval)),
+        lambda: _missing(interval, rows),
+    )
+    return [finding for check in checks for finding in read_or_named(name_of(interval), check)]
+
+
+def _missing(interval: Interval, rows: Rows) -> list[Finding]:
+    """Fairness is worked out in order: one that later intervals have was removed here."""
+    there = interval.pk in rows.fairness or interval.number > rows.fairness_until
+    return [] if there else [Finding(f"fairness of {name_of(interval)}", "it is missing")]

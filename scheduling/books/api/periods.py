@@ -1,0 +1,57 @@
+"""Which days a question about money is about: a month, or two dates of UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, datetime, timedelta
+from typing import Any
+
+from tenants.api.listing import Filter
+from tenants.api.problems import FieldError, Problem, ProblemRaised
+from tenants.zones import midnight
+
+EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
+DAY = {"type": "string", "format": "date"}
+MONTH = {"type": "string", "pattern": r"^\d{4}-\d{2}$"}
+
+
+def _day(text: str) -> date:
+    try:
+        found = date.fromisoformat(text) if len(text) == 10 else None
+    except ValueError:
+        found = None
+    if found is None or not EARLIEST <= found < LATEST:
+        raise ValueError("must be a date such as 2026-03-02")
+    return found
+
+
+def _month(text: str) -> date:
+    try:
+        return _day(f"{text}-01")
+    except ValueError:
+        raise ValueError("must be a month such as 2026-03") from None
+
+
+PERIOD = (
+    Filter("month", "", MONTH, "A whole month of UTC. Without any of these: the month at hand.", _month),
+    Filter("from", "", DAY, "The first day, of UTC.", _day),
+    Filter("to", "", DAY, "The last day, which counts.", _day),
+)
+
+
+def period_asked(parameters: Mapping[str, Any], *, today: date) -> tuple[datetime, datetime]:
+    """[start, end) of what was asked for."""
+    if "month" in parameters and ("from" in parameters or "to" in parameters):
+        raise _wrong("month", "Ask for a month, or for two dates.")
+    if "from" in parameters or "to" in parameters:
+        first, last = parameters.get("from", EARLIEST), parameters.get("to", today)
+        if last < first:
+            raise _wrong("to", "The last day comes after the first.")
+        return midnight(first, UTC), midnight(last + timedelta(days=1), UTC)
+    first = parameters.get("month", today.replace(day=1))
+    return midnight(first, UTC), midnight((first + timedelta(days=31)).replace(day=1), UTC)
+
+
+def _wrong(name: str, sentence: str) -> ProblemRaised:
+    errors = [FieldError(name, "invalid_parameter", sentence)]
+    return ProblemRaised(Problem(400, "invalid_request", f"{name}: {sentence}", errors=errors))

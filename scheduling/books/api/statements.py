@@ -1,0 +1,218 @@
+"""Statements for programs: which months there are, the sums of a period, and every line of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from datetime import UTC, date, timedelta
+from itertools import islice
+from typing import Any
+
+from django.http.response import HttpResponseBase
+from django.utils import timezone
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from scheduling.books.api.periods import PERIOD, period_asked
+from scheduling.books.read_statement_rows import PARTS, StatementRow, statement_rows
+from scheduling.books.read_statements import months_with_entries, statement_view
+from tenants.api.answers import csv_response, json_response
+from tenants.api.csv_text import ROWS_AT_ONCE, csv_of_chunks
+from tenants.api.cursors import place_read
+from tenants.api.fields import Answer, Credits, Moment
+from tenants.api.listing import USUAL_LIMIT, Listing, choice, page_address
+from tenants.api.operations import operation
+from tenants.api.views import TenantView
+from tenants.roles import Permission
+from tenants.zones import day_of, midnight
+
+
+class MonthShown(Answer):
+    month = serializers.CharField(help_text="As 2026-03.")
+    start = Moment()
+    end = Moment(help_text="The first moment after it.")
+    opening = Credits()
+    closing = Credits()
+
+
+class TotalShown(Answer):
+    title = serializers.CharField()
+    available = Credits()
+    held = Credits()
+    earned = Credits()
+    total = Credits()
+
+
+class StatementShown(Answer):
+    start = Moment()
+    end = Moment(help_text="The first moment after it.")
+    opening = TotalShown()
+    movements = TotalShown(many=True, help_text="By what they are; with the opening they add up to the closing.")
+    closing = TotalShown()
+    earned = Credits(help_text="Sum of what renters paid.")
+    earned_lines = serializers.IntegerField()
+    spent = Credits(help_text="Sum of what was paid for jobs.")
+    spent_lines = serializers.IntegerField()
+    given_back = Credits(help_text="Sum of what came back from cancelled and undelivered rents.")
+    given_back_lines = serializers.IntegerField()
+    jobs = serializers.IntegerField(help_text="Jobs of the period, with a charge or without.")
+    difference = Credits(help_text="What opening and movements miss of the closing. Always 0.")
+
+
+class LineShown(Answer):
+    part = serializers.ChoiceField(PARTS)
+    at = Moment(allow_null=True)
+    what = serializers.CharField(help_text="A title, a job's name, or an anonymous renter.")
+    job = serializers.IntegerField(allow_null=True)
+    lane = serializers.CharField()
+    interval = serializers.IntegerField(allow_null=True)
+    quantity = serializers.FloatField(allow_null=True, help_text="Worker-slots.")
+    unit_price = Credits(allow_null=True, help_text="Of a worker-slot.")
+    amount = Credits()
+    reason = serializers.CharField()
+
+
+MONTH_EXAMPLE: dict[str, Any] = {
+    "month": "2026-03",
+    "start": "2026-03-01T00:00:00Z",
+    "end": "2026-04-01T00:00:00Z",
+    "opening": "1000.000000",
+    "closing": "893.750000",
+}
+TOTAL_EXAMPLE = {
+    "title": "Opened",
+    "available": "1000.000000",
+    "held": "0.000000",
+    "earned": "0.000000",
+    "total": "1000.000000",
+}
+SPENT_EXAMPLE = {
+    "title": "Settled: rent paid, and earned from renters",
+    "available": "0.000000",
+    "held": "-106.250000",
+    "earned": "0.000000",
+    "total": "-106.250000",
+}
+CLOSED_EXAMPLE = {
+    "title": "Closed",
+    "available": "881.250000",
+    "held": "12.500000",
+    "earned": "0.000000",
+    "total": "893.750000",
+}
+STATEMENT_EXAMPLE: dict[str, Any] = {
+    "start": "2026-03-01T00:00:00Z",
+    "end": "2026-04-01T00:00:00Z",
+    "opening": TOTAL_EXAMPLE,
+    "movements": [SPENT_EXAMPLE],
+    "closing": CLOSED_EXAMPLE,
+    "earned": "0.000000",
+    "earned_lines": 0,
+    "spent": "106.250000",
+    "spent_lines": 9,
+    "given_back": "0.000000",
+    "given_back_lines": 0,
+    "jobs": 11,
+    "difference": "0.000000",
+}
+LINE_EXAMPLE: dict[str, Any] = {
+    "part": "spent",
+    "at": "2026-03-02T12:24:10Z",
+    "what": "nightly",
+    "job": 4711,
+    "lane": "",
+    "interval": None,
+    "quantity": None,
+    "unit_price": None,
+    "amount": "12.500000",
+    "reason": "",
+}
+LINES = Listing(LineShown, filters=(*PERIOD, choice("part", PARTS, "Only lines of these parts.", "")))
+
+
+class Statements(TenantView):
+    @operation(
+        "statements_list",
+        summary="Months that have a statement",
+        description="Every month of UTC in which money moved, the newest first, with its opening and closing.",
+        permission=Permission.LEDGER_VIEW,
+        listing=Listing(MonthShown),
+        answer_example=MONTH_EXAMPLE,
+        tag="ledger",
+    )
+    def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        return self.listed_values([_month(*found) for found in months_with_entries(tenant=self.tenant)])
+
+
+class StatementOf(TenantView):
+    @operation(
+        "statements_read",
+        summary="The statement of a period",
+        description="Opening, movements by what they are, closing, and the sums of its parts. The lines, also as CSV, "
+        "are those of `statement_lines`.",
+        permission=Permission.LEDGER_VIEW,
+        answer=StatementShown,
+        filters=PERIOD,
+        answer_example=STATEMENT_EXAMPLE,
+        tag="ledger",
+    )
+    def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        start, end = period_asked(self.parameters, today=day_of(timezone.now(), UTC))
+        view = statement_view(tenant=self.tenant, start=start, end=end, most=0)
+        values = {
+            "start": start,
+            "end": end,
+            "opening": view.head.opening,
+            "movements": view.head.lines,
+            "closing": view.head.closing,
+            "earned": view.earned_sum,
+            "earned_lines": view.earned_rows,
+            "spent": view.spent_sum,
+            "spent_lines": view.spent_rows,
+            "given_back": view.back_sum,
+            "given_back_lines": view.back_rows,
+            "jobs": view.jobs_rows,
+            "difference": view.difference,
+        }
+        return self.shown(StatementShown, values)
+
+
+class StatementLines(TenantView):
+    @operation(
+        "statement_lines",
+        summary="The lines of a statement",
+        description="Balances and movements, what renters paid, what was paid for jobs, what came back, and every job "
+        "with its charge or why it has none. As CSV: the whole statement.",
+        permission=Permission.LEDGER_VIEW,
+        listing=LINES,
+        answer_example=LINE_EXAMPLE,
+        tag="ledger",
+    )
+    def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
+        start, end = period_asked(self.parameters, today=day_of(timezone.now(), UTC))
+        place = min(place_read(self.parameters["cursor"]) if "cursor" in self.parameters else 0, 10**9)
+        limit = self.parameters.get("limit", USUAL_LIMIT)
+        most = None if self.form == "csv" else place + limit + 1
+        rows = statement_rows(tenant=self.tenant, start=start, end=end, most=most)
+        if parts := self.parameters.get("part"):
+            rows = (row for row in rows if row.part in parts)
+        if self.form == "csv":
+            chunks = iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])
+            return csv_response(request, csv_of_chunks(chunks, LINES), name="statement_lines", tenant=self.tenant)
+        return json_response(_page(request, rows, place, limit))
+
+
+def _page(request: Request, rows: Iterator[StatementRow], place: int, limit: int) -> dict[str, Any]:
+    """By place: lines are made in their order, and what lies behind the page is never made."""
+    found: Sequence[StatementRow] = list(islice(rows, place, place + limit + 1))
+    return {
+        "next": page_address(request, str(place + limit)) if len(found) > limit else None,
+        "previous": page_address(request, str(max(place - limit, 0))) if place > 0 else None,
+        "results": LineShown(found[:limit], many=True).data,
+    }
+
+
+def _month(first: date, balances: tuple[int, int]) -> dict[str, Any]:
+    start = midnight(first, UTC)
+    opening, closing = balances
+    end = (start + timedelta(days=31)).replace(day=1)
+    return {"month": f"{first:%Y-%m}", "start": start, "end": end, "opening": opening, "closing": closing}

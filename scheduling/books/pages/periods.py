@@ -1,0 +1,102 @@
+"""Which days a page of money is about: a word, a month, or any two dates. Those of the ledger are its reader's own;
+those of statements are the same for everybody, of UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import UTC, date, datetime, timedelta, tzinfo
+
+from tenants.zones import day_of, midnight
+
+WORDS = {"today": "Today", "yesterday": "Yesterday", "week": "This week", "month": "This month"}
+EARLIEST = date(2000, 1, 1)
+
+
+@dataclass(frozen=True)
+class Days:
+    """Both days included. `word`: how it was asked for; empty where two dates were given. `zone` None: the reader's."""
+
+    first: date
+    last: date
+    word: str = ""
+    zone: tzinfo | None = UTC
+
+    @property
+    def start(self) -> datetime:
+        return midnight(self.first, self.zone)
+
+    @property
+    def end(self) -> datetime:
+        return midnight(self.last + timedelta(days=1), self.zone)
+
+    @property
+    def is_month(self) -> bool:
+        return self.first.day == 1 and self.last == _month_end(self.first)
+
+    @property
+    def is_day(self) -> bool:
+        return self.first == self.last
+
+    @property
+    def name(self) -> str:
+        """As a heading says it."""
+        if self.is_day:
+            return f"{self.first:%A} {self.first.day} {self.first:%B %Y}"
+        if self.is_month:
+            return f"{self.first:%B %Y}"
+        return f"{_short(self.first)} to {_short(self.last)}"
+
+    @property
+    def query(self) -> str:
+        return f"from={self.first.isoformat()}&to={self.last.isoformat()}"
+
+
+def days_asked(query: Mapping[str, str], *, at: datetime, default: str, zone: tzinfo | None) -> Days:
+    """`from` and `to`, or `month` (2026-11), or `period` (a word). What cannot be read counts as not asked."""
+    today = day_of(at, zone)
+    first, last = _date(query.get("from", "")), _date(query.get("to", ""))
+    if first or last:
+        first, last = first or last or today, last or max(today, first or today)
+        return Days(min(first, last), max(first, last), zone=zone)
+    if month := _date(f"{query.get('month', '')}-01"):
+        return Days(month, _month_end(month), zone=zone)
+    word = query.get("period", default)
+    return _by_word(word if word in WORDS else default, today, zone)
+
+
+def _by_word(word: str, today: date, zone: tzinfo | None) -> Days:
+    first, last = today, today
+    if word == "yesterday":
+        first = last = today - timedelta(days=1)
+    if word == "week":
+        first = today - timedelta(days=today.weekday())
+    if word == "month":
+        first, last = today.replace(day=1), _month_end(today)
+    return Days(first, last, word, zone)
+
+
+def month_before(first: date) -> Days:
+    last = first.replace(day=1) - timedelta(days=1)
+    return Days(last.replace(day=1), last)
+
+
+def month_after(first: date) -> Days:
+    after = _month_end(first) + timedelta(days=1)
+    return Days(after, _month_end(after))
+
+
+def _month_end(day: date) -> date:
+    return (day.replace(day=28) + timedelta(days=4)).replace(day=1) - timedelta(days=1)
+
+
+def _date(text: str) -> date | None:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if EARLIEST <= found < date(9000, 1, 1) else None
+
+
+def _short(day: date) -> str:
+    return f"{day.day} {day:%B %Y}"

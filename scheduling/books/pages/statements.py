@@ -1,0 +1,146 @@
+"""Statements: a month or any days as a page, for the printer, and as CSV."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, date
+
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from scheduling.books.pages.money_gate import money_reader
+from scheduling.books.pages.periods import Days, days_asked, month_after, month_before
+from scheduling.books.read_statement_rows import statement_rows
+from scheduling.books.read_statements import months_with_entries, statement_view
+from tenants.access import AccessRequest
+from tenants.csv_files import csv_download, csv_pieces
+from tenants.ledger.amounts import exported
+from tenants.models import Tenant
+from tenants.views.gate import open_tenant
+from tenants.views.lists import listed
+from tenants.views.tables import Column, Table
+from tenants.zones import day_of
+
+HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
+MOST_SORTED = 2_000  # of each list: a list that is cut short is sorted within what is shown
+MOST_PRINTED = 2_000  # rows of each list on the printed page
+Cells = tuple[object, ...]
+
+
+@dataclass(frozen=True)
+class Month:
+    """Of the list of statements. Amounts in micro-credits."""
+
+    days: Days
+    first: date
+    opened: int
+    closed: int
+
+
+def _table(part: str, *columns: tuple[str, str, bool]) -> Table:
+    """Of (what it sorts by, heading, numeric). A page has several tables, so each column is called by its table too."""
+    made = [
+        Column(f"{part}.{order or label}", label, order=order, numeric=numeric) for order, label, numeric in columns
+    ]
+    return Table(made, sort="", rows=MOST_SORTED)
+
+
+MONTHS = _table(
+    "months", ("first", "Month", False), ("opened", "Opened", True), ("closed", "Closed", True), ("", "As a file", True)
+)
+TABLES = {
+    "earned": _table(
+        "earned",
+        ("interval", "Interval", False),
+        ("", "Borrower", False),
+        ("workers", "Size", False),
+        ("slots", "Slots", True),
+        ("quantity", "My worker-slots", True),
+        ("unit_price", "Unit price", True),
+        ("amount", "Amount", True),
+    ),
+    "spent": _table(
+        "spent",
+        ("name", "Job", False),
+        ("last_at", "Last payment", False),
+        ("payments", "Payments", True),
+        ("amount", "Amount", True),
+    ),
+    "back": _table(
+        "back",
+        ("name", "Job", False),
+        ("cause", "Cause", False),
+        ("at", "Time", False),
+        ("kept", "Kept by owners", True),
+        ("returned", "Came back", True),
+    ),
+    "jobs": _table(
+        "jobs",
+        ("name", "Job", False),
+        ("lane", "Lane", False),
+        ("submitted_at", "Submitted", False),
+        ("reason", "Why nothing", False),
+        ("charge", "Charge", True),
+    ),
+}
+
+
+@require_safe
+@money_reader
+def tenant_statements(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Every month in which money moved, with its opening and closing."""
+    tenant = open_tenant(request)
+    today = day_of(timezone.now(), UTC)
+    months = [
+        Month(Days(first, month_before(month_after(first).first).last), first, *head)
+        for first, head in months_with_entries(tenant=tenant)
+    ]
+    default = Days(today.replace(day=1), today)
+    context = {"tenant": tenant, "table": listed(request.GET, months, MONTHS), "default": default}
+    return render(request, "books/statements.html", context)
+
+
+@require_safe
+@money_reader
+def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
+    """One of them. `?print`: for the printer, with many more rows."""
+    tenant = open_tenant(request)
+    now = timezone.now()
+    days = days_asked(request.GET, at=now, default="month", zone=UTC)
+    if request.GET.get("format") == "csv":
+        name = f"statement-{tenant.slug}-{days.first}-{days.last}"
+        return csv_download(request, name, csv_pieces(HEADINGS, _rows(tenant, days)))
+    printed = "print" in request.GET
+    most = {"most": MOST_PRINTED} if printed else {"most": MOST_SORTED} if "sort" in request.GET else {}
+    statement = statement_view(tenant=tenant, start=days.start, end=days.end, **most)
+    context = {
+        "tenant": tenant,
+        "days": days,
+        "statement": statement,
+        "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in TABLES.items()},
+        "before": month_before(days.first),
+        "after": month_after(days.first),
+        "made_at": now,
+        "print": printed,
+    }
+    return render(request, "books/statement_print.html" if printed else "books/statement.html", context)
+
+
+def _rows(tenant: Tenant, days: Days) -> Iterator[Cells]:
+    for row in statement_rows(tenant=tenant, start=days.start, end=days.end):
+        yield (
+            row.part,
+            row.at.isoformat() if row.at else "",
+            row.what,
+            row.job,
+            row.lane,
+            row.interval,
+            f"{row.quantity:.6f}" if row.quantity else "",
+            "" if row.unit_price is None else exported(row.unit_price),
+            exported(row.amount),
+            row.reason,
+        )

@@ -1,0 +1,116 @@
+"""What a job pays, worked out step by step: units, posted prices, the own part, and who gets the rest of each slot."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.core.metrics.certificates import realised
+from scheduling.market.reads import Factor, decided_award
+from scheduling.models import Award, Lane, LaneClock, Pool, ResourceKind, TrainingJob
+from tenants.ledger.amounts import credits_of, micro
+from tenants.models import Tenant
+
+OPERATOR_ID, OPERATOR = 0, "Operator"
+MOST_AWARDS = 50  # in an elastic pool a job has one for each slot, and each is worked out from an interval
+
+
+@dataclass(frozen=True)
+class SlotAccount:
+    """`factors` are empty where the interval does not say at which prices it sold. Parts are micro-credits."""
+
+    slot: int
+    at: datetime
+    factors: tuple[Factor, ...]
+    parts: tuple[tuple[str, int], ...]
+    is_settled: bool
+
+    @property
+    def gross(self) -> float:
+        return sum(factor.amount for factor in self.factors)
+
+    @property
+    def paid(self) -> int:
+        return sum(amount for _, amount in self.parts)
+
+    @property
+    def own_part(self) -> int:
+        return micro(self.gross) - self.paid if self.factors else 0
+
+
+@dataclass(frozen=True)
+class AwardAccount:
+    """`interval` None: answered at once, by the instant lane. Amounts with a point are credits, the others micro."""
+
+    award: Award
+    interval: int | None
+    elapsed: float | None  # slots from its arrival to its end
+    value: float
+    floor: float
+    cost: float
+    came_back: int  # of what is paid, the part of the tenant itself: the instant lane's payments are gross
+    slots: tuple[SlotAccount, ...]
+
+    @property
+    def paid(self) -> int:
+        return sum(slot.paid for slot in self.slots)
+
+    @property
+    def got(self) -> float:
+        return self.value - credits_of(self.award.paid - self.came_back)
+
+    @property
+    def own_part(self) -> int:
+        return micro(self.cost) - (self.award.paid - self.award.dividend)
+
+    @property
+    def difference(self) -> int:
+        return self.award.paid - self.paid
+
+    @property
+    def has_factors(self) -> bool:
+        return any(slot.factors for slot in self.slots)
+
+    @property
+    def by_owner(self) -> tuple[tuple[str, int], ...]:
+        sums: dict[str, int] = {}
+        for slot in self.slots:
+            for name, amount in slot.parts:
+                sums[name] = sums.get(name, 0) + amount
+        return tuple(sums.items())
+
+
+def charge_account(job: TrainingJob) -> tuple[AwardAccount, ...]:
+    """The job's awards, oldest first, of many the newest; none for a job that was never served. Needs a scope in which
+    they are seen."""
+    awards = list(Award.objects.filter(job=job).select_related("interval").order_by("-pk")[:MOST_AWARDS])[::-1]
+    if not awards:
+        return ()
+    clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first()
+    owners = {owner for award in awards for slot in award.charges for owner, _ in slot}
+    names = {pk: tenant.name for pk, tenant in Tenant.objects.in_bulk([pk for pk in owners if pk]).items()}
+    names[OPERATOR_ID] = OPERATOR
+    labels = list(ResourceKind.objects.filter(pool=job.pool_id).values_list("label", flat=True))
+    settled = clock.settled_slot if clock else -1
+    return tuple(_account(job.pool, award, names, labels, settled) for award in awards)
+
+
+def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequence[str], settled: int) -> AwardAccount:
+    decided = decided_award(award.interval, award.job_id) if award.interval else None
+    costs = decided.factors(labels) if decided else {}
+    elapsed = None if decided is None else decided.booking.end - decided.job.arrival
+    slots = tuple(
+        SlotAccount(
+            slot=slot,
+            at=pool.slot_start(slot),
+            factors=costs.get(slot, ()),
+            parts=tuple((names[owner], amount) for owner, amount in charged),
+            is_settled=slot < award.unpaid_since(settled),
+        )
+        for slot, charged in enumerate(award.owed, award.start)
+    )
+    value = realised(decided.job, decided.booking) if decided else float(award.value or 0.0)
+    number = award.interval.number if award.interval else None
+    floor, cost = float(award.floor or 0.0), float(award.cost or 0.0)
+    return AwardAccount(award, number, elapsed, value, floor, cost, award.own_part, slots)

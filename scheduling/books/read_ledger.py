@@ -1,0 +1,201 @@
+"""The ledger page: a tenant's movements grouped by the interval they are about, with a sentence and balances.
+
+Newest first, for a ledger is read from its end. Inside an interval payments of one sort stand together (every slot
+of a job, all that renters paid), unless each is asked for; the balances run along the rows as they are shown.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from itertools import groupby
+
+from scheduling.books.read_ledger_lines import Group, LedgerView, Row
+from scheduling.books.read_ledger_words import sentence_of
+from scheduling.market.reads import AwardSeen, Span, awards_seen, spans_of, total
+from scheduling.models import Pool, TrainingJob
+from tenants.ledger.movements import (
+    PAGE,
+    Choice,
+    Movement,
+    Position,
+    balances_below,
+    movements,
+    movements_all,
+    movements_by,
+    period_sums,
+)
+from tenants.ledger.postings import TenantBalances
+from tenants.models import Tenant
+
+
+def ledger_view(
+    *,
+    tenant: Tenant,
+    pools: Sequence[Pool],
+    choice: Choice,
+    at: datetime,
+    below: Position | None = None,
+    each: bool = False,
+    limit: int = PAGE,
+    order: tuple[str, bool] | None = None,
+) -> LedgerView:
+    """One page. Needs the tenant's scope. `each`: every transaction a row of its own. `order`: another one than time,
+    newest first: "at" or an account, and whether downwards; then only the first `limit` are there, and no page after
+    them."""
+    if order is None:
+        found, cut = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit), False
+    else:
+        rows = movements_by(tenant_id=tenant.pk, choice=choice, column=order[0], down=order[1], limit=limit + 1)
+        found, cut, below = rows[:limit], len(rows) > limit, None
+    places = [below or Position(choice.end, 0), Position(choice.start, 0), Position(choice.end, 0), _after(at)]
+    sums, (came,) = period_sums(tenant_id=tenant.pk, positions=places, periods=[(choice.start, choice.end)])
+    top, opening, closing, now = sums
+    return LedgerView(
+        now=now,
+        opening=opening,
+        closing=closing,
+        outside=came,
+        groups=_flat(tenant, pools, found) if order else _groups(tenant, pools, found, choice, top, each=each),
+        shown=TenantBalances(*(sum(getattr(row, name) for row in found) for name in ("available", "held", "earned"))),
+        newer=below is not None,
+        next=found[-1].position if len(found) == limit and not order else None,
+        flat=order is not None,
+        cut=cut,
+    )
+
+
+def _after(at: datetime) -> Position:
+    """Later than anything that has happened: days end at midnight of UTC."""
+    return Position(at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2), 0)
+
+
+def ledger_rows(*, tenant: Tenant, choice: Choice) -> Iterator[Row]:
+    """Every transaction of the choice, newest first, page by page (CSV)."""
+    pools = list(Pool.objects.all())
+    for found in movements_all(tenant_id=tenant.pk, choice=choice):
+        top = balances_below(tenant_id=tenant.pk, position=_above(found[0]))
+        for group in _groups(tenant, pools, found, choice, top, each=True):
+            yield from group.rows
+
+
+def _above(movement: Movement) -> Position:
+    return Position(movement.at, movement.transaction_id + 1)
+
+
+@dataclass(frozen=True)
+class _Placed:
+    """A movement with the slot it is about and the award behind it."""
+
+    movement: Movement
+    pool: Pool | None
+    slot: int | None
+    award: AwardSeen | None
+    job: tuple[int, str, str] | None  # id, name, who submitted it: the tenant's own
+
+
+def _groups(
+    tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement], choice: Choice, top: TenantBalances, *, each: bool
+) -> tuple[Group, ...]:
+    placed = _placed(tenant, pools, found)
+    spans = spans_of((row.pool.pk, row.slot) for row in placed if row.pool and row.slot is not None)
+    running = _start(choice, top)
+
+    def span(row: _Placed) -> Span | None:
+        return spans.get((row.pool.pk, row.slot)) if row.pool and row.slot is not None else None
+
+    groups = []
+    for where, rows in groupby(placed, key=span):
+        inside = list(rows)
+        lines = []
+        for bundle in [[row] for row in inside] if each else _bundles(inside):
+            line = _row(bundle, running)
+            running = None if running is None else running - _moved(line, choice)
+            lines.append(line)
+        groups.append(_group(where, inside[0].pool, lines))
+    return tuple(groups)
+
+
+def _flat(tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement]) -> tuple[Group, ...]:
+    """Each by itself, in the order given."""
+    rows = tuple(_row([row], None) for row in _placed(tenant, pools, found))
+    return (Group(None, None, None, None, rows),) if rows else ()
+
+
+def _start(choice: Choice, top: TenantBalances) -> int | None:
+    """Of what the balances run: all three together, one of them, or nothing where kinds or jobs are left out."""
+    if choice.kinds or choice.subject:
+        return None
+    return getattr(top, choice.account) if choice.account else total(top)
+
+
+def _moved(row: Row, choice: Choice) -> int:
+    return int(getattr(row, choice.account)) if choice.account else row.total
+
+
+def _placed(tenant: Tenant, known: Sequence[Pool], found: Sequence[Movement]) -> list[_Placed]:
+    awards = awards_seen(tenant_id=tenant.pk, award_ids=[m.facts["award"] for m in found if "award" in m.facts])
+    pools = {pool.pk: pool for pool in known}
+    only = next(iter(pools.values())) if len(pools) == 1 else None
+    jobs = {
+        f"job:{award.job_id}": (award.job_id, award.job_name, award.by) for award in awards.values() if award.job_id
+    }
+    jobs |= _jobs(movement for movement in found if movement.subject not in jobs and "award" not in movement.facts)
+    placed = []
+    for row in found:
+        award = awards.get(row.facts.get("award", 0))
+        pool = pools.get(award.pool_id) if award else only
+        slot = row.facts.get("slot", pool.slot_at(row.at) if pool else None)
+        placed.append(_Placed(row, pool, slot, award, jobs.get(row.subject)))
+    return placed
+
+
+def _jobs(found: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
+    """Subject -> the tenant's own job. Others' are not found: the scope is the tenant's."""
+    ids = {int(m.subject[4:]) for m in found if m.subject.startswith("job:") and m.subject[4:].isdecimal()}
+    if not ids:
+        return {}
+    rows = TrainingJob.objects.filter(pk__in=ids).select_related("submitted_by").only("name", "submitted_by__name")
+    return {f"job:{job.pk}": (job.pk, job.name, str(job.submitted_by or "")) for job in rows}
+
+
+def _bundles(rows: Sequence[_Placed]) -> list[list[_Placed]]:
+    """Settlements of one job, and payments of renters, side by side; in the order of their newest."""
+    found: dict[object, list[_Placed]] = {}
+    for number, row in enumerate(rows):
+        found.setdefault(_sort(row, number), []).append(row)
+    return list(found.values())
+
+
+def _sort(row: _Placed, number: int) -> object:
+    if row.movement.kind == "settle" and row.movement.held:
+        return ("paid", row.movement.subject)
+    if row.movement.kind in ("settle", "cancel") and row.movement.earned and not row.movement.held:
+        return ("earned", row.movement.kind)
+    return number
+
+
+def _row(bundle: Sequence[_Placed], balance: int | None) -> Row:
+    newest = bundle[0]
+    movement, job = newest.movement, newest.job
+    return Row(
+        at=movement.at,
+        slot=newest.slot,
+        text=sentence_of([(row.movement, row.award) for row in bundle], job[2] if job else ""),
+        job_id=job[0] if job else None,
+        job_name=job[1] if job else "",
+        count=len(bundle),
+        transaction_id=movement.transaction_id,
+        kind=movement.kind,
+        available=sum(row.movement.available for row in bundle),
+        held=sum(row.movement.held for row in bundle),
+        earned=sum(row.movement.earned for row in bundle),
+        balance=balance,
+    )
+
+
+def _group(span: Span | None, pool: Pool | None, rows: Sequence[Row]) -> Group:
+    if span is None or pool is None:
+        return Group(None, pool, None, None, tuple(rows))
+    return Group(span.number, pool, pool.slot_start(span.start), pool.slot_start(span.end), tuple(rows))

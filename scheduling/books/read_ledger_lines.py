@@ -1,0 +1,109 @@
+"""What the ledger page shows: lines, grouped by the interval they are about, with balances before and after."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.market.reads import period_money, total
+from scheduling.models import Pool
+from tenants.ledger.amounts import adding_up
+from tenants.ledger.movements import Outside, Position
+from tenants.ledger.postings import TenantBalances
+
+
+@dataclass(frozen=True)
+class Row:
+    """One line of the page: one transaction, or several of one sort in one interval. `at` is the newest's time."""
+
+    at: datetime
+    slot: int | None
+    text: str  # with {job} where the job's name belongs
+    job_id: int | None
+    job_name: str
+    count: int
+    transaction_id: int
+    kind: str
+    available: int
+    held: int
+    earned: int
+    balance: int | None  # after it; None where the list leaves something out
+
+    @property
+    def total(self) -> int:
+        return self.available + self.held + self.earned
+
+    @property
+    def words(self) -> tuple[str, str]:
+        """Before and after the job's name."""
+        before, _, after = self.text.partition("{job}")
+        return before, after
+
+
+@dataclass(frozen=True)
+class Group:
+    """What is about one interval; number None: about none."""
+
+    number: int | None
+    pool: Pool | None
+    starts_at: datetime | None
+    ends_at: datetime | None
+    rows: tuple[Row, ...]
+
+    @property
+    def earned(self) -> int:
+        return sum(row.earned for row in self.rows)
+
+    @property
+    def spent(self) -> int:
+        """What left for good: rent, and what is kept of a cancelled one."""
+        moved = [row.available + row.held for row in self.rows if row.kind in ("settle", "cancel")]
+        return -sum(moved)
+
+
+@dataclass(frozen=True)
+class LedgerView:
+    now: TenantBalances
+    opening: TenantBalances
+    closing: TenantBalances
+    outside: Outside
+    groups: tuple[Group, ...]
+    shown: TenantBalances  # sums of the rows on this page
+    newer: bool  # this is not the first page
+    next: Position | None
+    flat: bool = False  # in another order than time: rows stand alone, and without a balance
+    cut: bool = False  # there is more than was asked for
+
+    @property
+    def opened(self) -> int:
+        return total(self.opening)
+
+    @property
+    def closed(self) -> int:
+        return total(self.closing)
+
+    @property
+    def digits(self) -> int:
+        """With which the balance's way from then to now adds up as it is shown."""
+        return adding_up((self.opened, self.paid_in, self.earned, -self.spent, -self.closed))
+
+    @property
+    def digits_now(self) -> int:
+        """The same for the three balances together."""
+        return adding_up((self.now.available, self.now.held, self.now.earned, -self.together))
+
+    @property
+    def together(self) -> int:
+        return total(self.now)
+
+    @property
+    def earned(self) -> int:
+        return period_money(self.opening, self.closing, self.outside).earned
+
+    @property
+    def paid_in(self) -> int:
+        return self.outside.paid_in
+
+    @property
+    def spent(self) -> int:
+        return period_money(self.opening, self.closing, self.outside).spent

@@ -1,0 +1,112 @@
+"""Each movement of money in a sentence: what for, which job, who. `{job}` stands where the job's name belongs.
+
+Another tenant's job is never named: only its lane, its size and its number of slots are said.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from scheduling.market.reads import AwardSeen, reason_few
+from tenants.ledger.movements import Movement
+
+Seen = tuple[Movement, AwardSeen | None]
+
+
+def sentence_of(rows: Sequence[Seen], by: str = "") -> str:
+    """For one movement, or for several of one sort."""
+    movement = rows[0][0]
+    known = _SENTENCES.get(movement.kind)
+    text = known(rows) if known else f"{movement.kind.replace('_', ' ').capitalize()}{_about(movement)}."
+    if by and movement.kind == "hold":
+        text = f"{text.removesuffix('.')}. Submitted by {by}."
+    return text
+
+
+def _about(movement: Movement) -> str:
+    if movement.corrects:
+        return f", corrects transaction {movement.corrects}"
+    return " for {job}" if movement.subject.startswith("job:") and (movement.held or movement.available) else ""
+
+
+def _hold(rows: Sequence[Seen]) -> str:
+    movement, award = rows[0]
+    slots = _slots(movement.facts.get("end", 0) - movement.facts.get("start", 0))
+    size = f", {_workers(award.workers)} for {slots}" if award else (f", {slots}" if slots else "")
+    lane = " at once" if award and award.lane == "instant" else ""
+    return f"Awarded {{job}}{lane}{size}: payment set aside."
+
+
+def _settle(rows: Sequence[Seen]) -> str:
+    if rows[0][0].held:
+        award = rows[0][1]
+        of = f" of {award.end - award.start}" if award else ""
+        own = ", of which your own cells earned a part" if any(row.earned for row, _ in rows) else ""
+        return f"Paid for {{job}}, {len(rows)}{of} slot{'s' if (award or len(rows) > 1) else ''}{own}."
+    return _earned(rows)
+
+
+def _earned(rows: Sequence[Seen]) -> str:
+    awards = {award.award_id: award for _, award in rows if award}
+    if len(awards) == 1:
+        (award,) = awards.values()
+        return f"Earned from a renter's {award.lane} job of {_workers(award.workers)}, {_slots(len(rows))}."
+    renters = len(awards) or len(rows)
+    return f"Earned from {renters} renters, {len(rows)} payments."
+
+
+def _cancel(rows: Sequence[Seen]) -> str:
+    movement = rows[0][0]
+    if not movement.held:
+        return "Kept for you of a rent that was cancelled before its start."
+    kept = " Part of it stays with the owners." if movement.held + movement.available else ""
+    return f"Cancelled {{job}} before its start: what was set aside came back.{kept}"
+
+
+def _refund(rows: Sequence[Seen]) -> str:
+    facts = rows[0][0].facts
+    if facts.get("cause") == "server_lost":
+        return f"Refund: server {facts.get('server', '')} was lost, and {{job}} was not delivered from there on."
+    return f"Refund for {{job}}: {reason_few(str(facts.get('cause', 'the platform failed')))}."
+
+
+def _release(rows: Sequence[Seen]) -> str:
+    return "Set aside for {job} and not needed: given back."
+
+
+def _paid_in(rows: Sequence[Seen]) -> str:
+    return "Paid in from outside, by the operator."
+
+
+def _paid_out(rows: Sequence[Seen]) -> str:
+    return "Paid out, by the operator."
+
+
+def _collected(rows: Sequence[Seen]) -> str:
+    return "What was earned until then moved to available, and can be spent."
+
+
+def _reverse(rows: Sequence[Seen]) -> str:
+    return f"Corrects transaction {rows[0][0].corrects}: the same amounts the other way round."
+
+
+def _workers(number: int) -> str:
+    return f"{number} worker{'' if number == 1 else 's'}"
+
+
+def _slots(number: int) -> str:
+    return f"{number} slot{'' if number == 1 else 's'}" if number else ""
+
+
+_SENTENCES: dict[str, Callable[[Sequence[Seen]], str]] = {
+    "hold": _hold,
+    "settle": _settle,
+    "cancel": _cancel,
+    "refund": _refund,
+    "release": _release,
+    "grant": _paid_in,
+    "top_up": _paid_in,
+    "withdraw": _paid_out,
+    "collect": _collected,
+    "reverse": _reverse,
+}

@@ -1,0 +1,287 @@
+"""A tenant's statement of a period: opened, earned, spent, given back, closed, and every job with its charge or why
+it has none. Every sum is of entries of the book, so the parts add up to the whole to the micro-credit."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from scheduling.books.read_uncharged import CHUNK, Reconciled, job_number, jobs_of_period, reconciled
+from scheduling.market.reads import AwardSeen, awards_seen, reason_few
+from scheduling.models import TrainingJob
+from tenants.ledger.amounts import adding_up, price_of_one
+from tenants.ledger.movements import Choice, movements
+from tenants.ledger.periods import PeriodRead, period_read
+from tenants.ledger.postings import TENANT_KINDS, TenantBalances
+from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month
+from tenants.models import Tenant
+
+MOST_ROWS = 200  # of each list on the page; the CSV has them all
+NOT_DELIVERED = ("cancel", "refund", "release")
+
+TITLES = {
+    "grant": "Paid in",
+    "top_up": "Paid in",
+    "withdraw": "Paid out",
+    "hold": "Set aside for awards",
+    "settle": "Settled: rent paid, and earned from renters",
+    "cancel": "Cancelled before the start",
+    "refund": "Refunded by the platform",
+    "release": "Given back",
+    "collect": "Earnings moved to available",
+    "reverse": "Corrected",
+}
+
+
+@dataclass(frozen=True)
+class Total:
+    """What one sort of transaction moved on the three accounts."""
+
+    title: str
+    available: int
+    held: int
+    earned: int
+
+    @property
+    def total(self) -> int:
+        return self.available + self.held + self.earned
+
+
+@dataclass(frozen=True)
+class EarnedRow:
+    """What one borrower's job brought. `quantity`: the tenant's part of its worker-slots in these payments."""
+
+    borrower: str
+    interval: int | None
+    pool_id: int | None
+    lane: str
+    workers: int
+    ps: int
+    slots: int
+    quantity: float
+    unit_price: int | None  # micro-credits for a worker-slot, its parameter servers included
+    amount: int
+    first_at: datetime
+
+
+@dataclass(frozen=True)
+class SpentRow:
+    job_id: int | None
+    name: str
+    payments: int
+    amount: int
+    last_at: datetime
+
+
+@dataclass(frozen=True)
+class BackRow:
+    """Money that came back, or stayed with the owners of a rent that was cancelled."""
+
+    at: datetime
+    job_id: int | None
+    name: str
+    cause: str
+    returned: int
+    kept: int
+
+
+@dataclass(frozen=True)
+class StatementHead:
+    opening: Total
+    lines: tuple[Total, ...]
+    closing: Total
+
+
+@dataclass(frozen=True)
+class StatementView:
+    start: datetime
+    end: datetime
+    head: StatementHead
+    earned: tuple[EarnedRow, ...]
+    earned_rows: int
+    earned_sum: int
+    spent: tuple[SpentRow, ...]
+    spent_rows: int
+    spent_sum: int
+    back: tuple[BackRow, ...]
+    back_rows: int
+    back_sum: int
+    jobs: tuple[Reconciled, ...]
+    jobs_rows: int
+    jobs_sum: int
+    uncharged: int  # of `jobs`, as far as they are shown
+
+    @property
+    def paid_in(self) -> int:
+        """From outside, less what was paid out: all that changed the balance and was neither earned nor spent."""
+        return self.head.closing.total - self.head.opening.total - self.earned_sum + self.spent_sum
+
+    @property
+    def digits(self) -> int:
+        """With which the first sentence adds up as it is shown."""
+        parts = (self.head.opening.total, self.paid_in, self.earned_sum, -self.spent_sum)
+        return adding_up((*parts, -self.head.closing.total))
+
+    @property
+    def difference(self) -> int:
+        """What the opening balance and all movements miss of the closing balance."""
+        return self.head.opening.total + sum(line.total for line in self.head.lines) - self.head.closing.total
+
+    @property
+    def difference_of_jobs(self) -> int:
+        return self.spent_sum - self.jobs_sum
+
+
+def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]:
+    """(first day, (opened, closed)) of every month in which something moved, newest first: from day totals alone."""
+    moved = moved_by_month(tenant_id=tenant.pk)
+    balance, found = 0, []
+    for first, amount in moved:
+        found.append((first, (balance, balance + amount)))
+        balance += amount
+    return found[::-1]
+
+
+def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int = MOST_ROWS) -> StatementView:
+    """Needs the tenant's scope. Linear in the period's jobs and awards; lists are cut at `most` rows, sums never."""
+    found = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
+    charges = charges_by_job(found)
+    ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
+    back = back_rows(tenant, start, end, limit=most) if most else []
+    jobs = tuple(reconciled(job_ids=ids[:most], charges=charges)) if most else ()
+    return StatementView(
+        start=start,
+        end=end,
+        head=head_of(found),
+        earned=tuple(earned_rows(tenant, found.earned, 1)) if most else (),
+        earned_rows=found.earned_rows,
+        earned_sum=found.earned_sum,
+        spent=tuple(named(spent_rows(found.paid))) if most else (),
+        spent_rows=found.paid_rows,
+        spent_sum=sum(found.subjects.values()),
+        back=tuple(back),
+        back_rows=count_back(found),
+        back_sum=sum(found.by_kind[kind].available for kind in NOT_DELIVERED if kind in found.by_kind),
+        jobs=jobs,
+        jobs_rows=len(ids),
+        jobs_sum=sum(charges.values()),
+        uncharged=sum(not row.charge for row in jobs),
+    )
+
+
+def head_of(found: PeriodRead) -> StatementHead:
+    opening, closing = _total("Opened", found.opening), _total("Closed", found.closing)
+    return StatementHead(opening, _lines(found.by_kind), closing)
+
+
+def charges_by_job(found: PeriodRead) -> dict[int, int]:
+    """Every job that money moved for -> what was paid for it."""
+    return {job: paid for name, paid in found.subjects.items() if (job := job_number(name)) is not None}
+
+
+def count_back(found: PeriodRead) -> int:
+    return sum(found.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED)
+
+
+def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Iterator[EarnedRow]:
+    """Borrowers are numbered in order of their first payment, from `first`: they have no name here."""
+    awards = awards_seen(tenant_id=tenant.pk, award_ids=[row.award_id for row in earned if row.award_id])
+    for number, row in enumerate(earned, first):
+        yield _earned(row, awards.get(row.award_id or 0), number)
+
+
+def _earned(row: EarnedFrom, award: AwardSeen | None, number: int) -> EarnedRow:
+    if award is None:
+        return EarnedRow(f"renter {number}", None, None, "", 0, 0, row.payments, 0.0, None, row.amount, row.first_at)
+    # Of everything that the terms bring the owner over the award's life, this much was paid now.
+    done = row.amount / award.mine if award.mine else 0.0
+    quantity = award.part * award.worker_slots * done
+    who = "your own job" if award.is_own else f"renter {number}"
+    if row.kind != "settle":
+        who = f"{who}, cancelled"
+    price = price_of_one(row.amount, quantity) if quantity and row.kind == "settle" else None
+    return EarnedRow(
+        who,
+        award.interval,
+        award.pool_id,
+        award.lane,
+        award.workers,
+        award.ps,
+        row.payments,
+        quantity if row.kind == "settle" else 0.0,
+        price,
+        row.amount,
+        row.first_at,
+    )
+
+
+def spent_rows(rows: Sequence[MovedBy]) -> list[SpentRow]:
+    """One row for each job, in the order of the last payment; names come later, for those that are shown."""
+    found: dict[str, SpentRow] = {}
+    for row in rows:
+        before = found.pop(row.subject, None)
+        found[row.subject] = SpentRow(
+            job_number(row.subject),
+            row.subject,
+            row.payments + (before.payments if before else 0),
+            row.spent + (before.amount if before else 0),
+            row.last_at,
+        )
+    return list(found.values())
+
+
+def named(rows: Sequence[SpentRow]) -> Iterator[SpentRow]:
+    names = _names(row.job_id for row in rows)
+    for row in rows:
+        yield SpentRow(row.job_id, names.get(row.job_id or 0, row.name), row.payments, row.amount, row.last_at)
+
+
+def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> list[BackRow]:
+    """Refunds and cancellations of the tenant's own rents with their cause, newest first."""
+    choice = Choice(start, end, account="held", kinds=NOT_DELIVERED)
+    found = movements(tenant_id=tenant.pk, choice=choice, limit=limit)
+    names = _names(job_number(row.subject) for row in found)
+    rows = []
+    for row in found:
+        number = job_number(row.subject)
+        kept = -(row.available + row.held)
+        name = names.get(number or 0, row.subject)
+        rows.append(BackRow(row.at, number, name, _cause(row.kind, dict(row.facts)), row.available, kept))
+    return rows
+
+
+def reconciled_all(*, job_ids: Sequence[int], charges: dict[int, int]) -> Iterator[Reconciled]:
+    """All of them, chunk by chunk."""
+    for begin in range(0, len(job_ids), CHUNK):
+        yield from reconciled(job_ids=job_ids[begin : begin + CHUNK], charges=charges)
+
+
+def _cause(kind: str, facts: dict[str, object]) -> str:
+    if kind == "refund" and facts.get("cause") == "server_lost":
+        return f"Server {facts.get('server', '')} was lost"
+    if kind == "cancel":
+        return "Cancelled before its start"
+    few = reason_few(str(facts.get("cause", "not needed")))
+    return few[:1].upper() + few[1:]
+
+
+def _lines(by_kind: Mapping[str, TenantBalances]) -> tuple[Total, ...]:
+    """By title: kinds that mean the same to a reader stand together."""
+    sums: dict[str, TenantBalances] = {}
+    for kind, moved in by_kind.items():
+        title = TITLES.get(kind, kind.replace("_", " ").capitalize())
+        before = sums.get(title, TenantBalances(0, 0, 0))
+        sums[title] = TenantBalances(*(getattr(before, name) + getattr(moved, name) for name in TENANT_KINDS))
+    order = {title: place for place, title in enumerate(TITLES.values())}
+    titles = sorted(sums, key=lambda title: (order.get(title, len(order)), title))
+    return tuple(_total(title, sums[title]) for title in titles)
+
+
+def _total(title: str, found: TenantBalances) -> Total:
+    return Total(title, found.available, found.held, found.earned)
+
+
+def _names(ids: Iterable[int | None]) -> dict[int, str]:
+    wanted = {number for number in ids if number is not None}
+    return dict(TrainingJob.objects.filter(pk__in=wanted).values_list("pk", "name"))

@@ -1,0 +1,104 @@
+"""Every job of a period with what it was charged, or the reason why it was not. Nothing is left out.
+
+A job belongs to a period in which it was submitted or in which money moved for it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.contrib.postgres.aggregates import ArrayAgg
+from django.db.models import Count, OuterRef, Q, Subquery, Window
+from django.db.models.functions import JSONObject
+
+from scheduling.market.reads import reason_sentence
+from scheduling.models import Award, AwardState, JobState, TrainingJob
+from tenants.ledger.sums import MovedBy
+from tenants.models import Tenant
+
+CHUNK = 1_000  # jobs in memory at once
+
+
+@dataclass(frozen=True)
+class Reconciled:
+    """One job. `charge`: micro-credits paid for it in the period; `reason`: why there is none, else empty."""
+
+    job_id: int
+    name: str
+    lane: str
+    state: str
+    submitted_at: datetime
+    charge: int
+    reason: str
+
+
+def jobs_of_period(*, tenant: Tenant, start: datetime, end: datetime, moved: Iterable[int]) -> list[int]:
+    """Ids, oldest first. `moved`: the jobs that money moved for."""
+    submitted = TrainingJob.objects.filter(tenant=tenant, submitted_at__gte=start, submitted_at__lt=end)
+    ids = submitted.order_by().aggregate(ids=ArrayAgg("pk", default=[]))["ids"]  # as one value: thousands of them
+    return sorted({*ids, *moved})
+
+
+def reconciled(*, job_ids: Sequence[int], charges: Mapping[int, int]) -> list[Reconciled]:
+    """In the order of the ids: two queries. Needs the tenant's scope."""
+    jobs = {job.pk: job for job in TrainingJob.objects.filter(pk__in=job_ids).select_related("pool").defer("spec")}
+    rows = Award.objects.filter(job__in=job_ids).order_by("job_id", "-attempt", "-start").distinct("job_id")
+    awards = {award.job_id: award for award in rows.defer("charges", "allocation", "on_operator")}
+    return [_row(jobs[n], awards.get(n), charges.get(n, 0)) for n in job_ids if n in jobs]
+
+
+@dataclass(frozen=True)
+class Uncharged:
+    """The newest jobs of a period without a charge, how many there are, and of how many jobs."""
+
+    jobs: tuple[Reconciled, ...]
+    count: int
+    of: int
+
+
+def uncharged(*, tenant: Tenant, start: datetime, end: datetime, moved: Sequence[MovedBy], most: int) -> Uncharged:
+    """In one query. Needs the tenant's scope."""
+    numbers = {row.subject: job_number(row.subject) for row in moved}
+    charged = {numbers[row.subject] for row in moved if row.spent} - {None}
+    touched = {number for number in numbers.values() if number is not None} - charged
+    inside = Q(submitted_at__gte=start, submitted_at__lt=end) | Q(pk__in=touched)
+    award = Award.objects.filter(job=OuterRef("pk")).order_by("-attempt", "-start")
+    terms = JSONObject(paid="paid", state="state", returned="returned")
+    rows = (
+        TrainingJob.objects.filter(inside, tenant=tenant)
+        .exclude(pk__in=charged)
+        .annotate(award=Subquery(award.values(terms=terms)[:1]), found=Window(Count("*")))
+        .select_related("pool")
+        .defer("spec")
+        .order_by("-submitted_at", "-pk")[:most]
+    )
+    jobs = [(job, Award(**job.award) if job.award else None, job.found) for job in rows]
+    count = jobs[0][2] if jobs else 0
+    return Uncharged(tuple(_row(job, award, 0) for job, award, _ in jobs), count, count + len(charged))
+
+
+def job_number(subject: str) -> int | None:
+    kind, _, number = subject.partition(":")
+    return int(number) if kind == "job" and number.isdecimal() else None
+
+
+def _row(job: TrainingJob, award: Award | None, charge: int) -> Reconciled:
+    reason = "" if charge else _reason(job, award)
+    return Reconciled(job.pk, job.name, job.lane, job.state, job.submitted_at, charge, reason)
+
+
+def _reason(job: TrainingJob, award: Award | None) -> str:
+    if award is None:
+        why = reason_sentence(job.pool, job.reason_code, job.reason_numbers)
+        verb = "Still waits" if job.state == JobState.QUEUED else f"Never started ({job.get_state_display().lower()})"
+        return f"{verb}: {why[:1].lower()}{why[1:]}"
+    if award.paid == 0:
+        over = award.state in (AwardState.DONE, AwardState.ENDED, AwardState.VOID)
+        return "Ran at home: your own cells are free." if over else "Runs at home: your own cells are free."
+    if award.state == AwardState.VOID:
+        return "The platform failed it: what was not delivered was refunded."
+    if award.state == AwardState.ENDED and award.returned:
+        return "Cancelled before its start: what was set aside came back."
+    return "Payment is set aside; no slot of it was paid for in this period."

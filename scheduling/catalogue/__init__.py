@@ -1,0 +1,6 @@
+"""The catalogue of programs: `registration`, archives, the operator's `secrets`, and what each reader sees."""
+
+from scheduling.catalogue.registration import MAY_NOT_BRING, program_register, programs_allow
+from scheduling.catalogue.secrets import secrets_opened
+
+__all__ = ["MAY_NOT_BRING", "program_register", "programs_allow", "secrets_opened"]

@@ -1,0 +1,87 @@
+"""The entries of a tar.gz, read without unpacking it: a stranger made it, so what is read at once has a bound."""
+
+from __future__ import annotations
+
+import gzip
+import os
+import tarfile
+import zlib
+from collections.abc import Iterator
+from typing import IO
+
+from scheduling.programs.archives import (
+    FILE,
+    FOLDER,
+    HARD_LINK,
+    LINK,
+    MOST_BYTES,
+    MOST_ENTRIES,
+    MOST_UNPACKED,
+    OTHER,
+    Entry,
+    refusals,
+)
+from scheduling.programs.fields import FieldRefusal
+
+PIECE = 1 << 20  # the most that is unpacked at once; a header is never longer
+MOST_READ = MOST_UNPACKED + 2 * MOST_ENTRIES * tarfile.BLOCKSIZE  # files with a header and a rest of a block each
+BROKEN = (tarfile.TarError, OSError, EOFError, zlib.error, ValueError, OverflowError)
+
+
+def archive_refusals(file: IO[bytes]) -> list[FieldRefusal]:
+    """Why this file cannot be the archive of a program, each with the name of its entry."""
+    size = file.seek(0, os.SEEK_END)
+    file.seek(0)
+    if not size:
+        return [FieldRefusal("archive", "is empty")]
+    if size > MOST_BYTES:
+        return [FieldRefusal("archive", f"must be at most {MOST_BYTES // 1024**2} MiB")]
+    try:
+        return refusals(_entries(file))
+    except BROKEN:
+        return [FieldRefusal("archive", "is no tar.gz that can be read, or holds more than it may")]
+
+
+def _entries(file: IO[bytes]) -> Iterator[Entry]:
+    with tarfile.open(fileobj=_Unpacked(file), mode="r:") as archive:  # type: ignore[call-overload]
+        for member in archive:
+            yield Entry(member.name, _kind(member), member.size if member.isreg() else 0, member.linkname)
+            archive.members = []  # else it keeps them all
+
+
+def _kind(member: tarfile.TarInfo) -> str:
+    if member.isreg():
+        return FILE
+    if member.isdir():
+        return FOLDER
+    if member.issym():
+        return LINK
+    return HARD_LINK if member.islnk() else OTHER
+
+
+class _Unpacked:
+    """The tar inside of a gzip, of which nobody reads more than a piece at once, nor more than an archive may be."""
+
+    def __init__(self, file: IO[bytes]) -> None:
+        self._stream = gzip.GzipFile(fileobj=file)
+
+    def read(self, size: int) -> bytes:
+        if not 0 <= size <= PIECE or self.tell() > MOST_READ:
+            raise OverflowError("more than a piece")
+        return self._stream.read(size)
+
+    def tell(self) -> int:
+        return self._stream.tell()
+
+    def seek(self, place: int, whence: int = os.SEEK_SET) -> int:
+        """Forward, as an archive is read: what lies between is unpacked piece by piece, and forgotten."""
+        if whence != os.SEEK_SET or place > MOST_READ:
+            raise OverflowError("beyond what an archive may be")
+        if place < self.tell():
+            return self._stream.seek(place)
+        while (left := place - self.tell()) > 0 and self._stream.read(min(left, PIECE)):
+            pass
+        return self.tell()
+
+    def close(self) -> None:
+        self._stream.close()

@@ -1,0 +1,262 @@
+"""What people do with the catalogue: register a program or its next version, retire it, offer it, switch a tenant.
+
+A tenant's members register programs of the tenant; the operator registers its own, for all tenants or for some.
+The history has who did it and the digest, never the words.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import IO, Any
+
+from django.db import transaction
+from django.db.models import Sum
+
+from scheduling.catalogue.archive_entries import PIECE, archive_refusals
+from scheduling.catalogue.secrets import secret_refusals
+from scheduling.engines.programs import PROGRAMS
+from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramSwitch, ProgramVersion
+from scheduling.programs.catalogue import Owner, Program, document_of, edit, read
+from scheduling.programs.fields import FieldRefusal
+from scheduling.programs.stored import OPERATOR, program_of_row
+from tenants import history
+from tenants.access import Access, Refused
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.services.members import NOT_ALLOWED, reason_refusal
+
+MOST_PROGRAMS = 200  # of one owner
+MOST_VERSIONS = 1_000  # of a program
+MOST_KEPT = 1024**3  # bytes of archives of one owner
+UNKNOWN_PROGRAM = Refused("unknown_program", "There is no such program.")
+MAY_NOT_BRING = Refused("programs_not_allowed", "The operator has not allowed this tenant to bring programs.")
+NAME_IN_USE = Refused("program_exists", "There is a program of this name already. Make its next version.")
+TOO_MANY = Refused(
+    "too_many_programs",
+    f"An owner has at most {MOST_PROGRAMS} programs, {MOST_VERSIONS:,} versions of each, and archives of 1 GiB in all.",
+)
+
+
+@dataclass(frozen=True)
+class InvalidProgram(Refused):
+    """`faults`: all that is wrong, each with its field."""
+
+    field: str
+    faults: tuple[FieldRefusal, ...]
+
+
+@dataclass(frozen=True)
+class Registered:
+    """`repeated`: the newest version said just this already, and stays the newest."""
+
+    row: ProgramVersion
+    repeated: bool
+
+
+@transaction.atomic
+def program_register(
+    *,
+    document: Mapping[str, Any],
+    archive: IO[bytes] | None,
+    by: Access,
+    at: datetime,
+    reason: str = "",
+    tenants: Sequence[str] | None = None,
+    name: str | None = None,
+    is_new: bool | None = None,
+) -> Registered | Refused:
+    """A program's first version, or its next one, as the document says it; a retired program comes back with it.
+
+    `archive`: a file that can be read more than once; it is never whole in memory. `name`: which program is edited.
+    `is_new`: whether there must be none yet; None: either. `tenants`: of the operator's program, for whom it is; None:
+    for all if it is new, else for whom it was.
+    """
+    # 1. Who, and whether the words can be a program's at all.
+    if refusal := _may_register(by, reason, tenants):
+        return refusal
+    owner = Owner(by.tenant.slug) if by.tenant else Owner()
+    digest = "" if archive is None else _digest_of(archive)
+    words = dict(document) | ({"archive": digest} if digest else {})
+    program = read(words, owner)
+    if isinstance(program, tuple):
+        return invalid_program(program)
+    flaws = [*_flaws(program, document, digest, name), *secret_refusals(program, by.tenant)]
+    if flaws := flaws or ([] if archive is None else archive_refusals(archive)):
+        return invalid_program(flaws)
+    kept = ProgramVersion.objects.filter(program__tenant=by.tenant).exclude(archive=None)
+    if program.archive and not kept.filter(archive=program.archive).exists():
+        if archive is None:  # somebody else's would be read by naming its digest
+            return invalid_program([FieldRefusal("archive", "is none of yours: send it along")])
+        size = ProgramArchive.objects.filter(pk__in=kept.values("archive")).aggregate(total=Sum("size"))["total"]
+        if (size or 0) + archive.seek(0, os.SEEK_END) > MOST_KEPT:
+            return TOO_MANY
+    # 2. Its row, locked: versions of one program are made one after the other.
+    rows = CatalogueProgram.objects.filter(tenant=by.tenant)
+    if is_new is False and not rows.filter(name=program.name).exists():
+        return UNKNOWN_PROGRAM
+    if not rows.filter(name=program.name).exists() and rows.count() >= MOST_PROGRAMS:
+        return TOO_MANY
+    offered = None if tenants is None else sorted(set(tenants))
+    made = CatalogueProgram(tenant=by.tenant, name=program.name, tenants=offered, created_at=at)
+    CatalogueProgram.objects.bulk_create([made], ignore_conflicts=True)
+    row = rows.select_for_update(no_key=True).get(name=program.name)
+    newest = ProgramVersion.objects.filter(program=row).select_related("program__tenant").order_by("-version").first()
+    # 3. What becomes of it: the same again, the next version, or the first.
+    before = None if newest is None else program_of_row(newest)
+    after = program if before is None else edit(before, words)
+    if isinstance(after, tuple):
+        return invalid_program(after)
+    repeated = before is not None and after.version == before.version
+    if is_new and newest is not None and not (repeated and newest.version == 1):
+        return NAME_IN_USE
+    if after.version > MOST_VERSIONS:
+        return TOO_MANY
+    # 4. Written, with an entry of the history.
+    if row.retired_at is not None or (offered is not None and row.tenants != offered):
+        row.retired_at, row.tenants = None, row.tenants if offered is None else offered
+        row.save(update_fields=["retired_at", "tenants"])
+    elif repeated and newest is not None:
+        return Registered(newest, repeated=True)
+    if not repeated:
+        if archive is not None:
+            _keep_archive(archive, digest, at)
+        newest = ProgramVersion.objects.create(
+            program=row,
+            version=after.version,
+            document=document_of(after),
+            digest=after.digest,
+            archive_id=after.archive or None,
+            registered_at=at,
+            registered_by=by.user,
+            registered_by_name=by.actor_name,
+        )
+    values = {"version": after.version, "digest": after.digest, "archive": after.archive, "tenants": row.tenants}
+    _remember("program_register", row, by, at, reason, after=values)
+    assert newest is not None  # noqa: S101  it was there, or was made
+    return Registered(newest, repeated)
+
+
+@transaction.atomic
+def program_retire(*, name: str, by: Access, at: datetime, reason: str = "") -> CatalogueProgram | Refused:
+    """No new job can name it. Jobs that were submitted with it keep their version."""
+    if refusal := _may_register(by, reason, None, retires=True):
+        return refusal
+    rows = CatalogueProgram.objects.select_for_update(no_key=True).filter(tenant=by.tenant, name=name)
+    if (row := rows.first()) is None:
+        return UNKNOWN_PROGRAM
+    if row.retired_at is None:
+        row.retired_at = at
+        row.save(update_fields=["retired_at"])
+        _remember("program_retire", row, by, at, reason)
+    return row
+
+
+@transaction.atomic
+def program_offer(
+    *, name: str, tenants: Sequence[str] | None, by: Access, at: datetime, reason: str
+) -> CatalogueProgram | Refused:
+    """For whom a program of the operator's is from now on; None: for all tenants."""
+    if by.tenant is not None:
+        return NOT_ALLOWED
+    if refusal := _may_register(by, reason, tenants):
+        return refusal
+    row = CatalogueProgram.objects.select_for_update(no_key=True).filter(tenant=None, name=name).first()
+    if row is None:
+        return UNKNOWN_PROGRAM
+    before, row.tenants = row.tenants, None if tenants is None else sorted(set(tenants))
+    if before != row.tenants:
+        row.save(update_fields=["tenants"])
+        _remember("program_offer", row, by, at, reason, before={"tenants": before}, after={"tenants": row.tenants})
+    return row
+
+
+@transaction.atomic
+def programs_allow(
+    *, tenant: Tenant, may_bring: bool, by: Access, at: datetime, reason: str
+) -> ProgramSwitch | Refused:
+    """Whether members of a tenant may bring programs. Switched off, no new job can name those that are there."""
+    if not by.allows(Permission.PROGRAMS_OFFER):
+        return NOT_ALLOWED
+    if refusal := reason_refusal(reason):
+        return refusal
+    ProgramSwitch.objects.bulk_create([ProgramSwitch(tenant=tenant)], ignore_conflicts=True)
+    row = ProgramSwitch.objects.select_for_update(of=("self",), no_key=True).get(tenant=tenant)
+    if row.may_bring != may_bring:
+        row.may_bring = may_bring
+        row.save(update_fields=["may_bring"])
+        values = {"before": {"may_bring": not may_bring}, "after": {"may_bring": may_bring}}
+        subject = f"programs of {tenant.slug}"
+        history.append(at=at, by=by, tenant=tenant, action="programs_allow", subject=subject, reason=reason, **values)
+    return row
+
+
+def _digest_of(file: IO[bytes]) -> str:
+    file.seek(0)
+    digest = hashlib.sha256()
+    for piece in iter(lambda: file.read(PIECE), b""):
+        digest.update(piece)
+    return digest.hexdigest()
+
+
+def _keep_archive(archive: IO[bytes], digest: str, at: datetime) -> None:
+    """Once, whoever else sends the same now: of two, the second waits for the first, and then finds it."""
+    row = ProgramArchive(digest=digest, size=archive.seek(0, os.SEEK_END), added_at=at)
+    ProgramArchive.objects.bulk_create([row], ignore_conflicts=True)
+    if ProgramArchivePiece.objects.filter(archive=digest).exists():
+        return
+    archive.seek(0)
+    for number, content in enumerate(iter(lambda: archive.read(PIECE), b"")):
+        ProgramArchivePiece.objects.create(archive_id=digest, number=number, content=content)
+
+
+def invalid_program(faults: Sequence[FieldRefusal]) -> InvalidProgram:
+    first, more = faults[0], len(faults) - 1
+    rest = f" {more} more {'things are' if more > 1 else 'thing is'} wrong." if more else ""
+    sentence = f"{first.field or 'The program'}: {first.sentence}.{rest}"
+    return InvalidProgram("invalid_program", sentence, first.field, tuple(faults))
+
+
+def _may_register(by: Access, reason: str, tenants: Sequence[str] | None, *, retires: bool = False) -> Refused | None:
+    """A tenant's members where the operator lets them; the operator with a reason. Retiring needs no switch."""
+    if by.tenant is not None:
+        if not by.allows(Permission.PROGRAMS_REGISTER) or tenants is not None:
+            return NOT_ALLOWED
+        allowed = retires or ProgramSwitch.objects.filter(tenant=by.tenant, may_bring=True).exists()
+        return None if allowed else MAY_NOT_BRING
+    if not by.allows(Permission.PROGRAMS_OFFER):
+        return NOT_ALLOWED
+    if refusal := reason_refusal(reason):
+        return refusal
+    there = set(Tenant.objects.filter(slug__in=tenants or []).values_list("slug", flat=True))
+    if strange := sorted(set(tenants or []) - there):
+        return Refused("unknown_tenant", f"There is no tenant {strange[0]}.")
+    return None
+
+
+def _flaws(program: Program, document: Mapping[str, Any], digest: str, name: str | None) -> list[FieldRefusal]:
+    if program.name in PROGRAMS:
+        return [FieldRefusal("name", f"{program.name} is the name of a program that is built in")]
+    if name is not None and program.name != name:
+        return [FieldRefusal("name", f"must stay {name}: what has another name is another program")]
+    if digest and document.get("archive", digest) != digest:
+        return [FieldRefusal("archive", "is the digest of another archive than the one that came along")]
+    return []
+
+
+def _remember(
+    action: str,
+    row: CatalogueProgram,
+    by: Access,
+    at: datetime,
+    reason: str,
+    before: history.Values | None = None,
+    after: history.Values | None = None,
+) -> None:
+    subject = f"program {row.name} of {by.tenant.slug if by.tenant else OPERATOR}"
+    history.append(
+        at=at, by=by, tenant=by.tenant, action=action, subject=subject, reason=reason, before=before, after=after
+    )

@@ -1,0 +1,18 @@
+"""What every room uses: one moment of the database, steps in the log, texts of people, and how amounts are written."""
+
+from scheduling.common.moments import AUDIT_LOCK, alone, one_moment
+from scheduling.common.steps import Steps
+from scheduling.common.texts import BadText, as_sentence, plain_document, plain_text
+from scheduling.common.written import event_document
+
+__all__ = [
+    "AUDIT_LOCK",
+    "BadText",
+    "Steps",
+    "alone",
+    "as_sentence",
+    "event_document",
+    "one_moment",
+    "plain_document",
+    "plain_text",
+]

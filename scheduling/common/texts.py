@@ -1,0 +1,127 @@
+"""YAML or JSON that people write, as plain values: what JSON can say, and nothing that keeps a process busy."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+import yaml
+
+DEEPEST = 8
+LONGEST_NUMBER = 40  # characters
+TOO_DEEP = "The text is nested too deeply."
+_WHOLE = r"-?(0|[1-9][0-9]*)"
+_ENDLESS = r"[-+]?\.(inf|Inf|INF)|\.(nan|NaN|NAN)"  # no numbers of JSON either: the service refuses them as such
+
+
+class BadText(ValueError):
+    """What stands in the text cannot be read; the message is for its writer."""
+
+
+def plain_document(text: str, *, longest: int) -> Any:
+    """The plain value that the text says. `longest`: bytes."""
+    if len(text.encode("utf-8", "surrogatepass")) > longest:
+        raise BadText(f"The text is longer than {longest // 1024} kB.")
+    document = _parsed(text)
+    _check(document, 0)
+    return document
+
+
+class _Loader(yaml.SafeLoader):
+    """Plain values only. References would let a short text stand for an endless one. Numbers are read by the letter of
+    JSON: YAML's own reader takes 1:30 for 90 and 010 for 8."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("int", "float")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            raise BadText("References (*name) are not allowed; write the value out.")
+        return super().compose_node(parent, index)
+
+    def fetch_flow_collection_start(self, token: Any) -> None:
+        """The reader goes over all open brackets for each token: a kilobyte of them takes it a second."""
+        if self.flow_level > DEEPEST:
+            raise BadText(TOO_DEEP)
+        super().fetch_flow_collection_start(token)
+
+
+def _number(loader: _Loader, node: yaml.ScalarNode) -> Any:
+    """Also true and false. Where the writer says that it is one (`!!int 1:30`), YAML reads colons as hours and minutes,
+    in a time quadratic in their number."""
+    text = loader.construct_scalar(node)
+    if len(text) > LONGEST_NUMBER or ":" in text:
+        raise _no_value(text)
+    try:
+        return yaml.SafeLoader.yaml_constructors[node.tag](loader, node)
+    except (ValueError, ArithmeticError, LookupError):
+        raise _no_value(text) from None
+
+
+def _refused(loader: _Loader, node: yaml.Node) -> Any:
+    raise _no_value(node.value if isinstance(node, yaml.ScalarNode) else node.tag)
+
+
+def _no_value(text: str) -> BadText:
+    shown = text if len(text) <= LONGEST_NUMBER else f"{text[:LONGEST_NUMBER]}..."
+    return BadText(f"{shown}: must be a number or a text; put it in quotes.")
+
+
+for _kind in ("int", "float", "bool"):
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _number)
+for _kind in ("timestamp", "binary", "omap", "pairs", "set"):  # none of them is in JSON, which is what is stored
+    _Loader.add_constructor(f"tag:yaml.org,2002:{_kind}", _refused)
+for _tag, _pattern in (("int", _WHOLE), ("float", rf"{_WHOLE}(\.[0-9]+)?([eE][-+]?[0-9]+)?|{_ENDLESS}")):
+    _Loader.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(rf"({_pattern})\Z"), list("-+.0123456789"))
+
+
+def _parsed(text: str) -> Any:
+    try:
+        return yaml.load(text, Loader=_Loader)  # noqa: S506  a safe loader that also refuses references
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        where = f"Line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
+        raise BadText(f"{where}{error.problem or 'this is neither YAML nor JSON'}.") from error
+    except (yaml.YAMLError, RecursionError) as error:
+        raise BadText("This is neither YAML nor JSON.") from error
+
+
+def _check(value: Any, depth: int) -> None:
+    """Names are texts, as in JSON: that is what is stored."""
+    if depth > DEEPEST:
+        raise BadText(TOO_DEEP)
+    if isinstance(value, Mapping):
+        for key, inner in value.items():
+            if not isinstance(key, str):
+                raise BadText(f"{key!r}: names of fields are texts.")
+            _check(inner, depth + 1)
+    elif isinstance(value, list):
+        for inner in value:
+            _check(inner, depth + 1)
+
+
+class _Dumper(yaml.SafeDumper):
+    """Several lines are written as they are, below a bar."""
+
+    def ignore_aliases(self, data: Any) -> bool:
+        return True
+
+
+def _text(dumper: _Dumper, text: str) -> yaml.ScalarNode:
+    return dumper.represent_scalar("tag:yaml.org,2002:str", text, style="|" if "\n" in text else None)
+
+
+_Dumper.add_representer(str, _text)
+
+
+def plain_text(document: Mapping[str, Any]) -> str:
+    """A plain value as a text that a person can edit, and `plain_document` reads again."""
+    return yaml.dump(dict(document), Dumper=_Dumper, sort_keys=False, allow_unicode=True, width=110)
+
+
+def as_sentence(words: str) -> str:
+    """With a full stop, unless it ends as a sentence does already: "did you mean x?" stays a question."""
+    return words if words.endswith((".", "?", "!")) else f"{words}."

@@ -1,0 +1,72 @@
+"""How amounts and times of the market are written for programs: money as decimal texts of credits, times with a Z."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from scheduling.core.reasons import UNITS, Unit
+from scheduling.models import Event, Pool
+from tenants.api.fields import time_text
+from tenants.ledger.amounts import exported, micro
+
+# The numbers of reasons that are credits in the core, and those that are micro-credits. `paid` comes with a state.
+CREDITS = frozenset(name for name, unit in UNITS.items() if unit == Unit.CREDITS)
+MICRO_CREDITS = frozenset(name for name, unit in UNITS.items() if unit == Unit.MICRO_CREDITS) | {"paid"}
+# What of an event's data is micro-credits.
+EVENT_MONEY = frozenset(
+    {
+        "amount",
+        "available",
+        "hard_limit",
+        "held",
+        "limit",
+        "operator",
+        "owners",
+        "paid",
+        "per_slot",
+        "refunded",
+        "returned",
+        "soft_limit",
+        "spent",
+    }
+)
+
+
+def numbers_shown(numbers: Mapping[str, Any]) -> dict[str, Any]:
+    """A reason's numbers by the interface's rules."""
+    return {name: _number(name, value) for name, value in numbers.items()}
+
+
+def event_document(event: Event, pool: Pool | None) -> dict[str, Any]:
+    """An event as programs get it: in the feed, in the stream, and in the body of a webhook."""
+    return {
+        "id": event.pk,
+        "kind": event.kind,
+        "at": time_text(event.at),
+        "pool": pool.slug if pool else None,
+        "public": event.tenant_id is None,
+        "subject": event.subject,
+        "data": {name: _datum(name, value) for name, value in event.data.items()},
+    }
+
+
+def _number(name: str, value: Any) -> Any:
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        if name in CREDITS:
+            return exported(micro(value))
+        return exported(int(value)) if name in MICRO_CREDITS else value
+    if isinstance(value, str) and name.endswith("_at"):
+        return time_text(datetime.fromisoformat(value))
+    return value
+
+
+def _datum(name: str, value: Any) -> Any:
+    if name == "numbers" and isinstance(value, Mapping):
+        return numbers_shown(value)
+    if name in EVENT_MONEY and type(value) is int:
+        return exported(value)
+    if name == "until" and isinstance(value, str):
+        return time_text(datetime.fromisoformat(value))
+    return value

@@ -1,0 +1,229 @@
+"""What running programs report, as far as a policy may believe it (Optimus, sections 3.1 and 3.2, while jobs run).
+
+A program reports the average loss of each epoch, and how many mini-batches a second it trained with how many parameter
+servers and workers. A job may be submitted until it converges (a `Target`): it ends after the first epoch in which the
+loss has moved by less than `delta` of the largest loss so far, `patience` times in a row, and after `most_epochs` at
+the latest. The end is judged by what was reported, never by a fit.
+
+Until then a policy is told how much work seems to be left. That is what was declared, the most epochs, until the fitted
+loss curve is *good*: it falls, few points are outliers, and curves fitted to the first 60 and 80 % of the epochs
+foretell the losses of the rest. Then it is what the curve says, and the three fits say how sure that is.
+
+Nobody has to believe a program for this to be safe. Of N epochs done and paid for, only N losses count. Whatever a
+program reports,
+
+    1 epoch                        <= epochs to go          <= most_epochs - done
+    seconds to go, with least gang <= seconds as declared, with least gang
+
+With false losses it therefore has, in every slot, no more to gain from a unit than one that declared the same work and
+reports nothing. With false speeds the gains that it shows, over all units together, come to no more than its declared
+time. Each unit in each slot has its price whatever was reported.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.core.estimates import curves, losses, speeds
+from scheduling.core.estimates.convergence import PATIENCE, total_epochs
+from scheduling.core.speed import elastic_rate
+from scheduling.core.types import BoolArray, FloatArray, Job, View
+
+DECLARED, FITTED, CONVERGED, EXHAUSTED = "declared", "fitted", "converged", "exhausted"
+PARTS = (0.6, 0.8, 1.0)  # of the epochs done, from which curves are fitted; the last one counts
+FEWEST_EPOCHS = 10  # before a curve is called good
+GOOD = 0.05  # root mean square error of what was not seen, in parts of the largest loss
+MOST_MEASURED = 20  # speeds of a job, the latest
+FARTHEST = 1000.0  # times as fast, or as slow, as declared
+
+
+@dataclass(frozen=True, slots=True)
+class Target:
+    """Until when a job trains. `delta` is a part of the largest loss."""
+
+    delta: float
+    most_epochs: int
+    patience: int = PATIENCE
+
+    def __post_init__(self) -> None:
+        if not (0.0 < self.delta < 1.0 and self.patience >= 1 and self.most_epochs >= 1):
+            raise ValueError("a target has a delta between 0 and 1, and a patience and most epochs of at least 1")
+
+
+@dataclass(frozen=True, slots=True)
+class Reports:
+    """What a program has said: the average loss of epochs 1, 2, ..., nan where it said none; and (parameter servers,
+    workers, mini-batches a second), the latest last."""
+
+    losses: tuple[float, ...] = ()
+    speeds: tuple[tuple[int, int, float], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A job that trains: epochs that it has done and paid for, and what it said. `target` is None where it was not
+    submitted until it converges: then its losses are looked at and change nothing."""
+
+    done: int
+    target: Target | None = None
+    reports: Reports = Reports()
+
+    @property
+    def heard(self) -> tuple[float, ...]:
+        """The losses that count: of epochs that are done."""
+        return self.reports.losses[: self.done]
+
+
+@dataclass(frozen=True, slots=True)
+class Outlook:
+    """Epochs to go as a policy is told, and the least and most that the fits say; why these; and the curve
+    (b0, b1, b2) of losses in parts of `scale` that was fitted to what was heard, where there is one. Nothing is to go
+    once a job has converged or done its most epochs."""
+
+    source: str
+    epochs: float
+    low: float
+    high: float
+    curve: tuple[float, float, float] | None = None
+    scale: float = 1.0
+
+
+def converged_after(heard: Sequence[float], target: Target) -> int | None:
+    """The first epoch after which the loss has converged; None if it has not. What is heard later changes no answer.
+
+    A loss that rises by more than `delta`, or that is missing or not finite, begins the count anew.
+    """
+    largest, still, before = 0.0, 0, math.nan
+    for epoch, loss in enumerate(heard, 1):
+        if math.isfinite(loss):
+            largest = max(largest, abs(loss))
+        moved = abs(before - loss)
+        still = still + 1 if moved == 0 or moved < target.delta * largest else 0
+        if still >= target.patience:
+            return epoch
+        before = loss
+    return None
+
+
+def end_of(running: Running) -> str | None:
+    """Why a job has nothing left to train, if so."""
+    target = running.target
+    if target is None:
+        return None
+    if converged_after(running.heard, target) is not None:
+        return CONVERGED
+    return EXHAUSTED if running.done >= target.most_epochs else None
+
+
+def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
+    """The outlook of every job that trains until it converges, None for the others. One call fits all of them."""
+    found: list[Outlook | None] = [_ended(each) for each in jobs]
+    open_ones = [(n, each, each.target) for n, each in enumerate(jobs) if each.target is not None and found[n] is None]
+    if not open_ones:
+        return found
+    counts = np.array([len(each.heard) for _, each, _ in open_ones])
+    whole = np.full((len(open_ones), max(int(counts.max()), 1)), np.nan)
+    for row, (_, each, _) in enumerate(open_ones):
+        whole[row, : counts[row]] = each.heard
+    fits = [_fit(whole, np.ceil(part * counts)) for part in PARTS]
+    good = (counts >= FEWEST_EPOCHS) & fits[-1].converging
+    for part, curve in zip(PARTS[:-1], fits, strict=False):
+        good &= curve.converging & (_miss(whole, np.ceil(part * counts), counts, curve) <= GOOD)
+    delta = np.array([target.delta for _, _, target in open_ones])
+    patience = np.array([target.patience for _, _, target in open_ones])
+    totals = np.array([total_epochs(curve, delta, 1) + patience - 1.0 for curve in fits])
+    for row, (n, each, target) in enumerate(open_ones):
+        declared = float(target.most_epochs - each.done)
+        left = np.clip(totals[:, row] - each.done, 1.0, declared) if good[row] else np.array([1.0, declared])
+        found[n] = Outlook(
+            FITTED if good[row] else DECLARED,
+            epochs=float(left[-1]),
+            low=float(left.min()),
+            high=float(left.max()),
+            curve=_line(fits[-1], row),
+            scale=float(fits[-1].scale[row]),
+        )
+    return found
+
+
+def _ended(running: Running) -> Outlook | None:
+    why = end_of(running)
+    return None if why is None else Outlook(why, 0.0, 0.0, 0.0)
+
+
+def _fit(whole: FloatArray, first: FloatArray) -> curves.Curves:
+    """Curves of the first so many epochs of each job (jobs,)."""
+    beyond = np.arange(whole.shape[1])[None, :] >= first[:, None]
+    return curves.fit(losses.cleaned(np.where(beyond, np.nan, whole)))
+
+
+def _miss(whole: FloatArray, first: FloatArray, counts: FloatArray, curve: curves.Curves) -> FloatArray:
+    """(jobs,) root mean square error of a curve at the epochs that it has not seen, in parts of the largest loss that
+    it has; inf where none of these has a loss."""
+    epochs = np.arange(1, whole.shape[1] + 1)[None, :]
+    later: BoolArray = (epochs > first[:, None]) & (epochs <= counts[:, None]) & np.isfinite(whole)
+    told = np.stack([curve.loss(np.full(len(whole), float(epoch))) for epoch in epochs[0]], axis=1)
+    gaps = np.where(later, (np.where(later, whole, 0.0) - told) / curve.scale[:, None], 0.0)
+    number = later.sum(axis=1)
+    with np.errstate(over="ignore"):
+        error: FloatArray = np.sqrt((gaps * gaps).sum(axis=1) / np.maximum(number, 1))
+    return np.where(number > 0, error, np.inf)
+
+
+def _line(curve: curves.Curves, row: int) -> tuple[float, float, float] | None:
+    """b0, b1 and b2 of one job; None if too few points were there."""
+    return (float(curve.b0[row]), float(curve.b1[row]), float(curve.b2[row])) if curve.fitted[row] else None
+
+
+def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: tuple[int, int] = (0, 0)) -> Job:
+    """The job with a speed function fitted to its probes and to what it reports, in mini-batches of all workers.
+
+    With its least gang it is never believed to be slower than declared: a slower job has more to gain. What is a
+    thousand times off is no measurement.
+    """
+    ps, workers = job.least_ps, job.min_workers
+
+    def declared(p: int, w: int) -> float:
+        return elastic_rate(job, w, p, types, 1.0, centralized=False)
+
+    useful = [
+        (p, w, speed)
+        for p, w, speed in measured[-MOST_MEASURED:]
+        if p >= ps and w >= workers and declared(p, w) / FARTHEST <= speed <= declared(p, w) * FARTHEST
+    ]
+    if not useful:
+        return job
+    most_ps = job.max_workers if job.max_ps is None else job.max_ps
+    most = (0 if job.all_reduce else most_ps, job.max_workers)
+    pairs = [(max(p, ps), max(w, workers)) for p, w in speeds.probes(*most)]
+    seen = speeds.measured(useful)
+    probed = [(p, w, declared(p, w)) for p, w in dict.fromkeys(pairs) if (p, w) not in seen]
+    points = np.array([*probed, *((p, w, speed) for (p, w), speed in seen.items())]).T
+    fitted = speeds.fit(points[0][None], points[1][None], points[2][None], speeds.ASYNC)[0]
+    alone = float(speeds.steps_per_second(fitted, ps, workers, speeds.ASYNC))
+    faster = fitted * min(1.0, alone / declared(ps, workers))
+    return replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=tuple(faster.tolist())))
+
+
+def informed(view: View, running: Mapping[int, Running]) -> View:
+    """The view with what running programs reported in place of what was declared, for jobs that said something. What it
+    holds decides alone: kept as the input of an interval, it gives the same plan again.
+
+    Jobs that have ended by their target are no longer in it.
+    """
+    known = [running.get(job.number) for job in view.waiting]
+    told = dict(zip(running, outlooks(list(running.values())), strict=True))
+    jobs: list[Job] = []
+    remaining: list[float] = []
+    for job, left, each in zip(view.waiting, view.remaining.tolist(), known, strict=True):
+        outlook = told.get(job.number)
+        if outlook is not None and outlook.source in (CONVERGED, EXHAUSTED):
+            continue
+        jobs.append(job if each is None or job.samples.speed else believed_speed(job, each.reports.speeds))
+        remaining.append(left if outlook is None else min(left, outlook.epochs * job.work / job.epochs))
+    changed = {job.number: job for job in jobs}
+    return replace(view, waiting=tuple(jobs), remaining=np.array(remaining), jobs={**view.jobs, **changed})

@@ -1,0 +1,100 @@
+"""Why a draft is elsewhere after a boundary (K2, K7): from the view and the plan of that boundary alone.
+
+What is said follows exactly from the rules; where nothing does, nothing is said. It is about the tenant's own jobs, for
+nobody else's have a part in the world in which it is alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import StrEnum
+
+from scheduling.core.policies.astraea.home import Calendar
+from scheduling.core.policies.astraea.renewal import LEAST_VALUE, Waiting, waiting_from
+from scheduling.core.policies.astraea.settings import Settings
+from scheduling.core.types import RENEW, Floor, Plan, View
+
+
+class Why(StrEnum):
+    PRIORITY = "higher_priority"  # of the jobs that have its place now
+    WORTH = "worth_more"  # by worker and slot, of jobs of the same priority
+    EARLIER = "came_earlier"  # of jobs that are worth as much
+    BETTER = "better_place"  # its old place is free, and it has one in which it ends earlier
+    CELLS = "cells_changed"  # the cells as they are have no room for all that was planned
+    PASSED = "time_passed"  # no boundary was decided when something that was planned should have started
+    UNKNOWN = ""
+
+
+@dataclass(frozen=True)
+class Move:
+    """`jobs`: that have its old place now, in the order in which they were planned; all of its own tenant."""
+
+    before: Floor
+    after: Floor
+    why: Why
+    jobs: tuple[int, ...] = ()
+
+
+def why_moved(settings: Settings, view: View, plan: Plan, number: int) -> Move | None:
+    """What became of the job's draft at this boundary; None where it had no place before, has the same one in time
+    still, or is no longer planned."""
+    changed = {floor.job: floor for floor in plan.floors}
+    before, after = view.floors.get(number), changed.get(number)
+    if before is None or after is None or not before.draft or not before.allocation or not plan.windows:
+        return None
+    if (before.start, before.end) == (after.start, after.end) or not (after.draft or after.allocation):
+        return None
+    start, tenant = plan.windows[0].start, view.jobs[number].tenant
+    floors = {**view.floors, **changed}
+    ordered = sorted(_world(settings, view, changed, tenant, start), key=lambda each: each.rank)
+    ranks = {each.job.number: each.rank for each in ordered}
+    old = {n: view.floors[n] for n in ranks if n in view.floors and view.floors[n].allocation}
+    calendar = _started(view, tenant, start)
+    if any(floor.start < start for floor in old.values()):
+        return Move(before, after, Why.PASSED)
+    if not all(calendar.holds(floor, view.jobs[n]) for n, floor in old.items()):
+        return Move(before, after, Why.CELLS)
+    ahead = [n for n in ranks if ranks[n] < ranks[number] and floors[n].allocation]
+    calendar = _started(view, tenant, start)
+    for n in ahead:
+        calendar.reserve(floors[n], view.jobs[n])
+    if calendar.holds(before, view.jobs[number]):
+        ends_earlier = bool(after.allocation) and after.end < before.end
+        return Move(before, after, Why.BETTER if ends_earlier else Why.UNKNOWN)
+    takers = tuple(n for n in ahead if _meet(floors[n], before) and _place(floors[n]) != _place(old.get(n)))
+    if not takers:
+        return Move(before, after, Why.UNKNOWN)
+    (priority, density, *_), (its_priority, its_density, *_) = ranks[takers[0]], ranks[number]
+    why = Why.PRIORITY if priority < its_priority else Why.WORTH if density < its_density else Why.EARLIER
+    return Move(before, after, why, takers)
+
+
+def _world(settings: Settings, view: View, changed: Mapping[int, Floor], tenant: int, start: int) -> list[Waiting]:
+    """The jobs that waited in the tenant's world alone at the boundary, but for those that are worth nothing (K1)."""
+    numbers = [n for n, floor in view.floors.items() if floor.draft]
+    if view.cluster.tenants[tenant].plan == RENEW:
+        numbers += [n for n in changed if n not in view.floors]
+    mine = [view.jobs[n] for n in numbers if view.jobs[n].tenant == tenant]
+    waiting = [waiting_from(settings, view.cluster, job, start) for job in mine]
+    return [each for each in waiting if each.best > LEAST_VALUE]
+
+
+def _started(view: View, tenant: int, start: int) -> Calendar:
+    """The tenant's cells with what has started there, and what is kept for good."""
+    calendar = Calendar(view.cluster, tenant, start)
+    for number, floor in view.floors.items():
+        if not floor.draft and view.jobs[number].tenant == tenant:
+            calendar.reserve(floor, view.jobs[number])
+    return calendar
+
+
+def _meet(one: Floor, other: Floor) -> bool:
+    """Whether both are on a server at the same time."""
+    return any(
+        a.server == b.server and a.start < b.end and b.start < a.end for a in one.allocation for b in other.allocation
+    )
+
+
+def _place(floor: Floor | None) -> object:
+    return None if floor is None else (floor.start, floor.end, floor.allocation)

@@ -1,0 +1,188 @@
+"""Renewed plans: drafts of what each tenant would run alone, made anew at every boundary until a job starts (K1 to K4).
+
+The world in which a tenant is alone travels in the view's floors: one that is no draft has started there, or was
+dropped (value 0); a draft belongs to a job that waits there, with a schedule or without. Whether the job was served
+meanwhile, by renting, makes no difference to that world, so it depends on nobody else.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from scheduling.core.policies.astraea.candidates import Candidates, candidates
+from scheduling.core.policies.astraea.clock import Span
+from scheduling.core.policies.astraea.floors import FloorSearch
+from scheduling.core.policies.astraea.home import Calendar
+from scheduling.core.policies.astraea.pieces import Rest, standing
+from scheduling.core.policies.astraea.search import TIE
+from scheduling.core.policies.astraea.settings import Settings
+from scheduling.core.types import RENEW, Booking, Cluster, Floor, Job, Settlement, View
+
+LEAST_VALUE = 1e-9  # a job that could not end with more, begun at once, is dropped (K1)
+
+Drafts = dict[int, Floor]  # by job; only jobs that have a schedule
+
+
+def renews(view: View, jobs: Iterable[Job]) -> bool:
+    """Whether any plan is renewed at this boundary: of a job that waits in its owner's world alone, or a new one's."""
+    tenants = view.cluster.tenants
+    return any(floor.draft for floor in view.floors.values()) or any(tenants[job.tenant].plan == RENEW for job in jobs)
+
+
+def renew(settings: Settings, view: View, new: Sequence[Job], windows: Sequence[Span]) -> list[Floor]:
+    """The floors that this boundary changes, by job: drafts, starts (K3) and drops (K1). `new` jobs of tenants that
+    renew join in; those of others are not touched."""
+    worlds: defaultdict[int, list[Job]] = defaultdict(list)
+    for number, floor in view.floors.items():
+        if floor.draft:
+            worlds[view.jobs[number].tenant].append(view.jobs[number])
+    for job in new:
+        if view.cluster.tenants[job.tenant].plan == RENEW:
+            worlds[job.tenant].append(job)
+    fixed: defaultdict[int, list[Floor]] = defaultdict(list)
+    for number, floor in view.floors.items():
+        if not floor.draft and view.jobs[number].tenant in worlds:
+            fixed[view.jobs[number].tenant].append(floor)
+    changes: dict[int, Floor] = {}
+    for tenant, jobs in worlds.items():
+        changes |= _World(settings, view, tenant, fixed[tenant], windows).boundary(jobs)
+    return [floor for number, floor in sorted(changes.items()) if view.floors.get(number) != floor]
+
+
+def settlements(view: View, floors: Mapping[int, Floor], rests: Mapping[int, Rest]) -> list[Settlement]:
+    """Each open rent whose job has now started alone, or was dropped there (K4, D9).
+
+    Where value - paid fell short of what the job is worth alone, the payer gets the difference back and the owners
+    give it by what each received. It is never more than was paid: who rents in a window has not started alone before
+    its end, so alone it ends later, and value never rises with time (K11). `rests`: of divisible jobs that wait, with
+    the worth that is stored now.
+    """
+    over = [rents for job, rents in _by_job(view) if job in floors and not floors[job].draft]
+    return [_settlement(view, rents, floors[rents[0].job], rests) for rents in over]
+
+
+def settlements_at_the_end(view: View, rests: Mapping[int, Rest]) -> list[Settlement]:
+    """The run is cut in both worlds, so alone nothing would have come: what was paid for parts beyond what they are
+    worth comes back (D9). A job that rents whole never pays more than its value."""
+    divisible = [(job, rents) for job, rents in _by_job(view) if view.jobs[job].divisible]
+    return [_settlement(view, rents, Floor(job), rests) for job, rents in divisible]
+
+
+def _by_job(view: View) -> list[tuple[int, list[Booking]]]:
+    """The open rents of each job, in the order of their jobs' first."""
+    rents: dict[int, list[Booking]] = {}
+    for rent in view.open_rents:
+        rents.setdefault(rent.job, []).append(rent)
+    return list(rents.items())
+
+
+def _settlement(view: View, rents: Sequence[Booking], floor: Floor, rests: Mapping[int, Rest]) -> Settlement:
+    rest = rests.get(floor.job)
+    value = rents[-1].value if rest is None else standing(view.cluster, rest, floor)
+    paid = math.fsum(rent.paid for rent in rents)
+    refund = min(max(0.0, floor.value - (value - paid)), paid)
+    payouts = sum((rent.payouts for rent in rents if rent.payouts is not None), np.zeros(len(view.cluster.owners)))
+    reversal = payouts * (refund / paid if refund else 0.0)
+    return Settlement(floor.job, floor.value, refund, reversal, value if view.jobs[floor.job].divisible else None)
+
+
+@dataclass(frozen=True)
+class Waiting:
+    """A job in its owner's world alone, and what its shortest run, begun at once, would be worth."""
+
+    job: Job
+    ways: Candidates
+    best: float
+
+    @property
+    def density(self) -> float:
+        """Value by worker and slot of that run (K2), to nine digits: the last bit of an exponential orders nobody."""
+        return float(f"{self.best / (self.ways.shortest * self.ways.fewest):.8e}")
+
+    @property
+    def rank(self) -> tuple[float, float, float, int]:
+        """The order of a plan from nothing (K2)."""
+        return -self.job.priority, -self.density, self.job.arrival, self.job.number
+
+
+def waiting_from(settings: Settings, cluster: Cluster, job: Job, start: int) -> Waiting:
+    """The job at the boundary at `start`."""
+    ways = candidates(job, cluster, exact=settings.workers == "exact")
+    return Waiting(job, ways, float(job.value(start + ways.shortest - job.arrival)))
+
+
+class _World:
+    """One tenant alone at one boundary."""
+
+    def __init__(
+        self, settings: Settings, view: View, tenant: int, fixed: Sequence[Floor], windows: Sequence[Span]
+    ) -> None:
+        self.settings, self.view, self.tenant, self.fixed = settings, view, tenant, fixed
+        (self.start, self.first_end), self.end = windows[0], windows[-1][1]
+
+    def boundary(self, jobs: Sequence[Job]) -> dict[int, Floor]:
+        """The floor of each job after this boundary."""
+        waiting = [waiting_from(self.settings, self.view.cluster, job, self.start) for job in jobs]
+        floors = {each.job.number: Floor(each.job.number) for each in waiting if each.best <= LEAST_VALUE}  # K1
+        waiting = [each for each in waiting if each.best > LEAST_VALUE]
+        drafts = self._better_of_two(waiting)
+        for each in waiting:
+            number = each.job.number
+            draft = drafts.get(number, Floor(number))
+            started = number in drafts and draft.start < self.end  # K3
+            dropped = number not in drafts and not self._ever_fits(each)
+            floors[number] = replace(draft, draft=not (started or dropped))
+        return floors
+
+    def _ever_fits(self, each: Waiting) -> bool:
+        """Whether the job would have a schedule of positive value if all of its owner's cells were free. If not it
+        never has one, for value never rises: dropped at once, it leaves no rent open while it is worth anything."""
+        empty = Calendar(self.view.cluster, self.tenant, self.start)
+        return FloorSearch(empty, each.job, each.ways, None).floor().value > 0
+
+    def _better_of_two(self, waiting: Sequence[Waiting]) -> Drafts:
+        """K2: old drafts stay and new jobs follow, unless planning all anew by density is worth more. Where old drafts
+        have no room any more, or their time has passed, there is nothing to stay with (K7)."""
+        by_density = sorted(waiting, key=lambda e: e.rank)
+        old = {e.job.number: self.view.floors[e.job.number] for e in waiting if self._has_draft(e.job)}
+        calendar = self._calendar()
+        if not all(floor.start >= self.start and calendar.holds(floor, self.view.jobs[n]) for n, floor in old.items()):
+            return self._planned(by_density, self._calendar())
+        new = [each for each in waiting if each.job.number not in old]
+        new.sort(key=lambda e: (-e.job.priority, e.job.arrival, e.job.number))
+        if not old and new == by_density:
+            return self._planned(new, calendar)
+        staying = old | self._planned(new, calendar)
+        enough = math.fsum(floor.value for floor in staying.values())
+        enough += TIE * max(1.0, enough)
+        if math.fsum(each.best for each in waiting) <= enough:
+            return staying  # no plan is worth more than all jobs begun at once
+        anew = self._planned(by_density, self._calendar())
+        return anew if math.fsum(floor.value for floor in anew.values()) > enough else staying
+
+    def _has_draft(self, job: Job) -> bool:
+        return job.number in self.view.floors and bool(self.view.floors[job.number].allocation)
+
+    def _calendar(self) -> Calendar:
+        """The tenant's cells with what has started, and what is kept for good, on them."""
+        calendar = Calendar(self.view.cluster, self.tenant, self.start)
+        for floor in self.fixed:
+            calendar.reserve(floor, self.view.jobs[floor.job])
+        return calendar
+
+    def _planned(self, waiting: Sequence[Waiting], calendar: Calendar) -> Drafts:
+        """One after the other, each with its best schedule of positive value on what those before it leave."""
+        drafts: Drafts = {}
+        least_used = self.settings.server_choice == "least_used"
+        for each in waiting:
+            used = calendar.used(self.first_end - self.start) if least_used else None
+            floor = FloorSearch(calendar, each.job, each.ways, used).floor()
+            if floor.value > 0:
+                drafts[each.job.number] = replace(floor, draft=True)
+                calendar.reserve(floor, each.job)
+        return drafts

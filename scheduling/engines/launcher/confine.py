@@ -1,0 +1,182 @@
+"""How a process gives up everything that a program may not do, before it becomes the program.
+
+Landlock (Linux 5.13 and later) and filters of system calls (seccomp) let anybody, not only root, give something up for
+good. Few imports: this runs before every process of a gang.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+
+MEGABYTE = 2**20
+PR_SET_PDEATHSIG, PR_SET_NO_NEW_PRIVS, PR_SET_CHILD_SUBREAPER = 1, 38, 36
+PR_SET_SECCOMP, PR_CAPBSET_DROP, SECCOMP_MODE_FILTER = 22, 24, 2
+CPU_GRACE = 5  # seconds between the signal that a program may heed and the one that it cannot
+_CAPABILITIES = 64
+_CREATE_RULESET, _ADD_RULE, _RESTRICT_SELF = 444, 445, 446
+_BENEATH, _AT_PORT = 1, 2  # kinds of rules
+# Access rights of Landlock by the version that brought them: everything that writes, makes, removes or renames.
+_WRITES = 0b1_1111_1111_0010  # WRITE_FILE (bit 1), REMOVE_DIR ... MAKE_SYM (bits 4 to 12)
+_REFER, _TRUNCATE = 1 << 13, 1 << 14
+_EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = 1 << 0, 1 << 1, 1 << 2, 1 << 3
+_BIND_TCP = 1 << 0  # version 4
+_SCOPES = 0b11  # no abstract sockets and no signals of others (version 6)
+PORTS_SINCE = 4
+
+# By machine: its number in filters, and the calls that send a signal, with the place of the signal among their words:
+# kill, tkill, tgkill, rt_sigqueueinfo, rt_tgsigqueueinfo, pidfd_send_signal.
+_SENDERS = {
+    "x86_64": (0xC000003E, ((62, 1), (200, 1), (234, 2), (129, 1), (297, 2), (424, 1))),
+    "aarch64": (0xC00000B7, ((129, 1), (130, 1), (131, 2), (138, 1), (240, 2), (424, 1))),
+}
+_LOAD, _EQUAL, _AT_LEAST, _RETURN = 0x20, 0x15, 0x35, 0x06
+_ALLOW, _REFUSE, _KILL = 0x7FFF_0000, 0x0005_0001, 0x8000_0000  # refused as EPERM
+_OTHER_NUMBERS = 0x4000_0000  # from here on: calls of x86_64 under other numbers
+_SIGKILL = 9
+
+
+def give_up(
+    limits: Mapping[str, int],
+    folder: str,
+    uid: int | None,
+    cpu_seconds: int,
+    *,
+    bare: bool,
+    readable: Sequence[str],
+    ports: Sequence[int],
+) -> None:
+    """Of the calling process and all that come of it, for good. `bare`: root keeps its name and no rights.
+
+    `readable`: beside its folder it reads these alone; none: whatever its account may. `ports`: where it may listen.
+    """
+    for what, most, hardest in (
+        (resource.RLIMIT_AS, limits["address_space_mb"] * MEGABYTE, 0),
+        (resource.RLIMIT_FSIZE, limits["file_mb"] * MEGABYTE, 0),
+        (resource.RLIMIT_NOFILE, limits["open_files"], 0),
+        (resource.RLIMIT_CPU, cpu_seconds, CPU_GRACE),
+        (resource.RLIMIT_CORE, 0, 0),
+    ):
+        hard = resource.getrlimit(what)[1]
+        wanted = most + hardest if hard == resource.RLIM_INFINITY else min(most + hardest, hard)
+        resource.setrlimit(what, (min(most, wanted), wanted))
+    os.nice(limits["nice"])
+    if uid is not None:
+        # The kernel counts threads of an account. Our own account has others; this one has this gang alone.
+        resource.setrlimit(resource.RLIMIT_NPROC, (2 * limits["processes"], 2 * limits["processes"]))
+        os.setgroups([])
+        os.setgid(uid)
+        os.setuid(uid)
+    elif bare:
+        for capability in range(_CAPABILITIES):
+            prctl(PR_CAPBSET_DROP, capability)  # those that this kernel does not know are refused, which is as well
+    stay_within(folder, readable, ports)
+    never_kill()
+
+
+def prctl(option: int, value: int) -> int:
+    """The system call; 0 where it worked."""
+    return int(ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0))
+
+
+# Files and ports.
+
+
+def landlock_version() -> int:
+    """0: not there."""
+    return max(0, int(ctypes.CDLL(None, use_errno=True).syscall(_CREATE_RULESET, None, 0, 1)))
+
+
+def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int]) -> bool:
+    """From now on write below the folder alone, read what is named alone, and listen at these ports alone, also every
+    process that comes of this one. False: this kernel cannot.
+
+    By version of the kernel: ports since Linux 6.7. Where it can, signals reach only those who come of this process.
+    """
+    version = landlock_version()
+    if not version:
+        return False
+    system = ctypes.CDLL(None, use_errno=True).syscall
+    reads = (_EXECUTE | _READ_FILE | _READ_DIR) if readable else 0
+    handled = _WRITES | reads | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
+    asked = struct.pack("<Q", handled)
+    if version >= PORTS_SINCE:
+        asked += struct.pack("<Q", _BIND_TCP)
+    if version >= 6:
+        asked += struct.pack("<Q", _SCOPES)
+    rules = system(_CREATE_RULESET, ctypes.create_string_buffer(asked, len(asked)), len(asked), 0)
+    if rules < 0:
+        return False
+
+    def allow(kind: int, rule: bytes, what: object) -> None:
+        if system(_ADD_RULE, rules, kind, ctypes.create_string_buffer(rule, len(rule)), 0):
+            raise OSError(ctypes.get_errno(), f"no rule for {what}")
+
+    files = (_EXECUTE | _READ_FILE | _WRITE_FILE | _TRUNCATE) & handled  # the rights that a file can have
+    for path, rights in [(folder, handled), ("/dev/null", files), *((path, reads) for path in readable)]:
+        try:
+            opened = os.open(path, os.O_PATH | os.O_CLOEXEC)
+        except OSError:
+            if path == folder:
+                raise
+            continue  # what we cannot reach we cannot read either
+        is_folder = os.path.isdir(path)
+        allow(_BENEATH, struct.pack("<Qi", rights if is_folder else rights & files, opened), path)
+        os.close(opened)
+    for port in ports if version >= PORTS_SINCE else ():
+        allow(_AT_PORT, struct.pack("<QQ", _BIND_TCP, port), port)
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    if system(_RESTRICT_SELF, rules, 0):
+        raise OSError(ctypes.get_errno(), "the rules do not hold")
+    os.close(rules)
+    return True
+
+
+# Signals.
+
+
+def can_never_kill() -> bool:
+    """Whether `never_kill` works on this machine."""
+    return os.uname().machine in _SENDERS and os.path.exists("/proc/sys/kernel/seccomp/actions_avail")
+
+
+def never_kill() -> bool:
+    """From now on SIGKILL cannot be sent, to nobody, also not to oneself. False: this machine cannot.
+
+    So whoever of a gang ends by SIGKILL was ended by somebody else, and whose fault that is need not be guessed.
+    """
+    if not can_never_kill():
+        return False
+    machine, calls = _SENDERS[os.uname().machine]
+    code = b"".join(_steps(machine, calls))
+    kept = ctypes.create_string_buffer(code, len(code))
+    program = struct.pack("<HxxxxxxQ", len(code) // 8, ctypes.addressof(kept))
+    prctl(PR_SET_NO_NEW_PRIVS, 1)
+    system = ctypes.CDLL(None, use_errno=True)
+    if system.prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, ctypes.create_string_buffer(program, len(program)), 0, 0):
+        raise OSError(ctypes.get_errno(), "the filter does not hold")
+    return True
+
+
+def _steps(machine: int, calls: Iterable[tuple[int, int]]) -> Iterable[bytes]:
+    """The filter: eight bytes a step. What is asked: number of the call at 0, machine at 4, words from 16 on."""
+
+    def step(what: int, value: int, jump: int = 0, other: int = 0) -> bytes:
+        return struct.pack("<HBBI", what, jump, other, value)
+
+    yield step(_LOAD, 4)
+    yield step(_EQUAL, machine, 1, 0)
+    yield step(_RETURN, _KILL)  # calls of another kind of machine, which this one understands too
+    yield step(_LOAD, 0)
+    yield step(_AT_LEAST, _OTHER_NUMBERS, 0, 1)
+    yield step(_RETURN, _KILL)
+    for number, place in calls:
+        yield step(_EQUAL, number, 0, 4)
+        yield step(_LOAD, 16 + 8 * place)
+        yield step(_EQUAL, _SIGKILL, 0, 1)
+        yield step(_RETURN, _REFUSE)
+        yield step(_RETURN, _ALLOW)
+    yield step(_RETURN, _ALLOW)

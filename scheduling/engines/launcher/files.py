@@ -1,0 +1,245 @@
+"""The folder of a gang: what its supervisor is to do, what it says, and what the program wrote.
+
+<root>/<home>/work             the program's own folder: its checkpoint outlives the gang
+<root>/<home>/starts           how often a program that people brought was started for this job; only ours
+<root>/<home>/<key>/program    its script and its archive, where people brought it
+<root>/<home>/<key>/secrets    what of the operator's secrets its processes are told; only ours, and in no backup
+<root>/<home>/<key>/           plan.json, state.json, log, progress.jsonl; only ours
+<root>/<home>/<key>/<part>/    state.json, log, progress.jsonl, lock of one part, where a gang has several
+<root>/alive                   touched while an engine is there
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import stat
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from scheduling.engines.base import LogLine, LogPage
+
+SECRETS = "secrets"
+
+PAGE_BYTES = 64 * 1024
+# Of folders that an engine and another user share by that user's group, which all has that is made in them; in the
+# outer ones nobody removes or renames what is another one's.
+SHARED, SHARED_OUTER = 0o2770, 0o3770
+DRAFT = os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_NOFOLLOW  # a link there is somebody else's
+READABLE = 0o640  # of files; who else may read them is decided by their folder
+OURS = 0o600
+LONGEST_LINE = 2_000  # characters of a log's line
+LONGEST_ROW = 4 * LONGEST_LINE + 100  # bytes, with its moment and speaker
+
+
+@dataclass(frozen=True)
+class Folder:
+    """The places of one gang; `part`: of one of its parts, where it has several. An engine asks for the same ones each
+    second, and making a path costs more than looking whether a file has grown."""
+
+    root: Path
+    home: str
+    key: str
+    part: str = ""
+
+    @cached_property
+    def ours(self) -> Path:
+        return self.root / self.home / self.key
+
+    @cached_property
+    def place(self) -> Path:
+        return self.ours / self.part if self.part else self.ours
+
+    @cached_property
+    def lock(self) -> Path:
+        return self.place / "lock"
+
+    @cached_property
+    def work(self) -> Path:
+        return self.root / self.home / "work"
+
+    @cached_property
+    def starts(self) -> Path:
+        return self.root / self.home / "starts"
+
+    @cached_property
+    def program(self) -> Path:
+        return self.ours / "program"
+
+    @cached_property
+    def secrets(self) -> Path:
+        return self.ours / SECRETS
+
+    @cached_property
+    def plan(self) -> Path:
+        return self.ours / "plan.json"
+
+    @cached_property
+    def state(self) -> Path:
+        return self.place / "state.json"
+
+    @cached_property
+    def log(self) -> Path:
+        return self.place / "log"
+
+    @cached_property
+    def progress(self) -> Path:
+        return self.place / "progress.jsonl"
+
+    @cached_property
+    def alive(self) -> Path:
+        return self.root / "alive"
+
+    def make(self, group: int | None = None) -> None:
+        """The program's processes pass through the outer folders and may look into none of them. `group`: where the
+        launcher runs as another user than the engine, they share the job's folder by that user's group, and what is
+        made in it later is the group's, too."""
+        home = self.root / self.home
+        shared = group is not None or (home.exists() and bool(home.stat().st_mode & stat.S_ISGID))
+        for path, mode in (
+            (self.root, 0o711),
+            (home, SHARED_OUTER if shared else 0o711),
+            (self.work, SHARED if shared else 0o700),
+            (self.ours, SHARED_OUTER if shared else 0o700),
+            (self.place, SHARED if shared else 0o700),
+        ):
+            path.mkdir(parents=True, exist_ok=True)
+            if os.geteuid() in (0, path.stat().st_uid):  # else it is the other one's, and as it should be
+                if group is not None and path != self.root:
+                    os.chown(path, -1, group)
+                path.chmod(mode)
+
+
+def write(path: Path, document: Mapping[str, Any], *, durable: bool = False, mode: int = READABLE) -> None:
+    """Whole or not at all. `durable`: it is on the disk before anybody acts on it."""
+    draft = path.with_name(f".{path.name}")
+    with os.fdopen(os.open(draft, DRAFT, mode), "w", encoding="utf-8") as file:
+        os.fchmod(file.fileno(), mode)
+        json.dump(document, file)
+        if durable:
+            file.flush()
+            os.fsync(file.fileno())
+    draft.replace(path)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """Whole or not at all."""
+    draft = path.with_name(f".{path.name}")
+    with os.fdopen(os.open(draft, DRAFT, READABLE), "wb") as file:
+        os.fchmod(file.fileno(), READABLE)
+        file.write(data)
+    draft.replace(path)
+
+
+def read(path: Path) -> dict[str, Any] | None:
+    """None: not there yet."""
+    try:
+        return dict(json.loads(path.read_text(encoding="utf-8")))
+    except FileNotFoundError:
+        return None
+
+
+def theirs(path: Path) -> int:
+    """A descriptor of a file that a launcher wrote, to be read; raises `OSError`. Neither it nor its folder may be a
+    link: whoever may write there could have us read what is not theirs."""
+    folder = os.open(path.parent, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW)
+    try:
+        return os.open(path.name, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=folder)
+    finally:
+        os.close(folder)
+
+
+@dataclass(frozen=True)
+class LogPart:
+    """Whole lines of a log, from byte `start` to byte `end`."""
+
+    data: bytes
+    start: int
+
+    @property
+    def end(self) -> int:
+        return self.start + len(self.data)
+
+    def rows(self, *, backward: bool = False) -> Iterator[tuple[int, bytes]]:
+        """Each line as it is written, with the byte at which it begins; `log_line` reads it."""
+        rows = self.data.splitlines(keepends=True)
+        if backward:
+            place = self.end
+            for row in reversed(rows):
+                place -= len(row)
+                yield place, row
+        else:
+            place = self.start
+            for row in rows:
+                yield place, row
+                place += len(row)
+
+    def lines(self) -> Iterator[tuple[int, LogLine]]:
+        return ((place, line) for place, row in self.rows() if (line := log_line(row)))
+
+
+class Records:
+    """What other processes may read of gangs."""
+
+    def __init__(self, root: Path) -> None:
+        self.root = root
+
+    def log_size(self, home: str, key: str) -> int:
+        try:
+            return Folder(self.root, home, key).log.stat().st_size
+        except FileNotFoundError:
+            return 0
+
+    def log_part(self, home: str, key: str, start: int, end: int) -> LogPart:
+        """The lines that begin in these bytes, each whole; not the last one while it is still on its way."""
+        if end <= start:
+            return LogPart(b"", start)
+        first = max(start - 1, 0)
+        try:
+            with Folder(self.root, home, key).log.open("rb") as file:
+                file.seek(first)
+                data = file.read(end - first + LONGEST_ROW)
+        except FileNotFoundError:
+            return LogPart(b"", start)
+        if start > 0:  # a line begins here only if the byte before ends one
+            skipped = data.find(b"\n") + 1
+            data, start = data[skipped:], first + skipped
+            if not skipped or start >= end:
+                return LogPart(b"", start)
+        until = data.find(b"\n", end - 1 - start) + 1 or data.rfind(b"\n") + 1
+        return LogPart(data[:until], start)
+
+    def log_tail(self, home: str, key: str, lines: int) -> LogPage:
+        """The last lines."""
+        size = self.log_size(home, key)
+        part = self.log_part(home, key, max(0, size - PAGE_BYTES // 2), size)
+        return LogPage(tuple(line for _, line in part.lines())[-lines:], part.end, more=False)
+
+    def progress(self, home: str, key: str) -> Sequence[Mapping[str, Any]]:
+        """Everything the program told, in order."""
+        try:
+            data = Folder(self.root, home, key).progress.read_bytes()
+        except FileNotFoundError:
+            return []
+        rows = [told(line) for line in data[: data.rfind(b"\n") + 1].splitlines()]
+        return [row for row in rows if row]
+
+
+def told(line: bytes) -> dict[str, Any]:
+    """One line of progress; empty where it is none."""
+    try:
+        row = json.loads(line)
+    except ValueError:
+        return {}
+    return row if isinstance(row, dict) and isinstance(row.get("event"), str) else {}
+
+
+def log_line(row: bytes) -> LogLine | None:
+    parts = row.decode("utf-8", "replace").rstrip("\n").split(" ", 3)
+    try:
+        return LogLine(float(parts[0]), parts[1], int(parts[2]), parts[3])
+    except (IndexError, ValueError):
+        return None  # a page that begins in the middle of a line

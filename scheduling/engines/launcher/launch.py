@@ -1,0 +1,89 @@
+"""`python -m scheduling.engines.launcher.launch FOLDER UID CPU_SECONDS BARE LIMITS READABLE PORTS COMMAND...`
+
+Gives up all but what these allow and becomes COMMAND. UID is `-` where the account stays; BARE is 1 where root keeps
+no rights; LIMITS is `name=number,...`; READABLE are paths with colons, PORTS numbers with commas.
+
+Where BOURSE_TOLD names two descriptors, COMMAND's environment is read from one, and why it could not be started goes
+into the other. A stranger's variables are thus never those of a process that still has our rights.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+
+from scheduling.engines.launcher.confine import PR_SET_PDEATHSIG, give_up, prctl
+
+TOLD = "BOURSE_TOLD"
+SIGKILL = 9  # `signal` would load more than all the rest
+UNPACK_IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.unpack")
+IN_PACKAGE = ("-S", "-m", "scheduling.engines.launcher.launch")  # how Python begins us where the package is
+NEEDED = ("address_space_mb", "file_mb", "open_files", "nice", "processes")
+
+
+def words(
+    folder: str,
+    uid: int | None,
+    cpu_seconds: int,
+    limits: dict[str, float],
+    *,
+    bare: bool,
+    readable: Iterable[str] = (),
+    ports: Iterable[int] = (),
+    launch: Iterable[str] = IN_PACKAGE,
+) -> list[str]:
+    """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
+    listed = ",".join(f"{name}={limits[name]}" for name in NEEDED)
+    account = "-" if uid is None else str(uid)
+    place = [folder, account, str(cpu_seconds), str(int(bare)), listed, ":".join(readable), ",".join(map(str, ports))]
+    return [*launch, *place]
+
+
+def written_environment(variables: Mapping[str, str]) -> bytes:
+    """As `BOURSE_TOLD` has it."""
+    return "\0".join(f"{name}={value}" for name, value in variables.items()).encode("utf-8", "surrogateescape")
+
+
+def main(
+    folder: str, uid: str, cpu_seconds: str, bare: str, limits: str, readable: str, ports: str, *command: str
+) -> None:
+    parent = os.getppid()
+    told = os.environ.get(TOLD, "")
+    if not told:
+        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, parent)
+        os.execv(command[0], command)  # noqa: S606  the command is a list, and no shell reads it
+    variables, fault = map(int, told.split(","))
+    with open(variables, "rb") as file:
+        environment = dict(pair.split(b"=", 1) for pair in file.read().split(b"\0"))
+    os.set_inheritable(fault, False)
+    try:
+        _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, parent)
+        os.execvpe(command[0], command, environment)  # noqa: S606
+    except OSError as error:
+        os.write(fault, str(error.errno).encode())
+        sys.exit(127)
+
+
+def _give_up(
+    folder: str, uid: str, cpu_seconds: str, bare: str, limits: str, readable: str, ports: str, parent: int
+) -> None:
+    numbers = {name: int(number) for name, number in (pair.split("=") for pair in limits.split(","))}
+    os.chdir(folder)
+    give_up(
+        numbers,
+        folder,
+        None if uid == "-" else int(uid),
+        int(cpu_seconds),
+        bare=bare == "1",
+        readable=readable.split(":") if readable else [],
+        ports=[int(port) for port in ports.split(",") if port],
+    )
+    # Last: a change of account would forget it. Whoever watches over us is gone: so are we.
+    prctl(PR_SET_PDEATHSIG, SIGKILL)
+    if os.getppid() != parent:
+        sys.exit("The parent ended before its child began.")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

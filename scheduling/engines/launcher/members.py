@@ -1,0 +1,141 @@
+"""The processes of a gang on this machine: started with their places and limits, heard and counted."""
+
+from __future__ import annotations
+
+import json
+import os
+import selectors
+import subprocess
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from scheduling.engines.launcher import processes
+from scheduling.engines.launcher.confine import MEGABYTE
+from scheduling.engines.launcher.files import LONGEST_LINE, Folder
+from scheduling.engines.launcher.launch import words
+from scheduling.engines.launcher.logbook import Logbook
+
+MOST_PROGRESS = 4 * MEGABYTE
+Wanted = tuple[tuple[str, int, str], ...]  # role, rank, server
+
+
+@dataclass
+class Process:
+    """One of them. `leaving`: it was asked to. `speaker`: its rank in the log, where a member is several processes."""
+
+    role: str
+    rank: int
+    server: str
+    pid: int
+    leaving: bool = False
+    speaker: int = 0
+
+
+class Members:
+    """All of them, and what they say. What a line means is the program's own."""
+
+    def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
+        self.folder, self.plan, self.log = folder, plan, log
+        self.running: dict[int, Process] = {}  # by process id
+        self.done: set[tuple[str, int]] = set()  # role and rank of those that ended by themselves
+        self.restarts = 0  # of workers that were lost
+        self.begun = False
+        self.exit_code: int | None = None
+        self.facts: dict[str, Any] = {}
+        self._pipes = selectors.DefaultSelector()
+        self._rest: dict[int, bytes] = {}  # what has come of a line
+        self._progress_left = MOST_PROGRESS
+
+    def consists_of(self, members: Wanted) -> bool:
+        """Whether exactly these are there, or have ended by themselves."""
+        here = {(process.role, process.rank, process.server) for process in self.running.values()}
+        missing = {(role, rank) for role, rank, _ in set(members) - here}
+        return here <= set(members) and missing <= self.done
+
+    def spawn(
+        self,
+        server: str,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        output: int,
+        handed: Sequence[int] = (),
+        stdin: int = subprocess.DEVNULL,
+    ) -> int:
+        """Its process id; raises `OSError`. `environment` is that of a process which still has our rights: nothing that
+        a stranger chose is in it. `handed`: descriptors that go down to it."""
+        plan = self.plan
+        ports = [0, *(port for listed in plan["ports"].values() for port in listed)]  # 0: whichever is free
+        own = {"bare": plan["bare"], "readable": plan["readable"], "ports": ports, "launch": plan["launch"]}
+        place = words(str(self.folder.work), plan["uid"], plan["cpu_seconds"], plan["limits"], **own)
+        group = self._group(server)
+        process = subprocess.Popen(
+            [plan["python"], *place, *command],
+            env=environment,
+            cwd="/",  # `launch` begins with our rights, and not in a folder into which programs write
+            stdin=stdin,
+            stdout=output,
+            stderr=output,
+            pass_fds=handed,
+            preexec_fn=partial(os.setpgid, 0, group),  # we have one thread; `process_group` is of Python 3.11
+        )
+        process.returncode = 0  # we wait for everybody together, strangers too
+        return process.pid
+
+    def _group(self, server: str) -> int:
+        """Processes on one server are one process group, led by its first that is still there."""
+        for process in self.running.values():
+            if process.server == server and processes.began(process.pid) is not None:
+                group = os.getpgid(process.pid)
+                return group
+        return 0
+
+    # Listening.
+
+    def listen_to(self, pipe: int, role: str, rank: int, *, news: bool = False) -> None:
+        """From now on, its lines are heard. `news`: they go not to the log but to whom the program speaks."""
+        os.set_blocking(pipe, False)
+        self._pipes.register(pipe, selectors.EVENT_READ, (role, rank, news))
+        self._rest[pipe] = b""
+
+    def listen(self, seconds: float) -> None:
+        """What has come, or comes within so many seconds."""
+        for key, _ in self._pipes.select(seconds):
+            role, rank, news = key.data
+            try:
+                data = os.read(key.fd, 256 * 1024)
+            except BlockingIOError:
+                continue
+            lines = (self._rest[key.fd] + data).split(b"\n")
+            self._rest[key.fd] = lines.pop()[: 4 * LONGEST_LINE]
+            for line in lines:
+                self.hear(role, rank, line, news=news)
+            if not data:
+                self._pipes.unregister(key.fd)
+                if (rest := self._rest.pop(key.fd)) and not news:
+                    self.hear(role, rank, rest, news=False)
+                os.close(key.fd)
+
+    def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
+        """A line of one of them."""
+        self.log.line(role, rank, line.decode("utf-8", "replace"))
+
+    def keep_progress(self, row: Mapping[str, Any]) -> bool:
+        """Write it down for readers; False: there is no room left."""
+        line = json.dumps(row, separators=(",", ":")).encode() + b"\n"
+        if len(line) > self._progress_left:
+            return False
+        self._progress_left -= len(line)
+        try:
+            with self.folder.progress.open("ab") as file:
+                file.write(line)
+        except OSError as error:  # the program goes on, and so do we
+            self.log.note(f"A line of progress could not be kept: {error.strerror}.")
+        return True
+
+    def listed(self) -> list[list[Any]]:
+        """Role, rank, server and process id of each."""
+        found: Iterable[Process] = self.running.values()
+        return [[process.role, process.rank, process.server, process.pid] for process in found]

@@ -1,0 +1,80 @@
+"""The other parts of a generation: each writes about itself into the shared folder, and reads what the others wrote."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from scheduling.engines.base import NOT_HEARD
+from scheduling.engines.launcher import files
+from scheduling.engines.launcher.files import Folder
+
+LOOK_SECONDS = 0.5
+SILENT_SECONDS = 10.0  # without a beat, by our own clock: an attribute of a file may be three seconds old on a network
+ENDED, LOST, FAILED = "ended", "lost", "failed"
+
+
+class Others:
+    """By server. `first`: where the coordinator is; its word about the end counts for all. `before`: the parts of the
+    generation before, which are to be gone first."""
+
+    def __init__(self, folders: Mapping[str, Folder], first: str, before: Sequence[Folder] = ()) -> None:
+        self.folders, self.first, self.before = folders, first, before
+        self.records: dict[str, dict[str, Any]] = {}
+        self._moved: dict[str, float] = {}  # when a beat last differed, by our own clock
+        self._looked_at = 0.0
+
+    def look(self) -> None:
+        """Read what they wrote, twice a second at most."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        for server, folder in self.folders.items():
+            record = files.read(folder.state)
+            if record and record.get("beat") != self.records.get(server, {}).get("beat"):
+                self._moved[server] = now
+                self.records[server] = record
+
+    def missing(self) -> list[str]:
+        """Those of which nothing was heard, or nothing any more."""
+        return sorted(server for server in self.folders if self._is_silent(server) and not self._has_ended(server))
+
+    def before_us(self) -> bool:
+        """Whether somebody of the generation before is still there."""
+        for folder in self.before:
+            record = files.read(folder.state)
+            if record and record["state"] != ENDED and abs(time.time() - record["beat"]) < SILENT_SECONDS:
+                return True
+        return False
+
+    def verdict(self) -> tuple[str, str] | None:
+        """How the gang ends, and why, because of one of them. None: it goes on."""
+        first = self.records.get(self.first)
+        if first and first["state"] == ENDED:
+            return str(first["end"]), str(first["detail"])
+        for server, record in sorted(self.records.items()):
+            if record["state"] == ENDED and record["end"] in (LOST, FAILED):
+                return str(record["end"]), f"{server}: {record['detail']}"
+        if missing := self.missing():
+            return LOST, f"{NOT_HEARD} on {', '.join(missing)} any more"
+        return None
+
+    def address(self, role: str, rank: int) -> str | None:
+        """Where that member listens."""
+        for record in self.records.values():
+            if (port := record["ports"].get(role, {}).get(str(rank))) is not None:
+                return f"{record['host']}:{port}"
+        return None
+
+    def begun(self) -> bool:
+        """Whether the coordinator, on another server, has begun the job."""
+        return bool(self.records.get(self.first, {}).get("begun"))
+
+    def _is_silent(self, server: str) -> bool:
+        moved = self._moved.get(server)
+        return moved is None or time.monotonic() - moved > SILENT_SECONDS
+
+    def _has_ended(self, server: str) -> bool:
+        return bool(self.records.get(server, {}).get("state") == ENDED)

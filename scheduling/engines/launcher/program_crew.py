@@ -1,0 +1,252 @@
+"""The processes of a program that people brought: each told who it is, watched for what it says, and asked to end."""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.engines.launcher import files, processes
+from scheduling.engines.launcher.confine import MEGABYTE
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.launch import TOLD, written_environment
+from scheduling.engines.launcher.logbook import Logbook
+from scheduling.engines.launcher.members import Members
+from scheduling.engines.launcher.members import Process as Running
+from scheduling.engines.launcher.processes import Ended
+from scheduling.engines.launcher.unpack import PROGRESS
+from scheduling.programs import progress
+from scheduling.programs.starting import Process
+
+SIGTERM = 15
+UNPACK = "unpack"
+LOOK_SECONDS = 1.0  # between two looks at what a process says
+MOST_READ = 256 * 1024  # bytes of it at once; of more, only the newest are read
+MOST_ROWS = 5  # of a look that are kept
+MOST_NAMES = 100  # of numbers
+MOST_KEPT, SHARES = MEGABYTE, 8  # bytes of rows for curves; with each eighth of them rows are four times as far apart
+LAST_LINES = 3
+
+
+@dataclass
+class Spoken:
+    """What one process says of itself, and how far it was read."""
+
+    role: str
+    rank: int
+    file: str
+    at: int = 0  # bytes that were read
+    rest: bytes = b""
+    bad: int = 0  # lines
+    numbers: dict[str, float] = field(default_factory=dict)  # by name, the newest of each
+    row_at: float = 0.0  # when the last row was kept
+
+
+class ProgramCrew(Members):
+    """All of them, and what they say in their files and their output."""
+
+    def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
+        super().__init__(folder, plan, log)
+        self._progress_left = MOST_KEPT
+        self.output = 0  # bytes
+        self.address = ""  # that the program told last
+        self.spoken: dict[tuple[str, int], Spoken] = {}
+        self._last_lines: dict[tuple[str, int], list[str]] = {}
+        self._faults: dict[int, int] = {}  # by process id, the descriptor that says why it could not be started
+        self._looked_at = 0.0
+
+    # Starting and ending.
+
+    def unpack(self, server: str) -> None:
+        """Have the program's files put into its folder, by a process that has no more rights than the program."""
+        output, theirs = os.pipe()
+        packed = os.open(self.folder.program, os.O_RDONLY)
+        try:
+            command = [self.plan["python"], *self.plan["own"]["unpack"]]
+            pid = self.spawn(server, command, self._surroundings(), output=theirs, stdin=packed)
+        finally:
+            os.close(theirs)
+            os.close(packed)
+        self.running[pid] = Running(UNPACK, 0, server, pid)
+        self.listen_to(output, "engine", 0)
+
+    def start(self, process: Process, server: str) -> None:
+        """One process of a member; raises `OSError`."""
+        member = process.member
+        variables = {
+            "PATH": self._path(),
+            "LANG": "C.UTF-8",
+            "PYTHONUNBUFFERED": "1",
+            **{name: text for name, text in self.plan["environment"].items() if name != "PYTHONSAFEPATH"},
+            **(files.read(self.folder.secrets) or {}),
+            **process.environment,
+            "HOME": str(self.folder.work),
+            "TMPDIR": str(self.folder.work),
+            "BOURSE_RUN": self.folder.key,
+        }
+        told = os.memfd_create("environment")
+        output, theirs = os.pipe()
+        fault, fault_theirs = os.pipe()
+        try:
+            os.write(told, written_environment(variables))
+            os.lseek(told, 0, os.SEEK_SET)
+            handed = (told, fault_theirs)
+            surroundings = self._surroundings() | {TOLD: f"{told},{fault_theirs}"}
+            pid = self.spawn(server, process.words, surroundings, output=theirs, handed=handed)
+        except OSError:
+            os.close(output)
+            os.close(fault)
+            raise
+        finally:
+            for descriptor in (told, theirs, fault_theirs):
+                os.close(descriptor)
+        self.running[pid] = Running(member.role, member.rank, server, pid, speaker=process.rank)
+        self._faults[pid] = fault
+        self.listen_to(output, member.role, process.rank)
+        file = os.path.basename(process.environment["BOURSE_PROGRESS"])
+        self.spoken[member.role, process.rank] = Spoken(member.role, process.rank, file)
+
+    def forget(self, pid: int, ended: Ended) -> Running | None:
+        """One ended, and what it said last is heard; None: it was none of those we started."""
+        process = self.running.pop(pid, None)
+        if process is None:
+            return None
+        self.listen(0)
+        if process.role != UNPACK:
+            self.exit_code = self.exit_code or ended.code
+        return process
+
+    def fault(self, pid: int) -> int:
+        """Why it could not become the program, as the kernel's number; 0: it did."""
+        descriptor = self._faults.pop(pid, -1)
+        if descriptor < 0:
+            return 0
+        said = os.read(descriptor, 16)
+        os.close(descriptor)
+        return int(said or 0)
+
+    def last_lines(self, role: str, rank: int) -> str:
+        """Of its output, as one line."""
+        return " / ".join(self._last_lines.get((role, rank), ()))
+
+    def ask_to_stop(self) -> None:
+        """All of the family, as those who were started need not pass it on."""
+        for process in self.running.values():
+            process.leaving = True
+        for pid in processes.descendants(os.getpid()):
+            processes.kill(pid, SIGTERM)
+
+    def gone(self) -> None:
+        """Nobody is left of those who were there, and others may be started."""
+        self.running.clear()
+        self.done.clear()
+        self.spoken = {}
+        self.exit_code = None
+        for descriptor in self._faults.values():
+            os.close(descriptor)
+        self._faults = {}
+
+    def _path(self) -> str:
+        """With the Python that the engine has for programs first, as the account may be able to read no other."""
+        folders, python = os.environ.get("PATH", os.defpath), self.plan["python"]
+        return f"{os.path.dirname(python)}{os.pathsep}{folders}" if os.path.isabs(python) else folders
+
+    def _surroundings(self) -> dict[str, str]:
+        """Of a process that has not given up our rights yet."""
+        own = {"PYTHONDONTWRITEBYTECODE": "1", "BOURSE_RUN": self.folder.key}
+        return {"PATH": os.environ.get("PATH", ""), **self.plan["environment"], **own}
+
+    # What they say.
+
+    def hear(self, role: str, rank: int, line: bytes, *, news: bool) -> None:
+        """To the log; the last lines stay in mind for the case that it fails."""
+        text = line.decode("utf-8", "replace")
+        self.output += len(line) + 1
+        self.log.line(role, rank, text)
+        if said := "".join(sign if sign.isprintable() else " " for sign in text[:200]).strip():
+            self._last_lines[role, rank] = [*self._last_lines.get((role, rank), ())[-(LAST_LINES - 1) :], said]
+        if address := progress.address_in(text):
+            self.address = address
+
+    def look(self) -> None:
+        """Read what each told since the last look: once a second at most, and never much of it."""
+        now = time.monotonic()
+        if now - self._looked_at < LOOK_SECONDS:
+            return
+        self._looked_at = now
+        self.look_now()
+
+    def look_now(self) -> None:
+        """The numbers of the process with the lowest rank that says them are the job's."""
+        for spoken in self.spoken.values():
+            self._read(spoken)
+        numbers: dict[str, float] = {}
+        for _, spoken in sorted(self.spoken.items(), reverse=True):
+            numbers.update(spoken.numbers)
+        numbers = dict(sorted(numbers.items())[:MOST_NAMES])
+        facts = {"numbers": numbers, "bad_lines": sum(spoken.bad for spoken in self.spoken.values())}
+        if numbers or facts["bad_lines"] or self.address:
+            self.facts = facts | ({"url": self.address} if self.address else {})
+
+    def _read(self, spoken: Spoken) -> None:
+        try:
+            piece, skipped = self._piece(spoken)
+        except OSError:
+            return  # it is not there, or it is none that we may read: a program may put anything in its place
+        if skipped:
+            spoken.rest = b""
+            piece = piece.partition(b"\n")[2]
+        if not piece:
+            return
+        found = progress.read(piece, spoken.rest, most=MOST_ROWS)
+        spoken.rest, spoken.bad = found.rest, spoken.bad + found.bad
+        for row in found.rows:
+            for name, number in row.items():
+                if name in spoken.numbers or len(spoken.numbers) < MOST_NAMES:
+                    spoken.numbers[name] = number
+        self._keep_rows(spoken, found.rows)
+
+    def _piece(self, spoken: Spoken) -> tuple[bytes, bool]:
+        """What is new, and whether something before it was left out. It stands in a stranger's folder, who may have
+        made links of folders and pipes of files: none of them is followed or waited for."""
+        at = os.open(self.folder.work, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW)
+        try:
+            for name in PROGRESS.parts:
+                inner = os.open(name, os.O_PATH | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=at)
+                os.close(at)
+                at = inner
+            file = os.open(spoken.file, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK, dir_fd=at)
+        finally:
+            os.close(at)
+        try:
+            about = os.fstat(file)
+            if not stat.S_ISREG(about.st_mode) or about.st_nlink != 1:
+                return b"", False
+            if about.st_size < spoken.at:  # it was written anew
+                spoken.at, spoken.rest = 0, b""
+            begin = max(spoken.at, about.st_size - MOST_READ)
+            piece, skipped = os.pread(file, MOST_READ, begin), begin > spoken.at
+            spoken.at = begin + len(piece)
+            return piece, skipped
+        finally:
+            os.close(file)
+
+    def _keep_rows(self, spoken: Spoken, rows: tuple[Mapping[str, float], ...]) -> None:
+        """For the curves: the fuller their file is, the longer is the time between two rows of a process."""
+        now = time.time()
+        gap = LOOK_SECONDS * 4 ** (SHARES * (MOST_KEPT - self._progress_left) // MOST_KEPT)
+        if not rows or (spoken.row_at and now - spoken.row_at < 0.9 * gap):
+            return
+        spoken.row_at = now
+        for row in rows if gap <= LOOK_SECONDS else rows[-1:]:
+            about = {"event": "numbers", "at": round(now, 3), "role": spoken.role, "rank": spoken.rank}
+            self.keep_progress(about | {"numbers": dict(row)})
+
+
+def with_devices(names: str, count: int, first: int) -> tuple[str, ...]:
+    """A member's GPUs as they were dealt; where the cluster named none, by number, from those of others on."""
+    listed = tuple(name for name in names.split(",") if name)
+    return listed if len(listed) == count else tuple(map(str, range(first, first + count)))

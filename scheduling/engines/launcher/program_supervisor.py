@@ -1,0 +1,264 @@
+"""Watches over a program that people brought: its processes are started together, and saved and ended together.
+
+At another size, or elsewhere, it is saved, ended and started again. Exit 0 of all workers is the end of its work; any
+other end of a process is its own fault, unless it can be shown that it was not.
+"""
+
+from __future__ import annotations
+
+import errno
+import os
+import signal
+import time
+from typing import Any
+
+from scheduling.engines.base import FAILED, FINISHED, LOST
+from scheduling.engines.launcher import files, processes
+from scheduling.engines.launcher.confine import MEGABYTE
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.members import Process, Wanted
+from scheduling.engines.launcher.parts import DEVICES, Part
+from scheduling.engines.launcher.processes import Ended
+from scheduling.engines.launcher.program_crew import UNPACK, ProgramCrew, with_devices
+from scheduling.engines.launcher.supervisor import KILL_LEAD, LEAD, STOP_SECONDS, Supervisor, how
+from scheduling.engines.launcher.unpack import CHECKPOINT, NO_ROOM, PROGRESS
+from scheduling.programs import starting
+from scheduling.programs.starting import WORKER, Command, Member, Start
+
+ALL_DONE = "the program did all of its work"
+
+
+class ProgramSupervisor(Supervisor):
+    """A gang of a program that people brought, or one part of it."""
+
+    crew: ProgramCrew
+    coordinated = False
+
+    def __init__(self, folder: Folder, part: Part | None = None) -> None:
+        super().__init__(folder, part)
+        self.members: Wanted = ()  # those who were started, here and elsewhere
+        self.sized_at = 0.0  # when they were
+        self.resumes_at = 0.0  # when it goes on after a change
+        self.leaving: float | None = None  # until when those who are there may save, to go on otherwise
+        self.restart: int | None = None  # how often the job was started before; None: its files are not there yet
+
+    @property
+    def program(self) -> dict[str, Any]:
+        """What the plan says of the program."""
+        return dict(self.plan["own"])
+
+    def gather(self) -> ProgramCrew:
+        """Each for itself."""
+        return ProgramCrew(self.folder, self.plan, self.log)
+
+    def ask_to_stop(self) -> None:
+        """By SIGTERM, to everybody."""
+        self.crew.ask_to_stop()
+
+    def leaves_at(self) -> float:
+        """The grace before its end, but not before half of its time is over."""
+        end_at = float(self.plan["end_at"])
+        begun = max([self.sized_at, *(phase["at"] for phase in self.plan["phases"][-1:])])
+        return self._asked_at(begun, end_at)
+
+    def _asked_at(self, begun: float, end: float) -> float:
+        return max(end - max(self.program["grace_seconds"], LEAD), min((begun + end) / 2, end - LEAD))
+
+    def facts(self) -> dict[str, Any]:
+        """Who does not lead waits for the files, and who leads for the others' ends."""
+        return {"restart": self.restart, "done": self._own_are_done()}
+
+    def look(self, now: float) -> None:
+        """Also at what they tell."""
+        super().look(now)
+        self.crew.look()
+        most = self.program["output_mb"]
+        if most is not None and self.end is None and self.crew.output > most * MEGABYTE:
+            self.end = FAILED, f"it wrote {self.crew.output // MEGABYTE} MB of output, more than {most}"
+
+    def finish(self, how: str, why: str) -> None:
+        """With what they told last."""
+        self.crew.look_now()
+        super().finish(how, why)
+
+    # What happened.
+
+    def notice(self, ended: dict[int, Ended]) -> None:
+        """Processes ended. Where they were asked to, whatever code they have is well."""
+        for pid, each in ended.items():
+            self.consumption.add(each)
+            process = self.crew.forget(pid, each)
+            if process is None:
+                continue
+            fault = self.crew.fault(pid)
+            if self.stopping or self.leaving or self.end:
+                continue
+            if process.role == UNPACK:
+                self._unpacked(each.code)
+            elif fault:
+                self.end = self._not_started(process.server, fault)
+            elif each.code:
+                self.end = self._failed(process, pid, each)
+            elif not any((one.role, one.rank) == (process.role, process.rank) for one in self.crew.running.values()):
+                self.crew.done.add((process.role, process.rank))
+
+    def _unpacked(self, code: int) -> None:
+        if code:
+            why = self.crew.last_lines("engine", 0) or f"unpacking {how(code)}"
+            self.end = (LOST if code == NO_ROOM else FAILED), why.rstrip(".")
+            return
+        self.restart = int((files.read(self.folder.starts) or {}).get("starts", 0))
+        files.write(self.folder.starts, {"starts": self.restart + 1})
+
+    def _not_started(self, server: str, fault: int) -> tuple[str, str]:
+        """What is looked for on the machine is missing there, which is its operator's fault; what is looked for in the
+        program's own folder is missing in the program."""
+        word = self.program["command"]["words"][0]
+        if "/" in word and not word.startswith("/"):
+            return FAILED, f"{word} cannot be started from the program's folder ({os.strerror(fault)})"
+        if fault == errno.ENOENT or ("/" not in word and fault == errno.EACCES):  # a folder that it may not look into
+            return LOST, f"{word} was not found on node {server}"
+        return LOST, f"{word} cannot be started on node {server} ({os.strerror(fault)})"
+
+    def _failed(self, process: Process, pid: int, ended: Ended) -> tuple[str, str]:
+        """SIGKILL is no excuse, since a program finds ways to have it sent to itself; the kernel's word is."""
+        what = f"{process.role} {process.speaker} {how(ended.code)}"
+        if excess := self.consumption.excess_of(pid, ended, self.plan):
+            return FAILED, f"{what}: {excess}"
+        if -ended.code == signal.SIGKILL and processes.out_of_memory_kills() > self.memory_kills:
+            return LOST, f"{what}; this machine has run out of memory"
+        said = self.crew.last_lines(process.role, process.speaker)
+        return FAILED, f"{what}: {said}" if said else what
+
+    # What is to be done.
+
+    def advance(self, now: float) -> None:
+        """The next thing."""
+        if self.stopping or self.leaving:
+            by = self.stopping[2] if self.stopping else self.leaving or now
+            if now < by and processes.descendants(os.getpid()):
+                return
+            if self.stopping:
+                self.end = self.stopping[0], self.stopping[1]
+            else:
+                self._gone()
+        elif self.members:
+            change = self._change(now)
+            if change and now >= self._asked_at(self.sized_at, change["at"]):
+                self._leave(change, now)
+            elif self._all_are_done():
+                self.end = FINISHED, ALL_DONE
+        elif self._may_start(now):
+            self._start(self._wanted(now), now)
+
+    def _change(self, now: float) -> dict[str, Any] | None:
+        """The first generation, of the one that runs and those to come, which has other members than run now."""
+        begun = [phase for phase in self.plan["phases"] if phase["at"] <= now]
+        later = [*begun[-1:], *self.plan["phases"][len(begun) :]]
+        return next((phase for phase in later if _members_of(phase) != self.members), None)
+
+    def _leave(self, change: dict[str, Any], now: float) -> None:
+        """Save and end, to go on with others, elsewhere, or later."""
+        by = max(change["at"] - KILL_LEAD, now + min(STOP_SECONDS, self.program["grace_seconds"]))
+        if self.program["keeps_size"] and change["members"] and _size(_members_of(change)) != _size(self.members):
+            return self.begin_stop(LOST, "its size was to change, and the program keeps one", by)
+        self.log.note("It is asked to save and end, to go on otherwise." if change["members"] else "It has to pause.")
+        self.leaving, self.resumes_at = by, float(change["at"])
+        return self.crew.ask_to_stop()
+
+    def _gone(self) -> None:
+        processes.kill_family(self.plan["uid"])
+        self.crew.listen(0)
+        self.crew.look_now()
+        self.crew.gone()
+        self.leaving, self.members, self.restart = None, (), None
+
+    def _may_start(self, now: float) -> bool:
+        """All are to be there, and the files in their folder: whoever leads sees to them."""
+        wanted = self._wanted(now)
+        if self.crew.running or now < self.resumes_at or not wanted or wanted != self._wanted(now + LEAD):
+            return False
+        if not self._all_came():
+            return False
+        if self.restart is None and self._leads():
+            try:
+                self.crew.unpack(wanted[0][2])
+            except OSError as error:
+                self.end = LOST, f"its files could not be unpacked ({error.strerror})"
+        elif self.restart is None and self.others:
+            self.restart = self.others.records[self.others.first].get("restart")
+        return self.restart is not None
+
+    def _start(self, everybody: Wanted, now: float) -> None:
+        own = set(self._of_us(everybody))
+        server_of = {(role, rank): server for role, rank, server in everybody}
+        start = Start(
+            job=self.program["job"],
+            tenant=self.program["tenant"],
+            slot_seconds=self.program["slot_seconds"],
+            ends_at=int(self._until(now)),
+            checkpoint=str(self.folder.work / CHECKPOINT),
+            progress=str(self.folder.work / PROGRESS),
+            restart=self.restart or 0,
+            members=tuple(self._member(role, rank, server, everybody) for role, rank, server in everybody),
+        )
+        command = Command(**{**self.program["command"], "words": tuple(self.program["command"]["words"])})
+        count = 0
+        try:
+            for process in starting.processes(command, start):
+                place = process.member.role, process.member.rank, server_of[process.member.role, process.member.rank]
+                if place in own:
+                    self.crew.start(process, place[2])
+                    count += 1
+        except OSError as error:
+            self.end = LOST, f"not all of it could be started ({error.strerror})"
+            return
+        again = f", after {self.restart} starts before" if self.restart else ""
+        self.log.note(f"Started: {count} processes on {', '.join(sorted({place[2] for place in own}))}{again}.")
+        self.members, self.sized_at = everybody, now
+        self.started_at = self.started_at or time.time()
+
+    def _member(self, role: str, rank: int, server: str, everybody: Wanted) -> Member:
+        """With its address, and the GPUs that it was dealt. Of those elsewhere only the number of GPUs matters."""
+        host, _, port = self._address_of(role, rank).rpartition(":")
+        count = int(self.plan.get("gpus", {}).get(role, 0))
+        dealt = self.plan.get("devices", {}).get(f"{role} {rank}", {})
+        names = next((dealt[variable] for variable in DEVICES if dealt.get(variable)), "")
+        before = sum(self.plan.get("gpus", {}).get(each[0], 0) for each in _before(role, rank, server, everybody))
+        return Member(role, rank, host, int(port), with_devices(names, count, before))
+
+    def _until(self, now: float) -> float:
+        """When those who are started now will be gone."""
+        later = [phase for phase in self.plan["phases"] if phase["at"] > now]
+        wanted = self._wanted(now)
+        return min([self.plan["end_at"], *(phase["at"] for phase in later if _members_of(phase) != wanted)])
+
+    def _own_are_done(self) -> bool:
+        """Parameter servers serve for as long as there are workers, and need no end of their own."""
+        workers = {(role, rank) for role, rank, _ in self._of_us(self.members) if role == WORKER}
+        return bool(self.members) and workers <= self.crew.done
+
+    def _all_are_done(self) -> bool:
+        """Whoever leads says so, for all parts."""
+        if not self._own_are_done() or not self._leads():
+            return False
+        records = self.others.records if self.others else {}
+        return all(server in records and records[server].get("done") for server in self._elsewhere())
+
+    def _elsewhere(self) -> set[str]:
+        return set() if self.part is None else {server for _, _, server in self.members} - {self.part.server}
+
+
+def _members_of(phase: dict[str, Any]) -> Wanted:
+    return tuple((role, rank, server) for role, rank, server in phase["members"])
+
+
+def _size(members: Wanted) -> dict[str, int]:
+    roles = [role for role, _, _ in members]
+    return {role: roles.count(role) for role in set(roles)}
+
+
+def _before(role: str, rank: int, server: str, everybody: Wanted) -> Wanted:
+    """Those who are on the same server, and come before it."""
+    there = tuple(each for each in everybody if each[2] == server)
+    return there[: there.index((role, rank, server))]

@@ -1,0 +1,138 @@
+"""Watches over our own trainer: its coordinator saves, its members come and go while it trains."""
+
+from __future__ import annotations
+
+import signal
+import time
+
+from scheduling.engines.base import FAILED, FINISHED, LOST, STOPPED
+from scheduling.engines.launcher import processes
+from scheduling.engines.launcher.confine import can_never_kill
+from scheduling.engines.launcher.crew import COORDINATOR, WORKER, Crew
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.members import Process, Wanted
+from scheduling.engines.launcher.parts import Part
+from scheduling.engines.launcher.processes import Ended
+from scheduling.engines.launcher.supervisor import LEAD, Supervisor, how
+
+MOST_RESTARTS = 10
+LOST_SECONDS = 2.0  # for a coordinator to notice that its job is lost
+# Signals that people and a machine which is shut down send. By any other a program ends itself.
+FOREIGN_SIGNALS = {signal.SIGKILL, signal.SIGTERM, signal.SIGINT, signal.SIGHUP, signal.SIGQUIT}
+
+
+class TrainerSupervisor(Supervisor):
+    """A gang of ours, or one part of it."""
+
+    crew: Crew
+    coordinated = True
+
+    def __init__(self, folder: Folder, part: Part | None = None) -> None:
+        super().__init__(folder, part)
+        self.lost: tuple[str, float] | None = None  # what was lost, and until when the coordinator may save
+
+    def gather(self) -> Crew:
+        """With the coordinator."""
+        return Crew(self.folder, self.plan, self.log, self._address_of)
+
+    def ask_to_stop(self) -> None:
+        """The coordinator sees to it that all is saved."""
+        self.crew.ask_to_stop()
+
+    def notice(self, ended: dict[int, Ended]) -> None:
+        """Processes ended."""
+        for pid, each in ended.items():
+            self.consumption.add(each)
+            member = self.crew.forget(pid, each)
+            if member is None or self.stopping or self.end or _left(member, each.code):
+                continue
+            what = f"{member.role} {member.rank} {how(each.code)}"
+            if -each.code in FOREIGN_SIGNALS:
+                self._killed(member.role, what, pid, each)
+            elif member.role != COORDINATOR:
+                self.crew.done.add((member.role, member.rank))
+                if each.code and not self.crew.begun:
+                    self.end = FAILED, f"{what} before the job began"
+
+    def _killed(self, role: str, what: str, pid: int, ended: Ended) -> None:
+        """By its own fault, or it is the platform that lost it."""
+        excess = self.consumption.excess_of(pid, ended, self.plan)
+        if excess or self._by_own_hand(ended.code):
+            self.end = FAILED, f"{what}: {excess or 'by its own hand, as nobody else did'}"
+            return
+        if processes.out_of_memory_kills() > self.memory_kills:
+            what += "; this machine has run out of memory"
+        self.crew.restarts += role == WORKER
+        if role == WORKER and self.crew.restarts <= MOST_RESTARTS:
+            self.log.note(f"{what} and is started again.")
+        else:
+            self.lost = self.lost or (what, time.time() + LOST_SECONDS)
+
+    def _by_own_hand(self, code: int) -> bool:
+        """Where programs cannot send SIGKILL, one that ends by it was killed. Elsewhere only the kernel says so."""
+        memory_kills = processes.out_of_memory_kills()
+        return -code == signal.SIGKILL and not can_never_kill() and memory_kills == self.memory_kills
+
+    def advance(self, now: float) -> None:
+        """The next thing."""
+        if self.crew.exit_code is not None:
+            self._coordinator_ended(self.crew.exit_code, now)
+        elif self.stopping:
+            how, why, by = self.stopping
+            if not self.crew.running or now >= by:
+                self.end = how, why
+        elif self.lost and now > self.lost[1]:
+            self.end = LOST, self.lost[0]
+        elif self.lost is None:
+            self._phase(self._wanted(now), self._wanted(now + LEAD))
+
+    def _phase(self, everybody: Wanted, soon: Wanted) -> None:
+        wanted, soon = self._of_us(everybody), self._of_us(soon)
+        if not self.crew.running and (self.started_at is None or self._leads()):
+            if wanted and wanted == soon and self._all_came():
+                self._start(everybody, wanted)
+        elif self.crew.pausing or self.crew.consists_of(soon):
+            return
+        elif soon and self.crew.can_become(soon, elsewhere=self.part is not None):
+            self.crew.resize(wanted, soon)
+        elif self.part:
+            self.end = LOST, "a member was killed before the job began"
+        else:
+            self.log.note(
+                "Its work is saved, and it starts again with its new size."
+                if soon
+                else "Its work is saved, and it goes on later."
+            )
+            self.crew.ask_to_stop()
+
+    def _start(self, everybody: Wanted, own: Wanted) -> None:
+        try:
+            self.crew.start_all(everybody, own, leads=self._leads())
+        except OSError as error:
+            self.end = LOST, f"not all of it could be started ({error.strerror})"
+            return
+        self.started_at = self.started_at or time.time()
+
+    def _coordinator_ended(self, code: int, now: float) -> None:
+        """What its end means."""
+        last = self.crew.last_word
+        if code == -signal.SIGTERM and (self.stopping or self.crew.pausing):
+            code = 0  # we asked before it could listen
+        if code == 0 and (last == "finished" or not (last or self.stopping or self.crew.pausing)):
+            self.end = FINISHED, "the program did all of its work"
+        elif self.stopping:
+            self.end = self.stopping[0], self.stopping[1]
+        elif self.lost:
+            self.end = LOST, self.lost[0]
+        elif code == 0 and self.crew.pausing:
+            self.crew.paused()
+        elif code == 0:
+            self.end = STOPPED, "the program ended before its work was done"
+        else:
+            self.end = FAILED, self.crew.sentence or f"the coordinator {how(code)}"
+
+
+def _left(member: Process, code: int) -> bool:
+    """Whether it went because it was asked to. A coordinator that is to save is never killed from here: SIGKILL came
+    from elsewhere, as when a whole server is lost whose workers were noticed first."""
+    return member.leaving and (member.role != COORDINATOR or code != -signal.SIGKILL)

@@ -1,0 +1,125 @@
+"""`python -m scheduling.engines.launcher.unpack`: puts a program's files into the folder in which it stands.
+
+It runs as the program would, with its account and behind its walls, because an earlier start of the program may have
+left anything there: what this writes wrongly, it writes into the program's own folder. What it reads is `packed`.
+"""
+
+from __future__ import annotations
+
+import errno
+import hashlib
+import io
+import os
+import shutil
+import sys
+import tarfile
+from collections.abc import Iterable
+from pathlib import Path
+
+from scheduling.programs.archives import FILE, FOLDER, HARD_LINK, LINK, OTHER, Entry, refusals
+
+OURS = Path(".bourse")
+SCRIPT, PROGRESS, UNPACKED = OURS / "script.sh", OURS / "progress", OURS / "unpacked"
+CHECKPOINT = Path("checkpoint")
+REFUSED, NO_ROOM = 3, 4  # exit codes: it is the program's fault, or the machine's
+MACHINES = (errno.ENOSPC, errno.EDQUOT, errno.EIO, errno.EROFS)
+
+
+def packed(script: str, archive: bytes) -> bytes:
+    """The length of the script in a line, the script, the archive."""
+    text = script.encode()
+    return b"%d\n%s%s" % (len(text), text, archive)
+
+
+def unpack(data: bytes) -> str:
+    """Into the folder in which we are: why it cannot be, as a sentence; empty where it is done.
+
+    The archive is unpacked where another one, or none, was unpacked before. What the program has made since is its own,
+    and stays.
+    """
+    length, _, rest = data.partition(b"\n")
+    script, archive = rest[: int(length)], rest[int(length) :]
+    for folder in (OURS, CHECKPOINT):
+        _make_folder(folder)
+    _clear(PROGRESS)
+    PROGRESS.mkdir()
+    digest = hashlib.sha256(archive).hexdigest()
+    if archive and _unpacked() != digest:
+        _clear(UNPACKED)
+        try:
+            with tarfile.open(fileobj=io.BytesIO(archive), mode="r:gz") as tar:
+                members = tar.getmembers()
+                if problems := refusals(map(_entry, members)):
+                    return f"{problems[0].field} {problems[0].sentence}"
+                _extract(tar, members)
+        except (tarfile.TarError, EOFError, ValueError) as error:
+            return f"its archive is broken: {error}"
+        UNPACKED.write_text(digest)
+    if script:
+        _clear(SCRIPT)
+        SCRIPT.write_bytes(script)
+    return ""
+
+
+def _entry(member: tarfile.TarInfo) -> Entry:
+    kinds = ((member.isreg(), FILE), (member.isdir(), FOLDER), (member.issym(), LINK), (member.islnk(), HARD_LINK))
+    return Entry(member.name, next((kind for is_it, kind in kinds if is_it), OTHER), member.size, member.linkname)
+
+
+def _extract(tar: tarfile.TarFile, members: Iterable[tarfile.TarInfo]) -> None:
+    for member in members:
+        place = Path(member.name)
+        for parent in reversed(place.parents[:-1]):
+            _make_folder(parent)
+        if member.isdir():
+            _make_folder(place)
+            continue
+        _clear(place)
+        if member.issym():
+            place.symlink_to(member.linkname)
+        elif member.islnk():
+            os.link(member.linkname, place, follow_symlinks=False)
+        elif (source := tar.extractfile(member)) is not None:
+            with source, place.open("wb") as target:
+                shutil.copyfileobj(source, target)
+            place.chmod(0o700 if member.mode & 0o100 else 0o600)
+
+
+def _make_folder(place: Path) -> None:
+    """Whatever else has its name goes."""
+    if place == Path("."):
+        return
+    if place.is_symlink() or not place.is_dir():
+        _clear(place)
+        place.mkdir()
+    place.chmod(0o700)
+
+
+def _clear(place: Path) -> None:
+    if place.is_dir() and not place.is_symlink():
+        shutil.rmtree(place)
+    elif os.path.lexists(place):
+        place.unlink()
+
+
+def _unpacked() -> str:
+    try:
+        return "" if UNPACKED.is_symlink() else UNPACKED.read_text()[:64]
+    except (OSError, ValueError):
+        return ""
+
+
+def main() -> int:
+    """What is wrong goes to the log."""
+    try:
+        sentence = unpack(sys.stdin.buffer.read())
+    except OSError as error:
+        print(f"The program's files could not be put into its folder: {error.strerror}.", flush=True)
+        return NO_ROOM if error.errno in MACHINES else REFUSED
+    if sentence:
+        print(f"The program cannot be unpacked: {sentence}.", flush=True)
+    return REFUSED if sentence else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,39 @@
+"""Who is in each generation of a gang: the market says how many run on a server, here they get their ranks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from scheduling.engines.base import Counts, Generation, Member
+
+
+def ranked(
+    generations: Sequence[Generation], before: Sequence[Member] = ()
+) -> Iterator[tuple[Generation, tuple[Member, ...]]]:
+    """Each generation with its members. `before`: who runs when the first of them begins."""
+    for generation in generations:
+        before = members(generation.servers, before)
+        yield generation, tuple(before)
+
+
+def members(counts: Counts, before: Sequence[Member] = ()) -> tuple[Member, ...]:
+    """Those who can stay do; others get the lowest rank that nobody of this or the last generation has.
+
+    Where no worker or no parameter server could stay, ranks begin at 0 again: nobody could hand over to anybody.
+    """
+    wanted = {(role, server): number for server, roles in counts.items() for role, number in roles.items() if number}
+    left, staying = dict(wanted), []
+    for member in before:
+        if left.get((member.role, member.server), 0):
+            left[member.role, member.server] -= 1
+            staying.append(member)
+    if {member.role for member in staying} != {role for role, _ in wanted}:
+        left, staying, before = dict(wanted), [], ()
+    taken = {(member.role, member.rank) for member in before}
+    found = staying
+    for (role, server), number in sorted(left.items()):
+        for _ in range(number):
+            rank = next(rank for rank in range(len(taken) + 1) if (role, rank) not in taken)
+            taken.add((role, rank))
+            found.append(Member(role, rank, server))
+    return tuple(found)

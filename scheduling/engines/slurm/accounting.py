@@ -1,0 +1,53 @@
+"""What Slurm's own accounting says of our jobs: `sacct`, where the site runs slurmdbd."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from scheduling.engines.slurm.commands import Commands
+
+FIELDS = "JobName,NodeList,Start,End"
+LIMIT_SECONDS = 10.0  # a long period takes its time
+# Moments are told in UTC, and answered in seconds since 1970.
+MOMENTS = {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """One part of a gang. `end` None: it has not ended."""
+
+    key: str
+    generation: int
+    server: str
+    begin: float
+    end: float | None
+
+
+def accounted(commands: Commands, since: float, until: float) -> list[Accounted] | str:
+    """Of our jobs in this time, seconds since 1970; or why nobody knows, as a sentence."""
+    settings = commands.settings
+    words = ["sacct", "-n", "-P", "-X", "-S", _moment(since), "-E", _moment(until + 1.0)]
+    words += ["-u", ",".join(settings.everybody), "-o", FIELDS]
+    answer = commands.run(*words, limit=LIMIT_SECONDS, variables=MOMENTS)
+    if not answer.is_good:
+        return f"Slurm's accounting cannot be asked ({answer.sentence}): only what launchers delivered is known."
+    return accounted_read(answer.text, settings.prefix)
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def accounted_read(text: str, prefix: str) -> list[Accounted]:
+    """Lines `name|server|begin|end` of parts; other jobs of the account, and those that never began, are left out."""
+    found = []
+    for line in text.splitlines():
+        name, _, rest = line.partition("|")
+        told = re.fullmatch(rf"{re.escape(prefix)}-([0-9a-f]+)-([0-9]+)", name)
+        said = re.fullmatch(r"([^|,\[\]]+)\|([0-9]+)\|([0-9]+|Unknown)", rest)
+        if told and said:
+            end = None if said[3] == "Unknown" else float(said[3])
+            found.append(Accounted(told[1], int(told[2]), said[1], float(said[2]), end))
+    return found

@@ -1,0 +1,260 @@
+"""What in a cluster's configuration breaks our promises, each as a sentence. Nothing is changed, and nothing of ours
+stays: the probe is a job of a second on each server."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import re
+import secrets
+import shlex
+import time
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from scheduling.engines.base import UP, Counts, Finding
+from scheduling.engines.launcher import files
+from scheduling.engines.launcher.one_file import written
+from scheduling.engines.slurm.commands import Commands
+from scheduling.engines.slurm.nodes import nodes_of
+
+if TYPE_CHECKING:
+    from scheduling.engines.slurm.engine import SlurmEngine
+
+LONGEST_SLURMD_TIMEOUT, LEAST_JOB_AGE = 60, 300
+RESERVED_AHEAD = timedelta(days=30)
+CLOCKS_DIFFER = 0.5
+PROBE_SECONDS = 15.0
+LEAST_PYTHON, LEAST_ROOM = (3, 9), 2**20  # bytes of the shared folder
+RECOMMENDED = {"batch_sched_delay": "0", "sched_interval": "1"}
+
+
+def findings(engine: SlurmEngine, sold: Counts) -> list[Finding]:
+    """`sold`: by server and resource, what the pools have; nothing: all servers of the partition are looked at."""
+    commands = engine.commands
+    answer = commands.run("scontrol", "show", "config")
+    if not answer.is_good:
+        return [Finding(f"Slurm does not answer: {answer.sentence}.")]
+    states = engine.servers()
+    here = frozenset(sold or states)
+    missing = [
+        Finding(f"The partition {engine.settings.partition} has no server {name}.")
+        for name in sorted(here - set(states))
+    ]
+    if not states:
+        missing.append(Finding(f"There is no partition {engine.settings.partition}, or it has no servers."))
+    return [
+        *_configuration(_table(answer.text)),
+        *_partition(engine),
+        *_reservation(engine, here),
+        *missing,
+        *_capacity(engine, sold),
+        *_accounts(engine),
+        *_shared(engine, sorted(name for name in here if name in states and states[name].state == UP)),
+    ]
+
+
+def alerts(engine: SlurmEngine) -> tuple[str, ...]:
+    """What keeps gangs from beginning now, asked without a probe: a reservation that is gone, or will soon be."""
+    if not engine.settings.reservation:
+        return ()
+    return tuple(finding.sentence for finding in _reservation(engine, frozenset()) if finding.breaks)
+
+
+def _configuration(config: Mapping[str, str]) -> Iterator[Finding]:
+    if config.get("EnforcePartLimits", "").upper() not in ("ALL", "YES"):
+        yield Finding("EnforcePartLimits is not ALL: a part that asks for too much would wait for ever.")
+    if (timeout := _number(config.get("SlurmdTimeout"))) > LONGEST_SLURMD_TIMEOUT or not timeout:
+        yield Finding(
+            f"SlurmdTimeout is {timeout} s, not at most {LONGEST_SLURMD_TIMEOUT}: a lost server is told late."
+        )
+    if (age := _number(config.get("MinJobAge"))) < LEAST_JOB_AGE:
+        yield Finding(f"MinJobAge is {age} s, not at least {LEAST_JOB_AGE}: how a job ended is forgotten too soon.")
+    if config.get("PreemptMode", "OFF") != "OFF":
+        yield Finding(f"PreemptMode is {config['PreemptMode']}: awards could be taken away by others.")
+    if "cgroup" not in config.get("ProctrackType", ""):
+        yield Finding(
+            f"ProctrackType is {config.get('ProctrackType')}, not cgroup: processes that leave their session are only "
+            "found by our launcher.",
+            breaks=False,
+        )
+    parameters = dict(each.partition("=")[::2] for each in config.get("SchedulerParameters", "").split(","))
+    for name, value in RECOMMENDED.items():
+        if parameters.get(name) != value:
+            yield Finding(f"SchedulerParameters should have {name}={value}: else gangs begin later.", breaks=False)
+
+
+def _partition(engine: SlurmEngine) -> Iterator[Finding]:
+    name = engine.settings.partition
+    answer = engine.commands.run("scontrol", "show", "partition", name, "-o")
+    if not answer.is_good:
+        yield Finding(f"The partition {name} cannot be shown: {answer.sentence}.")
+        return
+    fields = _fields(answer.text)
+    if fields.get("OverSubscribe", "NO") not in ("NO", "EXCLUSIVE"):
+        yield Finding(
+            f"OverSubscribe of the partition {name} is {fields['OverSubscribe']}: units could be given twice."
+        )
+    if fields.get("State", "UP") != "UP":
+        yield Finding(f"The partition {name} is {fields['State']}.")
+    if fields.get("PreemptMode", "OFF") != "OFF":
+        yield Finding(f"PreemptMode of the partition {name} is {fields['PreemptMode']}: awards could be taken away.")
+
+
+def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Finding]:
+    name = engine.settings.reservation
+    if not name:
+        yield Finding("There is no reservation: jobs of others may be in the way of what is sold.")
+        return
+    answer = engine.commands.run("scontrol", "show", "reservation", name, "-o")
+    if not answer.is_good:
+        yield Finding(f"The reservation {name} cannot be shown: {answer.sentence}.")
+        return
+    fields = _fields(answer.text)
+    reserved = _hosts(engine.commands, fields.get("Nodes", ""))
+    if less := sorted(servers - reserved):
+        yield Finding(f"The reservation {name} does not have the servers {', '.join(less)}.")
+    if more := sorted(reserved - servers):
+        yield Finding(f"The reservation {name} has servers that no pool sells: {', '.join(more)}.", breaks=False)
+    for user in sorted(set(engine.settings.everybody) - set(fields.get("Users", "").split(","))):
+        yield Finding(f"The reservation {name} is not for the account {user}.")
+    if fields.get("State") != "ACTIVE":
+        yield Finding(f"The reservation {name} is {fields.get('State', 'unknown').lower()}.")
+    try:
+        left = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm tells its own local time
+    except (KeyError, ValueError):
+        yield Finding(f"The end of the reservation {name} cannot be read.")
+        return
+    if left < RESERVED_AHEAD:
+        yield Finding(f"The reservation {name} ends in {left.days} days, not in {RESERVED_AHEAD.days} or more.")
+    if "SPEC_NODES" not in fields.get("Flags", "") or fields.get("PartitionName", "(null)") not in (
+        "(null)",
+        engine.settings.partition,
+    ):
+        yield Finding(f"The reservation {name} is not of whole servers of the partition.", breaks=False)
+
+
+def _capacity(engine: SlurmEngine, sold: Counts) -> Iterator[Finding]:
+    """Whether each server has what its pools sell of it."""
+    answer, nodes = nodes_of(engine.commands)
+    if not answer.is_good:
+        yield Finding(f"The servers cannot be shown: {answer.sentence}.")
+    for node in nodes:
+        wanted: dict[str, int] = {}
+        for resource, units in sold.get(node.name, {}).items():
+            if what := engine.settings.resources.get(resource):
+                wanted[what] = wanted.get(what, 0) + units
+        for what, units in sorted(wanted.items()):
+            if units > (there := node.amount(what)):
+                yield Finding(f"The server {node.name} has {there} of {what}, and its pools sell {units}.")
+
+
+def _accounts(engine: SlurmEngine) -> Iterator[Finding]:
+    if openness := engine.settings.openness:
+        yield Finding(openness, breaks=False)
+        return
+    for tenant, user in sorted(engine.settings.users.items()):
+        yield from _user(engine, tenant, user)
+
+
+def _user(engine: SlurmEngine, tenant: str, user: str) -> Iterator[Finding]:
+    """Whether we may submit and cancel as the tenant's user, and share folders with it."""
+    for program in ("sbatch", "scancel"):
+        answer = engine.commands.run(program, "--version", user=user)
+        if not answer.is_good:
+            yield Finding(f"Nothing of {tenant} can be run: {program} as {user}: {answer.sentence}.")
+    try:
+        group = pwd.getpwnam(user).pw_gid
+    except KeyError:
+        yield Finding(f"Nothing of {tenant} can be run: there is no user {user} here.")
+        return
+    if os.geteuid() != 0 and group not in os.getgroups():
+        yield Finding(f"Nothing of {tenant} can be run: this account is not in the group of {user}.")
+
+
+def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[Finding]:
+    """A job on each server writes its time into the shared folder under a lock."""
+    try:
+        engine.touch()
+        launcher = written(engine.shared)
+        folder = engine.shared / "probes" / secrets.token_hex(4)
+        folder.mkdir(parents=True)
+        (folder / "room").write_bytes(bytes(LEAST_ROOM))  # a full disk still takes names
+    except OSError as error:
+        yield Finding(f"The shared folder {engine.shared} cannot be written here: {error.strerror or error}.")
+        return
+    sent: dict[str, str] = {}
+    for server in servers:
+        target = folder / server
+        answer = _probe(engine, server, launcher, target)
+        if answer is None:
+            continue
+        sent[server] = answer
+    deadline = time.monotonic() + PROBE_SECONDS
+    told: dict[str, tuple[dict[str, Any], float]] = {}
+    waiting = {server for server in servers if server not in sent}
+    while waiting and time.monotonic() < deadline:
+        for server in list(waiting):
+            if record := files.read(folder / server):
+                told[server] = record, time.time()
+                waiting.discard(server)
+        time.sleep(0.05)
+    engine.commands.run("scancel", f"--name={engine.settings.prefix}-probe-{folder.name}")
+    for server, sentence in sorted(sent.items()):
+        yield Finding(f"A probe on {server} was refused: {sentence}.")
+    for server in sorted(waiting):
+        said = _said(folder / f"{server}.out")
+        yield Finding(f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{said}.")
+    for server, (record, seen) in sorted(told.items()):
+        if abs(seen - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen
+            yield Finding(f"The clock of {server} differs by {record['at'] - seen:+.1f} s from ours.")
+        if tuple(record["python"]) < LEAST_PYTHON:
+            version = ".".join(map(str, record["python"]))
+            yield Finding(f"{engine.settings.python} on {server} is Python {version}; 3.9 or newer is needed.")
+    for path in folder.iterdir():
+        path.unlink()
+    folder.rmdir()
+
+
+def _probe(engine: SlurmEngine, server: str, launcher: Path, target: Path) -> str | None:
+    """None: it was submitted."""
+    settings = engine.settings
+    words = ["sbatch", "--parsable", "-p", settings.partition, "-w", server, "-N1", "-n1", "--time=2", "--no-requeue"]
+    words += [f"--reservation={settings.reservation}"] if settings.reservation else []
+    words += ["-A", settings.account] if settings.account else []
+    words += ["-J", f"{settings.prefix}-probe-{target.parent.name}", "--export=NIL", "-D", "/", "-o", f"{target}.out"]
+    script = f"#!/bin/sh\nexec {shlex.join([settings.python, str(launcher), 'probe', str(target)])}\n"
+    answer = engine.commands.run(*words, script=script)
+    return None if answer.is_good else answer.sentence
+
+
+def _said(path: Path) -> str:
+    try:
+        lines = path.read_text(errors="replace").strip().splitlines()
+    except OSError:
+        return ""
+    return f" ({lines[-1][:100]})" if lines else ""
+
+
+def _hosts(commands: Commands, written_short: str) -> frozenset[str]:
+    """`n[1-3]` as the names that it means."""
+    answer = commands.run("scontrol", "show", "hostnames", written_short)
+    return frozenset(answer.text.split()) if answer.is_good else frozenset()
+
+
+def _table(text: str) -> dict[str, str]:
+    """`Name = value` lines."""
+    rows = (line.split("=", 1) for line in text.splitlines() if "=" in line)
+    return {name.strip(): value.strip() for name, value in rows}
+
+
+def _fields(text: str) -> dict[str, str]:
+    """`Name=value Name=value` of one line."""
+    return dict(re.findall(r"(\S+?)=(\S*)", text.splitlines()[0] if text else ""))
+
+
+def _number(text: str | None) -> int:
+    found = re.match(r"\d+", text or "")
+    return int(found[0]) if found else 0

@@ -1,0 +1,760 @@
+"""`Engine` for Slurm. What runs and how it ended is said by the launchers, in the shared folder. Slurm is asked whether
+a part is there at all, and is the last fence around it.
+
+The engine's own plan of a gang lies in its own folder, and is the truth about what the gang was told; a copy in the
+shared folder is what launchers read. Every step is found out anew from these, so an engine may die between any two.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import json
+import logging
+import math
+import os
+import pwd
+import secrets
+import shlex
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass, field, replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from scheduling.engines.base import (
+    ACCEPTED,
+    BY_OPERATOR,
+    DOWN,
+    DRAINING,
+    ENDED,
+    FAILED,
+    LOST,
+    NOT_ALL_CAME,
+    NOT_HEARD,
+    PAUSED,
+    RUNNING,
+    STOPPED,
+    STOPPING,
+    UNKNOWN,
+    UP,
+    WAITING,
+    Counts,
+    Delivered,
+    Fault,
+    Finding,
+    Gang,
+    Generation,
+    Handle,
+    Report,
+    ServerState,
+    Status,
+    Timings,
+)  # fmt: skip
+from scheduling.engines.launcher import files
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.one_file import written
+from scheduling.engines.launcher.parts import part_name
+from scheduling.engines.local.surroundings import code_for
+from scheduling.engines.plans import (
+    Phase,
+    continued,
+    limits_of,
+    own_part,
+    processor_seconds,
+    status_of,
+    write_program,
+)
+from scheduling.engines.programs import Program
+from scheduling.engines.slurm.commands import (
+    Answer,
+    Commands,
+    Job,
+    comment,
+    job_name,
+    queue,
+    round_up,
+    sinfo,
+    submission,
+)  # fmt: skip
+from scheduling.engines.slurm.settings import SlurmSettings
+
+GPU = "gres:gpu"
+QUEUE_SECONDS, SERVERS_SECONDS = 2.0, 5.0
+THREADS = 4  # of submissions: 380 a second, and more do not help
+FENCE_SECONDS = 2.0  # after a generation's end, whatever lives of it is cancelled
+FENCE_MINUTES = 2  # Slurm's own limit is so much later than the end
+OPEN_MINUTES = 24 * 60  # of a gang whose end moves on and on
+FORGET_SECONDS = ALERTS_SECONDS = 60.0
+SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
+LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
+NODE_FAILED = "NODE_FAIL"
+MOST_LOG, MOST_RECORD = 4 * 2**20, 2**20
+log = logging.getLogger(__name__)
+
+
+@dataclass
+class Listing:
+    """What Slurm last said of our jobs, by comment, and when it was asked; `at` 0: it has not answered yet."""
+
+    at: float = 0.0
+    jobs: dict[str, Job] = field(default_factory=dict)
+    good: bool = False  # the newest question was answered
+
+
+@dataclass
+class Seen:
+    """A part's newest record, and when its beat last differed, by our own clock."""
+
+    record: dict[str, Any]
+    moved: float
+
+
+class SlurmEngine:
+    """One cluster. `root`: our own folder; `base`: where the code of the programs is; `clock`: the time of slots."""
+
+    def __init__(
+        self,
+        name: str,
+        settings: SlurmSettings,
+        root: Path,
+        base: Path,
+        programs: Mapping[str, Program],
+        *,
+        limits: Limits | None = None,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self.name, self.settings, self.root, self.base, self.programs = name, settings, root, base, programs
+        self.shared, self.limits, self.clock = Path(settings.shared), limits or Limits(), clock
+        self.commands = Commands(settings)
+        self.listing = Listing()
+        self._plans: dict[str, dict[str, Any]] = {}  # by key: as in our folder
+        self._behind: set[str] = set()  # keys whose plan could not be copied into the shared folder
+        self._sent: dict[str, float] = {}  # comments of parts that were submitted, and when; 0: nobody knows whether
+        self._seen: dict[tuple[str, str], Seen] = {}
+        self._folders: dict[tuple[str, str], Folder] = {}  # of parts, in the shared folder
+        self._collected: set[tuple[str, str]] = set()  # parts of which everything is in our folder
+        self._over: dict[str, Status] = {}
+        self._over_at: dict[str, float] = {}  # when we saw that it had ended, by our own clock
+        self._states: dict[str, ServerState] = {}
+        self._addresses: dict[str, str] = {}
+        self._servers_at, self._began = 0.0, time.monotonic()
+        self._known: set[str] | None = None  # keys; what else of ours lives is to be ended
+        self._cancelled: dict[str, float] = {}
+        self._alerts: tuple[str, ...] = ()
+        self._alerts_at = -math.inf
+
+    @property
+    def timings(self) -> Timings:
+        return self.settings.timings
+
+    # The contract.
+
+    def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
+        """Plans are written for all, then all parts that are due go to Slurm, four at a time."""
+        answers: dict[str, Handle | Fault] = {}
+        due: list[tuple[str, Phase, str]] = []
+        files_of = cache(self._files_of)  # the same for all gangs of a program
+        for gang in gangs:
+            answers[gang.key] = answer = self._accept(gang, files_of)
+            if isinstance(answer, Handle) and gang.key not in self._over:
+                due += [(gang.key, phase, server) for phase, server in self._due(self._plans[gang.key])]
+        for (key, _, _), outcome in zip(due, self._send(due), strict=True):
+            if outcome.came and outcome.sentence and isinstance(answers[key], Handle):
+                self._give_up(key, fault := Fault(f"Slurm refused it: {outcome.sentence}."))
+                answers[key] = fault
+        return answers
+
+    def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
+        """One question to Slurm for all, at most every two seconds; then what each launcher wrote."""
+        self._list()
+        self._copy_plans()
+        known = {handle.key for handle in handles} | set(self._sent_keys())
+        if self._known is not None and self.listing.good:
+            self._end_strangers(self._known | known)
+        due = []
+        for handle in handles:
+            plan = self._plan(handle)
+            if plan and handle.key not in self._over:
+                due += [(handle.key, phase, server) for phase, server in self._due(plan)]
+        refused = {}
+        for (key, _, _), outcome in zip(due, self._send(due), strict=True):
+            if outcome.came and outcome.sentence:
+                refused[key] = outcome.sentence
+        statuses = {}
+        for handle in handles:
+            sentence = refused.get(handle.key)
+            statuses[handle.key] = self._observe(handle, sentence)
+        self._fence(handles)
+        self._forget({handle.key for handle in handles})
+        return statuses
+
+    def change(self, handle: Handle, end_at: float, generations: Sequence[Generation] = ()) -> None:
+        """Launchers read the plan again; parts of what is new are submitted when they are due."""
+        if (plan := self._plan(handle)) is None:
+            return
+        if generations:
+            phases = continued(plan["phases"], generations, self.clock(), anew=bool(plan.get("own")))
+            plan = plan | {"phases": phases}
+        self._keep(handle, plan | {"end_at": end_at})
+
+    def stop(self, handle: Handle, *, pause: bool = False) -> None:
+        """Launchers save and end; parts that wait are taken back by the next look."""
+        plan, word = self._plan(handle), "paused" if pause else "stopped"
+        if plan and plan["stop"] != word and handle.key not in self._over:
+            self._keep(handle, plan | {"stop": word})
+
+    def find(self, home: str, key: str) -> Handle | None:
+        """Its plan is ours, so it was submitted or is about to be."""
+        if not Folder(self.root, home, key).plan.exists():
+            return None
+        return Handle(key, home, {"engine": self.name})
+
+    def reconcile(self, handles: Sequence[Handle]) -> None:
+        """What Slurm knows of ours and we do not is ended, at once or as soon as Slurm answers."""
+        self._known = {handle.key for handle in handles}
+        self._list(at_once=True)
+        if self.listing.good:
+            self._end_strangers(self._known)
+
+    def pause_all(self) -> int:
+        """By their plans: rows cannot be asked."""
+        left = 0
+        for plan_file in self.root.glob("*/*/plan.json"):
+            handle = Handle(plan_file.parent.name, plan_file.parent.parent.name, {})
+            plan = files.read(plan_file)
+            if plan and plan.get("engine") == self.name and not self._has_ended(handle):
+                self.stop(handle, pause=True)
+                left += 1
+        return left
+
+    def touch(self) -> None:
+        """The lease of all gangs begins anew; raises `OSError` where the shared folder cannot be written."""
+        self.shared.mkdir(parents=True, exist_ok=True)
+        (self.shared / "alive").touch()
+
+    def servers(self) -> dict[str, ServerState]:
+        """Asked at most every five seconds; where Slurm does not answer, all are unknown."""
+        if time.monotonic() - self._servers_at > SERVERS_SECONDS:
+            self._servers_at = time.monotonic()
+            answer, rows = sinfo(self.commands)
+            now = self.clock()
+            states = {name: _server_state(state, reason, now) for name, state, reason, _ in rows}
+            if not answer.is_good:
+                states = {name: ServerState(UNKNOWN, now, answer.sentence) for name in self._states}
+            for name, state in states.items():
+                before = self._states.get(name)
+                since = before.since if before and before.state == state.state else now
+                if state.state == DOWN:
+                    since = max(since, now - self._silence_of(name))
+                self._states[name] = replace(state, since=since)
+            self._addresses |= {name: address for name, _, _, address in rows}
+        return dict(self._states)
+
+    def report(self) -> Report:
+        """What is wrong with the reservation or the controller, asked once a minute."""
+        if time.monotonic() - self._alerts_at > ALERTS_SECONDS:
+            from scheduling.engines.slurm.check import alerts
+
+            self._alerts_at, self._alerts = time.monotonic(), alerts(self)
+        return Report(self._alerts, self.commands.drain())
+
+    def check(self, sold: Counts) -> list[Finding]:
+        """See `check`: it asks Slurm for its configuration, and runs a probe on every server."""
+        from scheduling.engines.slurm.check import findings
+
+        return findings(self, sold)
+
+    def _silence_of(self, server: str) -> float:
+        """For how many seconds no launcher on it was heard of; without end where there was none."""
+        heard = [
+            seen.moved
+            for (_, part), seen in self._seen.items()
+            if part.split("-", 2)[2] == server and seen.record["state"] != ENDED
+        ]
+        return time.monotonic() - max(heard, default=-math.inf)
+
+    # Plans.
+
+    def _accept(self, gang: Gang, files_of: Callable[[str], tuple[Path, Path]]) -> Handle | Fault:
+        if fault := self._cannot(gang):
+            return fault
+        handle = Handle(gang.key, gang.home, {"engine": self.name})
+        if self._plan(handle):
+            return handle  # submitted again: it is the same gang
+        try:
+            Folder(self.root, gang.home, gang.key).make()
+            plan = self._new_plan(gang, *files_of("" if gang.own else gang.program))
+            user = self.settings.user_of(gang.tenant)
+            Folder(self.shared, gang.home, gang.key).make(pwd.getpwnam(user).pw_gid if user else None)
+            if gang.own:
+                write_program(Folder(self.shared, gang.home, gang.key), gang.own)
+            files.write(Folder(self.shared, gang.home, gang.key).plan, plan)
+            files.write(Folder(self.root, gang.home, gang.key).plan, plan)
+        except KeyError:
+            return Fault(f"The gang could not be started: there is no user {user} here.")
+        except OSError as error:
+            return Fault(f"The gang could not be started: the shared folder says {error.strerror or error}.")
+        self._plans[gang.key] = plan
+        return handle
+
+    def _cannot(self, gang: Gang) -> Fault | None:
+        """What this engine has not got."""
+        if self.settings.user_of(gang.tenant) is None:
+            return Fault(f"The engine {self.name} runs jobs as their tenants, and has no user for {gang.tenant}.")
+        if gang.own is None:
+            return None if gang.program in self.programs else Fault(f"There is no program {gang.program!r} here.")
+        if gang.own.image:
+            return Fault(f"The engine {self.name} starts no container images yet.")
+        return None
+
+    def _files_of(self, program: str) -> tuple[Path, Path]:
+        """The launcher and the folder with the code of one of our programs, or of none, as all servers see them."""
+        programs = [self.programs[program]] if program else []
+        return written(self.shared), code_for(programs, self.base, self.shared / "code")
+
+    def _new_plan(self, gang: Gang, launcher: Path, code: Path) -> dict[str, Any]:
+        self.servers()
+        phases = continued([], gang.generations, self.clock(), anew=gang.own is not None)
+        seconds = OPEN_MINUTES * 60.0 if gang.open_ended else gang.end_at - gang.generations[0].at
+        limits = limits_of(self.limits, gang)
+        cpu_seconds = processor_seconds(limits, gang, seconds)
+        arguments = [] if gang.own else list(self.programs[gang.program].arguments(gang.parameters))
+        servers = {server for phase in phases for _, _, server in phase["members"]}
+        return {
+            "engine": self.name,
+            "own": own_part(gang, ["-S", str(launcher), "unpack"]),
+            "key": gang.key,
+            "home": gang.home,
+            "tenant": gang.tenant,
+            "amounts": {role: dict(amounts) for role, amounts in gang.amounts.items()},
+            "gpus": {role: self._gpus(amounts) for role, amounts in gang.amounts.items()},
+            "open_ended": gang.open_ended,
+            "launcher": str(launcher),
+            "python": self.settings.python,
+            "launch": ["-S", str(launcher), "launch"],
+            "environment": {"PYTHONPATH": str(code), "PYTHONSAFEPATH": "1"},
+            "readable": [],
+            "arguments": arguments,
+            "secret": secrets.token_hex(24),
+            "uid": None,
+            "bare": False,
+            "hosts": {server: self._addresses.get(server, server) for server in servers},
+            "phases": phases,
+            "end_at": gang.end_at,
+            "stop": "",
+            "limits": asdict(limits),
+            "cpu_seconds": cpu_seconds,
+            "cpu_seconds_together": cpu_seconds * (1 + max(len(phase["members"]) for phase in phases)),
+            "lease_seconds": self.timings.lease,
+            "gather_seconds": self.settings.gather_seconds,
+        }
+
+    def _gpus(self, amounts: Mapping[str, float]) -> int:
+        """Of one member."""
+        resources = self.settings.resources
+        return round_up(sum(each for name, each in amounts.items() if resources.get(name, "").startswith(GPU)))
+
+    def _plan(self, handle: Handle) -> dict[str, Any] | None:
+        if handle.key not in self._plans and (plan := files.read(Folder(self.root, handle.home, handle.key).plan)):
+            self._plans[handle.key] = plan
+            self._behind.add(handle.key)  # we may have died before it was copied
+        return self._plans.get(handle.key)
+
+    def _keep(self, handle: Handle, plan: dict[str, Any]) -> None:
+        """Ours first; the copy follows as soon as the shared folder takes it."""
+        files.write(Folder(self.root, handle.home, handle.key).plan, plan)
+        self._plans[handle.key] = plan
+        self._behind.add(handle.key)
+        self._copy_plans()
+
+    def _copy_plans(self) -> None:
+        for key in list(self._behind):
+            plan = self._plans[key]
+            try:
+                files.write(Folder(self.shared, plan["home"], key).plan, plan)
+            except OSError as error:
+                log.warning("the plan of %s is not in the shared folder yet: %s", key, error)
+                continue
+            self._behind.discard(key)
+
+    # Submitting.
+
+    def _due(self, plan: Mapping[str, Any]) -> Iterator[tuple[Phase, str]]:
+        """Parts whose slot is near, that may still run, and that Slurm has not got."""
+        now = self.clock()
+        if plan["stop"]:
+            return
+        for phase in plan["phases"]:
+            if not phase["at"] - self.timings.lead <= now < min(self._end(plan, phase), plan["end_at"]) - 1.0:
+                continue
+            for server in sorted({server for _, _, server in phase["members"]}):
+                if self._is_to_be_sent(plan, phase, server):
+                    yield phase, server
+
+    def _is_to_be_sent(self, plan: Mapping[str, Any], phase: Phase, server: str) -> bool:
+        """Not twice: what nobody knows about waits for an answer of Slurm that is younger than the submission."""
+        name = comment(self.settings, plan["key"], phase["number"], server)
+        if name in self.listing.jobs or self._record(plan["home"], plan["key"], phase["number"], server):
+            return False
+        sent = self._sent.get(name)
+        if sent is None:
+            # Nobody else submits for this key; after a restart Slurm has to be asked first.
+            return self._known is None or plan["key"] not in self._known or self.listing.good
+        in_doubt = sent < 0
+        return in_doubt and self.listing.good and self.listing.at > -sent + QUEUE_SECONDS
+
+    def _send(self, due: Sequence[tuple[str, Phase, str]]) -> list[Answer]:
+        if not due:
+            return []
+        with ThreadPoolExecutor(THREADS) as pool:
+            return list(pool.map(lambda each: self._send_one(*each), due))
+
+    def _send_one(self, key: str, phase: Phase, server: str) -> Answer:
+        plan, now = self._plans[key], self.clock()
+        counts: dict[str, int] = {}
+        for role, _, where in phase["members"]:
+            if where == server:
+                counts[role] = counts.get(role, 0) + 1
+        folder = Folder(self.shared, plan["home"], key, part_name(phase["number"], server))
+        last = OPEN_MINUTES if plan["open_ended"] else math.ceil((self._end(plan, phase) - now) / 60) + FENCE_MINUTES
+        words = submission(
+            self.settings, key, phase["number"], server, counts=counts, amounts=plan["amounts"], minutes=last,
+            tenant=plan["tenant"], output=str(folder.ours / f"{folder.part}.out"),
+        )  # fmt: skip
+        part = ["part", str(self.shared), plan["home"], key, str(phase["number"]), server]
+        script = f"#!/bin/sh\nexec {shlex.join([plan['python'], plan['launcher'], *part])}\n"
+        answer = self.commands.run(*words, script=script, user=self.settings.user_of(plan["tenant"]) or "")
+        moment = time.monotonic()
+        self._sent[comment(self.settings, key, phase["number"], server)] = moment if answer.came else -moment
+        if not answer.came:
+            log.warning("nobody knows whether %s was submitted: %s", folder.part, answer.sentence)
+        return answer
+
+    def _end(self, plan: Mapping[str, Any], phase: Phase) -> float:
+        """The last generation goes on for as long as its gang may."""
+        end_at = float(plan["end_at"])
+        return end_at if phase is plan["phases"][-1] else min(end_at, float(phase["end"]))
+
+    def _sent_keys(self) -> Iterator[str]:
+        return (name.split(":")[1] for name in self._sent)
+
+    def _give_up(self, key: str, fault: Fault) -> None:
+        """Whole or not at all: parts that Slurm has taken already see the order, and are taken back."""
+        plan = self._plans[key]
+        self._keep(Handle(key, plan["home"], {}), plan | {"stop": "stopped"})
+        self._note_end(key, Status(ENDED, end=LOST, detail=fault.sentence))
+        for phase in plan["phases"]:
+            self._cancel(key, phase["number"], self.settings.user_of(plan["tenant"]))
+
+    # Observing.
+
+    def _list(self, *, at_once: bool = False) -> None:
+        if not at_once and self.listing.good and time.monotonic() - self.listing.at < QUEUE_SECONDS:
+            return
+        began = time.monotonic()
+        answer, jobs = queue(self.commands)
+        if not answer.is_good:
+            if self.listing.good:
+                log.warning("Slurm does not answer: %s", answer.sentence)
+            self.listing.good = False
+            return
+        found: dict[str, Job] = {}
+        for job in jobs:  # one that lives counts, where a part was submitted twice
+            if job.comment not in found or found[job.comment].is_over:
+                found[job.comment] = job
+        self.listing = Listing(began, found, True)
+
+    def _part(self, home: str, key: str, generation: int, server: str) -> Folder:
+        """Where its launcher writes."""
+        place = key, part_name(generation, server)
+        if place not in self._folders:
+            self._folders[place] = Folder(self.shared, home, *place)
+        return self._folders[place]
+
+    def _record(self, home: str, key: str, generation: int, server: str) -> dict[str, Any] | None:
+        """What the launcher wrote last; raises `OSError` where the shared folder cannot be read."""
+        folder = self._part(home, key, generation, server)
+        seen = self._seen.get((key, folder.part))
+        if seen and seen.record["state"] == ENDED:
+            return seen.record  # its last word
+        record = _read_theirs(folder.state)
+        if record is None:
+            return seen.record if seen else None
+        if seen is None or seen.record["beat"] != record["beat"] or seen.record["state"] != record["state"]:
+            self._seen[key, folder.part] = Seen(record, time.monotonic())
+        return record
+
+    def _observe(self, handle: Handle, refused: str | None) -> Status:
+        if handle.key in self._over:
+            return self._over[handle.key]
+        own = Folder(self.root, handle.home, handle.key)
+        if (kept := files.read(own.state)) and kept["state"] == ENDED:
+            return self._note_end(handle.key, status_of(kept))
+        plan = self._plan(handle)
+        if plan is None:  # what lives of it is nobody's, and is ended as soon as Slurm is asked again
+            if self._known is not None:
+                self._known.discard(handle.key)
+            return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
+        try:
+            self._collect(handle, plan)
+            status = self._status(plan)
+        except OSError as error:
+            return Status(UNKNOWN, detail=f"the shared folder cannot be read: {error.strerror or error}")
+        if refused and status.state != ENDED:
+            detail = f"Slurm refused a part of it: {refused}"
+            status = replace(status, state=ENDED, end=LOST, ended_at=self.clock(), detail=detail)
+        if status.state == ENDED:
+            document = asdict(status) | {"delivered": [list(asdict(each).values()) for each in status.delivered]}
+            files.write(own.state, document, durable=True)
+            self._note_end(handle.key, status)
+            if not plan["stop"]:
+                self._keep(handle, plan | {"stop": "stopped"})
+        return status
+
+    def _status(self, plan: Mapping[str, Any]) -> Status:
+        """From the records of all parts, in the order of generations: the first end that counts is the gang's."""
+        now, key = self.clock(), plan["key"]
+        told = [
+            (phase, {server: self._record(plan["home"], key, phase["number"], server) for server in _servers(phase)})
+            for phase in self._near(plan)
+        ]
+        records = [record for _, found in told for record in found.values() if record]
+        starts = [record["started_at"] for record in records if record["started_at"]]
+        lead = [found[_first(phase)] for phase, found in told if phase["members"] and found.get(_first(phase))]
+        newest = lead[-1] if lead and lead[-1] else {}
+        status = Status(
+            state=RUNNING if starts else WAITING if records else ACCEPTED,
+            started_at=min(starts, default=None),
+            exit_code=newest.get("exit_code"),
+            progress=next((record["progress"] for record in reversed(lead) if record and record["progress"]), {}),
+            restarts=sum(record["restarts"] for record in records),
+            delivered=tuple(Delivered(*span) for record in records for span in record["delivered"]),
+        )
+        for phase, found in told:
+            if not phase["members"]:
+                continue
+            if over := self._end_of(plan, phase, found, now):
+                how, why, ended_at = over
+                return replace(status, state=ENDED, end=how, detail=why[:200], ended_at=ended_at)
+        if any(record["state"] == STOPPING for record in records):
+            status = replace(status, state=STOPPING)
+        waits = [phase for phase, found in told if phase["at"] <= now and not all(found.values())]
+        if waits and not self.listing.good and not starts:
+            return replace(status, state=UNKNOWN, detail="Slurm does not answer")
+        return status
+
+    def _near(self, plan: Mapping[str, Any]) -> list[Phase]:
+        """Generations of which something may be there: those that began or soon will, or else the first."""
+        phases: list[Phase] = plan["phases"]
+        return [phase for phase in phases if phase["at"] - self.timings.lead <= self.clock()] or phases[:1]
+
+    def _end_of(
+        self, plan: Mapping[str, Any], phase: Phase, found: Mapping[str, dict[str, Any] | None], now: float
+    ) -> tuple[str, str, float] | None:
+        """How this generation ended the gang, why and when. None: it did not."""
+        over = {server: record for server, record in found.items() if record and record["state"] == ENDED}
+        first = over.get(_first(phase))
+        asked_at = self._end(plan, phase) - ((plan.get("own") or {}).get("grace_seconds", 0.0))
+        early = first is not None and first["ended_at"] < asked_at - LAST_WORD_SECONDS  # by itself
+        if first and (first["end"] != STOPPED or plan["stop"] or early or self._is_last(plan, phase, now)):
+            return first["end"], first["detail"], first["ended_at"]
+        for server, record in sorted(over.items()):
+            seen = self._seen[plan["key"], part_name(phase["number"], server)]
+            late = time.monotonic() - seen.moved > LAST_WORD_SECONDS
+            if first is None and record["end"] in (LOST, FAILED) and late:
+                return record["end"], f"{server}: {record['detail']}", record["ended_at"]
+        for server in sorted(found.keys() - over.keys()):
+            if end := self._missing(plan, phase, server, found[server], now):
+                return end
+        if plan["stop"] and not any(found.values()) and not self._lives(plan, phase) and self.listing.good:
+            return (PAUSED if plan["stop"] == PAUSED else STOPPED), "it was taken back before it began", now
+        return None
+
+    def _missing(
+        self, plan: Mapping[str, Any], phase: Phase, server: str, record: Mapping[str, Any] | None, now: float
+    ) -> tuple[str, str, float] | None:
+        """Why a part that has not said its last word will not say it. None: it may still."""
+        name = comment(self.settings, plan["key"], phase["number"], server)
+        job = self.listing.jobs.get(name) if self.listing.good else None
+        if record:
+            silent = time.monotonic() - self._seen[plan["key"], part_name(phase["number"], server)].moved
+            if job and (job.state == NODE_FAILED or (job.is_over and silent > LAST_WORD_SECONDS)):
+                return LOST, _by_slurm(job, server), record["beat"]
+            if silent > SILENT_SECONDS:
+                return LOST, f"{NOT_HEARD} on {server} any more", record["beat"]
+            return None
+        if job and job.is_over and time.monotonic() - self.listing.at < QUEUE_SECONDS and self._old(name):
+            return LOST, _by_slurm(job, server), now
+        patience = self.settings.gather_seconds + LAST_WORD_SECONDS
+        late = now > max(phase["at"], self._submitted_at(name, now)) + patience
+        if late and self.listing.good and not plan["stop"]:
+            why = f" (Slurm says {job.reason})" if job and job.reason not in ("None", "") else ""
+            return LOST, f"{NOT_ALL_CAME}: {server}{why}", now
+        return None
+
+    def _submitted_at(self, name: str, now: float) -> float:
+        """When a part went to Slurm, or when we began to look at it."""
+        return now - (time.monotonic() - abs(self._sent.get(name, self._began)))
+
+    def _old(self, name: str) -> bool:
+        """Whether a part was submitted so long ago that its launcher's first word would be here."""
+        return time.monotonic() - abs(self._sent.get(name, 0.0)) > LAST_WORD_SECONDS
+
+    def _is_last(self, plan: Mapping[str, Any], phase: Phase, now: float) -> bool:
+        return phase is plan["phases"][-1] or now >= plan["end_at"]
+
+    def _lives(self, plan: Mapping[str, Any], phase: Phase) -> bool:
+        names = (comment(self.settings, plan["key"], phase["number"], server) for server in _servers(phase))
+        return any(name in self.listing.jobs and not self.listing.jobs[name].is_over for name in names)
+
+    def _has_ended(self, handle: Handle) -> bool:
+        kept = files.read(Folder(self.root, handle.home, handle.key).state)
+        return bool(kept and kept["state"] == ENDED)
+
+    # Fences.
+
+    def _fence(self, handles: Sequence[Handle]) -> None:
+        """The engine's line: what lives beyond its end, or waits although it is not wanted, is cancelled."""
+        if not self.listing.good:
+            return
+        now = self.clock()
+        for handle in handles:
+            plan = self._plans.get(handle.key)
+            for phase in plan["phases"] if plan else ():
+                unwanted = bool(plan and plan["stop"]) and self._waits(plan or {}, phase)
+                late = plan is not None and now > self._end(plan, phase) + FENCE_SECONDS
+                over = time.monotonic() - self._over_at.get(handle.key, math.inf) > FENCE_SECONDS
+                if plan and (late or unwanted or over) and self._lives(plan, phase):
+                    self._cancel(handle.key, phase["number"], self.settings.user_of(plan["tenant"]))
+
+    def _note_end(self, key: str, status: Status) -> Status:
+        self._over[key] = status
+        self._over_at.setdefault(key, time.monotonic())
+        return status
+
+    def _forget(self, asked: set[str]) -> None:
+        """Gangs that ended and that nobody asks about any more; should anything of them live, it is a stranger."""
+        old = {key for key, at in self._over_at.items() if time.monotonic() - at > FORGET_SECONDS} - asked
+        for key in old:
+            self._over.pop(key)
+            self._over_at.pop(key)
+            self._plans.pop(key, None)
+            self._behind.discard(key)
+        if old:
+            self._sent = {name: at for name, at in self._sent.items() if name.split(":")[1] not in old}
+            self._seen = {place: seen for place, seen in self._seen.items() if place[0] not in old}
+            self._folders = {place: folder for place, folder in self._folders.items() if place[0] not in old}
+            self._collected = {place for place in self._collected if place[0] not in old}
+            keys = {name.split(":")[1] for name in self._sent}
+            self._cancelled = {name: at for name, at in self._cancelled.items() if name.split("-")[1] in keys}
+
+    def _waits(self, plan: Mapping[str, Any], phase: Phase) -> bool:
+        names = (comment(self.settings, plan["key"], phase["number"], server) for server in _servers(phase))
+        return any(name in self.listing.jobs and self.listing.jobs[name].state == "PENDING" for name in names)
+
+    def _cancel(self, key: str, generation: int, user: str | None) -> None:
+        """By the name, never by an id; again after a while, if it did not help. `user`: as whom it runs, if not as the
+        service account."""
+        name = job_name(self.settings, key, generation)
+        if time.monotonic() - self._cancelled.get(name, -60.0) > 2 * QUEUE_SECONDS:
+            self._cancelled[name] = time.monotonic()
+            whose = user or self.settings.service_account
+            answer = self.commands.run("scancel", f"--name={name}", "-u", whose, user=user or "")
+            if not answer.is_good:
+                log.warning("%s could not be cancelled: %s", name, answer.sentence)
+
+    def _end_strangers(self, known: set[str]) -> None:
+        for job in self.listing.jobs.values():
+            _, key, generation, _ = job.comment.split(":", 3)
+            if key not in known and not job.is_over:
+                self._cancel(key, int(generation), "" if job.user == self.settings.service_account else job.user)
+
+    # What launchers write, in our own folder, where pages read it.
+
+    def _collect(self, handle: Handle, plan: Mapping[str, Any]) -> None:
+        """Append what is new in the log and progress of every part, and note how far that was."""
+        own = Folder(self.root, handle.home, handle.key)
+        notes = own.ours / "collected.json"
+        collected = files.read(notes) or {}
+        before = dict(collected)
+        for phase in self._near(plan):
+            for server in _servers(phase):
+                theirs = self._part(handle.home, handle.key, phase["number"], server)
+                part = handle.key, theirs.part
+                if part in self._collected:
+                    continue
+                seen, moved = self._seen.get(part), False
+                for source, target in ((theirs.log, own.log), (theirs.progress, own.progress)):
+                    name = f"{theirs.part}/{source.name}"
+                    after = collected.get(name, 0)
+                    collected[name] = _append(source, target, after)
+                    moved = moved or collected[name] != after
+                if seen and seen.record["state"] == ENDED and not moved:
+                    self._collected.add(part)  # it writes nothing after its last word
+        if collected != before:
+            files.write(notes, collected)
+
+
+def _read_theirs(path: Path) -> dict[str, Any] | None:
+    """A launcher's record. None: there is none yet, or none that could be read."""
+    try:
+        with os.fdopen(files.theirs(path), "rb") as file:
+            record = json.loads(file.read(MOST_RECORD))
+    except (FileNotFoundError, ValueError):
+        return None
+    return record if isinstance(record, dict) and {"state", "beat"} <= record.keys() else None
+
+
+def _append(source: Path, target: Path, after: int) -> int:
+    """Whole lines of a stranger's file from a byte on; where it goes on."""
+    try:
+        with os.fdopen(files.theirs(source), "rb") as file:
+            if os.fstat(file.fileno()).st_size == after:
+                return after
+            file.seek(after)
+            data = file.read(256 * 1024)
+    except OSError as error:
+        if error.errno not in (errno.ENOENT, errno.ELOOP):  # not there yet, or a link that leads elsewhere
+            raise
+        return after
+    whole = data[: data.rfind(b"\n") + 1]
+    with contextlib.suppress(FileNotFoundError):
+        if target.stat().st_size > MOST_LOG:
+            return after + len(whole)
+    with target.open("ab") as out:
+        out.write(whole)
+    return after + len(whole)
+
+
+def _servers(phase: Phase) -> list[str]:
+    return sorted({server for _, _, server in phase["members"]})
+
+
+def _first(phase: Phase) -> str:
+    """Where the coordinator is."""
+    return str(phase["members"][0][2])
+
+
+def _by_slurm(job: Job, server: str) -> str:
+    if job.state == NODE_FAILED:
+        return f"server {server} failed"
+    return f"its part on {server} was ended by Slurm {BY_OPERATOR} ({job.state})"
+
+
+def _server_state(state: str, reason: str, now: float) -> ServerState:
+    """Slurm's words for a server, of which there are many, in ours."""
+    word = state.rstrip("*~#!%$@^-+").lower()
+    said = "" if reason == "none" else reason
+    if state.endswith("*"):
+        return ServerState(DOWN, now, said or "it does not answer")
+    if word in ("idle", "mixed", "allocated", "completing", "reserved", "planned"):
+        return ServerState(UP, now, said)
+    if word in ("draining", "drained", "drain", "maint"):
+        return ServerState(DRAINING, now, said or word)
+    if word == "unknown":
+        return ServerState(UNKNOWN, now, said)
+    return ServerState(DOWN, now, said or word)

@@ -1,0 +1,61 @@
+"""The servers of a cluster as Slurm describes them: what a market could sell of each."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from scheduling.engines.slurm.commands import Answer, Commands
+from scheduling.engines.slurm.settings import CPUS, GRES, MEMORY_MB
+
+
+@dataclass(frozen=True)
+class Node:
+    """One server. `gres`: as Slurm writes it, by name, and by name and type."""
+
+    name: str
+    cpus: int
+    memory_mb: int
+    gres: tuple[tuple[str, int], ...]
+    partitions: tuple[str, ...]
+    state: str
+
+    def amount(self, what: str) -> int:
+        """So many units of `cpus`, `memory_mb` or `gres:...`."""
+        if what.startswith(GRES):
+            return dict(self.gres).get(what[len(GRES) :], 0)
+        return {CPUS: self.cpus, MEMORY_MB: self.memory_mb}.get(what, 0)
+
+
+def nodes_of(commands: Commands) -> tuple[Answer, list[Node]]:
+    """All of them, by name."""
+    answer = commands.run("scontrol", "show", "node", "-o")
+    lines = answer.text.splitlines() if answer.is_good else []
+    return answer, sorted((node for line in lines if (node := _node(line))), key=lambda node: node.name)
+
+
+def _node(line: str) -> Node | None:
+    fields = dict(re.findall(r"(?:\A|\s)([A-Za-z]+)=(\S*)", line))
+    if not fields.get("NodeName"):
+        return None
+    return Node(
+        name=fields["NodeName"],
+        cpus=int(fields.get("CPUTot", 0)),
+        memory_mb=int(fields.get("RealMemory", 0)),
+        gres=_gres(fields.get("Gres", "")),
+        partitions=tuple(each for each in fields.get("Partitions", "").split(",") if each),
+        state=fields.get("State", "").lower(),
+    )
+
+
+def _gres(text: str) -> tuple[tuple[str, int], ...]:
+    """`gpu:a100:4(S:0-1),gpu:2` as amounts by `gpu` (all types together) and by `gpu:a100`."""
+    amounts: dict[str, int] = {}
+    for each in re.sub(r"\([^)]*\)", "", text).split(","):
+        parts = each.split(":")
+        if len(parts) < 2 or not parts[-1].isdecimal():
+            continue
+        names = {parts[0], ":".join(parts[:-1])}
+        for name in names:
+            amounts[name] = amounts.get(name, 0) + int(parts[-1])
+    return tuple(sorted(amounts.items()))

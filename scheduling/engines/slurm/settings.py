@@ -1,0 +1,119 @@
+"""What an installation says of one cluster."""
+
+from __future__ import annotations
+
+import getpass
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from typing import Any
+
+from scheduling.engines.base import Timings
+
+TIMINGS = Timings(lead=20.0, least_slot=60.0, patience=60.0, lease=30.0, stop=5.0)
+SERVICE, TENANT = "service", "tenant"  # whose jobs Slurm sees
+CPUS, MEMORY_MB, GRES = "cpus", "memory_mb", "gres:"  # what a unit of a resource is in Slurm's words
+
+
+class WrongEngine(Exception):
+    """An engine's settings cannot be used. The message is a sentence."""
+
+
+@dataclass(frozen=True)
+class SlurmSettings:
+    """`shared`: a folder that all servers of the cluster and this machine see under the same name. `resources`: what a
+    unit of the pool's resource is there: `cpus`, `memory_mb`, or `gres:` and a name; what is not named is nothing of
+    Slurm's. `prefix`: of everything that is ours there, so that two products can share a cluster.
+    """
+
+    name: str
+    partition: str
+    shared: str
+    reservation: str = ""
+    user: str = ""  # the service account; empty: whoever runs the engine
+    account: str = ""
+    accounts: Mapping[str, str] = field(default_factory=dict)  # of tenants, by slug
+    run_as: str = SERVICE  # or each tenant's jobs as its own user, by the site's rule for sudo
+    users: Mapping[str, str] = field(default_factory=dict)  # of tenants, by slug
+    prefix: str = "bourse"
+    python: str = "python3"  # on the cluster, with what the programs need
+    conf: str = ""  # the cluster's slurm.conf, where it is not in its usual place
+    resources: Mapping[str, str] = field(default_factory=dict)
+    lead: float = TIMINGS.lead
+    least_slot: float = TIMINGS.least_slot
+    patience: float = TIMINGS.patience
+    lease: float = TIMINGS.lease
+    gather_seconds: float = 15.0  # after a slot's beginning all parts must have come
+    server_grace: float = TIMINGS.server_grace
+
+    @classmethod
+    def read(cls, name: str, described: object) -> SlurmSettings:
+        """From a file; raises `WrongEngine`."""
+        if not isinstance(described, dict) or described.get("kind") != "slurm":
+            raise WrongEngine(f"The engine {name} must be an object whose kind is slurm.")
+        values: dict[str, Any] = {key: value for key, value in described.items() if key != "kind"}
+        kinds = {each.name: str(each.type) for each in fields(cls)}
+        if unknown := sorted(set(values) - set(kinds) | {"name"} & set(values)):
+            raise WrongEngine(f"The engine {name} has no setting {unknown[0]!r}.")
+        if missing := [each for each in ("partition", "shared") if not values.get(each)]:
+            raise WrongEngine(f"The engine {name} needs the setting {missing[0]!r}.")
+        for key, value in values.items():
+            allowed = {"str": str, "float": (int, float)}.get(kinds[key], dict)
+            if not isinstance(value, allowed) or isinstance(value, bool):  # type: ignore[arg-type]
+                raise WrongEngine(f"The engine {name}: {key} must be {_WORDS.get(kinds[key], 'an object of words')}.")
+        found = cls(name=name, **values)
+        found._check()
+        return found
+
+    def _check(self) -> None:
+        if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", self.prefix):
+            raise WrongEngine(f"The engine {self.name}: prefix must be a short word of small letters and digits.")
+        if not Path(self.shared).is_absolute():
+            raise WrongEngine(f"The engine {self.name}: shared must be the whole path of a folder.")
+        for resource, what in self.resources.items():
+            if what not in (CPUS, MEMORY_MB) and not re.fullmatch(
+                rf"{GRES}[A-Za-z0-9_]+(:[A-Za-z0-9_.-]+)?", str(what)
+            ):
+                allowed = f"{CPUS}, {MEMORY_MB} or {GRES}NAME"
+                raise WrongEngine(f"The engine {self.name}: a unit of {resource} must be {allowed}, not {what!r}.")
+        if self.run_as not in (SERVICE, TENANT):
+            raise WrongEngine(f"The engine {self.name}: run_as must be {SERVICE} or {TENANT}, not {self.run_as!r}.")
+        for tenant, user in self.users.items():
+            if not re.fullmatch(r"[a-z_][a-z0-9_-]{0,31}", str(user)):
+                raise WrongEngine(f"The engine {self.name}: {user!r} cannot be the user of {tenant}.")
+        try:
+            _ = self.timings
+        except ValueError as error:
+            raise WrongEngine(f"The engine {self.name}: {error}.") from None
+
+    @property
+    def timings(self) -> Timings:
+        """Of the contract."""
+        return Timings(self.lead, self.least_slot, self.patience, self.lease, TIMINGS.stop, self.server_grace)
+
+    @property
+    def service_account(self) -> str:
+        return self.user or getpass.getuser()
+
+    @property
+    def everybody(self) -> list[str]:
+        """All users under whom jobs of ours may be."""
+        return sorted({self.service_account, *(self.users.values() if self.run_as == TENANT else ())})
+
+    @property
+    def openness(self) -> str:
+        """What programs of several tenants can see of each other, as a sentence; empty where each has its own user."""
+        if self.run_as == TENANT:
+            return ""
+        return (
+            f"All jobs run under the account {self.service_account}: programs of several tenants can read each other's "
+            "files unless they run in containers."
+        )
+
+    def user_of(self, tenant: str) -> str | None:
+        """As whom jobs of the tenant run, where that is not the service account; None: nobody was named."""
+        return self.users.get(tenant) if self.run_as == TENANT else ""
+
+
+_WORDS = {"str": "text", "float": "a number"}

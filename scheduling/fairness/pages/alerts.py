@@ -1,0 +1,122 @@
+"""Limits of fairness: where each figure stands, and an operator's form to set them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC
+from typing import Any
+
+from django import forms
+from django.http import HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import get_object_or_404, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_http_methods
+
+from scheduling.fairness.alerts import DAYS, MEASURES, Measure, alerts_set
+from scheduling.fairness.read_alerts import alerts_of
+from scheduling.fairness.read_days import fairness_overview, period_of_days
+from scheduling.models import FairnessAlert, Pool
+from scheduling.operator import entries_of
+from scheduling.operator.pages.changes import ChangeForm, Move, answer
+from tenants.access import AccessRequest
+from tenants.form_fields import NumberField
+from tenants.roles import Permission
+from tenants.views.gate import requires
+from tenants.zones import day_of
+
+
+@dataclass(frozen=True)
+class Standing:
+    """A figure as it is now, against its limit."""
+
+    name: str
+    measure: Measure
+    value: float | None
+    row: FairnessAlert | None
+
+    @property
+    def is_passed(self) -> bool:
+        return self.row is not None and self.measure.is_beyond(self.value, self.row.threshold)
+
+
+class AlertsForm(ChangeForm):
+    """A field for each figure; empty: nobody wants to be told."""
+
+    def __init__(self, standings: list[Standing], *args: Any, **kwargs: Any) -> None:
+        self.standings = standings
+        super().__init__(*args, **kwargs)
+        for each in standings:
+            word = "More than" if each.measure.is_most else "Less than"
+            self.fields[each.name] = NumberField(
+                required=False,
+                min_value=0,
+                label=each.measure.title,
+                initial=each.row.threshold if each.row else None,
+                help_text=f"{word} there is one notice. Empty: never. A usual limit: {each.measure.usual:g}.",
+            )
+        self.order_fields([*MEASURES, "reason"])
+
+    def limits(self) -> Iterator[forms.BoundField]:
+        return (self[name] for name in MEASURES)
+
+    def thresholds(self) -> dict[str, float | None]:
+        return {name: self.cleaned_data.get(name) for name in MEASURES}
+
+    def moves(self) -> list[Move]:
+        if not self.is_bound:
+            return []
+        before = {each.name: each.row.threshold if each.row else None for each in self.standings}
+        after = self.thresholds()
+        return [
+            Move(MEASURES[name].title, _limit(before[name]), _limit(after[name]))
+            for name in MEASURES
+            if before[name] != after[name] and name not in self.errors
+        ]
+
+
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.FAIRNESS_VIEW)
+def alerts(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
+    pool = get_object_or_404(Pool, slug=pool_slug)
+    if request.method == "POST":
+        return _set(request, pool)
+    return _page(request, pool, AlertsForm(_standings(pool)))
+
+
+@requires(Permission.POLICIES_CHANGE)
+def _set(request: AccessRequest, pool: Pool) -> HttpResponse:
+    form = AlertsForm(_standings(pool), request.POST)
+    return answer(
+        request,
+        form,
+        name="alerts",
+        apply=lambda given: alerts_set(
+            pool=pool,
+            thresholds=form.thresholds(),
+            by=request.access,
+            reason=given.cleaned_data["reason"],
+            at=timezone.now(),
+        ),
+        done="The limits are set. Each is told about once when it is passed.",
+        back=reverse("fairness_alerts", args=[pool.slug]),
+        page=lambda given: _page(request, pool, given),
+    )
+
+
+def _page(request: AccessRequest, pool: Pool, form: ChangeForm) -> HttpResponse:
+    context = {"pool": pool, "form": form, "days": DAYS, "entries": entries_of(["fairness_alerts_set"])}
+    return render(request, "fairness/alerts.html", context)
+
+
+def _standings(pool: Pool) -> list[Standing]:
+    first, last = period_of_days(DAYS, today=day_of(timezone.now(), UTC))
+    found = fairness_overview(pool, first=first, last=last)
+    rows = {row.measure: row for row in alerts_of(pool)}
+    return [Standing(name, measure, measure.value(found), rows.get(name)) for name, measure in MEASURES.items()]
+
+
+def _limit(value: float | None) -> str:
+    return "no limit" if value is None else f"{value:g}"

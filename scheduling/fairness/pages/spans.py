@@ -1,0 +1,67 @@
+"""Which pool and which days a page of fairness is about. Days are those of UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import date, timedelta
+
+from scheduling.fairness.read_days import MOST_DAYS, period_of_days
+
+LENGTHS = (1, 7, 30, 90)
+LENGTHS_ASKED = frozenset(map(str, LENGTHS))
+USUAL = 30
+TODAY = "today (UTC)"  # a reader elsewhere may have another day
+EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
+
+
+@dataclass(frozen=True)
+class Span:
+    """Both days included. `length` 0: two dates were asked for."""
+
+    first: date
+    last: date
+    length: int
+
+    @property
+    def days(self) -> int:
+        return (self.last - self.first).days + 1
+
+    @property
+    def words(self) -> str:
+        if self.length == 1:
+            return TODAY
+        if self.length:
+            return f"the last {self.length} days"
+        return f"{self.first:%d %b %Y} to {self.last:%d %b %Y}" if self.days > 1 else f"{self.first:%d %b %Y}"
+
+    @property
+    def within(self) -> str:
+        """When something happened, as a sentence has it."""
+        if self.length:
+            return TODAY if self.length == 1 else f"in {self.words}"
+        return f"from {self.words}" if self.days > 1 else f"on {self.words}"
+
+    @property
+    def query(self) -> str:
+        return f"days={self.length}" if self.length else f"from={self.first.isoformat()}&to={self.last.isoformat()}"
+
+
+def span_asked(query: Mapping[str, str], *, today: date) -> Span:
+    """`days`; or `from` and `to`, of at most as many days as are read at once. What cannot be read was not asked."""
+    asked = query.get("days", "")
+    first, last = _date(query.get("from", "")), _date(query.get("to", ""))
+    if (first or last) and asked not in LENGTHS_ASKED:
+        last = last or max(today, first or today)
+        first = min(first or last, last)
+        return Span(max(first, last - timedelta(days=MOST_DAYS - 1)), last, 0)
+    length = int(asked) if asked in LENGTHS_ASKED else USUAL
+    return Span(*period_of_days(length, today=today), length)
+
+
+def _date(text: str) -> date | None:
+    try:
+        found = date.fromisoformat(text)
+    except ValueError:
+        return None
+    return found if EARLIEST <= found < LATEST else None

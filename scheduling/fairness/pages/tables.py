@@ -1,0 +1,121 @@
+"""The columns of the tables of fairness: what is shown, sorted by, and exported."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from tenants.ledger.amounts import exported, micro
+from tenants.views.tables import Column, Table
+
+
+def _number(name: str, digits: int = 6) -> Callable[[Any], object]:
+    def value(row: Any) -> object:
+        found = getattr(row, name)
+        return "" if found is None else round(float(found), digits)
+
+    return value
+
+
+def _column(name: str, label: str, digits: int = 6) -> Column:
+    return Column(name, label, order=name, numeric=True, value=_number(name, digits))
+
+
+def _amount(name: str, label: str) -> Column:
+    """Credits, as every export of money has them."""
+
+    def value(row: Any) -> str:
+        found = getattr(row, name)
+        return "" if found is None else exported(micro(found))
+
+    return Column(name, label, order=name, numeric=True, value=value)
+
+
+RATIOS = Table(
+    (
+        Column("name", "Tenant", order="name"),
+        _column("part_of_cells", "Part of cells"),
+        _column("part_of_gains", "Part of gains"),
+        _column("ratio", "Ratio"),
+        _column("against_alone", "Against alone"),
+        _amount("gain", "Gain"),
+        _amount("alone", "Alone"),
+        _column("broken", "Broken certificates", 0),
+    ),
+    sort="-ratio",
+    key="tenant_id",
+    file="fairness-ratios",
+)
+REWARDS = Table(
+    (
+        Column("name", "Owner", order="name"),
+        _column("offered_units", "Idle offered"),
+        _column("sold_units", "Sold"),
+        _column("sold_part", "Part sold"),
+        _column("kept_units", "Idle kept"),
+        _amount("earned", "Earned"),
+        _column("contributed", "Contributed"),
+        _column("reward", "Reward"),
+        _amount("forgone", "Missed"),
+        _amount("paid", "Rent paid"),
+        _amount("rent_saved", "Rent saved"),
+        _column("waiting", "Intervals waiting", 0),
+    ),
+    sort="-reward",
+    key="tenant_id",
+    file="fairness-rewards",
+)
+INTERVALS = Table(
+    (
+        Column("number", "Interval", order="number"),
+        Column("decided_at", "Decided", order="decided_at"),
+        _amount("revenue", "Value"),
+        Column("certificates", "Certificates", order="certificates", numeric=True),
+        Column("broken_count", "Broken", order="broken_count", numeric=True),
+        Column("ratio_variance", "Variance of ratio", order="ratio_variance", numeric=True),
+        Column("jain_index", "Jain's index", order="jain_index", numeric=True),
+        Column("renters", "Renters", order="renters", numeric=True),
+        Column("unsold", "Unsold", numeric=True, value=lambda row: sum(row.unsold.values())),
+        Column("waiting_for", "Waiting jobs", numeric=True, value=lambda row: sum(row.waiting_for.values())),
+    ),
+    sort="-number",
+    key="number",
+    file="fairness-intervals",
+)
+IN_INTERVAL = Table(
+    (
+        Column("name", "Tenant", order="name"),
+        _amount("own_value", "Own jobs"),
+        _amount("rented_value", "Rented jobs"),
+        _amount("paid", "Paid"),
+        _amount("received", "Received"),
+        _amount("gain", "Gain"),
+        _amount("alone", "Alone"),
+        _column("share", "Part of cells"),
+        _column("part_of_gains", "Part of gains"),
+        _column("ratio", "Ratio"),
+        _column("contributed", "Contributed"),
+        _amount("earned", "Earned"),
+        _column("reward", "Reward"),
+    ),
+    sort="-gain",
+    file="fairness-interval",
+)
+OWN = (
+    Column("number", "Interval", order="number"),
+    _column("ratio", "Ratio"),
+    _column("waiting", "Jobs waiting on", 0),
+)
+OWN_MONEY = (
+    _amount("gain", "Gain"),
+    _amount("alone", "Alone"),
+    _amount("paid", "Paid"),
+    _amount("earned", "Earned"),
+    _amount("forgone", "Missed"),
+)
+
+
+def own(*, money: bool) -> Table:
+    """A tenant's own intervals; `money`: whether the reader may see amounts."""
+    columns = (*OWN, *OWN_MONEY) if money else OWN
+    return Table(columns, sort="-number", rows=20, key="number", file="my-fairness")

@@ -1,0 +1,100 @@
+"""What is read of one interval's fairness, as frozen values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.models import Interval, IntervalFairness, TenantFairness
+
+
+@dataclass(frozen=True)
+class TenantRow:
+    name: str
+    slug: str
+    row: TenantFairness
+    revenue: float
+
+    @property
+    def part_of_gains(self) -> float | None:
+        return self.row.gain / self.revenue if self.revenue > 0 else None
+
+    def __getattr__(self, name: str) -> Any:
+        """The figures themselves, as a table reads them."""
+        if name == "row":
+            raise AttributeError(name)
+        return getattr(self.row, name)
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """A certificate of the interval, with its arithmetic: got = value - paid, against alone."""
+
+    job: int
+    tenant_id: int
+    tenant: str
+    slug: str
+    served: bool
+    elapsed: float | None  # slots from its arrival to its end
+    value: float
+    paid: float
+    got: float
+    alone: float | None  # None: only worked out where it is not reached
+    broken: str
+
+    @property
+    def margin(self) -> float | None:
+        return None if self.alone is None else self.got - self.alone
+
+
+@dataclass(frozen=True)
+class Payment:
+    """What one job pays for its rent: gross price, the part that its tenant owed itself, and who gets the rest."""
+
+    job: int
+    tenant_id: int
+    tenant: str
+    start: int
+    end: int
+    cost: float
+    paid: float
+    parts: tuple[tuple[str, float], ...]
+    dividend: float = 0.0  # of what is paid, a share of what renting gained
+
+    @property
+    def own_part(self) -> float:
+        return self.cost - (self.paid - self.dividend)
+
+    @property
+    def difference(self) -> float:
+        return self.paid - sum(amount for _, amount in self.parts)
+
+
+@dataclass(frozen=True)
+class IntervalAccount:
+    """`fairness` None: not worked out yet. `readable` False: the stored bytes were changed; verification names them."""
+
+    interval: Interval
+    fairness: IntervalFairness | None
+    policy: str
+    tenants: tuple[TenantRow, ...]
+    jobs: tuple[JobRow, ...]
+    payments: tuple[Payment, ...]
+    readable: bool
+    before: int | None
+    after: int | None
+
+    @property
+    def gains(self) -> float:
+        return sum(one.row.gain for one in self.tenants)
+
+    @property
+    def operator_part(self) -> float:
+        """What tenants paid and no tenant received."""
+        return sum(one.row.paid - one.row.received for one in self.tenants)
+
+    @property
+    def out_of_sum(self) -> float:
+        """All gains and the operator's part, less all value: 0 but for the last digits of floats."""
+        revenue = self.fairness.revenue if self.fairness else 0.0
+        return self.gains + self.operator_part - revenue

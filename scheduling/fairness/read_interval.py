@@ -1,0 +1,186 @@
+"""One interval with everything that is needed to recompute its fairness by hand, for all tenants or for one of them."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from scheduling.core import records
+from scheduling.core.metrics.certificates import Certificate, certificates, realised
+from scheduling.core.types import Booking, Plan, View
+from scheduling.fairness.read_accounts import IntervalAccount, JobRow, Payment, TenantRow
+from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+
+UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
+OPERATOR = "Operator"
+PARTS = ("policy", "view", "plan")  # of a stored interval, to take away
+
+
+@dataclass(frozen=True)
+class _Who:
+    """The tenants of a stored interval, by their place in it."""
+
+    ids: tuple[int, ...]
+    names: tuple[str, ...]
+    slugs: tuple[str, ...]
+
+
+def interval_account(pool: Pool, number: int, *, tenant: Tenant | None = None) -> IntervalAccount | None:
+    """Of all tenants, or the parts that are one tenant's own."""
+    with scope_disabled("an interval's figures are those of all tenants; of one tenant, what is its own is shown"):
+        account = _account(pool, number)
+    return account if account is None or tenant is None else _of_tenant(account, tenant)
+
+
+def _account(pool: Pool, number: int) -> IntervalAccount | None:
+    interval = Interval.objects.filter(pool=pool, number=number).first()
+    if interval is None:
+        return None
+    fairness = IntervalFairness.objects.filter(interval=interval).first()
+    found = _read(interval)
+    jobs, payments = _jobs_and_payments(found, fairness) if found else ((), ())
+    last = Interval.objects.filter(pool=pool, number=number + 1).exists()
+    return IntervalAccount(
+        interval=interval,
+        fairness=fairness,
+        policy=str(json.loads(bytes(interval.policy))["name"]) if found else "",
+        tenants=tuple(_tenants(fairness)) if fairness else (),
+        jobs=jobs,
+        payments=payments,
+        readable=found is not None,
+        before=number - 1 if number > 1 else None,
+        after=number + 1 if last else None,
+    )
+
+
+def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
+    """The stored bytes of its policy, input or answer, as JSON."""
+    interval = Interval.objects.filter(pool=pool, number=number).first()
+    if interval is None or part not in PARTS:
+        return None
+    stored = bytes(getattr(interval, part))
+    try:
+        return stored if part == "policy" else zlib.decompress(stored)
+    except zlib.error:  # changed by somebody; verification says so
+        return None
+
+
+def _read(interval: Interval) -> tuple[View, Plan] | None:
+    try:
+        view, plan = (zlib.decompress(bytes(part)) for part in (interval.view, interval.plan))
+        return records.view_from(view), records.plan_from(plan)
+    except UNREADABLE:
+        return None
+
+
+def _tenants(fairness: IntervalFairness) -> Iterable[TenantRow]:
+    rows = list(TenantFairness.objects.filter(fairness=fairness).order_by("tenant"))
+    tenants = Tenant.objects.in_bulk([row.tenant_id for row in rows])
+    for row in rows:
+        tenant = tenants[row.tenant_id]
+        yield TenantRow(tenant.name, tenant.slug, row, fairness.revenue)
+
+
+def _jobs_and_payments(
+    found: tuple[View, Plan], fairness: IntervalFairness | None
+) -> tuple[tuple[JobRow, ...], tuple[Payment, ...]]:
+    view, plan = found
+    who = _who(view)
+    bookings = {booking.job: booking for booking in plan.bookings}
+    jobs = [_job(view, certificate, bookings, who) for certificate in _certificates(view, plan, fairness)]
+    known = {row.job for row in jobs}
+    jobs += [_unknown(view, booking, who) for booking in plan.bookings if booking.job not in known]
+    payments = [_payment(view, booking, who) for booking in plan.bookings if booking.cost]
+    return tuple(sorted(jobs, key=lambda row: (not row.broken, row.job))), tuple(payments)
+
+
+def _who(view: View) -> _Who:
+    ids = tuple(int(tenant.name) for tenant in view.cluster.tenants)
+    found = Tenant.objects.in_bulk(ids)
+    names = tuple(found[pk].name if pk in found else f"tenant {pk}" for pk in ids)
+    return _Who(ids, names, tuple(found[pk].slug if pk in found else "" for pk in ids))
+
+
+def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> list[Certificate]:
+    """Those of floors follow from the stored bytes alone. Whether a new floor is that of being alone, and what paper
+    mode would have given alone, was worked out with the figures: of that, what was broken is kept."""
+    if fairness is None:
+        return []
+    index = {int(tenant.name): place for place, tenant in enumerate(view.cluster.tenants)}
+    broken = [
+        Certificate(row["job"], index[row["tenant"]], row["got"], row["alone"], row["broken"])
+        for row in fairness.broken
+        if row["tenant"] in index
+    ]
+    if not fairness.with_floors:
+        return broken
+    silent = replace(plan, floors=())  # without a world to compare them with, new floors would all count as wrong
+    floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
+    settled, _ = certificates(replace(view, floors=floors), silent, {}, with_floors=True)
+    listed = {(row.job, row.broken) for row in settled}
+    return [*settled, *(row for row in broken if (row.job, row.broken) not in listed)]
+
+
+def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who: _Who) -> JobRow:
+    job, booking = view.jobs[certificate.job], bookings.get(certificate.job)
+    return JobRow(
+        job=certificate.job,
+        tenant_id=who.ids[certificate.tenant],
+        tenant=who.names[certificate.tenant],
+        slug=who.slugs[certificate.tenant],
+        served=booking is not None,
+        elapsed=None if booking is None else booking.end - job.arrival,
+        value=0.0 if booking is None else realised(job, booking),
+        paid=0.0 if booking is None else booking.paid,
+        got=certificate.got,
+        alone=certificate.alone,
+        broken=certificate.broken,
+    )
+
+
+def _unknown(view: View, booking: Booking, who: _Who) -> JobRow:
+    job = view.jobs[booking.job]
+    value = realised(job, booking)
+    elapsed, got = booking.end - job.arrival, value - booking.paid
+    about = (booking.job, who.ids[job.tenant], who.names[job.tenant], who.slugs[job.tenant])
+    return JobRow(*about, True, elapsed, value, booking.paid, got, None, "")
+
+
+def _payment(view: View, booking: Booking, who: _Who) -> Payment:
+    payer = view.jobs[booking.job].tenant
+    payouts = [] if booking.payouts is None else booking.payouts.tolist()
+    parts = tuple((name, part) for name, part in zip([*who.names, OPERATOR], payouts, strict=False) if part)
+    return Payment(
+        booking.job,
+        who.ids[payer],
+        who.names[payer],
+        booking.start,
+        booking.end,
+        booking.cost,
+        booking.paid,
+        parts,
+        booking.dividend,
+    )
+
+
+def _of_tenant(account: IntervalAccount, tenant: Tenant) -> IntervalAccount:
+    """Its own row, jobs and payments; the other owners of what it paid have no name here."""
+    payments = tuple(
+        replace(row, parts=_anonymous(row.parts, tenant.name)) for row in account.payments if row.tenant_id == tenant.pk
+    )
+    return replace(
+        account,
+        tenants=tuple(row for row in account.tenants if row.row.tenant_id == tenant.pk),
+        jobs=tuple(row for row in account.jobs if row.tenant_id == tenant.pk),
+        payments=payments,
+    )
+
+
+def _anonymous(parts: Sequence[tuple[str, float]], own: str) -> tuple[tuple[str, float], ...]:
+    others = sum(amount for name, amount in parts if name not in (own, OPERATOR))
+    kept = [(name, amount) for name, amount in parts if name in (own, OPERATOR)]
+    return (*([("Other owners", others)] if others else []), *kept)

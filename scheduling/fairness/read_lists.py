@@ -1,0 +1,57 @@
+"""Intervals by what an auditor looks for in them: broken certificates, blocked demand, one bidder, unsold units."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import UTC, date, timedelta
+from types import MappingProxyType
+
+from django.db.models import Max, Min, Q, QuerySet
+
+from scheduling.models import IntervalFairness, Pool, PoolDay, ResourceKind, TenantFairness
+from tenants.models import Tenant
+from tenants.zones import midnight
+
+ALL, BROKEN, BLOCKED, ONE_BIDDER, UNSOLD = "all", "broken", "blocked", "one-bidder", "unsold"
+LOOKED_FOR: Mapping[str, str] = MappingProxyType(
+    {
+        ALL: "Every interval",
+        BROKEN: "A certificate was broken",
+        BLOCKED: "Work waits beside unsold units",
+        ONE_BIDDER: "One bidder only",
+        UNSOLD: "Units stayed unsold",
+    }
+)
+
+
+def fairness_intervals(
+    pool: Pool, what: str = ALL, *, first: date | None = None, last: date | None = None
+) -> QuerySet[IntervalFairness]:
+    """Both days included. Rows of the whole pool: for those who may see every tenant."""
+    rows = IntervalFairness.objects.filter(pool=pool)
+    if first is not None:
+        rows = rows.filter(decided_at__gte=midnight(first, UTC))
+    if last is not None:
+        rows = rows.filter(decided_at__lt=midnight(last + timedelta(days=1), UTC))
+    if what == BROKEN:
+        return rows.filter(broken_count__gt=0)
+    if what == ONE_BIDDER:
+        return rows.filter(renters=1)
+    if what in (BLOCKED, UNSOLD):
+        rows = rows.filter(_unsold(pool))
+    return rows.exclude(waiting_for={}) if what == BLOCKED else rows
+
+
+def own_intervals(tenant: Tenant, pool: Pool, *, first: date, last: date) -> QuerySet[TenantFairness]:
+    """The tenant's own rows of the intervals of these days. Needs its scope."""
+    days = PoolDay.objects.filter(pool=pool, day__range=(first, last))
+    ends = days.aggregate(first=Min("first_number"), last=Max("last_number"))
+    numbers = (ends["first"] or 0, ends["last"] or 0)
+    return TenantFairness.objects.filter(tenant=tenant, pool=pool, number__range=numbers)
+
+
+def _unsold(pool: Pool) -> Q:
+    found = Q(pk__in=[])
+    for name in ResourceKind.objects.filter(pool=pool).values_list("name", flat=True):
+        found |= Q(**{f"unsold__{name}__gt": 0})
+    return found

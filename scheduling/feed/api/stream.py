@@ -1,0 +1,95 @@
+"""The course of one stream of server-sent events."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Iterator, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+
+from channels.db import database_sync_to_async
+from django.utils import timezone
+
+from scheduling.common import event_document
+from scheduling.feed.api.hub import hub, open_streams
+from scheduling.feed.read_events import PAGE, event_feed
+from tenants.access import Access
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.selectors import access_again
+
+LOOK_SECONDS = 5.0  # nothing heard for so long: looks by itself
+BEAT_SECONDS = 15.0
+TOGETHER_SECONDS = 0.05  # one boundary tells several things; they are read at once
+LIFE_SECONDS = 1_800.0
+RIGHTS_ASKED = timedelta(seconds=10)
+RETRY = b"retry: 2000\n\n"
+BEAT = b": still here\n\n"
+CLOSED = b"event: closed\ndata: {}\n\n"
+
+
+@dataclass
+class Reader:
+    """Where one stream stands in the feed, and what its caller may see."""
+
+    access: Access
+    cursor: int
+    asked_at: datetime = field(default_factory=timezone.now)
+
+    def read(self) -> list[bytes] | None:
+        """What came since the last time, a page at most; None where the caller may no longer listen."""
+        now = timezone.now()
+        if now - self.asked_at >= RIGHTS_ASKED:
+            self.access, self.asked_at = access_again(self.access, now), now
+        if self.access.tenant is None or not self.access.allows(Permission.TENANT_VIEW):
+            return None
+        with scope(self.access.tenant):
+            feed = event_feed(by=self.access, after=self.cursor)
+        self.cursor = feed.cursor
+        return [_piece(event_document(event, event.pool)) for event in feed.events]
+
+
+def pieces_now(reader: Reader) -> Iterator[bytes]:
+    """Where the server cannot wait: what there is, and the client comes again."""
+    yield RETRY
+    while pieces := reader.read():
+        yield b"".join(pieces)
+
+
+async def stream(reader: Reader, groups: Sequence[str], caller: str) -> AsyncIterator[bytes]:
+    assert reader.access.tenant is not None  # noqa: S101  the gate has made sure
+    loop = asyncio.get_running_loop()
+    ends, said = loop.time() + LIFE_SECONDS, loop.time()
+    open_streams[caller] += 1
+    try:
+        async with hub().listening(reader.access.tenant.pk, groups) as woken:
+            yield RETRY
+            while loop.time() < ends:
+                woken.clear()
+                pieces = await database_sync_to_async(reader.read)()
+                if pieces is None:
+                    yield CLOSED
+                    return
+                if not pieces and loop.time() - said >= BEAT_SECONDS:
+                    pieces = [BEAT]
+                if pieces:
+                    said = loop.time()
+                    yield b"".join(pieces)
+                if len(pieces) < PAGE:
+                    await _woken(woken)
+    finally:
+        open_streams[caller] -= 1
+
+
+async def _woken(woken: asyncio.Event) -> None:
+    try:
+        await asyncio.wait_for(woken.wait(), LOOK_SECONDS)
+        await asyncio.sleep(TOGETHER_SECONDS)
+    except TimeoutError:
+        pass
+
+
+def _piece(document: dict[str, object]) -> bytes:
+    data = json.dumps(document, ensure_ascii=False, separators=(",", ":"))
+    return f"id: {document['id']}\nevent: {document['kind']}\ndata: {data}\n\n".encode()

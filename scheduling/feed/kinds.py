@@ -1,0 +1,175 @@
+"""Every kind of event, once: whom it concerns, which parts of pages it moves, and its words.
+
+A new kind is one member of `EventKind`. Whatever else must know about all kinds asks the list: who may read it, what a
+webhook can ask for, what an open page loads again, the title in a job's story, and the message that a reader gets at
+once on whatever page.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from typing import Any
+
+from tenants.ledger.amounts import shown
+
+# Parts of pages, by the names under which they are told to load again.
+SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE = "slot", "prices", "jobs", "money", "servers", "share"
+
+Data = Mapping[str, Any]
+
+
+class Audience(Enum):
+    """Who may read an event: everybody, or members of one tenant: all of them, or those who may
+    see its jobs or its money."""
+
+    EVERYBODY = "everybody"
+    TENANT = "tenant"
+    TENANT_JOBS = "tenant's jobs"
+    TENANT_MONEY = "tenant's money"
+
+
+@dataclass(frozen=True)
+class Message:
+    """What a reader is told at once. `text` makes a sentence of a job's name and the event's data."""
+
+    is_good: bool
+    title: str
+    text: Callable[[str, Data], str]
+
+
+def _awarded(name: str, data: Data) -> str:
+    if not data["paid"]:
+        return f"{name} runs on your own cells, free."
+    return f"{name}: {shown(data['paid'])} credits are set aside for it."
+
+
+def _requeued(name: str, data: Data) -> str:
+    if "cause" not in data:
+        return f"{name}: it gets a new place at home."
+    return f"{name}: what was not delivered came back."
+
+
+def _concern(name: str, data: Data) -> str:
+    return f"{data['title']} of {data['days']} days passed its limit, and it concerns you."
+
+
+_JOB = Audience.TENANT_JOBS, (JOBS, SERVERS, MONEY)
+_POOL = Audience.EVERYBODY, (PRICES, SERVERS)
+_CLUSTER = Audience.EVERYBODY, (SERVERS, SHARE, PRICES)
+
+
+class EventKind(StrEnum):
+    """The kind as it is stored; its audience; topics of pages that it moves; its heading in a job's story, if it is
+    about a job; and what a reader is told at once, if that is worth it: money that moved, and what the platform did."""
+
+    audience: Audience
+    topics: tuple[str, ...]
+    heading: str
+    message: Message | None
+
+    def __new__(
+        cls, value: str, audience: Audience, topics: tuple[str, ...], heading: str = "", message: Message | None = None
+    ) -> EventKind:
+        member = str.__new__(cls, value)
+        member._value_ = value
+        member.audience, member.topics, member.heading, member.message = audience, topics, heading, message
+        return member
+
+    # A job's course.
+    JOB_SUBMITTED = "job_submitted", *_JOB, "Submitted"
+    JOB_QUEUED = "job_queued", *_JOB, "Waits for the next interval"
+    JOB_WAITING = "job_waiting", *_JOB, "Waits"
+    JOB_AWARDED = "job_awarded", *_JOB, "Awarded", Message(True, "Awarded.", _awarded)
+    JOB_STARTED = "job_started", *_JOB, "Started"
+    JOB_RESIZED = "job_resized", *_JOB, "Resized"
+    JOB_REQUEUED = "job_requeued", *_JOB, "Queued again", Message(False, "Queued again.", _requeued)
+    JOB_FINISHED = "job_finished", *_JOB, "Finished", Message(True, "Finished.", lambda name, _: f"{name} is done.")
+    JOB_STOPPED = "job_stopped", *_JOB, "Stopped"
+    JOB_FAILED = "job_failed", *_JOB, "Failed"
+    JOB_REFUSED = (
+        "job_refused", *_JOB, "Refused",
+        Message(False, "Refused.", lambda name, _: f"{name}: nothing was charged."),
+    )  # fmt: skip
+    JOB_EXPIRED = "job_expired", *_JOB, "Expired"
+    JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
+    JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, ()
+    AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short"
+    AWARD_ADJUSTED = (
+        "award_adjusted", Audience.TENANT, (JOBS, MONEY), "Paid less",
+        Message(
+            True,
+            "Paid less.",
+            lambda name, data: f"{name}: alone it would have been worth more, so {shown(data['refunded'])} came back.",
+        ),
+    )  # fmt: skip
+    # A tenant's money.
+    LOW_BALANCE = (
+        "low_balance", Audience.TENANT_MONEY, (MONEY,), "",
+        Message(
+            False,
+            "Low balance.",
+            lambda _, data: (
+                f"{shown(data['available'])} credits last {data['slots_left']} slot{'s' * (data['slots_left'] != 1)}."
+            ),
+        ),
+    )  # fmt: skip
+    BUDGET_PASSED = (
+        "budget_passed", Audience.TENANT_MONEY, (MONEY,), "",
+        Message(False, "Budget passed.", lambda *_: "The budgets are on the page My share."),
+    )  # fmt: skip
+    BUDGET_CHANGED = "budget_changed", Audience.TENANT, ()
+    CREDITS_WITHDRAWN = "credits_withdrawn", Audience.TENANT, ()
+    # A tenant's other affairs.
+    FAIRNESS_CONCERN = "fairness_concern", Audience.TENANT, (), "", Message(False, "Fairness.", _concern)
+    WEBHOOK_SWITCHED_OFF = "webhook_switched_off", Audience.TENANT, ()
+    # The market, for everybody.
+    SLOT_SETTLED = "slot_settled", Audience.EVERYBODY, (SLOT, MONEY)  # the money of whoever pays or earns in the slot
+    INTERVAL_CLOSED = "interval_closed", Audience.EVERYBODY, (PRICES, SERVERS, MONEY)  # what is decided is held or paid
+    PRICES_POSTED = "prices_posted", Audience.EVERYBODY, (PRICES,)
+    USE_PRICES_SET = "use_prices_set", *_POOL
+    MARKET_STOPPED = "market_stopped", *_POOL
+    POLICY_TAKEN_OVER = (
+        "policy_taken_over", *_POOL, "",
+        Message(False, "Policy taken over.", lambda _, data: f"{data['policy']}: its teacher decides."),
+    )  # fmt: skip
+    POOL_HELD = "pool_held", *_POOL, "", Message(False, "Market on hold.", lambda *_: "Nothing new is decided.")
+    POOL_DRAINING = (
+        "pool_draining",
+        *_POOL,
+        "",
+        Message(False, "Market closing.", lambda *_: "Nothing new is accepted."),
+    )
+    POOL_RESUMED = "pool_resumed", *_POOL, "", Message(True, "Market open.", lambda *_: "Intervals are decided again.")
+    SERVER_CHANGED = (
+        "server_changed", *_CLUSTER, "",
+        Message(
+            False,
+            "Cluster changed.",
+            lambda _, data: f"{data['server']} is {str(data['state']).replace('_', ' ')}.",
+        ),
+    )  # fmt: skip
+    SERVER_LOST = (
+        "server_lost", *_CLUSTER, "",
+        Message(False, "Server lost.", lambda _, data: f"{data['server']} does not answer."),
+    )  # fmt: skip
+    FAIRNESS_ALERT = "fairness_alert", Audience.EVERYBODY, ()
+    FAIRNESS_ALERT_OVER = "fairness_alert_over", Audience.EVERYBODY, ()
+
+
+_BY_VALUE: Mapping[str, EventKind] = {kind.value: kind for kind in EventKind}
+
+
+def kind_of(stored: str) -> EventKind | None:
+    """None: of a kind that an older version wrote."""
+    return _BY_VALUE.get(stored)
+
+
+def kinds_for(*audiences: Audience) -> frozenset[EventKind]:
+    return frozenset(kind for kind in EventKind if kind.audience in audiences)
+
+
+# Those of one tenant, so that a webhook can ask for them.
+OWN_KINDS = kinds_for(Audience.TENANT, Audience.TENANT_JOBS, Audience.TENANT_MONEY)
+TOLD_AT_ONCE: Mapping[str, Message] = {kind: kind.message for kind in EventKind if kind.message is not None}

@@ -1,0 +1,123 @@
+"""Tells open pages that something moved, once it is committed. Names of topics and numbers only: a page then asks for
+its rows over HTTP, where the reader's scope and rights are those of the moment.
+
+One group of sockets for each tenant, one for everybody who looks at a pool. Lost messages do no harm: whoever
+connects again catches up from the feed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import defaultdict
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from asgiref.sync import async_to_sync
+from channels.layers import get_channel_layer
+from django.db import transaction
+
+from scheduling.feed.kinds import JOBS, MONEY, PRICES, SERVERS, SHARE, SLOT, TOLD_AT_ONCE, kind_of
+from scheduling.feed.read_events import feed_cursor
+from scheduling.models import Event
+
+EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE})
+
+
+@dataclass
+class News:
+    """What a group is told. `told`: something among it is worth more than a part that moves."""
+
+    topics: set[str] = field(default_factory=set)
+    told: bool = False
+
+    def add(self, event: Event) -> None:
+        self.join(News(set(topics_of(event)), event.kind in TOLD_AT_ONCE))
+
+    def join(self, other: News) -> None:
+        self.topics |= other.topics
+        self.told = self.told or other.told
+
+
+@dataclass
+class Telling:
+    """What one transaction has to tell, once it is committed: one journey to the broker, however often it was said."""
+
+    savepoints: frozenset[str | None]  # those that were open when this began; with one of them all of this is undone
+    news: dict[str, News]
+
+    def send(self) -> None:
+        _send(self.news)
+
+    def join(self, news: Mapping[str, News]) -> None:
+        for group, one in news.items():
+            self.news.setdefault(group, News()).join(one)
+
+
+def tenant_group(tenant_id: int) -> str:
+    return f"tenant.{tenant_id}"
+
+
+def pool_group(pool_id: int) -> str:
+    return f"pool.{pool_id}"
+
+
+def topics_of(event: Event) -> tuple[str, ...]:
+    """The parts of pages that show what the event is about."""
+    kind = kind_of(event.kind)
+    topics = kind.topics if kind else ()
+    return (*topics, event.subject) if event.subject.startswith("job:") else topics
+
+
+def events_tell(events: Iterable[Event]) -> None:
+    """After the commit of the open transaction. A broker that does not answer undoes nothing."""
+    news = _by_group(events)
+    if news:
+        _tell(news)
+
+
+def slot_tell(pool_id: int) -> None:
+    """A slot began: prices, countdown and charts move even where nothing else happened."""
+    _tell({pool_group(pool_id): News({SLOT})})
+
+
+def tenant_tell(tenant_id: int, *topics: str) -> None:
+    """Something of one tenant moved that the feed does not tell of."""
+    _tell({tenant_group(tenant_id): News(set(topics))})
+
+
+def _tell(news: dict[str, News]) -> None:
+    """Joins what waits for this commit already, if whatever undoes that undoes this too."""
+    connection = transaction.get_connection()
+    open_now = frozenset(connection.savepoint_ids)
+    for _, call, *_ in connection.run_on_commit:
+        waiting = getattr(call, "__self__", None)
+        if isinstance(waiting, Telling) and waiting.savepoints <= open_now:
+            waiting.join(news)
+            return
+    transaction.on_commit(Telling(open_now, news).send, robust=True)
+
+
+def _by_group(events: Iterable[Event]) -> dict[str, News]:
+    news: defaultdict[str, News] = defaultdict(News)
+    for event in events:
+        if event.tenant_id is not None:
+            news[tenant_group(event.tenant_id)].add(event)
+        elif event.pool_id is not None:
+            news[pool_group(event.pool_id)].add(event)
+    return dict(news)
+
+
+def _send(news: Mapping[str, News]) -> None:
+    cursor = feed_cursor()
+    messages = {
+        group: {"type": "news", "topics": sorted(one.topics), "told": one.told, "cursor": cursor}
+        for group, one in news.items()
+    }
+    async_to_sync(_send_all)(messages)
+
+
+async def _send_all(messages: Mapping[str, dict[str, Any]]) -> None:
+    layer = get_channel_layer()
+    if layer is not None:
+        await asyncio.gather(*(layer.group_send(group, message) for group, message in messages.items()))

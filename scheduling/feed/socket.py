@@ -1,0 +1,174 @@
+"""The socket of a tenant's page. It says what moved, never what it is now: see scheduling.feed.notify."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import random
+import time
+from typing import Any
+from urllib.parse import parse_qs
+
+from channels.db import database_sync_to_async
+from channels.generic.websocket import AsyncJsonWebsocketConsumer
+
+from scheduling.feed import notify
+from scheduling.feed.kinds import SLOT, TOLD_AT_ONCE
+from scheduling.feed.read_events import PAGE, event_news, feed_cursor
+from scheduling.models import Pool
+from tenants.access import Access
+from tenants.entrypoints import StaffConsumer, TenantConsumer
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.scoping import scope
+
+NO_TEXT, LEFT, NO_JSON = 1003, 1006, 4400  # codes of a close; the last is our own, the others are RFC 6455's
+BATCH_SECONDS = 0.05  # one boundary tells several things; they go out as one message
+BEAT_SECONDS = 4.0  # a page that hears nothing for ten seconds says that it is late
+
+log = logging.getLogger(__name__)
+
+
+class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
+    """?after=CURSOR. Each message: the topics that moved, and the cursor to come back with.
+
+    Mixed with a consumer that says who may listen; `_groups_now` and `_topics_after` say to what."""
+
+    access: Access
+    recheck_seconds: float
+    _checked_at: float | None
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self._groups: list[str] = []
+        self._topics: set[str] = set()
+        self._told = False
+        self._cursor = 0
+        self._batch: asyncio.Task[None] | None = None
+        self._beat: asyncio.Task[None] | None = None
+
+    async def dispatch(self, message: dict[str, Any]) -> None:
+        """News of a boundary comes to hundreds of sockets at once and touches no database: it goes past the thread in
+        which all others would first look after old connections. Whoever was not asked lately is asked as ever."""
+        if message["type"] == "news" and self._asked_lately():
+            await self.news(message)
+        else:
+            await super().dispatch(message)
+
+    def _asked_lately(self) -> bool:
+        asked = self._checked_at
+        return self.access.user is not None and asked is not None and time.monotonic() - asked < self.recheck_seconds
+
+    async def connect(self) -> None:
+        """Groups first, then the past: what happens between the two is told twice rather than not at all."""
+        self._groups = await database_sync_to_async(self._groups_now)()
+        for group in self._groups:
+            await self.channel_layer.group_add(group, self.channel_name)
+        try:
+            await self.accept()
+            topics, told, self._cursor = await database_sync_to_async(self._missed)()
+            await self._tell(topics, told)
+        except Exception:  # whoever has left meanwhile is told nothing more
+            await self.disconnect(LEFT)
+            raise
+        self._beat = asyncio.create_task(self._beats())
+
+    async def disconnect(self, code: int) -> None:
+        for task in (self._batch, self._beat):
+            if task is not None:
+                task.cancel()
+        for group in self._groups:
+            await self.channel_layer.group_discard(group, self.channel_name)
+
+    async def receive(self, text_data: str | None = None, bytes_data: bytes | None = None, **kwargs: Any) -> None:
+        """Pages have nothing to say here. What is no JSON comes from no page."""
+        if text_data is None:
+            await self._end(NO_TEXT, "a frame of bytes")
+            return
+        try:
+            json.loads(text_data)
+        except (ValueError, RecursionError):
+            await self._end(NO_JSON, "a frame that is no JSON")
+
+    async def _end(self, code: int, why: str) -> None:
+        log.info("a socket was closed with %s after %s", code, why)
+        await self.close(code=code)
+
+    async def news(self, message: dict[str, Any]) -> None:
+        self._topics |= set(message["topics"])
+        self._told = self._told or message["told"]
+        self._cursor = max(self._cursor, message["cursor"])
+        if self._batch is None:
+            self._batch = asyncio.create_task(self._flush())
+
+    async def _flush(self) -> None:
+        await asyncio.sleep(BATCH_SECONDS)
+        topics, told, self._topics, self._told, self._batch = self._topics, self._told, set(), False, None
+        await self._tell(topics, told)
+
+    async def _tell(self, topics: set[str], told: bool) -> None:
+        """Who may not see jobs is not even told that one moved."""
+        if not self.access.allows(Permission.JOBS_VIEW):
+            topics = {topic for topic in topics if not topic.startswith("job")}
+        await self.send_json({"topics": sorted(topics), "told": told, "cursor": self._cursor})
+
+    async def _beats(self) -> None:
+        """A sign of life now and then; and who may listen is asked beside the messages, not before one of them, each
+        socket at its own time: at a boundary hundreds would ask at once."""
+        since = random.random() * self.recheck_seconds / 2  # noqa: S311  spreads the load, guards nothing
+        while True:
+            await asyncio.sleep(min(BEAT_SECONDS, self.recheck_seconds / 4))
+            since += min(BEAT_SECONDS, self.recheck_seconds / 4)
+            if since >= self.recheck_seconds / 2:
+                since = 0.0
+                self._checked_at = None
+                if not await self._may_listen():
+                    await self.close(code=4404)
+                    return
+            await self._tell(set(), False)
+
+    def _missed(self) -> tuple[set[str], bool, int]:
+        """Topics that moved since the page was made, and the cursor as of now."""
+        cursor = feed_cursor()
+        after = self._after()
+        return (set(), False, cursor) if after is None else (*self._topics_after(after, cursor), cursor)
+
+    def _after(self) -> int | None:
+        given = parse_qs(self.scope["query_string"].decode("ascii", "replace")).get("after", [""])[0]
+        return int(given) if given.isascii() and given.isdigit() and len(given) < 19 else None
+
+
+class MarketConsumer(TenantConsumer, PageConsumer):
+    """ws/t/<slug>/: what moves in one tenant, and in all pools."""
+
+    def _groups_now(self) -> list[str]:
+        tenant = self.access.tenant
+        assert tenant is not None  # noqa: S101  the mix-in lets nobody else through
+        return [notify.tenant_group(tenant.pk), *map(notify.pool_group, _pools())]
+
+    def _topics_after(self, after: int, cursor: int) -> tuple[set[str], bool]:
+        assert self.access.tenant is not None  # noqa: S101
+        with scope(self.access.tenant):
+            events = event_news(by=self.access, after=after)
+        if len(events) == PAGE:
+            return set(notify.EVERYBODY), True
+        topics = {topic for event in events for topic in notify.topics_of(event)}
+        # Slots begin without an event.
+        return topics | {SLOT}, any(event.kind in TOLD_AT_ONCE for event in events)
+
+
+class OverviewConsumer(StaffConsumer, PageConsumer):
+    """ws/overview/: what moves anywhere. Tenants and pools that are made later are heard after the next connection."""
+
+    def _groups_now(self) -> list[str]:
+        tenants = Tenant.objects.values_list("pk", flat=True)
+        return [*map(notify.tenant_group, tenants), *map(notify.pool_group, _pools())]
+
+    def _topics_after(self, after: int, cursor: int) -> tuple[set[str], bool]:
+        """A page over everything is renewed whole, where anything happened."""
+        return (set(notify.EVERYBODY) if cursor > after else {SLOT}), False
+
+
+def _pools() -> list[int]:
+    return list(Pool.objects.values_list("pk", flat=True))

@@ -1,0 +1,58 @@
+"""Jobs, from their submission to their end: submitting, cancelling, finding them, and the story of each."""
+
+from scheduling.jobs.arrays import SubmittedArray, array_describe
+from scheduling.jobs.cancellation import freed_of, slot_running, while_running
+from scheduling.jobs.describing import (
+    NotUnderstood,
+    Said,
+    Understood,
+    is_array,
+    job_describe,
+    job_understood,
+)
+from scheduling.jobs.read_description import description_shown, lines_shown, with_description
+from scheduling.jobs.read_estimates import LOOKED_AT, Record, estimates_record
+from scheduling.jobs.read_list import jobs_rows, row_view, with_awards
+from scheduling.jobs.read_log import LogQuestion, log_found, log_whole
+from scheduling.jobs.read_numbers import numbers_view, series_of
+from scheduling.jobs.read_rows import job_by_id
+from scheduling.jobs.read_run import curve, job_runs, predicted_end
+from scheduling.jobs.submission import Checked, InvalidJob, Submitted, job_checked, job_submit, lanes_refused
+
+__all__ = [
+    "LOOKED_AT",
+    "Checked",
+    "InvalidJob",
+    "LogQuestion",
+    "NotUnderstood",
+    "Record",
+    "Said",
+    "Submitted",
+    "SubmittedArray",
+    "Understood",
+    "array_describe",
+    "curve",
+    "description_shown",
+    "estimates_record",
+    "freed_of",
+    "is_array",
+    "job_by_id",
+    "job_checked",
+    "job_describe",
+    "job_runs",
+    "job_submit",
+    "job_understood",
+    "jobs_rows",
+    "lanes_refused",
+    "lines_shown",
+    "log_found",
+    "log_whole",
+    "numbers_view",
+    "predicted_end",
+    "row_view",
+    "series_of",
+    "slot_running",
+    "while_running",
+    "with_awards",
+    "with_description",
+]

@@ -1,0 +1,210 @@
+"""An array of jobs: submitted in one act, all of its members or none. Each member is then a job as any other."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from copy import copy
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from scheduling.common import as_sentence
+from scheduling.feed import events_append
+from scheduling.jobs.describing import Said, job_understood
+from scheduling.jobs.fitting import never_fits
+from scheduling.jobs.script_program import INDEX, script_register
+from scheduling.jobs.submission import (
+    InvalidJob,
+    earlier_submission,
+    job_checked,
+    jobs_unfinished,
+    request_digest,
+    waiting_said,
+)
+from scheduling.market.decide import program_kept, submission_event
+from scheduling.market.view import PROGRAM
+from scheduling.models import HELD, JobArray, JobDescription, Lane, Pool, TrainingJob
+from scheduling.programs.catalogue import values_of
+from scheduling.programs.fields import FieldRefusal
+from scheduling.programs.ordering import Member, members
+from tenants.access import Access, Refused
+from tenants.models import Tenant, User
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+TOGETHER = InvalidJob(
+    "invalid_job",
+    "together: the members of an array are bought one by one, and not all or none.",
+    "together",
+)
+
+
+@dataclass(frozen=True)
+class SubmittedArray:
+    """`repeated`: the same submission had been taken before."""
+
+    array: JobArray
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class _Wish:
+    """What is to be submitted: a job for each of `indexes`."""
+
+    pool: Pool
+    name: str
+    spec: Mapping[str, Any]
+    indexes: Sequence[int]
+    tenant: Tenant
+    user: User | None
+    at: datetime
+    client_key: str | None
+    digest: str
+    begin: datetime | None
+    after: Sequence[int]
+    description: JobDescription | None = None
+
+
+def array_submit(
+    *,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    count: int,
+    by: Access,
+    at: datetime,
+    client_key: str | None = None,
+    begin: datetime | None = None,
+    after: Sequence[int] = (),
+    together: bool = False,
+) -> SubmittedArray | Refused:
+    """`count` jobs of one specification, with the indexes from 0 on, in the batch lane. Where their program has a
+    parameter `index`, each is told its own. A submission with a client key happens once."""
+    if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    if together:
+        return TOGETHER
+    request = {"name": name, "spec": dict(spec), "array": count, "after": sorted(set(after))}
+    digest = request_digest(pool, request | ({"begin": begin.isoformat()} if begin is not None else {}))
+    who, later = (by.tenant, by.user, at, client_key), (begin, sorted(set(after)))
+    return _submit(_Wish(pool, name, spec, range(count), *who, digest, *later))
+
+
+def array_describe(
+    *,
+    pool: Pool,
+    said: Said,
+    count: int | None,
+    by: Access,
+    at: datetime,
+    client_key: str | None = None,
+    together: bool = False,
+) -> SubmittedArray | Refused:
+    """The same of what a person said: in hours with a `count`, or by a script with `--array`."""
+    if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    if together:
+        return TOGETHER
+    digest = request_digest(pool, {"said": said.document, "array": count})
+    with scope(by.tenant):
+        if before := _earlier(client_key, digest):
+            return before
+    understood = job_understood(pool=pool, said=said, by=by, at=at)
+    if isinstance(understood, Refused):
+        return understood
+    if bool(understood.indexes) == (count is not None):
+        sentence = "count: a script says its members by `#SBATCH --array`, everything else by `count`."
+        return InvalidJob("invalid_job", sentence, "count")
+    spec = understood.spec
+    if understood.document is not None:
+        program = script_register(understood.document, understood.parameters, by=by, at=at)
+        if isinstance(program, Refused):
+            return program
+        spec = {**spec, **program}
+    indexes = understood.indexes or range(count or 0)
+    who, later = (by.tenant, by.user, at, client_key), (understood.begin, understood.after)
+    return _submit(_Wish(pool, understood.name, spec, indexes, *who, digest, *later, understood.row))
+
+
+def _earlier(client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
+    """The key is remembered by the first member."""
+    found = earlier_submission(client_key, digest)
+    if found is None or isinstance(found, Refused):
+        return found
+    return SubmittedArray(JobArray.objects.get(pk=found.job.array_id), repeated=True)
+
+
+def _submit(wish: _Wish) -> SubmittedArray | Refused:
+    with scope(wish.tenant):
+        try:
+            return _stored(wish)
+        except IntegrityError:
+            # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
+            if earlier := _earlier(wish.client_key, wish.digest):
+                return earlier
+            raise
+
+
+@transaction.atomic
+def _stored(wish: _Wish) -> SubmittedArray | Refused:
+    # 1. Gather and check, once for all: the members differ in their index alone.
+    if earlier := _earlier(wish.client_key, wish.digest):
+        return earlier
+    tenant, pool, at = wish.tenant, wish.pool, wish.at
+    listed = members(wish.name, wish.indexes)
+    if isinstance(listed, FieldRefusal):
+        field = "count" if listed.field == "array" else listed.field
+        return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
+    first, lane = listed[0].name, Lane.BATCH.value
+    checked = job_checked(tenant, pool, first, wish.spec, lane, wish.user, at, begin=wish.begin)
+    if isinstance(checked, Refused):
+        return checked
+    if never := never_fits(checked.job, frontier=checked.frontier):
+        return never
+    unfinished = jobs_unfinished(wish.after)
+    if isinstance(unfinished, str):
+        return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
+    specs = _specs(checked.job.spec, listed, tenant.pk)
+    if isinstance(specs, InvalidJob):
+        return specs
+
+    # 2. Apply: the array, its members, and what is told of each. The first one remembers the key.
+    array = JobArray.objects.create(
+        tenant=tenant,
+        pool=pool,
+        name=wish.name,
+        indexes=[member.index for member in listed],
+        submitted_at=at,
+        submitted_by=wish.user,
+    )
+    checked.job.array, checked.job.request_digest = array, wish.digest
+    checked.job.after, checked.job.not_before = list(wish.after), HELD if unfinished else 0
+    waiting_said(checked, max(at, wish.begin or at))
+    jobs = [copy(checked.job) for _ in listed]
+    for place, (job, member, spec) in enumerate(zip(jobs, listed, specs, strict=True)):
+        job.name, job.spec, job.array_place = member.name, spec, place
+    jobs[0].client_key = wish.client_key
+    TrainingJob.objects.bulk_create(jobs, batch_size=500)
+    if wish.description is not None:  # one for all of them
+        wish.description.job, wish.description.tenant = jobs[0], tenant
+        wish.description.save(force_insert=True)
+    events_append([submission_event(job, at=at, begin=wish.begin) for job in jobs])
+    return SubmittedArray(array, repeated=False)
+
+
+def _specs(spec: Mapping[str, Any], listed: Sequence[Member], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:
+    """Each member's: with its index, where its program has a parameter of that name."""
+    kept = program_kept(spec, tenant_id=tenant_id)
+    if kept is None or INDEX not in {parameter.name for parameter in kept[0].program.parameters}:
+        return [dict(spec) for _ in listed]
+    specs = []
+    for member in listed:
+        parameters = {**spec[PROGRAM]["parameters"], INDEX: member.index}
+        values = values_of(kept[0].program, parameters)
+        if isinstance(values, tuple):
+            return InvalidJob("invalid_job", as_sentence(f"{PROGRAM}.{values[0].field}: {values[0].sentence}"), PROGRAM)
+        specs.append({**spec, PROGRAM: {**spec[PROGRAM], "parameters": parameters}})
+    return specs

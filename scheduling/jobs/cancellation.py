@@ -1,0 +1,211 @@
+"""A tenant takes a job back. Before its start most of the money returns; once it runs, its reservation is paid.
+
+What it gives up early goes back on sale in the instant lane, and what that brings is the tenant's (`FreedUnits`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from scheduling.core.types import OWN
+from scheduling.feed import EventKind, events_append, job_event, job_subject
+from scheduling.market.calendar import Unit, UnitReader, lane_lock, units_release
+from scheduling.market.settle import HoldMissing, cut_told, parts_by_account
+from scheduling.models import (
+    ALIVE,
+    Award,
+    AwardState,
+    Event,
+    FreedUnits,
+    JobArray,
+    JobState,
+    Lane,
+    LaneClock,
+    Lend,
+    Pool,
+    TenantPolicy,
+    TrainingJob,
+)
+from scheduling.models.jobs import LIVE_STATES
+from tenants.access import Access, Refused
+from tenants.ledger.postings import InsufficientFunds, Posting, available, held
+from tenants.ledger.services import post_many
+from tenants.ledger.split import split
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+UNKNOWN_JOB = Refused("unknown_job", "There is no such job.")
+UNKNOWN_ARRAY = Refused("unknown_job", "There is no such array of jobs.")
+
+
+@transaction.atomic
+def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused:
+    """The job as it is afterwards. A job that is cancelled already stays as it is."""
+    if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
+        return NOT_ALLOWED
+    with scope(by.tenant):
+        job = TrainingJob.objects.select_related("pool").filter(pk=job_id).first()
+        if job is None:
+            return UNKNOWN_JOB
+        # Whoever decides about the job, starts it or pays for it holds one of the lanes; we wait for both.
+        batch = lane_lock(pool_id=job.pool_id, lane=Lane.BATCH)
+        lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
+        job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update(of=("self",)))
+        if job.state == JobState.CANCELLED:
+            return job
+        if job.state not in LIVE_STATES:
+            return Refused("already_over", f"The job is {job.get_state_display().lower()}.")
+        award = Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).first()
+        event, postings = _cancel(job, award, batch, by, at)
+        _tell_and_pay([event], postings)
+        return job
+
+
+@transaction.atomic
+def array_cancel(*, array_id: int, by: Access, at: datetime) -> int | Refused:
+    """Takes back all members that are not over, in one act; how many these were."""
+    if by.tenant is None or not by.allows(Permission.JOBS_CANCEL):
+        return NOT_ALLOWED
+    with scope(by.tenant):
+        array = JobArray.objects.filter(pk=array_id).first()
+        if array is None:
+            return UNKNOWN_ARRAY
+        batch = lane_lock(pool_id=array.pool_id, lane=Lane.BATCH)
+        lane_lock(pool_id=array.pool_id, lane=Lane.INSTANT)
+        rows = TrainingJob.objects.filter(array=array, state__in=LIVE_STATES).select_related("pool").order_by("pk")
+        jobs = list(rows.select_for_update(of=("self",)))
+        alive = Award.objects.filter(job__in=jobs, state__in=ALIVE)
+        awards = {(award.job_id, award.attempt): award for award in alive}
+        outcomes = [_cancel(job, awards.get((job.pk, job.attempt)), batch, by, at) for job in jobs]
+        _tell_and_pay([event for event, _ in outcomes], [posting for _, some in outcomes for posting in some])
+        return len(jobs)
+
+
+def _cancel(
+    job: TrainingJob, award: Award | None, batch: LaneClock | None, by: Access, at: datetime
+) -> tuple[Event, list[Posting]]:
+    """All but the event and the money, which come last."""
+    job.state, job.ended_at = JobState.CANCELLED, at
+    job.reason_code, job.reason_numbers = "cancelled_by", {"user": by.actor_name}
+    job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
+    postings, cut = list[Posting](), dict[str, Any]()
+    if award is not None and not has_begun(award, slot_running(job.pool, batch, at)):
+        postings, cut = _before_start(award, job, batch, at)
+    elif award is not None:
+        cut = while_running(award, job, batch, at)
+    data = {"job": job.pk, "by": by.actor_name, "returned": award.returned if award else 0}
+    data |= cut or {"award": None}
+    return job_event(EventKind.JOB_CANCELLED, job, at=at, data=data), postings
+
+
+def _tell_and_pay(events: Sequence[Event], postings: Sequence[Posting]) -> None:
+    events_append(events)
+    if isinstance(answer := post_many(postings=postings), InsufficientFunds):
+        raise HoldMissing(str(answer))
+
+
+def _before_start(
+    award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime
+) -> tuple[list[Posting], dict[str, Any]]:
+    """Nothing of it is settled. All its units are free again, and all the money but what the rule keeps. What an event
+    tells of the cut comes second."""
+    kept = kept_parts(award.charges, job.pool.cancellation_keep_percent)
+    freed = _free(award, job, batch, award.start, paid_for=award.phase == OWN)
+    award.state, award.cut_at = AwardState.ENDED, award.start
+    award.returned = award.paid - sum(amount for _, amount in kept)
+    award.save(update_fields=["state", "cut_at", "returned"])
+    return [cancellation(award, kept, at)] if award.paid else [], cut_told(award, freed)
+
+
+def slot_running(pool: Pool, batch: LaneClock | None, at: datetime) -> int:
+    """The slot that runs at this moment: never one that is settled, nor one whose settlement is only late."""
+    return max(pool.slot_at(at), (batch.settled_slot if batch else -1) + 1)
+
+
+def has_begun(award: Award, running: int) -> bool:
+    """Whether its first slot has begun by the slot that runs, also where a late clock has not started it yet."""
+    return award.state == AwardState.RUNNING or award.start <= running
+
+
+def while_running(award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime) -> dict[str, Any]:
+    """The slot that is running is the last it uses. The award goes on being settled to its end. What an event tells of
+    the cut."""
+    cut, freed = slot_running(job.pool, batch, at) + 1, None
+    if cut < award.end:
+        freed = _free(award, job, batch, cut, paid_for=True)
+        award.cut_at = cut
+        award.save(update_fields=["cut_at"])
+    return cut_told(award, freed)
+
+
+def kept_parts(charges: Sequence[Sequence[Sequence[int]]], keep_percent: int) -> list[tuple[int, int]]:
+    """(owner, micro-credits) that stay with the owners of a cancelled award, each in proportion to its earnings.
+
+    The whole is rounded once, down, in favour of who cancels; then it is split exactly.
+    """
+    earned: dict[int, int] = {}
+    for slot in charges:
+        for owner, amount in slot:
+            earned[owner] = earned.get(owner, 0) + amount
+    # In the order of every owners axis, the operator (0) last: what is left over goes to the first of equals.
+    owners = sorted((owner for owner in earned if earned[owner]), key=lambda owner: (owner == 0, owner))
+    keep = sum(earned.values()) * keep_percent // 100
+    if not keep:
+        return []
+    return [(o, part) for o, part in zip(owners, split(keep, [earned[o] for o in owners]), strict=True) if part]
+
+
+def cancellation(award: Award, kept: Sequence[tuple[int, int]], at: datetime) -> Posting:
+    """All that is held for the award goes back to its tenant, or to the owners."""
+    entries = [(held(award.tenant_id), -award.paid), *parts_by_account(kept).items()]
+    if award.returned:
+        entries.append((available(award.tenant_id), award.returned))
+    return Posting(
+        key=f"cancel:{award.pk}",
+        kind="cancel",
+        entries=tuple(entries),
+        at=at,
+        subject=job_subject(award.job_id),
+        facts={"award": award.pk, "kept": award.paid - award.returned},
+    )
+
+
+def _free(
+    award: Award, job: TrainingJob, batch: LaneClock | None, since: int, *, paid_for: bool
+) -> tuple[int, int] | None:
+    """Units back on sale; those that the tenant owns or has paid for are sold for its account, in the slots that are
+    the answer: [begin, end)."""
+    units = UnitReader(job.pool).units_of(award, job, since=since)
+    units_release(Lane(award.lane), units)
+    if not paid_for:
+        return None
+    until = award.end
+    if award.phase == OWN:
+        # Behind the frontier the next batch plan finds them among its owner's idle cells anyway.
+        until = min(until, batch.frontier if batch else 0)
+        if TenantPolicy.objects.filter(pool=job.pool, tenant=award.tenant_id, lend=Lend.KEEP).exists():
+            return None
+    if until <= since:
+        return None
+    given_up = {unit: amount for unit, amount in units.items() if unit.slot < until}
+    FreedUnits.objects.bulk_create(freed_of(award, unit, amount) for unit, amount in given_up.items())
+    return since, until
+
+
+def freed_of(award: Award, unit: Unit, amount: float) -> FreedUnits:
+    """A row, not saved, of what an award gave up in one place of the calendar."""
+    return FreedUnits(
+        tenant_id=award.tenant_id,
+        award=award,
+        pool_id=award.pool_id,
+        server_id=unit.server_id,
+        resource_id=unit.resource_id,
+        part=unit.part,
+        slot=unit.slot,
+        amount=amount,
+    )

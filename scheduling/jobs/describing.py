@@ -1,0 +1,393 @@
+"""A job as people describe it, in hours or by a batch script: what it means in a pool, and what is asked of the market.
+
+Nothing is stored here. What a specification cannot say, when the job may begin, stands beside it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Any
+
+from scheduling.common import as_sentence
+from scheduling.jobs.script_program import (
+    INDEX,
+    has_commands,
+    next_version,
+    script_document,
+    script_lines,
+    script_register,
+)
+from scheduling.jobs.submission import (
+    InvalidJob,
+    Submitted,
+    job_submit,
+    jobs_unfinished,
+    spec_checked,
+    submission_before,
+)
+from scheduling.market.view import PROGRAM, arrival_of
+from scheduling.models import Described, JobDescription, Lane, Pool, ResourceKind
+from scheduling.programs import hours, worth
+from scheduling.programs.description import lines_here
+from scheduling.programs.fields import FieldRefusal, path_of
+from scheduling.programs.hours import InHours
+from scheduling.programs.ordering import members, until
+from scheduling.programs.sbatch import Line, LineRefusal, Script
+from scheduling.programs.sbatch import read as script_read
+from scheduling.programs.sbatch.request import GPUS, ask
+from scheduling.programs.sbatch.values import BadValue, When
+from scheduling.programs.sbatch.values import moment as when_read
+from scheduling.programs.worth import Worth
+from tenants.access import Access, Refused
+from tenants.ledger.amounts import amount_read, credits_of
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+UNNAMED = {Described.HOURS.value: "job", Described.SCRIPT.value: "sbatch"}  # the latter as Slurm calls it
+MOST_AHEAD = timedelta(days=366)
+# Options that a batch script may have and that no job of this market can keep, yet.
+UNKEPT = {
+    "constraint": "the market places the workers, and cannot be told on which kind of server",
+    "nodelist": "the market places the workers, and cannot be told on which servers",
+    "exclude": "the market places the workers, and cannot be told on which servers not",
+}
+
+
+@dataclass(frozen=True)
+class Said:
+    """What a person said. Either `script`, or `hours` (the answers of `scheduling.programs.hours`; who leaves `worker`
+    out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
+    `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
+    jobs that must have ended well before, beside those that a script names."""
+
+    worth: Mapping[str, Any]
+    hours: Mapping[str, Any] | None = None
+    script: str | None = None
+    name: str = ""
+    begin: datetime | None = None
+    zone: tzinfo = UTC
+    program: Mapping[str, Any] | None = None
+    index: int | None = None
+    after: tuple[int, ...] = ()
+
+    @property
+    def how(self) -> str:
+        return Described.SCRIPT.value if self.script is not None else Described.HOURS.value
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """As it is kept with the job."""
+        script = self.script is not None
+        document: dict[str, Any] = {"script": self.script} if script else {"hours": dict(self.hours or {})}
+        document |= {"program": dict(self.program)} if self.program else {}
+        document |= {"worth": dict(self.worth), "zone": str(self.zone)}
+        document |= {"name": self.name} if self.name else {}
+        document |= {"index": self.index} if self.index is not None else {}
+        document |= {"after": list(self.after)} if self.after else {}
+        return document | ({"begin": self.begin.isoformat()} if self.begin else {})
+
+
+def is_array(said: Said) -> bool:
+    """Whether it is a script that can be read and has an `--array`, of which no one job is meant."""
+    script = script_read(said.script) if said.script is not None and said.index is None else ()
+    return not isinstance(script, tuple) and bool(script.options.array)
+
+
+@dataclass(frozen=True)
+class Understood:
+    """What the market will be asked, and of a script what came of each line. `begin`: not before this moment."""
+
+    how: str
+    said: Mapping[str, Any]
+    name: str
+    spec: Mapping[str, Any]
+    run: InHours
+    lines: tuple[Line, ...] = ()
+    begin: datetime | None = None
+    document: Mapping[str, Any] | None = None  # of the program that a script becomes; None: nothing of it would run
+    parameters: Mapping[str, Any] = field(default_factory=dict)  # of that program
+    indexes: tuple[int, ...] = ()  # of the script's array
+    after: tuple[int, ...] = ()
+    after_line: int = 0  # of the script, that names them
+
+    @property
+    def row(self) -> JobDescription:
+        """To be stored with its job."""
+        lines = [[line.number, line.option, line.verdict, line.sentence] for line in self.lines]
+        return JobDescription(how=self.how, said=self.said, lines=lines)
+
+
+@dataclass(frozen=True)
+class NotUnderstood(InvalidJob):
+    """`faults`: all that is wrong, each with the line of the script (or null), the option, the field, a sentence, and
+    what is nearest to it and allowed."""
+
+    faults: tuple[Mapping[str, Any], ...]
+
+
+Fault = LineRefusal | FieldRefusal
+
+
+def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime) -> Understood | Refused:
+    """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored."""
+    if by.tenant is None:
+        return NOT_ALLOWED
+    resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
+    outcome = understand(said, resources, float(pool.slot_seconds), at)
+    if isinstance(outcome, tuple):
+        return refusal_of(outcome)
+    with scope(by.tenant):
+        unfinished = jobs_unfinished(outcome.after)
+    if isinstance(unfinished, str):
+        fault: Fault = FieldRefusal("after", unfinished)
+        if outcome.after_line:
+            fault = LineRefusal(outcome.after_line, "--dependency", f"--dependency {unfinished}")
+        return refusal_of([fault])
+    if outcome.document is not None:
+        program = next_version(outcome.document, outcome.parameters, by)
+        if isinstance(program, Refused):
+            return program
+        outcome = replace(outcome, spec={**outcome.spec, **program})
+    arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
+    checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, pinned=outcome.document is None)
+    return checked if isinstance(checked, Refused) else replace(outcome, spec=checked[0])
+
+
+def job_describe(
+    *,
+    pool: Pool,
+    said: Said,
+    lane: str,
+    by: Access,
+    at: datetime,
+    client_key: str | None = None,
+    otherwise: str | None = None,
+) -> Submitted | Refused:
+    """Submits what was said. A script is registered as a program of the tenant first, and stays one though the job
+    may be refused: the same script is the same version the next time."""
+    if not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    wish: dict[str, Any] = {"pool": pool, "lane": lane, "otherwise": otherwise, "by": by, "client_key": client_key}
+    before = submission_before(said=said.document, **wish)
+    if isinstance(before, Refused):
+        return before
+    if before is not None:  # what was said may mean nothing any more; what of it was not done is done
+        row = JobDescription(how=said.how, said=said.document)
+        return job_submit(name=before.job.name, spec=before.job.spec, at=at, description=row, **wish)
+    understood = job_understood(pool=pool, said=said, by=by, at=at)
+    if isinstance(understood, Refused):
+        return understood
+    if understood.indexes and said.index is None:
+        sentence = "index: a script with --array goes to the batch lane as a whole; a job of it alone needs its index."
+        return InvalidJob("invalid_job", sentence, "index")
+    spec = understood.spec
+    if understood.document is not None:
+        program = script_register(understood.document, understood.parameters, by=by, at=at)
+        if isinstance(program, Refused):
+            return program
+        spec = {**spec, **program}
+    described: dict[str, Any] = {"description": understood.row, "begin": understood.begin, "after": understood.after}
+    return job_submit(name=understood.name, spec=spec, at=at, **wish, **described)
+
+
+@dataclass(frozen=True)
+class Head:
+    """What is said of a job but for its worth. No `run`: the `faults` say why."""
+
+    name: str
+    run: InHours | None = None
+    faults: tuple[Fault, ...] = ()
+    begin: datetime | None = None
+    deadline: datetime | None = None
+    deadline_line: int = 0
+    lines: tuple[Line, ...] = ()
+    document: Mapping[str, Any] | None = None
+    indexes: tuple[int, ...] = ()
+    after: tuple[int, ...] = ()
+    after_line: int = 0
+
+
+def understand(
+    said: Said, resources: Sequence[str], slot_seconds: float, at: datetime
+) -> Understood | tuple[Fault, ...]:
+    """Pure. `resources`: those of the pool."""
+    head = _of_hours(said, resources) if said.script is None else _of_script(said, said.script, resources, at)
+    faults: list[Fault] = [*head.faults]
+    begin = head.begin
+    if begin is not None and begin > at + MOST_AHEAD:
+        faults.append(FieldRefusal("begin", f"must be within {MOST_AHEAD.days} days"))
+        begin = None
+    arrival = max(at, begin or at)
+    answer = _worth(said, at, arrival, head.deadline)
+    if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
+        kept = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
+        if isinstance(kept, FieldRefusal):
+            faults.append(LineRefusal(head.deadline_line, "--deadline", f"--deadline {kept.sentence}"))
+        else:
+            answer = kept
+    faults += _faults(answer)
+    if faults or head.run is None or not isinstance(answer, Worth):
+        return tuple(faults)
+    spec = hours.specification(head.run, worth.value(answer, slot_seconds))
+    return Understood(
+        how=said.how,
+        said=said.document,
+        name=head.name if said.index is None else f"{head.name}[{said.index}]",
+        spec=spec | ({PROGRAM: dict(said.program)} if said.program is not None else {}),
+        run=head.run,
+        lines=head.lines,
+        begin=arrival if arrival > at else None,
+        document=head.document,
+        parameters={INDEX: head.indexes[0] if said.index is None else said.index} if head.indexes else {},
+        indexes=head.indexes,
+        after=tuple(sorted({*said.after, *head.after})),
+        after_line=head.after_line,
+    )
+
+
+def _of_hours(said: Said, resources: Sequence[str]) -> Head:
+    name = said.name or UNNAMED[said.how]
+    job = hours.read({"worker": _gpu(resources), **(said.hours or {})}, resources)
+    if isinstance(job, InHours):
+        return Head(name, job, begin=said.begin)
+    return Head(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=said.begin)
+
+
+def _of_script(said: Said, text: str, resources: Sequence[str], at: datetime) -> Head:
+    script = script_read(text)
+    if isinstance(script, tuple):
+        return Head("", faults=script)
+    options = script.options
+    name = said.name or options.job_name or UNNAMED[said.how]
+    request = ask(script, resources)
+    faults: list[Fault] = [*_faults(request), *_unkept(script), *_not_in_array(script, said.index, name)]
+    moments = {"begin": options.begin, "deadline": options.deadline}
+    told = {option: _moment(when, at, said.zone) for option, when in moments.items()}
+    faults += [
+        LineRefusal(script.place(option), f"--{option}", f"--{option} {moment}")
+        for option, moment in told.items()
+        if isinstance(moment, str)
+    ]
+    begin, deadline = (None if isinstance(moment, str) else moment for moment in told.values())
+    begin = begin or said.begin
+    place = script.place("deadline")
+    if isinstance(request, tuple):
+        return Head(name, None, tuple(faults), begin, deadline, place)
+    document = script_document(script, request, name) if has_commands(script) else None
+    if isinstance(document, tuple):
+        return Head(name, None, (*faults, *document), begin, deadline, place)
+    lines = tuple(script_lines(script, request, name, lines_here(script, request)))
+    return Head(
+        name,
+        request.job,
+        tuple(faults),
+        begin,
+        deadline,
+        place,
+        lines,
+        document,
+        indexes=options.array or (),
+        after=options.dependency or (),
+        after_line=script.place("dependency"),
+    )
+
+
+def refusal_of(faults: Sequence[Fault]) -> NotUnderstood:
+    """With the first fault as its sentence."""
+    rows = tuple(map(_fault_row, faults))
+    first = rows[0]
+    place = f"Line {first['line']}" if first["line"] else first["field"]
+    nearest = f"; nearest is {first['nearest']}" if first["nearest"] else ""
+    return NotUnderstood("invalid_job", as_sentence(f"{place}: {first['sentence']}{nearest}"), first["field"], rows)
+
+
+def _fault_row(fault: Fault) -> dict[str, Any]:
+    if isinstance(fault, LineRefusal):
+        return asdict(fault) | {"field": "script"}
+    return {"line": None, "option": "", "field": fault.field, "sentence": fault.sentence, "nearest": ""}
+
+
+def _faults(outcome: object) -> tuple[Any, ...]:
+    return outcome if isinstance(outcome, tuple) else ()
+
+
+def _gpu(resources: Sequence[str]) -> dict[str, int]:
+    """What a worker takes where nobody says it; nothing where the pool counts no GPUs under a usual name."""
+    name = next((name for name in GPUS if name in resources), None)
+    return {} if name is None else {name: 1}
+
+
+def _unkept(script: Script) -> Iterator[LineRefusal]:
+    for name, sentence in UNKEPT.items():
+        if getattr(script.options, name) is not None:
+            option = f"--{name}"
+            yield LineRefusal(script.place(name), option, f"{option} cannot be kept: {sentence}")
+
+
+def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Fault]:
+    indexes = script.options.array
+    if index is not None and index not in (indexes or ()):
+        yield FieldRefusal("index", "must be one of the script's --array")
+    if indexes and isinstance(flaw := members(name, indexes), FieldRefusal):
+        yield LineRefusal(script.place("array"), "--array", f"{flaw.field} {flaw.sentence}")
+
+
+def _worth(said: Said, at: datetime, arrival: datetime, deadline: datetime | None) -> Worth | tuple[FieldRefusal, ...]:
+    """The three answers, counted from the arrival. Whose script has a deadline need not say by when."""
+    answers = said.worth
+    unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]
+    faults = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
+    by, within = answers.get("by"), answers.get("within_seconds")
+    seconds: object = within
+    if by is not None and within is not None:
+        faults.append(FieldRefusal("worth.by", "and within_seconds say the same: leave one out"))
+    elif by is None and within is None and deadline is None:
+        faults.append(FieldRefusal("worth.by", "must be said: by when do you want it?"))
+    elif within is None:
+        moment = deadline if by is None else _moment_said(by, at, said.zone)
+        if isinstance(moment, str):
+            faults.append(FieldRefusal("worth.by", moment))
+        elif moment is not None:
+            seconds = int((moment - arrival).total_seconds())
+    elif isinstance(within, int) and not isinstance(within, bool):
+        seconds = within - int((arrival - at).total_seconds())
+    amount = amount_read(answers.get("credits"))
+    if amount is None:
+        faults.append(FieldRefusal("worth.credits", 'must be an amount as a text, such as "260"'))
+    if faults:
+        return tuple(faults)
+    credits = credits_of(amount or 0)
+    answer = worth.read({"within_seconds": seconds, "credits": credits, "later": answers.get("later")})
+    if isinstance(answer, Worth):
+        return answer
+    names = {"within_seconds": "by"} if within is None else {}
+    return tuple(replace(each, field=f"worth.{names.get(each.field, each.field)}") for each in answer)
+
+
+def _moment_said(text: object, at: datetime, zone: tzinfo) -> datetime | str:
+    """As the interface writes moments, or as a batch script does; else what is wrong with it."""
+    try:
+        moment = datetime.fromisoformat(text) if isinstance(text, str) else None
+    except ValueError:
+        moment = None
+    if moment is not None and moment.tzinfo is not None:
+        return moment.astimezone(UTC)
+    when = when_read(text) if isinstance(text, str) else BadValue("must be a moment as a text")
+    if isinstance(when, BadValue):
+        return when.sentence
+    return _moment(when, at, zone) or "must be a moment to come"
+
+
+def _moment(when: When | None, at: datetime, zone: tzinfo) -> datetime | str | None:
+    """None: nothing is said. A sentence where the calendar ends before it."""
+    if when is None:
+        return None
+    if when.after_seconds is not None:
+        return at + timedelta(seconds=when.after_seconds)
+    try:
+        return datetime.fromisoformat(when.at).replace(tzinfo=zone).astimezone(UTC)
+    except OverflowError:
+        return "is beyond the calendar"

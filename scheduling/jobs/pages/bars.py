@@ -1,0 +1,68 @@
+"""What a job pays for each slot, as bars: widths in per cent of the drawing, heights in pixels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.jobs.read_slots import RETURNED, SETTLED, SlotTable
+
+HEIGHT, FOOT, HEAD = 200.0, 34.0, 18.0  # of the whole drawing; for the times below; for the amounts above
+MOST_LABELS = 6  # times with seconds stand side by side in the narrowest column
+MOST_BARS = 240
+
+
+@dataclass(frozen=True)
+class Bar:
+    x: float
+    width: float
+    y: float
+    height: float
+    middle: float
+    above: float  # where the amount stands
+    paid: int
+    at: datetime
+    state: str
+    label: bool
+
+
+@dataclass(frozen=True)
+class Bars:
+    bars: tuple[Bar, ...]
+    height: float
+    base: float
+    summary: str
+
+
+def slot_bars(table: SlotTable) -> Bars | None:
+    """None: more slots than can be told apart; the table has them."""
+    rows = table.rows
+    if not rows or len(rows) > MOST_BARS:
+        return None
+    step, top = 100.0 / len(rows), max(row.paid for row in rows) or 1
+    every = -(-len(rows) // MOST_LABELS)
+    base, bars = HEIGHT - FOOT, []
+    for place, row in enumerate(rows):
+        height, gap = (base - HEAD) * row.paid / top, 0.18 * step
+        bars.append(
+            Bar(
+                x=place * step + gap,
+                width=step - 2 * gap,
+                y=base - height,
+                height=height,
+                middle=(place + 0.5) * step,
+                above=base - height - 5,
+                paid=row.paid,
+                at=row.at,
+                state=row.state,
+                label=place % every == 0,
+            )
+        )
+    return Bars(tuple(bars), HEIGHT, base, _summary(table))
+
+
+def _summary(table: SlotTable) -> str:
+    settled = sum(row.state == SETTLED for row in table.rows)
+    returned = sum(row.state == RETURNED for row in table.rows)
+    rest = f", {returned} returned" if returned else ""
+    return f"Payment in {len(table.rows)} slots, {settled} of them settled{rest}; numbers in the table"

@@ -1,0 +1,115 @@
+"""One job: its page, what a cancellation would do, and the cancellation."""
+
+from __future__ import annotations
+
+from django.contrib import messages
+from django.http import HttpResponse, StreamingHttpResponse
+from django.shortcuts import get_object_or_404, redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods, require_safe
+
+from scheduling.jobs.cancel_preview import cancel_preview
+from scheduling.jobs.cancellation import job_cancel as cancel
+from scheduling.jobs.pages.bars import slot_bars
+from scheduling.jobs.pages.log_form import LogForm
+from scheduling.jobs.pages.loss_picture import loss_picture
+from scheduling.jobs.pages.number_pictures import number_pictures
+from scheduling.jobs.projections import job_projection
+from scheduling.jobs.read_description import description_shown, with_description
+from scheduling.jobs.read_log import log_view, log_whole
+from scheduling.jobs.read_numbers import numbers_view
+from scheduling.jobs.read_page import job_page
+from scheduling.jobs.read_run import job_runs, run_view
+from scheduling.jobs.second_chance import job_queue as queue
+from scheduling.market.view import PROGRAM
+from scheduling.models import TrainingJob
+from tenants.access import AccessRequest, Refused
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, posted_from, requires, tell
+from tenants.views.parts import part_or_page
+
+PARTS = {"job": "jobs/job_story.html", "run": "jobs/job_run.html", "log": "jobs/job_log.html"}
+SHOWN_SLOTS = 24  # more stand folded up
+
+
+@require_safe
+@requires(Permission.JOBS_VIEW)
+def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    rows = with_description(TrainingJob.objects.select_related("pool", "tenant", "submitted_by"))
+    row, now = get_object_or_404(rows, pk=pk), timezone.now()
+    page = job_page(row, at=now, money=request.access.allows(Permission.LEDGER_VIEW))
+    run = run_view(row) if PROGRAM in row.spec else None
+    numbers = numbers_view(job_runs(row)) if run and run.is_own else None
+    form = LogForm(request.GET)
+    log = log_view(run.run, form.question(), form.before()) if run else None
+    context = {
+        "tenant": open_tenant(request),
+        "pool": row.pool,
+        "job": row,
+        "page": page,
+        "has_program": PROGRAM in row.spec,
+        "run": run,
+        "numbers": numbers,
+        "pictures": number_pictures(numbers),
+        "picture": loss_picture(run.points) if run else None,
+        "bars": slot_bars(page.slots) if page.slots else None,
+        "described": description_shown(row),
+        "log": log,
+        "log_form": form,
+        "log_part": _query(request, part="log"),
+        "log_earlier": _query(request, before=str(log.before)) if log and log.before else "",
+        "projection": job_projection(row, at=now) if page.home and page.home.projected else None,
+        "log_newest": form.before() is None,
+        "log_topics": f"job-run:{row.pk}" if run else f"job-run:{row.pk} job:{row.pk}",
+        "folded": page.slots is not None and len(page.slots.rows) > SHOWN_SLOTS,
+    }
+    return part_or_page(request, "jobs/job.html", PARTS, context)
+
+
+def _query(request: AccessRequest, **others: str) -> str:
+    """The question to the log as it stands, asked otherwise."""
+    query = request.GET.copy()
+    query.pop("part", None)
+    for name, value in others.items():
+        query[name] = value
+    return f"?{query.urlencode()}"
+
+
+@require_safe
+@requires(Permission.JOBS_VIEW)
+def job_log(request: AccessRequest, tenant_slug: str, pk: int) -> StreamingHttpResponse:
+    """All of it, as a file."""
+    row = get_object_or_404(TrainingJob, pk=pk)
+    runs = job_runs(row)
+    answer = StreamingHttpResponse(log_whole(runs[0]) if runs else (), content_type="text/plain; charset=utf-8")
+    answer.headers["Content-Disposition"] = f'attachment; filename="job-{pk}.log"'
+    return answer
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.JOBS_CANCEL)
+def job_cancel(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    """Asked for, it says what would happen; posted, it does it."""
+    row = get_object_or_404(TrainingJob.objects.select_related("pool"), pk=pk)
+    if request.method != "POST":
+        preview = cancel_preview(row, timezone.now())
+        context = {"tenant": open_tenant(request), "pool": row.pool, "job": row, "preview": preview}
+        return render(request, "jobs/job_cancel.html", context)
+    outcome = cancel(job_id=row.pk, by=request.access, at=timezone.now())
+    tell(request, outcome, f"{row.name} is cancelled.")
+    return redirect("job", tenant_slug, row.pk)
+
+
+@posted_from("job")
+@requires(Permission.JOBS_SUBMIT)
+def job_queue(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    """A job that the instant lane refused waits for the next interval."""
+    row = get_object_or_404(TrainingJob, pk=pk)
+    outcome = queue(job_id=row.pk, by=request.access, at=timezone.now())
+    if isinstance(outcome, Refused):
+        messages.error(request, outcome.sentence)
+    else:
+        messages.success(request, f"{row.name} waits for the next interval.")
+    return redirect("job", tenant_slug, row.pk)

@@ -1,0 +1,86 @@
+"""What the filter of the list of jobs may say, and the table's columns."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+from django import forms
+from django.core.validators import MaxValueValidator, MinValueValidator
+
+from scheduling.jobs.read_list import ALIVE, OVER, JobsQuestion, row_view
+from scheduling.models import JobState, Lane, TrainingJob
+from tenants.form_fields import WholeField
+from tenants.ledger.amounts import exported
+from tenants.views.tables import Column, Table
+
+STATES = [("", "Any"), (ALIVE, "Alive"), (OVER, "Over"), *((state.value, state.label) for state in JobState)]
+
+
+def _day(label: str) -> forms.DateField:
+    widget = forms.DateInput(attrs={"type": "date", "class": "input"})
+    between = [MinValueValidator(date(1970, 1, 1)), MaxValueValidator(date(2200, 1, 1))]
+    return forms.DateField(label=label, required=False, widget=widget, validators=between)
+
+
+class JobsForm(forms.Form):
+    state = forms.ChoiceField(choices=STATES, required=False, widget=forms.Select(attrs={"class": "input"}))
+    lane = forms.ChoiceField(
+        choices=[("", "Both"), *Lane.choices], required=False, widget=forms.Select(attrs={"class": "input"})
+    )
+    name = forms.CharField(
+        label="Name begins with",
+        max_length=200,
+        required=False,
+        widget=forms.TextInput(attrs={"class": "input", "type": "search", "autocomplete": "off"}),
+    )
+    since = _day("Submitted from")
+    until = _day("until")
+    array = WholeField(required=False, min_value=1, max_value=2**63 - 1, widget=forms.HiddenInput)
+    mine = forms.BooleanField(label="Only my own", required=False)
+
+    def question(self) -> JobsQuestion:
+        """What is not understood does not filter; the field says so."""
+        self.is_valid()
+        found = self.cleaned_data
+        return JobsQuestion(
+            state=found.get("state", ""),
+            lane=found.get("lane", ""),
+            name=found.get("name", ""),
+            array=found.get("array"),
+            mine=bool(found.get("mine")),
+            since=found.get("since"),
+            until=found.get("until"),
+        )
+
+
+def _credits(row: TrainingJob) -> Any:
+    price = row_view(row).price
+    return "" if price is None else exported(price)
+
+
+# On the page a column is a cell of its own kind; the export has one value for each.
+COLUMNS = (
+    Column("state", "State"),
+    Column("name", "Job, and why it is where it is", order="name"),
+    Column("lane", "Lane"),
+    Column("payer", "Payer"),
+    Column("submitted", "Submitted", order="submitted_at", value=lambda row: row.submitted_at),
+    Column("price", "Pays", numeric=True),
+)
+EXPORTED = (
+    Column("id", "Job"),
+    Column("name", "Name", order="name"),
+    Column("lane", "Lane"),
+    Column("state", "State"),
+    Column("submitted", "Submitted", order="submitted_at", value=lambda row: row.submitted_at),
+    Column("starts", "Starts", value=lambda row: row_view(row).starts_at),
+    Column("ends", "Ends", value=lambda row: row_view(row).ends_at),
+    Column("workers", "Workers", value=lambda row: row_view(row).workers),
+    Column("price", "Price in credits", value=_credits),
+    Column("payer", "Payer", value=lambda row: row.tenant.name),
+    Column("code", "Reason code", value=lambda row: row_view(row).reason.code),
+    Column("reason", "Reason", value=lambda row: row_view(row).reason.sentence),
+)
+JOBS = Table(COLUMNS, sort="-submitted", rows=50, file="jobs")
+JOBS_EXPORT = Table(EXPORTED, sort="-submitted", file="jobs")

@@ -1,0 +1,41 @@
+"""The question to a job's log, as an address asks it."""
+
+from __future__ import annotations
+
+from django import forms
+
+from scheduling.jobs.read_log import LogQuestion
+from scheduling.programs.levels import DEBUG, ERROR, INFO, WARNING
+
+CHOICES = [("", "Any"), (DEBUG, "Debug or graver"), (INFO, "Info or graver"), (WARNING, "Warnings"), (ERROR, "Errors")]
+
+
+class LogForm(forms.Form):
+    """What is not understood does not filter."""
+
+    search = forms.CharField(
+        label="Lines with",
+        max_length=200,
+        required=False,
+        strip=False,
+        widget=forms.TextInput(attrs={"class": "input", "type": "search", "autocomplete": "off"}),
+    )
+    level = forms.ChoiceField(choices=CHOICES, required=False, widget=forms.Select(attrs={"class": "input"}))
+    who = forms.CharField(
+        label="Of",
+        max_length=60,
+        required=False,
+        widget=forms.TextInput(
+            attrs={"class": "input", "list": "log-speakers", "placeholder": "anybody", "autocomplete": "off"}
+        ),
+    )
+
+    def question(self) -> LogQuestion:
+        self.is_valid()
+        found = self.cleaned_data
+        return LogQuestion(found.get("search", ""), found.get("level", ""), found.get("who", ""))
+
+    def before(self) -> int | None:
+        """Earlier than this byte; None: the newest."""
+        text = str(self.data.get("before", ""))
+        return int(text) if text.isascii() and text.isdigit() and len(text) < 16 else None

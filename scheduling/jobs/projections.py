@@ -1,0 +1,190 @@
+"""What is projected of a job that waits: where its start at home was before and why it moved, and how past projections
+held."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import zlib
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import lru_cache
+from itertools import pairwise
+
+from django.db.models import Exists, F, OuterRef, Q, Subquery
+
+from scheduling.core import records
+from scheduling.core.policies.astraea import Astraea, Why, why_moved
+from scheduling.market.decide import code_version, contents_of
+from scheduling.market.view import policy_built
+from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Pool, TrainingJob
+from tenants.scoping import scope_disabled
+
+HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, for nothing here
+MOST_FLOORS = 20  # newest of a job, among which the last change of its start is looked for
+MOST_JOBS = 1_000  # waiting in an interval that is read again for a page
+INTERVALS = 200  # whose projections a record looks back on
+MOST_LOOKED_AT = 2_000
+ENDED = (JobState.REJECTED, JobState.EXPIRED, JobState.FAILED, JobState.STOPPED)
+
+
+@dataclass(frozen=True)
+class Moved:
+    """`before`: the start that was projected until then; None: none was. `jobs`: that have its place now."""
+
+    interval: int
+    before: int | None
+    before_at: datetime | None
+    why: Why
+    jobs: tuple[int, ...]
+
+    @property
+    def sentence(self) -> str:
+        return f"Planned anew at interval {self.interval}{_because(self.why, self.jobs)}."
+
+
+@dataclass(frozen=True)
+class Held:
+    """Of jobs with a projected start: how many started by then, how many later and by how many slots in the middle of
+    them, and how many never did, or not yet though it has passed."""
+
+    projections: int = 0
+    by_then: int = 0
+    later: int = 0
+    later_by: float | None = None  # slots
+    not_started: int = 0
+
+    @property
+    def sentence(self) -> str:
+        jobs = f"{self.projections} job{'' if self.projections == 1 else 's'} with a projected start"
+        said = [f"{self.by_then} started by then"]
+        if self.later_by is not None:
+            slots = f"{self.later_by:g} slot{'' if self.later_by == 1 else 's'}"
+            said += [f"{self.later} later, {'by' if self.later == 1 else 'half of them by at most'} {slots}"]
+        said += [f"{self.not_started} not at all, or not yet"] if self.not_started else []
+        return f"of {jobs}, {'; '.join(said)}."
+
+
+@dataclass(frozen=True)
+class Projection:
+    start: int
+    start_at: datetime
+    moved: Moved | None
+    mine: Held
+    pool: Held
+
+
+@dataclass(frozen=True)
+class _Said:
+    """The first start that was projected for a job, and what has become of it."""
+
+    tenant_id: int
+    start: int
+    began: int | None
+    state: str
+
+
+def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
+    """None where it waits for no place that may still move. Needs the tenant's scope, and the job with its pool."""
+    if job.state != JobState.QUEUED:
+        return None
+    rows = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
+    floors = list(rows.order_by("-attempt", "-interval")[:MOST_FLOORS])
+    if not floors or not floors[0].draft or not floors[0].allocation:
+        return None
+    pool, slot = job.pool, job.pool.slot_at(at)
+    said = _said(pool, slot)
+    return Projection(
+        start=floors[0].start,
+        start_at=pool.slot_start(floors[0].start),
+        moved=_moved(job, floors),
+        mine=held([each for each in said if each.tenant_id == job.tenant_id], slot),
+        pool=held(said, slot),
+    )
+
+
+def held(said: Iterable[_Said], slot: int) -> Held:
+    """How projections held, seen in the running slot. What was cancelled, or is still to come, does not count."""
+    by_then = not_started = 0
+    late: list[int] = []
+    for each in said:
+        if each.began is not None and each.began <= slot:
+            if each.began <= each.start:
+                by_then += 1
+            else:
+                late.append(each.began - each.start)
+        elif each.state != JobState.CANCELLED and (each.state in ENDED or each.start < slot):
+            not_started += 1
+    later_by = float(statistics.median(late)) if late else None
+    return Held(by_then + len(late) + not_started, by_then, len(late), later_by, not_started)
+
+
+def _said(pool: Pool, slot: int) -> list[_Said]:
+    """Of the pool's last intervals: the first projection of each attempt of a job, newest first. Of others it tells
+    how many there were, and never which."""
+    newest = Interval.objects.filter(pool=pool).order_by("-number").values("number")[:1]
+    earlier = JobFloor.objects.filter(
+        job=OuterRef("job"), attempt=OuterRef("attempt"), interval__lt=OuterRef("interval"), end__gt=F("start")
+    )
+    cut = Q(state=AwardState.VOID, cut_at__lte=F("start"))
+    runs = Award.objects.filter(~cut, job=OuterRef("job"), attempt__gte=OuterRef("attempt")).order_by("start")
+    with scope_disabled("how often projections held is counted over all tenants, and nobody's job is named"):
+        rows = JobFloor.objects.filter(
+            ~Exists(earlier),
+            interval__pool=pool,
+            interval__number__gt=Subquery(newest) - INTERVALS,
+            draft=True,
+            end__gt=F("start"),
+        )
+        seen = rows.annotate(began=Subquery(runs.values("start")[:1])).order_by("-pk")
+        found = seen.values_list("tenant_id", "start", "began", "job__state")[:MOST_LOOKED_AT]
+        return [_Said(*row) for row in found]
+
+
+def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> Moved | None:
+    """The last change of its start; None where there was none."""
+    for newer, older in pairwise(floors):
+        if older.attempt != newer.attempt:
+            return None
+        if (newer.start, newer.end) != (older.start, older.end):
+            interval = newer.interval
+            why, jobs = _why(interval.pk, interval.digest, job.pk)
+            before = older.start if older.allocation else None
+            before_at = None if before is None else job.pool.slot_start(before)
+            return Moved(interval.number, before, before_at, why, jobs)
+    return None
+
+
+@lru_cache(maxsize=256)
+def _why(interval_id: int, digest: str, number: int) -> tuple[Why, tuple[int, ...]]:
+    """Read from what is stored of an interval, which never changes. `digest`: of its contents."""
+    readable = Interval.objects.filter(pk=interval_id, digest=digest, jobs_waiting__lte=MOST_JOBS)
+    interval = readable.filter(code_version=code_version()).first()  # other rules may have had other reasons
+    if interval is None:
+        return Why.UNKNOWN, ()
+    try:
+        contents = contents_of(interval)
+        view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
+        policy = policy_built(json.loads(contents.policy), view.cluster)
+    except (zlib.error, ValueError, KeyError, TypeError):  # verification names such an interval
+        return Why.UNKNOWN, ()
+    if not isinstance(policy, Astraea):
+        return Why.UNKNOWN, ()
+    move = why_moved(policy, view, plan, number)
+    return (Why.UNKNOWN, ()) if move is None else (move.why, move.jobs)
+
+
+def _because(why: Why, jobs: Sequence[int]) -> str:
+    others = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
+    have, have_a, come = ("are", "have", "came") if others else ("is", "has", "came")
+    taker = f": your job J-{jobs[0]}{others}" if jobs else ""
+    return {
+        Why.WORTH: f"{taker} {have} worth more for its size, and {have_a} that place now",
+        Why.PRIORITY: f"{taker} {have_a} a higher priority, and {have_a} that place now",
+        Why.EARLIER: f"{taker} {come} earlier and {have} worth as much for its size, and {have_a} that place now",
+        Why.BETTER: ": it has a place in which it ends earlier",
+        Why.CELLS: ": your cells as they are have no room for all that was planned before",
+        Why.PASSED: ": no interval was decided when what was planned should have started",
+        Why.UNKNOWN: "",
+    }[why]

@@ -1,0 +1,48 @@
+"""A job as its submitter said it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from django.db.models import OuterRef, QuerySet, Subquery
+from django.db.models.functions import Coalesce, JSONObject
+
+from scheduling.models import JobDescription, TrainingJob
+from scheduling.programs.sbatch import Line
+
+LONGEST_SAYS = 200
+
+
+def with_description(jobs: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
+    """Each row with `description`: an object of its columns, None where the job was said in detail."""
+    columns = JSONObject(how="how", said="said", lines="lines")
+    # That of an array is kept with its first member.
+    first = TrainingJob.objects.filter(array=OuterRef(OuterRef("array")), array_place=0).values("pk")
+    rows = JobDescription.objects.filter(job=Coalesce(Subquery(first), OuterRef("pk")))
+    return jobs.annotate(description=Subquery(rows.values(all=columns)))
+
+
+def description_shown(job: TrainingJob) -> dict[str, Any] | None:
+    """What was said, and of a script what came of each line; None where the job was said in detail. The job comes
+    `with_description`."""
+    found: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
+    if found is None:
+        return None
+    lines = lines_shown(found["said"].get("script", ""), [Line(*row) for row in found["lines"]])
+    return {"how": found["how"], "said": found["said"], "lines": lines}
+
+
+def lines_shown(text: str, lines: Sequence[Line]) -> list[dict[str, Any]]:
+    """Each line that says something, with its beginning as it is written."""
+    written = text.split("\n")
+    return [
+        {
+            "line": line.number,
+            "says": written[line.number - 1][:LONGEST_SAYS],
+            "option": line.option,
+            "verdict": line.verdict,
+            "sentence": line.sentence,
+        }
+        for line in sorted(lines, key=lambda line: line.number)
+    ]

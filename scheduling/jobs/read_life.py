@@ -1,0 +1,138 @@
+"""The life of a job: four steps for a glance, and everything that was told of it, in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduling.feed import EventKind, kind_of
+from scheduling.market.reads import is_late, jobs_named, reason_sentence, units_words
+from scheduling.models import HELD, Award, Event, JobFloor, JobState, Pool, TrainingJob
+from tenants.ledger.amounts import shown
+
+MOST = 200
+DONE, NOW, AHEAD = "done", "now", ""
+
+
+@dataclass(frozen=True)
+class Happening:
+    at: datetime
+    kind: str
+    title: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """`state`: done, now, or nothing yet. `at` None: nobody knows."""
+
+    state: str
+    title: str
+    at: datetime | None
+    slot: int | None
+    note: str
+
+
+def happenings(pool: Pool, tenant_id: int, job_id: int) -> tuple[Happening, ...]:
+    """The newest ones of the feed about this job, oldest first. One range of an index."""
+    rows = Event.objects.filter(tenant=tenant_id, subject=f"job:{job_id}").order_by("-id")[:MOST]
+    return tuple(Happening(row.at, row.kind, _heading(row.kind), _sentence(pool, row)) for row in reversed(rows))
+
+
+def _heading(stored: str) -> str:
+    kind = kind_of(stored)
+    return kind.heading if kind and kind.heading else stored
+
+
+def _sentence(pool: Pool, row: Event) -> str:
+    data: Mapping[str, Any] = row.data
+    if row.kind == EventKind.JOB_REQUEUED:
+        return reason_sentence(pool, data.get("cause", data.get("reason")), data)
+    if "reason" in data:
+        return reason_sentence(pool, data["reason"], data.get("numbers", {}))
+    if row.kind == EventKind.JOB_SUBMITTED:
+        waits = f" It waits for {jobs_named(data['after'])}." if data.get("after") else ""
+        return f"Sent to the {data.get('lane', 'batch')} lane.{waits}"
+    if row.kind == EventKind.JOB_QUEUED and data.get("after"):
+        return f"{jobs_named(data['after'])} ended well."
+    if row.kind == EventKind.JOB_RESIZED:
+        before, after = units_words(data["workers_before"], data["ps_before"]), units_words(data["workers"], data["ps"])
+        return f"From {before} to {after}, from slot {data['start']} on.{_smaller(pool, row)}"
+    if row.kind in (EventKind.JOB_AWARDED, EventKind.JOB_STARTED) and "end" in data:
+        where = "at home" if data.get("phase") == "own" else "on rented units"
+        first, last, workers = data["start"], data["end"] - 1, data.get("workers")
+        span = f"slot {first}" if first == last else f"slots {first} to {last}"
+        return f"{workers} worker{'s' * (workers != 1)} {where}, {span}.{_smaller(pool, row)}"
+    if row.kind == EventKind.AWARD_CUT:
+        return "A failure of the platform: what was not delivered is refunded."
+    if row.kind == EventKind.AWARD_ADJUSTED:
+        return (
+            f"Alone it would have run in slots {data['from_slot']} to {data['to_slot'] - 1} and been worth more: "
+            f"{shown(data['refunded'])} credits came back."
+        )
+    if row.kind == EventKind.JOB_CANCELLED:
+        return f"By {data.get('by') or 'its tenant'}."
+    return ""
+
+
+def _smaller(pool: Pool, row: Event) -> str:
+    """Of a job that runs with less than the pool's policy would have given it."""
+    told = row.data.get("smaller")
+    return f" {reason_sentence(pool, told['reason'], told['numbers'])}" if told else ""
+
+
+def life(
+    job: TrainingJob, award: Award | None, floor: JobFloor | None, told: Sequence[Happening], at: datetime
+) -> tuple[Step, ...]:
+    """Submitted, decided, begun, ended: each with its time, or with what is known of it at this moment."""
+    who = f"by {job.submitted_by}" if job.submitted_by else "by a program"
+    came = Step(DONE, "Submitted", job.submitted_at, job.pool.slot_at(job.submitted_at), f"{who}, {job.lane} lane")
+    decided = _decided(job, award, told)
+    if award is None and job.state in (JobState.REJECTED, JobState.EXPIRED, JobState.CANCELLED):
+        return came, decided  # nothing begins or ends any more
+    return came, decided, _begun(job, award, floor, at), _ended(job, award, at)
+
+
+def _decided(job: TrainingJob, award: Award | None, told: Sequence[Happening]) -> Step:
+    if award is not None and job.pool.is_elastic:
+        return Step(DONE, "First sized", award.awarded_at, None, "and again in every slot since")
+    if award is not None:
+        decided = next((each.at for each in reversed(told) if each.kind == EventKind.JOB_AWARDED), None)
+        interval = f"interval {award.interval.number}, " if award.interval else "instant lane, "
+        where = "on your own cells" if award.phase == "own" else "rented from the pool"
+        return Step(DONE, "Awarded", decided or job.submitted_at, None, interval + where)
+    if job.state == JobState.QUEUED:
+        since = next(
+            (each.at for each in told if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
+            job.submitted_at,
+        )
+        note = "for other jobs" if job.not_before == HELD else "for an interval that gives it a place"
+        return Step(NOW, "Waits since", since, None, note)
+    return Step(NOW, job.get_state_display(), job.ended_at, None, "")
+
+
+def _begun(job: TrainingJob, award: Award | None, floor: JobFloor | None, now: datetime) -> Step:
+    pool = job.pool
+    if award is None:
+        if job.state == JobState.QUEUED and floor is not None and floor.end > floor.start:
+            return Step(AHEAD, "Starts at the latest", pool.slot_start(floor.start), floor.start, "its place at home")
+        waits = job.state == JobState.QUEUED
+        return Step(AHEAD, "Starts" if waits else "Never started", None, None, "not known yet" if waits else "")
+    at, workers = pool.slot_start(award.start), f"{award.workers} worker{'s' * (award.workers != 1)} at most"
+    if job.state == JobState.AWARDED:
+        return Step(NOW, "Was to start" if is_late(at, now) else "Starts", at, award.start, workers)
+    if award.state == "ended" and award.cut_at is not None and award.cut_at <= award.start:
+        return Step(AHEAD, "Never started", None, None, "")
+    return Step(NOW if job.state == JobState.RUNNING else DONE, "Started", at, award.start, workers)
+
+
+def _ended(job: TrainingJob, award: Award | None, now: datetime) -> Step:
+    if job.ended_at is not None and job.state not in (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING):
+        done = job.state == JobState.FINISHED
+        return Step(DONE if done else NOW, job.get_state_display(), job.ended_at, None, "")
+    if award is None or job.pool.is_elastic:
+        return Step(AHEAD, "Ends", None, None, "not known yet")
+    at = job.pool.slot_start(award.end)
+    return Step(AHEAD, "Was to end" if is_late(at, now) else "Ends", at, award.end, f"slot {award.end - 1} is its last")

@@ -1,0 +1,113 @@
+"""The list of a tenant's jobs: the question that an address asks, and what each row says."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
+from django.db.models.functions import JSONObject
+
+from scheduling.market.reads import JobView, job_view
+from scheduling.models import Award, JobState, Lane, TrainingJob
+from scheduling.models.jobs import LIVE_STATES, SavedView
+from tenants.models import User
+from tenants.zones import midnight
+
+ALIVE, OVER = "alive", "over"  # beside the states themselves, as filters
+GROUPS: Mapping[str, tuple[JobState, ...]] = {
+    ALIVE: LIVE_STATES,
+    OVER: tuple(state for state in JobState if state not in LIVE_STATES),
+}
+# What a row tells of its award: enough to explain the job, fetched with the row itself.
+TOLD = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "paid_before")
+
+
+@dataclass(frozen=True)
+class JobsQuestion:
+    """What the filter asks for. Days are whole days of the reader's zone, both included."""
+
+    state: str = ""
+    lane: str = ""
+    name: str = ""  # as it begins
+    mine: bool = False
+    since: date | None = None
+    until: date | None = None
+    array: int | None = None  # only its members
+
+    @property
+    def is_open(self) -> bool:
+        """Nothing is filtered."""
+        return self == JobsQuestion()
+
+
+def jobs_rows(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJob]:
+    """Needs the tenant's scope. Every filter but the lane is the beginning of an index or cheap beside one."""
+    rows = TrainingJob.objects.select_related("pool", "tenant")
+    if question.state in GROUPS:
+        rows = rows.filter(state__in=GROUPS[question.state])
+    elif question.state in JobState.values:
+        rows = rows.filter(state=question.state)
+    if question.array is not None:
+        rows = rows.filter(array=question.array)
+    if question.lane in Lane.values:
+        rows = rows.filter(lane=question.lane)
+    if question.name:
+        # As a range, so that it is one of the index; "\U0010ffff" comes after every letter.
+        rows = rows.filter(name__gte=question.name, name__lt=question.name + "\U0010ffff")
+    if question.mine and person is not None:
+        rows = rows.filter(submitted_by=person)
+    if question.since:
+        rows = rows.filter(submitted_at__gte=midnight(question.since))
+    if question.until:
+        rows = rows.filter(submitted_at__lt=midnight(question.until + timedelta(days=1)))
+    return rows
+
+
+def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[TrainingJob]:
+    """The same with one row for each array: its first member of those that the filter lets through. Members differ
+    in state and name alone."""
+    rows = jobs_rows(question, person)
+    if not question.state and not question.name:
+        return rows.filter(array_place=0)
+    others = jobs_rows(question, person).filter(array=OuterRef("array"), array_place__lt=OuterRef("array_place"))
+    return rows.filter(~Exists(others))
+
+
+def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
+    """Each row with what its award says, as `given`; None where it has none."""
+    award = Award.objects.filter(job=OuterRef("pk"), attempt=OuterRef("attempt"))
+    told = award.order_by("-start").values(told=JSONObject(**{name: F(name) for name in TOLD}))
+    return rows.annotate(given=Subquery(told[:1]))
+
+
+def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:
+    """Of a row of `with_awards`; asks the database nothing, and is made once for a row. `at`: see `job_view`."""
+    made: JobView | None = row.__dict__.get("view")
+    if made is None:
+        given = getattr(row, "given", None)
+        made = row.__dict__["view"] = job_view(row.pool, row, Award(**given) if given else None, at)
+    return made
+
+
+@dataclass(frozen=True)
+class JobsSummary:
+    running: int
+    awarded: int
+    waiting: int
+
+
+def jobs_summary() -> JobsSummary:
+    """Of the tenant's jobs that are alive: few, whatever came before. Needs the tenant's scope."""
+    states = list(TrainingJob.objects.filter(state__in=LIVE_STATES).values_list("state", flat=True))
+    return JobsSummary(*(states.count(state) for state in (JobState.RUNNING, JobState.AWARDED, JobState.QUEUED)))
+
+
+def saved_views(person: User | None) -> list[SavedView]:
+    return list(SavedView.objects.filter(person=person)) if person else []
+
+
+def jobs_chosen(ids: Sequence[int]) -> list[TrainingJob]:
+    """Those of them that are the open tenant's, oldest first."""
+    return list(TrainingJob.objects.filter(pk__in=ids).select_related("pool").order_by("pk"))

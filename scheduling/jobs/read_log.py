@@ -1,0 +1,128 @@
+"""The log of a job's newest run: searched, followed, taken whole. However long it is, a question reads little of it.
+
+What stands in it are bytes of a stranger: cut at a length when they were written, and shown as text alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import cached_property, lru_cache
+
+from scheduling.engines.base import LogLine
+from scheduling.engines.launcher.files import LONGEST_ROW, LogPart, log_line
+from scheduling.jobs.read_run import Line, home_of, line_of, records, speaker
+from scheduling.models import Run
+from scheduling.programs.levels import ERROR, GRAVE, WARNING, at_least, level_of
+
+MOST_LINES = 200  # on a page
+MOST_DIGITS = 12  # of the seconds of a moment
+PART_BYTES = 256 * 1024  # read at once
+MOST_BYTES = 4 * 1024 * 1024  # looked through for one question; then it is said how to go on
+
+
+@dataclass(frozen=True)
+class LogQuestion:
+    """`text`: anywhere in a line, in whichever case. `level`: this one or a graver one. `who`: as "worker 1"."""
+
+    text: str = ""
+    level: str = ""
+    who: str = ""
+
+    @property
+    def is_open(self) -> bool:
+        return self == LogQuestion()
+
+    @cached_property
+    def marks(self) -> tuple[bytes, ...]:
+        """What stands in each line that fits, in small letters: most others are passed over without being read."""
+        marks = [self.text.lower(), f" {self.who.lower()} " if self.who else ""]
+        return tuple(mark.encode() for mark in marks if mark and mark.isascii())
+
+    def fits(self, line: LogLine) -> bool:
+        if self.text.lower() not in line.text.lower():
+            return False
+        return self.who in ("", speaker(line)) and (not self.level or at_least(level_of(line.text), self.level))
+
+
+@dataclass(frozen=True)
+class LogView:
+    """Lines in their order. `before`: earlier ones are found from here back; None: there are none."""
+
+    lines: tuple[Line, ...]
+    before: int | None
+    speakers: tuple[str, ...]  # who wrote these
+
+
+@dataclass(frozen=True)
+class LogFound:
+    """`after`: where the next question goes on. `more`: there is something there already."""
+
+    lines: tuple[Line, ...]
+    after: int
+    more: bool
+
+
+def log_view(run: Run, question: LogQuestion, before: int | None = None) -> LogView:
+    """The newest lines that fit, `MOST_LINES` at most, of the `MOST_BYTES` before `before`, or before the log's end."""
+    home, files, found = home_of(run), records(), list[Line]()
+    end = files.log_size(home, run.key) if before is None else before
+    least = max(end - MOST_BYTES, 0)
+    while end > least and len(found) < MOST_LINES:
+        start = max(end - PART_BYTES, least)
+        part = files.log_part(home, run.key, start, end)
+        end = start
+        for place, line in _fitting(part, question, backward=True):
+            found.append(line)
+            if len(found) == MOST_LINES:
+                end = place
+                break
+    return LogView(tuple(found[::-1]), end if end > 0 else None, tuple(sorted({line.who for line in found})))
+
+
+def log_found(run: Run, question: LogQuestion, after: int, most: int) -> LogFound:
+    """Lines that fit from a place on, as far as `MOST_BYTES` go."""
+    home, files, found = home_of(run), records(), list[Line]()
+    size, start = files.log_size(home, run.key), after
+    last = min(size, after + MOST_BYTES)
+    while start < last:
+        part = files.log_part(home, run.key, start, min(start + PART_BYTES, last))
+        for place, line in _fitting(part, question):
+            if len(found) == most:
+                return LogFound(tuple(found), place, more=True)
+            found.append(line)
+        if part.end == start and size - start <= LONGEST_ROW:
+            break  # the last line is still on its way
+        start = part.end if part.end > start else start + PART_BYTES
+    return LogFound(tuple(found), start, more=last <= start < size)
+
+
+def log_whole(run: Run) -> Iterator[bytes]:
+    """All of it, part by part: each line as it was written, with its moment as people read it."""
+    home, files = home_of(run), records()
+    size, start = files.log_size(home, run.key), 0
+    clock = lru_cache(maxsize=64)(lambda second: f"{datetime.fromtimestamp(second, UTC):%Y-%m-%dT%H:%M:%S}".encode())
+    while start < size:
+        part = files.log_part(home, run.key, start, min(start + PART_BYTES, size))
+        written = []
+        for _, row in part.rows():
+            stamp, _, rest = row.partition(b" ")
+            second, _, thousandths = stamp.partition(b".")
+            if second.isdigit() and len(second) < MOST_DIGITS:
+                written.append(b"%s.%sZ %s" % (clock(int(second)), thousandths or b"000", rest))
+        yield b"".join(written)
+        start = part.end if part.end > start else start + PART_BYTES
+
+
+def _fitting(part: LogPart, question: LogQuestion, *, backward: bool = False) -> Iterator[tuple[int, Line]]:
+    marks, grave = question.marks, GRAVE if question.level in (WARNING, ERROR) else None
+    if marks and not all(mark in part.data.lower() for mark in marks):
+        return
+    for place, row in part.rows(backward=backward):
+        if marks and not all(mark in row.lower() for mark in marks):
+            continue
+        if grave is not None and grave.search(row) is None:
+            continue
+        if (line := log_line(row)) and question.fits(line):
+            yield place, line_of(line, level_of(line.text))

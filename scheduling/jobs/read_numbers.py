@@ -1,0 +1,95 @@
+"""What a program of people's own says of itself: every number by its name, as it went over all runs of its job."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+from scheduling.jobs.read_run import home_of, records, thinned
+from scheduling.models import Run
+
+MOST_SERIES = 12  # that are drawn; of the others the newest value is shown
+COUNTERS = ("step", "epoch", "of")  # they say how far it is, and make no curve
+
+
+@dataclass(frozen=True)
+class NumberPoint:
+    """A value, and when it was read."""
+
+    at: datetime
+    value: float
+
+
+@dataclass(frozen=True)
+class Series:
+    """One number over time; of several processes that say it, the first."""
+
+    name: str
+    points: tuple[NumberPoint, ...]
+
+    @property
+    def last(self) -> float:
+        """The newest value."""
+        return self.points[-1].value
+
+
+@dataclass(frozen=True)
+class NumbersView:
+    """`done` of `of`, in `unit`s: steps or epochs, where the program says both. `address`: where it can be watched, as
+    it says itself."""
+
+    series: tuple[Series, ...]
+    others: tuple[tuple[str, float], ...]
+    done: float | None
+    of: float | None
+    unit: str
+    bad_lines: int
+    address: str
+
+    @property
+    def share(self) -> float:
+        """Of the work that is done, in per cent."""
+        if self.done is None or not self.of or self.of <= 0:
+            return 0.0
+        return min(max(100.0 * self.done / self.of, 0.0), 100.0)
+
+
+def numbers_view(runs: Sequence[Run]) -> NumbersView | None:
+    """Of a job's runs, the newest first. None: its program has said nothing yet, or is ours."""
+    found = next((run.progress for run in runs if "numbers" in run.progress), None)
+    if found is None:
+        return None
+    numbers: Mapping[str, float] = found["numbers"]
+    series = [each for each in series_of(runs) if each.name not in COUNTERS]
+    series.sort(key=lambda each: (each.name != "loss", each.name))
+    drawn = {each.name for each in series[:MOST_SERIES]}
+    unit = next((name for name in ("step", "epoch") if name in numbers), "")
+    return NumbersView(
+        series=tuple(series[:MOST_SERIES]),
+        others=tuple((name, value) for name, value in sorted(numbers.items()) if name not in {*COUNTERS, *drawn}),
+        done=numbers.get(unit),
+        of=numbers.get("of"),
+        unit=unit,
+        bad_lines=found.get("bad_lines", 0),
+        address=found.get("url", ""),
+    )
+
+
+def series_of(runs: Sequence[Run]) -> list[Series]:
+    """Every number that was said, by name, with the points of all runs in the order of time."""
+    found: dict[str, dict[tuple[str, int], list[NumberPoint]]] = {}
+    for run in sorted(runs, key=lambda each: each.pk):
+        for row in records().progress(home_of(run), run.key):
+            for name, point in _points(row):
+                process = ("" if row.get("role") == "worker" else str(row.get("role")), int(row.get("rank", 0)))
+                found.setdefault(name, {}).setdefault(process, []).append(point)
+    return [Series(name, thinned(processes[min(processes)])) for name, processes in found.items()]
+
+
+def _points(row: Mapping[str, Any]) -> list[tuple[str, NumberPoint]]:
+    if row["event"] != "numbers" or not isinstance(row.get("numbers"), Mapping):
+        return []
+    at = datetime.fromtimestamp(float(row["at"]), UTC)
+    return [(str(name), NumberPoint(at, float(value))) for name, value in row["numbers"].items()]

@@ -1,0 +1,276 @@
+"""One job as its page tells it: where it is and why, the promise it was given, and what it costs."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.jobs.read_by_use import MOST_SLOTS, SoFar, joined, so_far
+from scheduling.jobs.read_life import Happening, Step, happenings, life
+from scheduling.jobs.read_queue import QueuePlace, queue_place
+from scheduling.jobs.read_slots import SlotTable, slot_table
+from scheduling.market.reads import JobView, Payee, job_view, payees
+from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from tenants.ledger.amounts import adding_up, micro
+from tenants.ledger.selectors import TransactionView, transactions_about
+
+HEAVY = ("interval__policy", "interval__view", "interval__plan", "interval__windows")  # a megabyte, for nothing here
+MOST_OTHERS = 20
+MOST_SERVERS = 4  # named in a sentence; the rest is counted
+
+
+@dataclass(frozen=True)
+class World:
+    """One way in which the job could run, or does. Amounts in micro-credits."""
+
+    where: str
+    starts_at: datetime
+    ends_at: datetime
+    start: int
+    end: int
+    worth: int
+    pays: int
+    own_part: int = 0  # of what it pays, what comes back
+    dividend: int = 0  # of what it pays, a share of what renting gains it
+    projected: bool = False  # planned anew at each interval, so that it may still come out otherwise
+
+    @property
+    def net(self) -> int:
+        """What it costs in the end."""
+        return self.pays - self.own_part
+
+    @property
+    def left(self) -> int:
+        return self.worth - self.net
+
+    @property
+    def terms(self) -> tuple[int, ...]:
+        """What a reader can add up to nothing."""
+        return (self.worth, -self.pays, self.own_part, -self.left)
+
+
+@dataclass(frozen=True)
+class EstimateView:
+    made_at: datetime
+    earliest_at: datetime
+    latest_at: datetime
+    price_high: int
+    price_low: int
+    started_at: datetime | None
+    paid: int | None
+    start_held: bool | None  # None: not known yet
+    price_held: bool | None
+
+
+@dataclass(frozen=True)
+class AttemptView:
+    """An award of an earlier attempt, which the platform cut short."""
+
+    number: int
+    starts_at: datetime
+    cut_at: datetime | None
+    paid: int
+    returned: int
+
+
+@dataclass(frozen=True)
+class JobPage:
+    job: TrainingJob
+    view: JobView
+    award: Award | None
+    alive: bool
+    steps: tuple[Step, ...]
+    happenings: tuple[Happening, ...]
+    home: World | None  # alone
+    got: World | None  # as awarded
+    slots: SlotTable | None
+    payees: tuple[Payee, ...]
+    own_part: int  # of the gross price, what would have been its own tenant's
+    own_idle_worth: int  # instant lane: its worth on its tenant's own cells, as they were idle when it was asked for
+    estimate: EstimateView | None
+    attempts: tuple[AttemptView, ...]
+    postings: tuple[TransactionView, ...]
+    asked_interval: int | None  # the number of the one that gave it its place, or else its floor
+    others: tuple[TrainingJob, ...]  # that must have ended well before it, the first of them
+    queue: QueuePlace | None  # while it waits for an interval
+    by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
+
+    @property
+    def rented(self) -> bool:
+        return self.award is not None and self.award.phase != "own"
+
+    @property
+    def gain(self) -> int | None:
+        """What the market added to the promise; None where one of the two is missing."""
+        return self.got.left - self.home.left if self.got and self.home else None
+
+    @property
+    def digits(self) -> int:
+        """With which the sums of both worlds, and what is between them, add up as they are shown."""
+        sums = [world.terms for world in (self.home, self.got) if world]
+        if self.home and self.got and self.gain is not None:
+            sums.append((self.got.left, -self.home.left, -self.gain))
+        if self.got:
+            sums.append((self.got.pays, -self.got.own_part, -self.got.net))
+        return adding_up(*sums)
+
+    @property
+    def paid_sum(self) -> int:
+        return sum(payee.amount for payee in self.payees)
+
+    @property
+    def lead(self) -> str:
+        """The template of the sentences that its page begins with."""
+        state = JobState(self.job.state)
+        if self.by_use:
+            kind = "by_use"
+        elif self.award and state in (JobState.AWARDED, JobState.RUNNING, JobState.FINISHED):
+            kind = state.value
+        elif state == JobState.CANCELLED:
+            kind = "cancelled"
+        else:
+            kind = "reason"
+        return f"jobs/leads/{kind}.html"
+
+    @property
+    def is_refused(self) -> bool:
+        """It never got anything: there is nothing to say of a price, a start or a promise."""
+        never = JobState(self.job.state) in (JobState.REJECTED, JobState.EXPIRED)
+        return never and self.award is None and self.by_use is None and not self.attempts
+
+    @property
+    def may_wait(self) -> bool:
+        return self.job.lane == "instant" and self.job.state == JobState.REJECTED
+
+
+def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
+    """Needs the tenant's scope, and the job with its pool, tenant and submitter. `money`: with the book's lines."""
+    pool = job.pool
+    awards, by_use, gross = _awards(job), None, None
+    if pool.is_elastic and awards:
+        gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
+        by_use, awards = so_far(pool, awards), [joined(awards)]
+    award = next((each for each in awards if each.attempt == job.attempt), None)
+    floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
+    floor = floors.order_by("-attempt", "-interval").first()
+    told = happenings(pool, job.tenant_id, job.pk)
+    names = _server_names([*(awards[-1:] and awards[-1].allocation), *(floor.allocation if floor else [])])
+    slots = slot_table(pool, award, at, gross=gross) if award and award.paid else None
+    return JobPage(
+        job=job,
+        view=job_view(pool, job, by_use.newest if by_use else award, at),
+        award=award,
+        alive=job.state in LIVE_STATES,
+        steps=life(job, award, floor, told, at),
+        happenings=told,
+        home=_home(pool, floor, names),
+        got=_got(pool, award, names),
+        slots=slots,
+        payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
+        own_part=max(micro(award.cost) - (award.paid - award.dividend), 0) if award and award.paid else 0,
+        own_idle_worth=micro(award.floor) if award and job.lane == Lane.INSTANT else 0,
+        estimate=_estimate(pool, job),
+        attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt]),
+        postings=transactions_about(subject=f"job:{job.pk}") if money else (),
+        asked_interval=None if pool.is_elastic else _asked_interval(award, floor),
+        others=_others(job),
+        queue=queue_place(job, at=at),
+        by_use=by_use,
+    )
+
+
+def _others(job: TrainingJob) -> tuple[TrainingJob, ...]:
+    named = job.after[:MOST_OTHERS]
+    return tuple(TrainingJob.objects.filter(pk__in=named).only("name", "state").order_by("pk")) if named else ()
+
+
+def _awards(job: TrainingJob) -> list[Award]:
+    """Oldest first; of a job with an award for each slot, the newest ones."""
+    found = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
+    return list(found.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
+
+
+def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:
+    given = award.interval if award else floor.interval if floor else None
+    return None if given is None else given.number
+
+
+def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> World | None:
+    """None also where no schedule at home was worth anything: then there is nothing to compare with."""
+    if floor is None or floor.end <= floor.start:
+        return None
+    workers = where(floor.allocation, names)
+    span = (pool.slot_start(floor.start), pool.slot_start(floor.end), floor.start, floor.end)
+    return World(workers, *span, micro(floor.value), 0, projected=floor.draft)
+
+
+def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> World | None:
+    if award is None:
+        return None
+    span = (pool.slot_start(award.start), pool.slot_start(award.end), award.start, award.end)
+    return World(
+        where(award.allocation, names),
+        *span,
+        micro(award.value),
+        award.paid - award.adjusted,
+        award.own_part,
+        award.dividend,
+    )
+
+
+def _server_names(rows: Iterable[Sequence[int]]) -> dict[int, str]:
+    return dict(Server.objects.filter(pk__in={row[0] for row in rows}).values_list("pk", "name"))
+
+
+def where(allocation: Sequence[Sequence[int]], names: Mapping[int, str]) -> str:
+    """Most workers at once on each server: "4 on s02, 2 on s03"; where slots differ in their servers, as the instant
+    lane's do, "6 at a time, moving between s02, s03 and s04"."""
+    most: defaultdict[int, int] = defaultdict(int)
+    for server, _, _, workers, _ in allocation:
+        most[server] = max(most[server], workers)
+    starts = {row[1] for row in allocation}
+    at_once = max((sum(row[3] for row in allocation if row[1] <= start < row[2]) for start in starts), default=0)
+    if sum(most.values()) > at_once:
+        return f"{at_once} at a time, moving between " + _listed(
+            [names.get(server, "?") for server in most if most[server]]
+        )
+    return _listed([f"{workers} on {names.get(server, '?')}" for server, workers in most.items() if workers])
+
+
+def _listed(parts: Sequence[str]) -> str:
+    rest = f" and {len(parts) - MOST_SERVERS} more" if len(parts) > MOST_SERVERS else ""
+    return ", ".join(parts[:MOST_SERVERS]) + rest
+
+
+def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
+    found = StartEstimate.objects.filter(job=job).order_by("-pk").first()
+    if found is None:
+        return None
+    begun, priced = found.started is not None, found.price_high > 0  # no price was posted yet: nothing was said
+    return EstimateView(
+        made_at=found.made_at,
+        earliest_at=pool.slot_start(found.earliest),
+        latest_at=pool.slot_start(found.latest),
+        price_high=found.price_high,
+        price_low=found.price_low,
+        started_at=pool.slot_start(found.started) if found.started is not None else None,
+        paid=found.paid,
+        start_held=found.earliest <= (found.started or 0) <= found.latest if begun else None,
+        price_held=found.price_low <= found.paid <= found.price_high if found.paid is not None and priced else None,
+    )
+
+
+def _attempts(pool: Pool, awards: Sequence[Award]) -> tuple[AttemptView, ...]:
+    return tuple(
+        AttemptView(
+            number=award.attempt + 1,
+            starts_at=pool.slot_start(award.start),
+            cut_at=pool.slot_start(award.cut_at) if award.cut_at is not None else None,
+            paid=award.paid,
+            returned=award.returned,
+        )
+        for award in awards
+    )

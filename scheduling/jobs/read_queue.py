@@ -1,0 +1,57 @@
+"""Where a waiting job stands among those that the next interval looks at, and how the market's estimates held."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import Q
+
+from scheduling.jobs.read_estimates import Record, estimates_record
+from scheduling.models import JobState, Lane, LaneClock, TrainingJob
+from tenants.scoping import scope_disabled
+
+MOST_COUNTED = 1_000
+
+
+@dataclass(frozen=True)
+class QueuePlace:
+    """`before`: jobs that came before it, of which `mine` are its tenant's; `more`: they were counted no further."""
+
+    before: int
+    mine: int
+    more: bool
+    decided_at: datetime  # the next interval, at the earliest
+    record: Record
+
+    @property
+    def place(self) -> int:
+        return self.before + 1
+
+    @property
+    def others(self) -> int:
+        return self.before - self.mine
+
+
+def queue_place(job: TrainingJob, *, at: datetime) -> QueuePlace | None:
+    """None of a job that no interval looks at. Needs the tenant's scope. Three short queries.
+
+    Jobs rent in the order in which they arrived. Where every slot is dealt out anew there is no such order.
+    """
+    pool = job.pool
+    if (job.state, job.lane) != (JobState.QUEUED, Lane.BATCH) or pool.is_elastic:
+        return None
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    slot = max(clock.frontier if clock else 0, pool.slot_at(at) + 1)
+    with scope_disabled("how many jobs came before is shown to whoever waits, and not whose they are"):
+        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED)
+        earlier = queue.filter(Q(arrival__lt=job.arrival) | Q(arrival=job.arrival, pk__lt=job.pk))
+        owners = list(earlier.order_by("arrival", "pk").values_list("tenant_id", flat=True)[: MOST_COUNTED + 1])
+    counted = owners[:MOST_COUNTED]
+    return QueuePlace(
+        before=len(counted),
+        mine=counted.count(job.tenant_id),
+        more=len(owners) > MOST_COUNTED,
+        decided_at=pool.slot_start(slot),
+        record=estimates_record(pool),
+    )

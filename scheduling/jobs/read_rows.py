@@ -1,0 +1,108 @@
+"""Jobs as programs see them: where each is and why, what it was given, and what is still held for it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+from django.db.models import QuerySet
+
+from scheduling.jobs.read_arrays import ArraySums, array_sums
+from scheduling.market.reads import JobView, job_view
+from scheduling.models import ALIVE, Award, Lane, LaneClock, RentState, TrainingJob
+from tenants.repeated import RepeatedRead
+
+
+@dataclass(frozen=True)
+class JobRow:
+    job: TrainingJob
+    view: JobView
+    award: Award | None  # of the present attempt
+    held: int  # micro-credits that are still set aside for it
+    array: ArraySums | None = None  # of which it is a member
+
+    @property
+    def index(self) -> int | None:
+        """Among the members of its array."""
+        return None if self.array is None else self.array.array.indexes[self.job.array_place]
+
+    @property
+    def as_member(self) -> JobRow | None:
+        return None if self.array is None else self
+
+    @property
+    def start_slot(self) -> int | None:
+        return self.award.start if self.award else None
+
+    @property
+    def end_slot(self) -> int | None:
+        return self.award.end if self.award else None
+
+    @property
+    def parameter_servers(self) -> int:
+        return self.award.ps if self.award else 0
+
+
+def job_list() -> QuerySet[TrainingJob]:
+    """The open tenant's jobs, with what `job_rows` needs at hand; without their specifications. Many jobs share a pool
+    and a person: each of these is made once, and not for every row."""
+    return TrainingJob.objects.prefetch_related("pool", "tenant", "submitted_by").defer("spec")
+
+
+def job_by_id(job_id: int) -> TrainingJob | None:
+    """Of the open tenant."""
+    return next(iter(_job(job_id=job_id)), None)
+
+
+_job = RepeatedRead(
+    lambda job_id: TrainingJob.objects.select_related("pool", "tenant", "submitted_by").filter(pk=job_id).order_by(),
+    scoped=True,
+    job_id=-1,
+)
+
+
+def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
+    """In their order, of whichever pools: two queries, the second one only where an award is alive; three more where
+    one is a member of an array."""
+    found = _newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk)
+    awards = {(award.job_id, award.attempt): award for award in found}
+    settled = _settled({award.pool_id for award in awards.values() if award.state in ALIVE})
+    sums = array_sums({job.array_id for job in jobs if job.array_id is not None})
+    rows = (_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs)
+    return [replace(row, array=sums[row.job.array_id]) if row.job.array_id is not None else row for row in rows]
+
+
+def job_row(job: TrainingJob, award: Award | None) -> JobRow:
+    """One that was just taken, with what it was given at once."""
+    return _row(job, award, _settled({award.pool_id} if award and award.state in ALIVE else ()))
+
+
+def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
+    rows = Award.objects.filter(job__in=job_ids).order_by("job_id", "-attempt", "-start")
+    return rows.distinct("job_id").only(*_TOLD)
+
+
+_newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
+_TOLD: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
+_TOLD += ("returned", "charges", "rent", "adjusted", "work_left", "paid_before")
+
+
+def _settled(pools: Collection[int]) -> dict[int, int]:
+    """Pool id -> the last slot that is paid for."""
+    if not pools:
+        return {}
+    rows = LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH)
+    return dict(rows.values_list("pool_id", "settled_slot"))
+
+
+def _row(job: TrainingJob, award: Award | None, settled: Mapping[int, int]) -> JobRow:
+    held = _held(award, settled.get(award.pool_id, -1)) if award else 0
+    return JobRow(job, job_view(job.pool, job, award), award, held)
+
+
+def _held(award: Award, settled: int) -> int:
+    """The charges of the slots that are not paid for yet. Nothing, once it is over."""
+    if award.state not in ALIVE and award.rent != RentState.OPEN:
+        return 0
+    ahead = award.owed[award.unpaid_since(settled) - award.start :]
+    return sum(amount for slot in ahead for _, amount in slot)

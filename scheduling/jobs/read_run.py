@@ -1,0 +1,181 @@
+"""What a job's program did and does: its runs, the loss by epoch, when it will be done, and its log."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, TypeVar
+
+from django.conf import settings
+
+from scheduling.engines.base import LogLine
+from scheduling.engines.launcher.files import Records
+from scheduling.engines.programs import PROGRAMS
+from scheduling.models import Run, RunState, TrainingJob
+from scheduling.models.runs import OPEN
+
+MOST_RUNS = 8  # of a job, whose curves are put together
+MOST_POINTS = 400  # of a curve on the page
+P = TypeVar("P")
+
+
+@dataclass(frozen=True)
+class Point:
+    """An epoch that is complete."""
+
+    epoch: int
+    at: datetime
+    loss: float
+    seconds: float
+    workers: int
+
+
+@dataclass(frozen=True)
+class Line:
+    """Of the log."""
+
+    at: datetime
+    who: str
+    text: str
+    level: str = ""  # as it says itself
+
+
+@dataclass(frozen=True)
+class RunView:
+    """The newest run of a job, and the curve of all of them together."""
+
+    run: Run
+    title: str
+    sentence: str
+    epoch: int
+    epochs: int
+    points: tuple[Point, ...]
+    ends_at: datetime | None  # by its speed; None: not known, or over
+    late: bool  # it would need longer than it has
+
+    @property
+    def share(self) -> float:
+        """Of the work that is done, in per cent."""
+        return 100.0 * self.epoch / self.epochs if self.epochs else 0.0
+
+    @property
+    def last(self) -> Point | None:
+        """The last epoch that is complete."""
+        return self.points[-1] if self.points else None
+
+    @property
+    def newest_at(self) -> datetime | None:
+        return self.last.at if self.last else None
+
+    @property
+    def loss(self) -> float | None:
+        return self.last.loss if self.last else None
+
+    @property
+    def is_own(self) -> bool:
+        """Whether people brought its program: what it says of itself are numbers by name."""
+        return self.run.program not in PROGRAMS
+
+    @property
+    def is_open(self) -> bool:
+        return self.run.state in OPEN
+
+
+def job_runs(job: TrainingJob) -> list[Run]:
+    """The newest first. Needs the tenant's scope."""
+    return list(Run.objects.filter(job=job).order_by("-pk")[:MOST_RUNS])
+
+
+def run_view(job: TrainingJob) -> RunView | None:
+    """None: the job has no program, or it never began."""
+    runs = job_runs(job)
+    if not runs:
+        return None
+    run, points = runs[0], curve(runs)
+    epochs = int(run.progress.get("epochs") or _parameter(job, "epochs"))
+    epoch = points[-1].epoch if points else 0
+    ends_at = predicted_end(run, points, epochs)
+    program = PROGRAMS.get(run.program)
+    return RunView(
+        run=run,
+        title=program.title if program else run.program,
+        sentence=_sentence(run),
+        epoch=epoch,
+        epochs=epochs,
+        points=thinned(points),
+        ends_at=ends_at,
+        late=ends_at is not None and ends_at > run.ends_at,
+    )
+
+
+def curve(runs: Sequence[Run]) -> list[Point]:
+    """By epoch; where one was trained twice, after a loss of what was not saved, the later one counts."""
+    found: dict[int, Point] = {}
+    for run in sorted(runs, key=lambda each: each.pk):
+        for row in records().progress(home_of(run), run.key):
+            if row["event"] == "epoch" and (point := _point(row)):
+                found[point.epoch] = point
+    return [found[epoch] for epoch in sorted(found)]
+
+
+def predicted_end(run: Run, points: Sequence[Point], epochs: int) -> datetime | None:
+    """From the mean length of the last few epochs."""
+    if run.state not in OPEN or not points or points[-1].epoch >= epochs:
+        return None
+    last = points[-5:]
+    seconds = sum(point.seconds for point in last) / len(last)
+    return points[-1].at + timedelta(seconds=seconds * (epochs - points[-1].epoch))
+
+
+def thinned(points: Sequence[P], most: int = MOST_POINTS) -> tuple[P, ...]:
+    """The first, the last and evenly spaced ones between."""
+    step = -(-len(points) // most) if points else 1
+    kept = list(points[::step])
+    return tuple(kept if not points or kept[-1] is points[-1] else [*kept, points[-1]])
+
+
+def speaker(line: LogLine) -> str:
+    """One name for who wrote it."""
+    return "engine" if line.role == "engine" else f"{line.role} {line.rank}"
+
+
+def line_of(line: LogLine, level: str = "") -> Line:
+    """With its time, and one name for who wrote it."""
+    return Line(datetime.fromtimestamp(line.at, UTC), speaker(line), line.text, level)
+
+
+def records() -> Records:
+    """Where the local engine keeps what gangs say."""
+    return Records(settings.RUNS_DIR)
+
+
+def home_of(run: Run) -> str:
+    """The name under which a job's runs lie together."""
+    return f"job-{run.job_id}"
+
+
+def _parameter(job: TrainingJob, name: str) -> int:
+    value = job.spec.get("program", {}).get("parameters", {}).get(name, job.spec.get(name, 0))
+    return value if isinstance(value, int) else 0
+
+
+def _point(row: Mapping[str, Any]) -> Point | None:
+    try:
+        at = datetime.fromtimestamp(float(row["at"]), UTC)
+        return Point(int(row["epoch"]), at, float(row["loss"]), float(row["seconds"]), int(row.get("workers", 0)))
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return None
+
+
+def _sentence(run: Run) -> str:
+    again = f" {run.restarts} lost worker{'s' if run.restarts > 1 else ''} came again." if run.restarts else ""
+    return {
+        RunState.STARTING: "It is being started.",
+        RunState.RUNNING: f"It runs.{again}",
+        RunState.FINISHED: "It has done all of its work.",
+        RunState.STOPPED: "It was stopped, and what it had learnt is saved.",
+        RunState.PAUSED: "The market was stopped; it goes on from what it had saved.",
+        RunState.FAILED: f"It failed: {run.detail}.",
+        RunState.LOST: f"The platform lost it: {run.detail}. What was not delivered is refunded.",
+    }[RunState(run.state)]

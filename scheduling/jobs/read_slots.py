@@ -1,0 +1,158 @@
+"""What an award costs, slot by slot: its units at the price at which it got them, exact amounts, and how far it is
+paid."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.core.cache import cache
+
+from scheduling.market.reads import Factor, decided_award
+from scheduling.models import Award, AwardState, Interval, Lane, LaneClock, Pool, RentState, ResourceKind
+from tenants.ledger.amounts import credits_of, micro, multiplying_up
+
+DAY = 86_400  # seconds for which prices are remembered that never change
+TOGETHER = "worker with its parameter servers"
+SETTLED, RUNNING, HELD, RETURNED = "settled", "running", "held", "returned"
+
+
+@dataclass(frozen=True)
+class SlotRow:
+    """One slot of an award. Amounts in micro-credits; of the factors, credits. `paid` is what is set aside for the
+    slot. `price` - `own_part` = `pays`; None where nobody can say any more what the units cost."""
+
+    slot: int
+    at: datetime
+    workers: int
+    ps: int
+    paid: int
+    state: str
+    factors: tuple[Factor, ...]
+    price: int | None
+    own_part: int | None
+    pays: int
+
+    @property
+    def digits(self) -> int:
+        """Of the factors' prices, so that units times price come to the price of the slot."""
+        return multiplying_up([(factor.units, factor.price) for factor in self.factors], self.price or 0)
+
+
+@dataclass(frozen=True)
+class SlotTable:
+    """`returned`: what came back; `kept`: what a cancellation before the start left with the owners."""
+
+    rows: tuple[SlotRow, ...]
+    paid: int
+    settled: int
+    held: int
+    returned: int
+    kept: int
+    by_owner: Mapping[int, int]  # owner -> what it gets of the slots that are delivered
+    settled_by_owner: Mapping[int, int]
+
+    @property
+    def has_prices(self) -> bool:
+        return all(row.price is not None for row in self.rows)
+
+    @property
+    def price(self) -> int:
+        return sum(row.price or 0 for row in self.rows)
+
+    @property
+    def own_part(self) -> int:
+        return sum(row.own_part or 0 for row in self.rows)
+
+    @property
+    def pays(self) -> int:
+        return sum(row.pays for row in self.rows)
+
+
+def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, int] | None = None) -> SlotTable:
+    """Needs the tenant's scope, for the award is the tenant's. `gross`: of an elastic pool, slot -> micro-credits
+    before the own part."""
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    settled = clock.settled_slot if clock else -1
+    units = _units(award)
+    # Of a rent that was settled for less, or pays owners a dividend, units times price are not what is paid.
+    priced = gross is None and award.lane == Lane.BATCH and not (award.adjusted or award.dividend)
+    factors = _factors(pool, award) if priced else {}
+    rows = []
+    for slot in range(award.start, award.end):
+        workers, ps = units[slot]
+        paid = sum(part for _, part in _charge(award, slot))
+        pays, price = paid, None
+        if award.lane == Lane.INSTANT:  # the whole price is set aside, and its own part comes back
+            price, pays = paid, paid - sum(part for owner, part in _charge(award, slot) if owner == award.tenant_id)
+        elif gross is not None:
+            price = gross.get(slot, 0)
+        elif slot in factors:
+            price = micro(sum(factor.amount for factor in factors[slot]))
+        costs = factors.get(slot, ())
+        if price is not None and not costs and workers:
+            costs = (Factor(TOGETHER if ps else "worker", workers, credits_of(price) / workers),)
+        own_part = None if price is None else price - pays
+        state = _state(award, slot, settled, pool.slot_at(at))
+        rows.append(SlotRow(slot, pool.slot_start(slot), workers, ps, paid, state, costs, price, own_part, pays))
+    return _table(award, tuple(rows))
+
+
+def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
+    """From the interval that decided it, which is a large row and never changes: read once. `award` comes with its
+    interval, as far as that is small."""
+    if award.interval is None:
+        return {}
+    key = f"award-prices:{award.interval.digest}:{award.job_id}"
+    if (known := cache.get(key)) is not None:
+        return {slot: tuple(Factor(*factor) for factor in factors) for slot, factors in known}
+    interval = Interval.objects.filter(pk=award.interval.pk).only("policy", "view", "plan").first()
+    decided = decided_award(interval, award.job_id) if interval else None
+    labels = list(ResourceKind.objects.filter(pool=pool).values_list("label", flat=True))
+    found = decided.factors(labels) if decided else {}
+    kept = [(slot, [(one.label, one.units, one.price) for one in factors]) for slot, factors in found.items()]
+    cache.set(key, kept, DAY)
+    return found
+
+
+def _table(award: Award, rows: tuple[SlotRow, ...]) -> SlotTable:
+    by_owner: defaultdict[int, int] = defaultdict(int)
+    settled_by_owner: defaultdict[int, int] = defaultdict(int)
+    for row in rows:
+        for owner, part in _charge(award, row.slot):
+            if row.state != RETURNED:
+                by_owner[owner] += part
+            if row.state == SETTLED:
+                settled_by_owner[owner] += part
+    settled = sum(row.paid for row in rows if row.state == SETTLED)
+    held = sum(row.paid for row in rows if row.state in (RUNNING, HELD))
+    kept = award.paid - award.returned - settled - held
+    return SlotTable(rows, award.paid, settled, held, award.returned, kept, dict(by_owner), dict(settled_by_owner))
+
+
+def _charge(award: Award, slot: int) -> list[list[int]]:
+    place = slot - award.start
+    charges = award.owed
+    return charges[place] if 0 <= place < len(charges) else []
+
+
+def _state(award: Award, slot: int, settled: int, now: int) -> str:
+    """A void award returns the slots from its cut on; one that was cancelled before its start returns them all."""
+    cut = award.cut_at
+    given_back = award.state == AwardState.VOID or (award.state == AwardState.ENDED and cut == award.start)
+    if given_back and cut is not None and slot >= cut:
+        return RETURNED
+    if award.rent != RentState.OPEN and (slot <= settled or award.state in (AwardState.DONE, AwardState.ENDED)):
+        return SETTLED
+    return RUNNING if slot == now else HELD
+
+
+def _units(award: Award) -> dict[int, tuple[int, int]]:
+    """Slot -> workers and parameter servers in it."""
+    found = dict.fromkeys(range(award.start, award.end), (0, 0))
+    for _, start, end, workers, ps in award.allocation:
+        for slot in range(max(start, award.start), min(end, award.end)):
+            found[slot] = (found[slot][0] + workers, found[slot][1] + ps)
+    return found

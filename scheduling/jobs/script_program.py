@@ -1,0 +1,139 @@
+"""The program that a batch script becomes: one of the tenant's own, named after the job, a version for each text."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+from scheduling.catalogue import MAY_NOT_BRING, program_register
+from scheduling.common import as_sentence
+from scheduling.market.view import PROGRAM
+from scheduling.models import CatalogueProgram, ProgramSwitch, ProgramVersion
+from scheduling.programs.catalogue import (
+    ALL_REDUCE,
+    EACH_GPU,
+    INDEPENDENT,
+    NONE,
+    ONE,
+    RESTART,
+    SLUG,
+    Owner,
+    Program,
+    read,
+)
+from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, Line, LineRefusal, Script
+from scheduling.programs.sbatch.request import Request
+from tenants.access import Access, Refused
+from tenants.roles import Permission
+
+ENDING = "-sbatch"  # so that no script becomes a version of a program that somebody made by hand
+INDEX = "index"
+NEEDS_SCOPE = Refused(
+    "not_allowed",
+    "The script becomes a program of the tenant: whoever submits it must be allowed to register programs.",
+)
+
+
+def has_commands(script: Script) -> bool:
+    """Whether anything of the script would run; else it only says what to reserve."""
+    return _first_command(script) is not None
+
+
+def script_document(script: Script, request: Request, name: str) -> dict[str, Any] | tuple[LineRefusal, ...]:
+    """The script as a document of the catalogue; or why its processes cannot be started as it says."""
+    processes, gpus = request.processes_per_worker, request.gpus_per_worker
+    if processes not in (1, gpus):
+        field = "ntasks_per_node" if script.place("ntasks_per_node") else "ntasks"
+        option = f"--{field.replace('_', '-')}"
+        sentence = f"{option} cannot be kept: a worker has one process, or one for each of its {gpus} GPUs"
+        return (LineRefusal(script.place(field), option, sentence, "--ntasks-per-node=1"),)
+    export = script.options.export
+    return {
+        "name": _slug(name),
+        "title": name,
+        "shape": INDEPENDENT if request.job.most == 1 else ALL_REDUCE,
+        "script": _text(script),
+        "environment": dict(export.variables) if export else {},
+        "parameters": [_index(script.options.array)] if script.options.array else [],
+        "processes_per_worker": EACH_GPU if processes > 1 else ONE,
+        "resize": NONE if request.job.least == request.job.most else RESTART,
+    }
+
+
+def script_lines(script: Script, request: Request, name: str, lines: tuple[Line, ...]) -> Iterator[Line]:
+    """The lines of the head as a program keeps them, and what becomes of the commands."""
+    for line in lines:
+        option = line.option.split("=")[0]
+        if option in ("--output", "-o") and line.verdict == UNDERSTOOD:
+            yield replace(line, verdict=IGNORED, sentence="What it prints is the log on the job's page.")
+        elif option == "--export" and script.options.export and script.options.export.everything:
+            sentence = "What is set where you submit is not known here; the variables that are named are set."
+            yield replace(line, verdict=NOT_KEPT, sentence=sentence)
+        else:
+            yield line
+    first, most = _first_command(script), request.job.most
+    if first is None:
+        return
+    where = "on its worker" if most == 1 else f"on each of its {most} workers, told of the others as env:// reads it"
+    yield Line(first, "", UNDERSTOOD, f"The script runs as the program {_slug(name)}, {where}.")
+    for number, command in enumerate(script.body.split("\n"), 1):
+        if re.match(r"\s*srun\b", command):
+            yield Line(number, "", NOT_KEPT, "There is no srun here: the script itself runs on each worker.")
+
+
+def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
+    """The program as a specification names it: the newest version if it says just this, else the one that registering
+    it makes. Nothing is registered."""
+    if by.tenant is None or not by.allows(Permission.PROGRAMS_REGISTER):
+        return NEEDS_SCOPE
+    if not ProgramSwitch.objects.filter(tenant=by.tenant, may_bring=True).exists():
+        return MAY_NOT_BRING
+    program = read(document, Owner(by.tenant.slug))
+    if not isinstance(program, Program):
+        return Refused(
+            "invalid_program", as_sentence(f"The script cannot be a program: {program[0].field} {program[0].sentence}")
+        )
+    own = CatalogueProgram.objects.filter(tenant=by.tenant, name=program.name)
+    newest = ProgramVersion.objects.filter(program__in=own).order_by("-version").first()
+    version = 1 if newest is None else newest.version + (newest.digest != program.digest)
+    return {PROGRAM: {"name": program.name, "version": version, "parameters": dict(parameters)}}
+
+
+def script_register(
+    document: Mapping[str, Any], parameters: Mapping[str, Any], *, by: Access, at: datetime
+) -> dict[str, Any] | Refused:
+    """The same, registered: found by its digest, or made."""
+    outcome = program_register(document=document, archive=None, by=by, at=at)
+    if isinstance(outcome, Refused):
+        return outcome
+    return {PROGRAM: {"name": str(document["name"]), "version": outcome.row.version, "parameters": dict(parameters)}}
+
+
+def _slug(name: str) -> str:
+    plain = re.sub(r"[^a-z0-9]+", "-", name.lower()).strip("-")
+    slug = (plain if SLUG.match(plain) else f"job-{plain}")[: 40 - len(ENDING)].strip("-")
+    return slug + ENDING
+
+
+def _index(indexes: Sequence[int]) -> dict[str, Any]:
+    """The parameter that says which member of an array a job is."""
+    return {"name": INDEX, "kind": "whole", "default": indexes[0], "least": 0, "most": 10**9, "title": "Index"}
+
+
+def _text(script: Script) -> str:
+    """The whole script, which begins in its folder where it names one, and knows its index where it is an array's."""
+    first, _, rest = script.body.partition("\n")
+    folder, indexes = script.options.chdir, script.options.array
+    lines = [f"cd -- {shlex.quote(folder)}"] if folder is not None else []
+    lines += [f'export SLURM_ARRAY_TASK_ID="$BOURSE_PARAMETER_{INDEX.upper()}"'] if indexes else []
+    return "\n".join([first, *lines, rest])
+
+
+def _first_command(script: Script) -> int | None:
+    """The number of its line."""
+    lines = enumerate(script.body.split("\n"), 1)
+    return next((number for number, line in lines if line.strip() and not line.lstrip().startswith("#")), None)

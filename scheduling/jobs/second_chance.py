@@ -1,0 +1,47 @@
+"""A job that the instant lane refused waits for the next interval instead, when its tenant says so."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.feed import EventKind, events_append, job_event
+from scheduling.jobs.fitting import never_fits
+from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
+from scheduling.market.view import arrival_of
+from scheduling.models import JobState, Lane, TrainingJob
+from tenants.access import Access, Refused
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+
+@transaction.atomic
+def job_queue(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refused:
+    """Into the batch lane as of now: for the batch lane it arrives at this moment, not when it was first refused."""
+    if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    with scope(by.tenant):
+        job = TrainingJob.objects.select_related("pool").filter(pk=job_id).first()
+        if job is None:
+            return Refused("unknown_job", "There is no such job.")
+        # The batch lane first: a decision that is being made would not know of the job, and must not close over it.
+        lane_lock(pool_id=job.pool_id, lane=Lane.BATCH)
+        job.refresh_from_db(from_queryset=TrainingJob.objects.select_for_update(of=("self",)))
+        if job.lane == Lane.BATCH and job.state == JobState.QUEUED:
+            return job
+        if job.lane != Lane.INSTANT or job.state != JobState.REJECTED:
+            return Refused("not_refused", "Only a job that the instant lane refused can wait for an interval.")
+        job.arrival = arrival_of(job.pool, at)
+        return never_fits(job, frontier=frontier_of(clocks_of(job.pool))) or _queue(job, at)
+
+
+def _queue(job: TrainingJob, at: datetime) -> TrainingJob:
+    refused = {"reason": job.reason_code, "numbers": job.reason_numbers}  # both answers stay known
+    job.lane, job.state, job.ended_at = Lane.BATCH, JobState.QUEUED, None
+    job.reason_code, job.reason_numbers = "waiting_for_interval", {**closes(job.pool, at), "instant": refused["reason"]}
+    job.save(update_fields=["lane", "state", "ended_at", "arrival", "reason_code", "reason_numbers"])
+    data = {"job": job.pk, "lane": Lane.BATCH.value, "instant": refused}
+    events_append([job_event(EventKind.JOB_QUEUED, job, at=at, data=data)])
+    return job

@@ -1,0 +1,362 @@
+"""Submitting a job: checked, remembered under its client's key, and handed to its lane."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from scheduling.common import Steps, as_sentence
+from scheduling.core.estimates.remaining import check_speeds
+from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.fields import text
+from scheduling.feed import events_append
+from scheduling.jobs.fitting import never_fits
+from scheduling.jobs.second_chance import job_queue
+from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
+from scheduling.market.decide import (
+    cooling,
+    estimate_keep,
+    instant_admit,
+    program_pinned,
+    submission_event,
+)
+from scheduling.market.reads import jobs_named
+from scheduling.market.view import SpecRead, arrival_of, spec_read
+from scheduling.models import HELD, Award, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from scheduling.money import left_for, tenant_limits
+from scheduling.refusals import NOT_AT_ONCE
+from tenants.access import Access, Refused, RefusedForMoney
+from tenants.models import Tenant, User
+from tenants.names import is_blank
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+LONGEST_KEY = 200
+MOST_AFTER = 100  # jobs that one job may wait for
+OURS = ("name", "tenant", "lane", "arrival")  # fields of a scenario's job that the market fills in itself
+
+
+@dataclass(frozen=True)
+class InvalidJob(Refused):
+    field: str
+
+
+@dataclass(frozen=True)
+class OverBudget(RefusedForMoney):
+    left: int
+
+
+@dataclass(frozen=True)
+class Checked:
+    """The row that would be stored, what it means, and the first slot that the batch lane has not sold yet."""
+
+    job: TrainingJob
+    read: SpecRead
+    frontier: int
+
+
+@dataclass(frozen=True)
+class Wish:
+    """What is to be submitted, whichever lane looks at it."""
+
+    tenant: Tenant
+    pool: Pool
+    name: str
+    spec: Mapping[str, Any]
+    user: User | None
+    at: datetime
+    client_key: str | None
+    digest: str
+    description: JobDescription | None
+    begin: datetime | None
+    after: Sequence[int]
+
+
+@dataclass(frozen=True)
+class Submitted:
+    """`award`: what an instant job got at once. `repeated`: the same submission had been taken before."""
+
+    job: TrainingJob
+    award: Award | None
+    repeated: bool
+
+
+def job_submit(
+    *,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    by: Access,
+    at: datetime,
+    client_key: str | None = None,
+    otherwise: str | None = None,
+    description: JobDescription | None = None,
+    begin: datetime | None = None,
+    after: Sequence[int] = (),
+) -> Submitted | Refused:
+    """`spec`: the job in the words of a scenario file, without name, tenant, lane and arrival.
+
+    `otherwise`: "batch", for a job that waits for the next interval if the instant lane does not take it at once.
+    `description`: what was said, if `spec` was made of it; stored with the job. `begin`: no sooner than then does the
+    job arrive, and its value counts from then. `after`: numbers of jobs of the tenant that must have ended well before.
+    A submission with a client key happens once: repeated, also after a lost reply, it gives the same job back, and
+    does what of it was not done.
+    """
+    if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    if refusal := lanes_refused(lane, otherwise) or _later_refused(lane, begin, after, at):
+        return refusal
+    after = sorted(set(after))
+    digest = _digest(pool, name, spec, lane, otherwise, description, begin, after)
+    wish = Wish(by.tenant, pool, name, spec, by.user, at, client_key, digest, description, begin, after)
+    with scope(by.tenant):
+        answer = _submit(wish, lane)
+        if otherwise is not None and isinstance(answer, Refused) and answer.code in NOT_AT_ONCE:
+            answer = _submit(wish, otherwise, instead_of=answer.code)
+    if otherwise is None or isinstance(answer, Refused) or _taken(answer.job):
+        return answer
+    queued = job_queue(job_id=answer.job.pk, by=by, at=at)
+    if isinstance(queued, Refused):  # no interval holds it, or the same submission, sent twice at once, has queued it
+        with scope(by.tenant):
+            answer.job.refresh_from_db()
+    return Submitted(answer.job if isinstance(queued, Refused) else queued, None, answer.repeated)
+
+
+def lanes_refused(lane: str, otherwise: str | None) -> InvalidJob | None:
+    """Why no job can be decided about in this lane, and else in the other one."""
+    if lane not in Lane.values:
+        return InvalidJob("invalid_job", f"lane: must be one of {', '.join(Lane.values)}.", "lane")
+    if otherwise is not None and (lane, otherwise) != (Lane.INSTANT, Lane.BATCH):
+        return InvalidJob("invalid_job", "otherwise: only an instant job can go to the batch lane.", "otherwise")
+    return None
+
+
+def _taken(job: TrainingJob) -> bool:
+    return job.lane == Lane.BATCH or job.state != JobState.REJECTED
+
+
+def _later_refused(lane: str, begin: datetime | None, after: Sequence[int], at: datetime) -> InvalidJob | None:
+    if begin is not None and begin > at and lane == Lane.INSTANT:
+        return InvalidJob("invalid_job", "begin: a job of the instant lane is decided now.", "begin")
+    if after and lane == Lane.INSTANT:
+        return InvalidJob("invalid_job", "after: a job of the instant lane is decided now.", "after")
+    return None
+
+
+def jobs_unfinished(after: Sequence[int]) -> tuple[int, ...] | str:
+    """Those of them that are still to end; or what is wrong with waiting for them. Needs the tenant's scope: a job of
+    another tenant is one that is not there."""
+    if len(after) > MOST_AFTER:
+        return f"must be at most {MOST_AFTER} jobs"
+    rows = TrainingJob.objects.filter(pk__in=after) if after else TrainingJob.objects.none()
+    states = {row.pk: row for row in rows.only("state")}
+    for number in after:
+        if number not in states:
+            return f"must be jobs of the tenant, and there is no J-{number}"
+        if states[number].state not in (*LIVE_STATES, JobState.FINISHED):
+            return f"must be jobs that can end well, and J-{number} is {states[number].get_state_display().lower()}"
+    return tuple(number for number in after if states[number].state != JobState.FINISHED)
+
+
+@transaction.atomic
+def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
+    """`instead_of`: why the instant lane did not even look at it."""
+    if earlier := earlier_submission(wish.client_key, wish.digest):
+        return earlier
+    checked = job_checked(wish.tenant, wish.pool, wish.name, wish.spec, lane, wish.user, wish.at, begin=wish.begin)
+    if isinstance(checked, Refused):
+        return checked
+    if lane == Lane.BATCH and (never := never_fits(checked.job, frontier=checked.frontier)):
+        return never
+    unfinished = jobs_unfinished(wish.after)
+    if isinstance(unfinished, str):
+        return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
+    checked.job.client_key, checked.job.request_digest = wish.client_key, wish.digest
+    checked.job.after, checked.job.not_before = list(wish.after), HELD if unfinished else 0
+    return _take(checked, wish, instead_of)
+
+
+def job_checked(
+    tenant: Tenant,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    user: User | None,
+    at: datetime,
+    *,
+    begin: datetime | None = None,
+) -> Checked | Refused:
+    """What would be stored, or why it cannot be."""
+    clocks = clocks_of(pool)
+    if refusal := lanes_refused(lane, None) or _closed(pool, lane, clocks, at):
+        return refusal
+    arrival = arrival_of(pool, max(at, begin or at))
+    checked = spec_checked(tenant, pool, name, spec, lane, arrival)
+    if isinstance(checked, Refused):
+        return checked
+    spec, read = checked
+    if refusal := _over_budget(tenant, user, spec, at) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
+        return refusal
+    job = TrainingJob(
+        tenant=tenant,
+        pool=pool,
+        name=name,
+        lane=lane,
+        spec=dict(spec),
+        submitted_at=at,
+        submitted_by=user,
+        arrival=arrival,
+    )
+    return Checked(job, read, frontier_of(clocks))
+
+
+def spec_checked(
+    tenant: Tenant, pool: Pool, name: str, spec: Mapping[str, Any], lane: str, arrival: float, *, pinned: bool = True
+) -> tuple[Mapping[str, Any], SpecRead] | InvalidJob:
+    """Whether name and specification can be a job's in this pool; with the version of its program pinned.
+
+    `pinned`: False for a program that is registered only when the job is submitted.
+    """
+    try:
+        if is_blank(text(name, "name")):
+            raise BadScenario("name", "must have a character that can be seen")
+        if taken := [field for field in OURS if field in spec]:
+            raise BadScenario(taken[0], "is not part of a job's specification")
+        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+        spec = program_pinned(spec, tenant_id=tenant.pk, job=read.job) if pinned else spec
+        if pool.is_elastic:
+            check_speeds([read.job])  # the pool's policy believes them
+    except BadScenario as error:
+        field = error.place.removeprefix("jobs[0]").removeprefix(".")
+        return InvalidJob("invalid_job", as_sentence(f"{field or 'The job'}: {error.message}"), field)
+    return spec, read
+
+
+def _closed(pool: Pool, lane: str, clocks: Mapping[str, LaneClock], at: datetime) -> Refused | None:
+    if at < pool.epoch_at:
+        return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
+    if any(clock.draining for clock in clocks.values()):
+        return Refused("pool_draining", f"{pool.name} is coming to rest and takes no new jobs.")
+    if lane == Lane.INSTANT and pool.instant_policy is None:
+        return Refused("lane_closed", f"{pool.name} has no instant lane.")
+    return None
+
+
+def _over_budget(tenant: Tenant, user: User | None, spec: Mapping[str, Any], at: datetime) -> OverBudget | None:
+    """A budget that is used up lets no job in that would want to rent."""
+    left = left_for(tenant_limits(tenant_id=tenant.pk, at=at), tenant.pk, user.pk if user else None)
+    if left == 0 and spec.get("rent") != "never":
+        return OverBudget("over_budget", "The budget of this period is used up.", 0)
+    return None
+
+
+def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
+    job, clock, at, description = checked.job, None, wish.at, wish.description
+    # The lane's lock comes before the row: whoever sends the same key meanwhile waits for the row's fate.
+    if job.lane == Lane.INSTANT:
+        clock = lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
+        if clock is None or clock.held:
+            return Refused("market_held", "The market is on hold; nothing new is decided.")
+        job.reason_code = "deciding"  # for the length of this transaction
+    else:
+        waiting_said(checked, max(at, wish.begin or at))
+        job.reason_numbers |= {"instant": instead_of} if instead_of else {}
+    steps = Steps("admission", "")
+    try:
+        with transaction.atomic() if job.client_key else nullcontext():
+            job.save(force_insert=True)
+            if description is not None:
+                description.job, description.tenant = job, job.tenant
+                description.save(force_insert=True)
+    except IntegrityError:
+        # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
+        if earlier := earlier_submission(job.client_key, job.request_digest):
+            return earlier
+        raise
+    steps.is_about(f"job {job.pk}")
+    steps.done("store", lane=job.lane, pool=job.pool.slug)
+    if clock is not None:
+        news = submission_event(job, at=at)
+        return Submitted(job, instant_admit(job=job, clock=clock, at=at, told=[news]), repeated=False)
+    # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
+    unknown, frontier = job.pool.is_elastic or job.not_before == HELD, checked.frontier
+    estimate = None if unknown else estimate_keep(job=job, read=checked.read, frontier=frontier, at=at)
+    steps.done("estimate")
+    events_append([submission_event(job, at=at, estimate=estimate, instead_of=instead_of, begin=wish.begin)])
+    steps.done("tell")
+    return Submitted(job, None, repeated=False)
+
+
+def waiting_said(checked: Checked, arrives_at: datetime) -> None:
+    """For what the job waits, in its row, which is not saved."""
+    job = checked.job
+    if job.not_before == HELD:
+        job.reason_code, job.reason_numbers = "waits_for_jobs", {"jobs": jobs_named(job.after)}
+    else:
+        closing = closes(job.pool, arrives_at, checked.frontier)
+        job.reason_code, job.reason_numbers = "waiting_for_interval", closing
+
+
+def earlier_submission(client_key: str | None, digest: str) -> Submitted | Refused | None:
+    """The job that this key has already made."""
+    if client_key is None:
+        return None
+    if not 0 < len(client_key) <= LONGEST_KEY or not client_key.isprintable():
+        return Refused("invalid_key", f"A client key has 1 to {LONGEST_KEY} printable characters.")
+    job = TrainingJob.objects.filter(client_key=client_key).first()
+    if job is None:
+        return None
+    if job.request_digest != digest:
+        return Refused("key_reused", "This key was used for another submission.")
+    return Submitted(job, Award.objects.filter(job=job).order_by("-attempt", "-start").first(), repeated=True)
+
+
+def submission_before(
+    *, pool: Pool, said: Mapping[str, Any], lane: str, otherwise: str | None, by: Access, client_key: str | None
+) -> Submitted | Refused | None:
+    """The job that the same words have made under this key before, whatever they would mean now."""
+    if by.tenant is None or client_key is None:
+        return None
+    request = _with_otherwise({"said": dict(said), "lane": lane}, otherwise)
+    with scope(by.tenant):
+        return earlier_submission(client_key, request_digest(pool, request))
+
+
+def _digest(
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    otherwise: str | None,
+    description: JobDescription | None,
+    begin: datetime | None,
+    after: Sequence[int],
+) -> str:
+    """What was said counts where there is a description: the same words, said a moment later, are another value."""
+    if description is not None:
+        return request_digest(pool, _with_otherwise({"said": dict(description.said), "lane": lane}, otherwise))
+    request: dict[str, Any] = {"name": name, "spec": dict(spec), "lane": lane}
+    request |= {"begin": begin.isoformat()} if begin is not None else {}
+    request |= {"after": list(after)} if after else {}
+    return request_digest(pool, _with_otherwise(request, otherwise))
+
+
+def _with_otherwise(request: Mapping[str, Any], otherwise: str | None) -> Mapping[str, Any]:
+    return {**request, "otherwise": otherwise} if otherwise is not None else request
+
+
+def request_digest(pool: Pool, request: Mapping[str, Any]) -> str:
+    """What a client's key is remembered with."""
+    whole = {**request, "pool": pool.pk}
+    return hashlib.sha256(json.dumps(whole, sort_keys=True, separators=(",", ":")).encode()).hexdigest()

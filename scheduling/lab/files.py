@@ -1,0 +1,92 @@
+"""Files in and out: whole or not at all, and every failure one line that names the file."""
+
+from __future__ import annotations
+
+import contextlib
+import gzip
+import io
+import os
+import tempfile
+import zlib
+from collections.abc import Generator, Iterator
+from pathlib import Path
+
+from scheduling.core.scenario import BadScenario, Scenario, read
+
+LARGEST = 2**29  # bytes of a scenario file: twenty times the busy part of Philly
+
+
+def scenario_load(path: Path) -> Scenario:
+    """The scenario in a file; the place of a flaw begins with the file's name."""
+    try:
+        with path.open("rb") as file:
+            size = os.fstat(file.fileno()).st_size
+            content = b"" if size > LARGEST else file.read(LARGEST + 1)  # what is no file has no size
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
+    if max(size, len(content)) > LARGEST:
+        raise BadScenario(str(path), f"is larger than {LARGEST:,} bytes")
+    with flaws_of(path):
+        return read(content)
+
+
+@contextlib.contextmanager
+def flaws_of(path: Path) -> Iterator[None]:
+    """Whatever is found wrong meanwhile is wrong with this file, and says so."""
+    try:
+        yield
+    except BadScenario as error:
+        raise BadScenario(f"{path}: {error.place}", error.message) from None
+
+
+def table_lines(path: Path, errors: str = "strict") -> Generator[str, None, None]:
+    """The lines of a table of a trace, packed (.gz) or not; the file is closed with the iterator. With `errors`
+    "replace" what is not UTF-8 becomes U+FFFD, and the reader judges the line."""
+    try:
+        with path.open("rb") as file:
+            stream = gzip.GzipFile(fileobj=file) if path.suffix == ".gz" else file
+            with io.TextIOWrapper(stream, encoding="utf-8", errors=errors, newline="") as text:
+                yield from text
+    except UnicodeDecodeError:
+        raise BadScenario(str(path), "is not UTF-8") from None
+    except (OSError, EOFError, zlib.error) as error:
+        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
+
+
+def save(path: Path, content: str | bytes) -> None:
+    """Put the content in place in one step: a reader sees the old file or the new one, never a part."""
+    data = content.encode() if isinstance(content, str) else content
+    try:
+        if path.exists() and not path.is_file():  # a pipe or a terminal: there is nothing to replace
+            path.write_bytes(data)
+            return
+        descriptor, temporary = tempfile.mkstemp(prefix=f".{path.name}.", dir=path.parent)
+        try:
+            with os.fdopen(descriptor, "wb") as file:
+                file.write(data)
+            Path(temporary).chmod(0o666 & ~_umask())
+            Path(temporary).replace(path)
+        except BaseException:
+            Path(temporary).unlink(missing_ok=True)
+            raise
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be written ({reason(error)})") from None
+
+
+def folder_make(path: Path) -> None:
+    """The folder for results, made where it is missing."""
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise BadScenario(str(path), f"is no folder to write to ({reason(error)})") from None
+
+
+def reason(error: BaseException) -> str:
+    """What the system said, in a few words."""
+    return (getattr(error, "strerror", None) or str(error) or type(error).__name__).lower()
+
+
+def _umask() -> int:
+    mask = os.umask(0o077)
+    os.umask(mask)
+    return mask

@@ -1,0 +1,171 @@
+"""From a log and what is known of its machines and owners to one history."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import date, datetime, timedelta
+
+from scheduling.core.scenario import BadScenario
+from scheduling.lab.histories.history import (
+    DAY,
+    HOUR,
+    OTHERS,
+    History,
+    Log,
+    LoggedJob,
+    Machine,
+    day_bounds,
+    peak_units,
+    zone_of,
+)
+from scheduling.lab.histories.machines import alike, cells_of_counts, cells_of_nodes, shares_of
+
+SLOTS = (3600, 1800, 1200, 900, 600, 300)  # lengths to choose from, seconds
+ROUNDED = 0.05  # the longest slot is taken that adds no more than this to the work
+MOST_SLOTS = 12_000  # of the days themselves
+MOST_DAYS = 1_000
+UNITS_OF_A_SERVER = 8  # where nothing is known of the machines
+
+
+@dataclass(frozen=True)
+class Wishes:
+    """What a study says of its history beyond the log; null is what it leaves open."""
+
+    zone: str
+    unit: str
+    first_day: date | None = None
+    days: int | None = None
+    slot_seconds: int | None = None
+    most_owners: int = 12
+    nodes: Mapping[str, str] | None = None  # by owner, a list of nodes
+    quotas: Mapping[str, int] | None = None  # by owner, a number of units
+
+
+def assemble(log: Log, machines: tuple[Machine, ...] | None, wishes: Wishes) -> History:
+    """The history of the days that the study asks for. What had to be assumed stands in its notes."""
+    jobs, first, days = _of_the_days(log, wishes)
+    machines, notes = _machines(jobs, machines, log.facts)
+    jobs, too_large = _that_fit(jobs, sum(machine.units for machine in machines))
+    wanted = wishes.nodes if wishes.nodes is not None else wishes.quotas if wishes.quotas is not None else {}
+    jobs, joined = _joined(jobs, set(wanted), wishes.most_owners)
+    owners = tuple(dict.fromkeys((*(job.owner for job in jobs), *(name for name in wanted if wanted[name]))))
+    cells, how = _cells(machines, owners, jobs, wishes)
+    if jobless := [name for name in wanted if wanted[name] and all(job.owner != name for job in jobs)]:
+        notes.append(f"without a job: {', '.join(jobless)}")
+    if joined:
+        notes.append(f"{joined:,} owners with the least use are one, called {OTHERS}")
+    slot_seconds = wishes.slot_seconds or slot_choice(jobs, days)
+    if days * DAY / slot_seconds > MOST_SLOTS:
+        raise BadScenario("history.slot_minutes", f"makes more than {MOST_SLOTS:,} slots of {days} days")
+    added = 100 * rounding_of(jobs, slot_seconds)
+    notes.append(f"a slot is {slot_seconds // 60} minutes; whole slots add {added:.1f} % to the work")
+    zone = zone_of(wishes.zone)
+    return History(
+        jobs=jobs,
+        machines=machines,
+        owners=owners,
+        cells=cells,
+        slot_seconds=slot_seconds,
+        midnights=day_bounds(zone, first, days),
+        dates=tuple((first + timedelta(days=k)).isoformat() for k in range(days)),
+        zone=wishes.zone,
+        unit=wishes.unit,
+        notes=(how, *notes),
+        rows=log.rows,
+        left_out=dict(log.left_out) | ({"larger than the cluster": too_large} if too_large else {}),
+        bad=log.bad,
+        has_starts=any(job.started is not None for job in jobs),
+    )
+
+
+def slot_choice(jobs: tuple[LoggedJob, ...], days: int) -> int:
+    """The longest slot in which whole slots add little to the work; else the shortest that leaves few enough slots."""
+    few_enough = [seconds for seconds in SLOTS if days * DAY / seconds <= MOST_SLOTS]
+    near = [seconds for seconds in few_enough if rounding_of(jobs, seconds) <= ROUNDED]
+    return near[0] if near else few_enough[-1]
+
+
+def rounding_of(jobs: tuple[LoggedJob, ...], slot_seconds: int) -> float:
+    """By which part the work grows when every run takes whole slots."""
+    work = sum(job.units * job.seconds for job in jobs)
+    whole = sum(job.units * -(-job.seconds // slot_seconds) * slot_seconds for job in jobs)
+    return whole / work - 1.0
+
+
+def _of_the_days(log: Log, wishes: Wishes) -> tuple[tuple[LoggedJob, ...], date, int]:
+    """The jobs submitted in the days asked for, in order of submission, the first day, and how many days there are."""
+    jobs = tuple(sorted(log.jobs, key=lambda job: job.submitted))
+    if not jobs:
+        raise BadScenario("history.file", "tells of no job that ran")
+    zone = zone_of(wishes.zone)
+    first = wishes.first_day or datetime.fromtimestamp(jobs[0].submitted, zone).date()
+    last = datetime.fromtimestamp(jobs[-1].submitted, zone).date()
+    days = wishes.days or (last - first).days + 1
+    if not 2 <= days <= MOST_DAYS:
+        raise BadScenario("history.days", f"must be 2 to {MOST_DAYS:,} for draws of whole days, not {days}")
+    begin, *_, end = day_bounds(zone, first, days)
+    kept = tuple(job for job in jobs if begin <= job.submitted < end)
+    if not kept:
+        raise BadScenario("history.first_day", f"no job was submitted in the {days} days from {first.isoformat()}")
+    return kept, first, days
+
+
+def _machines(
+    jobs: tuple[LoggedJob, ...], machines: tuple[Machine, ...] | None, facts: Mapping[str, str]
+) -> tuple[tuple[Machine, ...], list[str]]:
+    """The machines, and what was assumed of them."""
+    if machines is not None:
+        return machines, []
+    processors, nodes = (
+        int(text) if (text := facts.get(name, "")).isdigit() else 0 for name in ("MaxProcs", "MaxNodes")
+    )
+    if nodes and processors >= nodes:
+        note = f"machines are those of the log's heading: {nodes:,} with {processors // nodes:,} processors"
+        return alike(nodes, processors // nodes), [note]
+    peak = processors or peak_units(jobs)
+    servers = -(-peak // UNITS_OF_A_SERVER)
+    why = "the log's heading" if processors else "the most that the log ever used at once"
+    return alike(servers, UNITS_OF_A_SERVER), [
+        f"the machines are not known: {servers:,} with {UNITS_OF_A_SERVER} units each, from {why}"
+    ]
+
+
+def _that_fit(jobs: tuple[LoggedJob, ...], units: int) -> tuple[tuple[LoggedJob, ...], int]:
+    kept = tuple(job for job in jobs if job.units <= units)
+    if not kept:
+        raise BadScenario("history.machines", f"every job is larger than the cluster of {units:,} units")
+    return kept, len(jobs) - len(kept)
+
+
+def _joined(jobs: tuple[LoggedJob, ...], with_cells: set[str], most: int) -> tuple[tuple[LoggedJob, ...], int]:
+    """The jobs with all but the owners that own cells, and the largest others, under one name; how many that joined."""
+    use: Counter[str] = Counter()
+    for job in jobs:
+        use[job.owner] += job.units * job.seconds
+    order = {name: number for number, name in enumerate(use)}  # of first submission: names decide nothing
+    ranked = sorted(use, key=lambda name: (name not in with_cells, -use[name], order[name]))
+    small = set(ranked[max(most - 1, len(with_cells & use.keys())) :]) if len(ranked) > most else set()
+    if not small:
+        return jobs, 0
+    return tuple(replace(job, owner=OTHERS) if job.owner in small else job for job in jobs), len(small)
+
+
+def _cells(
+    machines: tuple[Machine, ...], owners: tuple[str, ...], jobs: tuple[LoggedJob, ...], wishes: Wishes
+) -> tuple[tuple[tuple[int, ...], ...], str]:
+    """Whose units are where, and how that is known."""
+    if wishes.nodes is not None:
+        return cells_of_nodes(machines, owners, wishes.nodes, "history.nodes"), "each owner has the nodes of the table"
+    total = sum(machine.units for machine in machines)
+    if wishes.quotas is not None:
+        counts = tuple(wishes.quotas.get(owner, 0) for owner in owners)
+        if sum(counts) > total:
+            raise BadScenario("history.quotas", f"sum to {sum(counts):,} units; the cluster has {total:,}")
+        return cells_of_counts(machines, counts), "each owner has the units that the study names"
+    use = dict.fromkeys(owners, 0.0)
+    for job in jobs:
+        use[job.owner] += job.units * job.seconds / HOUR
+    counts = shares_of(total, tuple(use.values()))
+    return cells_of_counts(machines, counts), "who owns what is not known: units are dealt in proportion to use"

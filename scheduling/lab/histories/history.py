@@ -1,0 +1,161 @@
+"""What a log tells, as values: who asked for how many units when, when they ran, and on which machines of whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, time, timedelta, tzinfo
+from itertools import pairwise
+from zoneinfo import ZoneInfo
+
+import numpy as np
+import numpy.typing as npt
+
+HOUR, DAY = 3600, 86_400  # seconds
+OTHERS = "others"  # the owners beyond the largest ones, as one
+
+
+@dataclass(frozen=True, slots=True)
+class LoggedJob:
+    """One job that ran. Times are seconds since 1970 in UTC; `seconds` is how long it really ran."""
+
+    name: str
+    owner: str
+    submitted: int  # from here on it could have run
+    started: int | None  # None: the log does not say
+    ended: int | None
+    seconds: int
+    units: int
+
+
+@dataclass(frozen=True, slots=True)
+class BadLine:
+    """A line that could not be read, by its number (the first line is 1), and why."""
+
+    number: int
+    why: str
+
+
+@dataclass(frozen=True)
+class Log:
+    """Everything that a reader found in a log."""
+
+    jobs: tuple[LoggedJob, ...]
+    rows: int  # lines that should tell of a job
+    left_out: Mapping[str, int]  # jobs that are no work of the cluster, by the reason
+    bad: tuple[BadLine, ...]
+    facts: Mapping[str, str]  # what the log says of itself
+
+
+def log_later(log: Log, seconds: int) -> Log:
+    """The log with all of its times so much later."""
+
+    def later(moment: int | None) -> int | None:
+        return None if moment is None else moment + seconds
+
+    jobs = tuple(
+        replace(job, submitted=job.submitted + seconds, started=later(job.started), ended=later(job.ended))
+        for job in log.jobs
+    )
+    return replace(log, jobs=jobs)
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    """A server of the cluster and how many units it has."""
+
+    name: str
+    units: int
+    partitions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class History:
+    """The past of a cluster, ready to be decided again.
+
+    `cells` (machines, owners) are the units of each machine that belong to each owner; what is left is the operator's.
+    Owners stand in the order in which they first submitted a job, so nothing depends on their names. `midnights` are
+    the beginnings of the days in the log's zone, as seconds since 1970, one more than there are days.
+    """
+
+    jobs: tuple[LoggedJob, ...]
+    machines: tuple[Machine, ...]
+    owners: tuple[str, ...]
+    cells: tuple[tuple[int, ...], ...]
+    slot_seconds: int
+    midnights: tuple[int, ...]
+    dates: tuple[str, ...]  # what each day is called
+    zone: str
+    unit: str  # what is counted: gpu, cpu, node, processor
+    notes: tuple[str, ...]
+    rows: int = 0
+    left_out: Mapping[str, int] | None = None
+    bad: tuple[BadLine, ...] = ()
+    has_starts: bool = True  # whether the log says of any job when it started
+
+    @property
+    def days(self) -> int:
+        """Days whose submissions are in the history."""
+        return len(self.dates)
+
+    @property
+    def units(self) -> int:
+        """Units of the whole cluster."""
+        return sum(machine.units for machine in self.machines)
+
+    def slot_of(self, moment: int) -> float:
+        """A moment in slots since the first midnight."""
+        return round((moment - self.midnights[0]) / self.slot_seconds, 6)
+
+    def run_slots(self, job: LoggedJob) -> int:
+        """Whole slots that a job's run takes."""
+        return -(-job.seconds // self.slot_seconds)
+
+    def hours_of_day(self, slots: int) -> npt.NDArray[np.int64]:
+        """(slots,) whole hours from the midnight before each slot, in the log's zone, to its beginning."""
+        midnights = np.array(self.midnights, dtype=np.int64)
+        begins = midnights[0] + np.arange(slots, dtype=np.int64) * self.slot_seconds
+        since: npt.NDArray[np.int64] = begins - midnights[np.searchsorted(midnights, begins, side="right") - 1]
+        return since // HOUR % 24
+
+    def day_of(self, moments: npt.ArrayLike) -> npt.NDArray[np.intp]:
+        """The day of each moment; what is later than the last day counts to it."""
+        found = np.searchsorted(np.array(self.midnights[1:-1]), np.asarray(moments), side="right")
+        return found.astype(np.intp)
+
+
+def zone_of(name: str) -> tzinfo:
+    """The zone of that name. Raises `KeyError` or `ValueError` where there is none."""
+    return UTC if name == "UTC" else ZoneInfo(name)
+
+
+def day_bounds(zone: tzinfo, first: date, days: int) -> tuple[int, ...]:
+    """The midnights of so many days in a zone; a day of a clock change has 23 or 25 hours."""
+    midnights = [datetime.combine(first + timedelta(days=k), time(), zone) for k in range(days + 1)]
+    return tuple(int(midnight.timestamp()) for midnight in midnights)
+
+
+def peak_units(jobs: Sequence[LoggedJob]) -> int:
+    """The most units that were in use at one moment, by the log. A job of no known start is taken to start at once."""
+    changes: dict[int, int] = {}
+    for job in jobs:
+        start = job.submitted if job.started is None else job.started
+        changes[start] = changes.get(start, 0) + job.units
+        changes[start + job.seconds] = changes.get(start + job.seconds, 0) - job.units
+    most = now = 0
+    for moment in sorted(changes):
+        now += changes[moment]
+        most = max(most, now)
+    return most
+
+
+def hours_by_day(history: History) -> npt.NDArray[np.float64]:
+    """(days,) unit-hours that the log's own runs used on each day."""
+    begins = np.array([job.submitted if job.started is None else job.started for job in history.jobs], dtype=np.int64)
+    ends = begins + np.array([job.seconds for job in history.jobs], dtype=np.int64)
+    units = np.array([job.units for job in history.jobs], dtype=np.float64)
+    used = [
+        float((np.clip(np.minimum(ends, high) - np.maximum(begins, low), 0, None) * units).sum())
+        for low, high in pairwise(history.midnights)
+    ]
+    return np.array(used) / HOUR

@@ -1,0 +1,81 @@
+"""Jobs as a table with the columns of the published logs: job_id, tenant, submit_s, gpus, duration_s, and queue_s where
+the log says how long jobs waited. Rows count like lines, the heading is line 1; commas in names stand in quotes."""
+
+from __future__ import annotations
+
+import csv
+import math
+from collections.abc import Iterable
+from sys import intern
+
+from scheduling.core.scenario import BadScenario
+from scheduling.lab.histories.history import Log, LoggedJob
+from scheduling.lab.histories.lines import LATEST, LONGEST, Tally, Unreadable
+
+COLUMNS = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
+QUEUE = "queue_s"
+MOST_GPUS = 10**6
+
+
+def jobs_table(lines: Iterable[str], *, strict: bool = False, place: str) -> Log:
+    """The jobs of the table, its seconds counted from 1970. A run of less than a second is one second."""
+    reader = csv.reader(lines)
+    heading = [name.strip() for name in next(reader, [])]
+    for column in COLUMNS:
+        if column not in heading:
+            raise BadScenario(f"{place}, line 1", f"has no column {column}")
+    tally = Tally(place, strict)
+    jobs = []
+    while True:
+        try:
+            cells = next(reader, None)
+            if cells is None:
+                break
+            if not cells:
+                continue
+            tally.rows += 1
+            if len(cells) != len(heading):
+                raise Unreadable(f"has {len(cells)} columns, not {len(heading)}")
+            job = _job(dict(zip(heading, cells, strict=True)))
+        except csv.Error as error:
+            tally.rows += 1
+            tally.unreadable(reader.line_num, f"is not CSV ({error})")
+        except Unreadable as error:
+            tally.unreadable(reader.line_num, str(error))
+        else:
+            if job is None:
+                tally.left_out["without a GPU"] += 1
+            else:
+                jobs.append(job)
+    tally.check()
+    return Log(tuple(jobs), tally.rows, dict(tally.left_out), tuple(tally.bad), {})
+
+
+def _job(row: dict[str, str]) -> LoggedJob | None:
+    if not row["job_id"] or not row["tenant"] or not row["tenant"].isprintable():
+        raise Unreadable("has no job_id or no tenant")
+    submitted = _number(row["submit_s"], "submit_s", LATEST)
+    gpus, run = _number(row["gpus"], "gpus", MOST_GPUS), _number(row["duration_s"], "duration_s", LONGEST)
+    if gpus == 0:
+        return None
+    started = round(submitted + _number(row[QUEUE], QUEUE, LATEST)) if row.get(QUEUE) else None
+    seconds = max(1, round(run))
+    return LoggedJob(
+        name=row["job_id"],
+        owner=intern(row["tenant"]),
+        submitted=round(submitted),
+        started=started,
+        ended=None if started is None else started + seconds,
+        seconds=seconds,
+        units=math.ceil(gpus),
+    )
+
+
+def _number(text: str, column: str, most: float) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        raise Unreadable(f"{column} must be a number, not {text[:40]!a}") from None
+    if not 0 <= value <= most:
+        raise Unreadable(f"{column} must be from 0 to {most:,}, not {text[:40]!a}")
+    return value

@@ -1,0 +1,237 @@
+"""Slurm's accounting, as `sacct -a -P -X --format=...` prints it: a heading, then a line for each job, with bars.
+
+The rules, which the guide repeats for readers:
+
+- A job waits from the moment when it was eligible, or was submitted where that is not known.
+- It runs as long as Slurm counted (elapsed time, without suspensions).
+- Ended before it ran, or never started: no work, left out and counted. Failed, timed out, cancelled or cut while it
+  ran: work for as long as it ran. Still running: work for as long as it has run so far.
+- Requeued: each try that ran is a job of its own (`123`, `123 again 1`).
+- Steps (`123.batch`) are parts of their job and are passed over.
+- A time that a clock change makes twice is the first one that does not come before what must come earlier.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+from datetime import datetime, tzinfo
+from sys import intern
+
+from scheduling.core.scenario import BadScenario
+from scheduling.lab.histories.history import Log, LoggedJob
+from scheduling.lab.histories.lines import LONGEST, Tally, Unreadable, whole
+
+OWNERS = {"account": "Account", "partition": "Partition", "user": "User", "qos": "QOS"}
+UNITS = ("gpu", "cpu", "node")
+NO_TIME = frozenset({"", "Unknown", "None", "N/A", "NONE"})
+RAN = frozenset(
+    {"COMPLETED", "FAILED", "TIMEOUT", "CANCELLED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "DEADLINE", "BOOT_FAIL"}
+    | {
+        "REQUEUED",
+        "REVOKED",
+        "SUSPENDED",
+        "RUNNING",
+        "RESIZING",
+        "COMPLETING",
+        "SPECIAL_EXIT",
+        "STAGE_OUT",
+        "SIGNALING",
+    }
+)
+NEVER_RAN = frozenset({"PENDING", "REQUEUE_HOLD", "REQUEUE_FED", "RESV_DEL_HOLD", "CONFIGURING"})
+GOES_ON = frozenset({"RUNNING", "SUSPENDED", "COMPLETING", "RESIZING", "STAGE_OUT", "SIGNALING"})
+STEP = re.compile(r"[0-9_+\[\],%-]+\.[A-Za-z0-9_]+")
+JOB = re.compile(r"[0-9]+(_[0-9]+|_\[[0-9,%:-]+\]|\+[0-9]+)?")
+ELAPSED = re.compile(r"(?:([0-9]+)-)?([0-9]{1,4}):([0-9]{2}):([0-9]{2})(?:\.[0-9]+)?")
+
+
+def sacct(
+    lines: Iterable[str], *, zone: tzinfo, owner: str = "account", unit: str = "gpu", strict: bool = False, place: str
+) -> Log:
+    """The jobs of the text. `zone` is that of its times, `owner` a key of `OWNERS`, `unit` one of `UNITS`."""
+    numbered = enumerate(lines, 1)
+    columns = _columns(numbered, place, owner)
+    reader = _Reader(columns, Times(zone), OWNERS[owner], unit)
+    tally = Tally(place, strict)
+    jobs = []
+    for number, line in numbered:
+        if not (line := line.rstrip("\r\n")):
+            continue
+        tally.rows += 1
+        try:
+            found = reader.read(line)
+        except Unreadable as error:
+            tally.unreadable(number, str(error))
+            continue
+        if isinstance(found, LoggedJob):
+            jobs.append(found)
+        else:
+            tally.left_out[found] += 1
+    tally.check()
+    return Log(tuple(jobs), tally.rows, dict(sorted(tally.left_out.items())), tuple(tally.bad), {})
+
+
+def _columns(numbered: Iterator[tuple[int, str]], place: str, owner: str) -> dict[str, int]:
+    """Where each column stands, from the heading."""
+    _, heading = next(numbered, (0, ""))
+    names = heading.rstrip("\r\n").lstrip("\ufeff").rstrip("|").split("|")
+    columns = {name: position for position, name in enumerate(names)}
+    for alternatives in (
+        *(("JobIDRaw", "JobID"), ("Submit",), ("Start",), ("End",), ("ElapsedRaw", "Elapsed"), ("State",)),
+        *(("AllocTRES", "ReqTRES"), (OWNERS[owner],)),
+    ):
+        if not columns.keys() & set(alternatives):
+            known = "the heading that `sacct -P` prints"
+            raise BadScenario(f"{place}, line 1", f"has no column {' or '.join(alternatives)}; it must be {known}")
+    return columns
+
+
+class Times:
+    """Times as Slurm prints them, in the log's own zone, to seconds since 1970. Each minute is converted once."""
+
+    def __init__(self, zone: tzinfo) -> None:
+        self.zone = zone
+        self._minutes: dict[str, tuple[int, ...]] = {}
+
+    def meant(self, text: str, what: str) -> tuple[int, ...]:
+        """The moments that the text may mean, the earlier first: two in the hour that a clock change repeats."""
+        minute, second = text[:16], text[17:]
+        try:
+            if minute not in self._minutes:
+                self._minutes[minute] = self._converted(minute)
+            if text[16:17] != ":" or len(second) != 2 or not second.isdigit() or int(second) > 60:
+                raise ValueError
+            return tuple(moment + int(second) for moment in self._minutes[minute])
+        except ValueError:
+            raise Unreadable(f"{what} must be a time like 2026-10-01T08:00:00, not {text[:40]!a}") from None
+        except LookupError:
+            raise Unreadable(f"{what} is {text}, a time that the clock of the zone never showed") from None
+
+    def _converted(self, minute: str) -> tuple[int, ...]:
+        if len(minute) != 16 or minute[10] != "T":
+            raise ValueError
+        local = datetime.fromisoformat(minute)
+        if not 1970 < local.year < 2106:
+            raise ValueError
+        moments = sorted({int(local.replace(tzinfo=self.zone, fold=fold).timestamp()) for fold in (0, 1)})
+        if len(moments) > 1:
+            moments = [m for m in moments if datetime.fromtimestamp(m, self.zone).replace(tzinfo=None) == local]
+            if not moments:
+                raise LookupError(minute)
+        return tuple(moments)
+
+
+@dataclass
+class _Reader:
+    """Reads one line after the other; it knows which jobs were requeued."""
+
+    columns: dict[str, int]
+    times: Times
+    owner: str
+    unit: str
+    tries: Counter[str] = field(default_factory=Counter)
+
+    def read(self, line: str) -> LoggedJob | str:
+        """The job of a line, or why it is none. Raises `Unreadable`."""
+        cells = line.split("|")
+        if len(cells) == len(self.columns) + 1 and not cells[-1]:  # `sacct -p` ends its lines with a bar
+            cells.pop()
+        if len(cells) != len(self.columns):
+            raise Unreadable(f"has {len(cells)} columns, not {len(self.columns)}")
+        if "\ufffd" in line:
+            raise Unreadable("is not UTF-8")
+        name = self._cell(cells, "JobIDRaw") or self._cell(cells, "JobID")
+        if STEP.fullmatch(name):
+            return "steps of jobs, which their jobs include"
+        if not JOB.fullmatch(name):
+            raise Unreadable(f"has no job number but {name[:40]!a}")
+        state = self._cell(cells, "State").split(" ", 1)[0].rstrip("+")  # "CANCELLED by 1001"
+        if state not in RAN and state not in NEVER_RAN:
+            raise Unreadable(f"has the unknown state {state[:40]!a}")
+        return self._job(name, state, cells)
+
+    def _job(self, name: str, state: str, cells: list[str]) -> LoggedJob | str:
+        submit = self.times.meant(self._cell(cells, "Submit"), "Submit")[0]
+        start = self._moment(cells, "Start", submit)
+        if state in NEVER_RAN or start is None:
+            return "cancelled or failed before they ran" if state in RAN else "never started"
+        seconds = self._elapsed(cells)
+        if seconds == 0 and state != "COMPLETED":
+            return "cancelled or failed before they ran"
+        if (units := self._units(cells)) == 0:
+            return f"without any {self.unit}"
+        owner = self._cell(cells, self.owner)
+        if not owner or not owner.isprintable():
+            raise Unreadable(f"has no {self.owner}")
+        eligible = self._moment(cells, "Eligible", submit) if "Eligible" in self.columns else None
+        seconds = max(1, seconds)
+        tries = self.tries[name]
+        self.tries[name] += 1
+        return LoggedJob(
+            name=f"{name} again {tries}" if tries else name,
+            owner=intern(owner),
+            submitted=submit if eligible is None else min(eligible, start),
+            started=start,
+            ended=self._end(cells, start, start + seconds, state),
+            seconds=seconds,
+            units=units,
+        )
+
+    def _cell(self, cells: list[str], column: str) -> str:
+        return cells[self.columns[column]].strip() if column in self.columns else ""
+
+    def _moment(self, cells: list[str], column: str, after: int) -> int | None:
+        """A moment that cannot come before another one; None where the log has none."""
+        text = self._cell(cells, column)
+        if text in NO_TIME:
+            return None
+        later = [moment for moment in self.times.meant(text, column) if moment >= after]
+        if not later:
+            raise Unreadable(f"{column} {text} is before Submit")
+        return later[0]
+
+    def _end(self, cells: list[str], start: int, run_end: int, state: str) -> int:
+        """The end; a suspended job's is later than its running time says, and a clock change moves none."""
+        text = self._cell(cells, "End")
+        if text in NO_TIME or state in GOES_ON:
+            return run_end
+        end = min(self.times.meant(text, "End"), key=lambda moment: abs(moment - run_end))
+        if end < start:
+            raise Unreadable(f"End {text} is before Start")
+        return max(end, run_end)
+
+    def _elapsed(self, cells: list[str]) -> int:
+        if "ElapsedRaw" in self.columns:
+            return whole(self._cell(cells, "ElapsedRaw"), "ElapsedRaw", most=LONGEST)
+        text = self._cell(cells, "Elapsed")
+        if (found := ELAPSED.fullmatch(text)) is None:
+            raise Unreadable(f"Elapsed must be a time like 2-03:04:05, not {text[:40]!a}")
+        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        if (elapsed := ((days * 24 + hours) * 60 + minutes) * 60 + seconds) > LONGEST:
+            raise Unreadable(f"Elapsed is of years: {text[:40]!a}")
+        return elapsed
+
+    def _units(self, cells: list[str]) -> int:
+        """Units that the job had, or asked for where Slurm does not say what it had."""
+        for column in ("AllocTRES", "ReqTRES"):
+            if text := self._cell(cells, column):
+                return tres_units(text, self.unit)
+        return 0
+
+
+def tres_units(text: str, unit: str) -> int:
+    """Units in `billing=8,cpu=8,gres/gpu=2,gres/gpu:a100=2,mem=64G,node=1`. Types are counted where no sum is told."""
+    amounts: Counter[str] = Counter()
+    for part in text.split(","):
+        name, equals, amount = part.partition("=")
+        if not equals:
+            raise Unreadable(f"has resources of no sense: {text[:40]!a}")
+        key = "gres/gpu" if unit == "gpu" else unit
+        if name == key:
+            return whole(amount, name, most=10**6)
+        if unit == "gpu" and name.startswith("gres/gpu:"):
+            amounts["gpu"] += whole(amount, name, most=10**6)
+    return amounts["gpu"]

@@ -1,0 +1,35 @@
+"""The same function on many inputs, on all cores, answers in the order of the inputs."""
+
+from __future__ import annotations
+
+import multiprocessing
+from collections.abc import Callable, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from typing import TypeVar
+
+from scheduling.lab.progress import Progress
+
+Task = TypeVar("Task")
+Answer = TypeVar("Answer")
+
+
+def each(function: Callable[[Task], Answer], tasks: Sequence[Task], processes: int, progress: Progress) -> list[Answer]:
+    """`function` of every task. It and the tasks travel to other processes unless one is enough."""
+    processes = min(processes, len(tasks))
+    if processes <= 1:
+        return [_reported(function(task), number, len(tasks), progress) for number, task in enumerate(tasks, 1)]
+    # Fresh interpreters: a fork would copy whatever threads and locks the caller happens to have.
+    with ProcessPoolExecutor(processes, multiprocessing.get_context("spawn")) as pool:
+        try:
+            futures = [pool.submit(function, task) for task in tasks]
+            for number, _ in enumerate(as_completed(futures), 1):
+                progress(number, len(tasks))
+            return [future.result() for future in futures]
+        except BaseException:
+            pool.shutdown(wait=False, cancel_futures=True)
+            raise
+
+
+def _reported(answer: Answer, done: int, total: int, progress: Progress) -> Answer:
+    progress(done, total)
+    return answer

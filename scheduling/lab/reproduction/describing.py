@@ -1,0 +1,140 @@
+"""What a figure of a paper is to the engine: whose it is, what is swept and measured, what runs, what it claims."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from scheduling.core.scenario import BadScenario
+
+SCALES = ("full", "small")
+
+LAST = float("inf")  # as a mark of a training: the network that did best on the draws to choose by
+
+Adjustment = tuple[str, float | None]  # its name in `adjusting.ADJUSTMENTS`, and its number; None is what is swept
+
+
+@dataclass(frozen=True)
+class Training:
+    """How a line's network is trained: first so many steps of lessons, then of rewards until `Effort.steps`.
+
+    A step is one update of the policy's network; of rewards there is one after every slot. `types` says from which
+    step on jobs of how many models come: ((0, 4), (1000, 8)).
+    """
+
+    teacher: str = "dominant_resource_fairness"
+    lessons: float | None = None  # steps; None: `Effort.lessons`
+    rewards: bool = True
+    clusters: int = 1
+    first_bundle: bool = True  # whether each job has its least gang for certain; then nothing is left to explore
+    rules: tuple[tuple[str, Any], ...] = ()  # changes of `learning.RULES`
+    types: tuple[tuple[float, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much is trained at a scale. `seen` is J, the jobs that the network sees at once."""
+
+    steps: int  # of lessons and rewards together
+    lessons: int  # steps
+    seen: int
+    watched: int = 8  # draws on which the teacher is watched
+    every: int = 6  # rounds between two looks at the draws to choose by, of which there are `checks`
+    checks: int = 4
+    trainings: int = 1  # with seeds of their own; the runs of a point take them in turn
+    hidden: int = 256
+
+
+@dataclass(frozen=True)
+class Line:
+    """One curve: a policy's settings, how its network is trained, what is changed about them or about its world."""
+
+    label: str
+    policy: Mapping[str, Any]
+    adjust: tuple[Adjustment, ...] = ()
+    training: Training | None = None
+    belief: str = ""  # in `misjudging.BELIEFS`, where it is not what the figure sweeps
+
+
+@dataclass(frozen=True)
+class Scale:
+    """How large the repetition is: the values swept, how many seeds, arguments of the workload, how much is trained."""
+
+    values: tuple[float, ...]
+    seeds: int
+    world: Mapping[str, Any] = field(default_factory=dict)
+    effort: Effort | None = None
+
+
+@dataclass(frozen=True)
+class Claim:
+    """One sentence of the paper as numbers. `kind` says how it is judged, see `judging`.
+
+    `number` is the paper's figure, where it prints one; `unless` is why it does not come out here, as far as known.
+    With `at` only the swept value nearest to it is judged.
+    """
+
+    kind: str
+    words: str
+    line: str
+    other: str = ""
+    measure: str = ""  # "": the figure's first
+    number: float | None = None
+    unless: str = ""
+    at: float | None = None
+    beside: tuple[str, str] | None = None  # another pair of lines, whose lead this one's is compared with
+
+
+@dataclass(frozen=True)
+class Check:
+    """What every single run of a line shows unless the code is wrong, so that it is no claim: a figure of at least so
+    much."""
+
+    words: str
+    line: str
+    measure: str
+    least: float
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One published comparison.
+
+    `swept` is an argument of the synthetic workload, an adjustment, a part of the training (`learning.SWEPT`) or a
+    belief (`misjudging.BELIEFS`); `axis` is what it is called in a plot. The preset and the arguments in `world` hold
+    for every scale.
+    """
+
+    name: str
+    paper: str
+    title: str
+    swept: str
+    axis: str
+    lines: tuple[Line, ...]
+    measures: tuple[str, ...]
+    claims: tuple[Claim, ...]
+    full: Scale
+    small: Scale
+    world: Mapping[str, Any] = field(default_factory=dict)
+    adjust: tuple[Adjustment, ...] = ()
+    table: str = ""  # in `tabling.TABLES`, for what no market is needed
+    checks: tuple[Check, ...] = ()
+    speed: str = ""  # in `other_speeds.SPEEDS`; "": the one speed of all policies (0060)
+    note: str = ""
+
+    def scale(self, name: str) -> Scale:
+        """The scale by its name."""
+        if name not in SCALES:
+            raise BadScenario("--scale", f"must be one of {', '.join(SCALES)}, not {name}")
+        found: Scale = getattr(self, name)
+        return found
+
+
+@dataclass(frozen=True)
+class Omitted:
+    """A published comparison that is not repeated, and why."""
+
+    name: str
+    paper: str
+    reason: str

@@ -1,0 +1,207 @@
+"""One engine for every figure: a run for each line, swept value and seed, their means and spreads, and the verdicts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduling.core.policies.dl2.files import WeightFile
+from scheduling.core.scenario import BadScenario, Scenario, read
+from scheduling.core.simulation import simulate
+from scheduling.core.types import BATCH
+from scheduling.core.workload import synthetic
+from scheduling.lab.comparison import Column, Figures
+from scheduling.lab.parallel import each
+from scheduling.lab.progress import Progress
+from scheduling.lab.reproduction.adjusting import ADJUSTMENTS
+from scheduling.lab.reproduction.describing import LAST, Figure, Line, Scale
+from scheduling.lab.reproduction.judging import Ended, Verdict, judge
+from scheduling.lab.reproduction.learning import SWEPT, Task, task, trained
+from scheduling.lab.reproduction.measuring import MEASURES
+from scheduling.lab.reproduction.misjudging import BELIEFS
+from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed
+from scheduling.lab.reproduction.tabling import TABLES
+from scheduling.lab.running import Run, policies_build, run
+
+FIRST_SEED = 1
+JOBS = "jobs of the draw"
+
+
+@dataclass(frozen=True)
+class Point:
+    """One run of a figure: the place of its line and of its swept value, and the seed of its world. `weights` are what
+    was trained for it."""
+
+    figure: Figure
+    scale: str
+    line: int
+    value: int
+    seed: int
+    weights: bytes | None = None
+
+
+@dataclass(frozen=True)
+class Repeated:
+    """A figure's runs. `points` stand by line, then by swept value, then by seed; `found` beside them."""
+
+    figure: Figure
+    scale: Scale
+    points: Sequence[Point]
+    found: Sequence[Figures]
+
+    def column(self, line: int, value: int) -> Column:
+        """The figures of all seeds of one point of a curve."""
+        seeds = self.scale.seeds
+        first = (line * len(self.scale.values) + value) * seeds
+        return Column(self.figure.lines[line].label, self.found[first : first + seeds])
+
+    def curve(self, line: int, measure: str) -> list[float | None]:
+        """The mean over all seeds at each swept value."""
+        return [self.column(line, value).mean(measure) for value in range(len(self.scale.values))]
+
+    def spread(self, line: int, measure: str) -> list[float]:
+        """The standard deviation over the seeds at each swept value."""
+        return [self.column(line, value).spread(measure) or 0.0 for value in range(len(self.scale.values))]
+
+    def verdicts(self) -> list[Verdict]:
+        """On every claim of the figure."""
+        found = []
+        for claim in self.figure.claims:
+            measure = claim.measure or self.figure.measures[0]
+            runs = {
+                line.label: [
+                    [figures[measure] for figures in self.column(place, value).runs]
+                    for value in range(len(self.scale.values))
+                ]
+                for place, line in enumerate(self.figure.lines)
+            }
+            found.append(judge(claim, runs, self.scale.values, self._ended(measure)))
+        return found
+
+    def _ended(self, measure: str) -> Ended | None:
+        """Of every run the jobs that the measure is about, and all jobs; None where it is not about jobs that ended."""
+        if MEASURES[measure].about is None:
+            return None
+        return {
+            line.label: [
+                [(run[about(measure)] or 0.0, run[JOBS] or 0.0) for run in self.column(place, value).runs]
+                for value in range(len(self.scale.values))
+            ]
+            for place, line in enumerate(self.figure.lines)
+        }
+
+    def broken(self) -> list[str]:
+        """A line for each check that some run does not pass."""
+        lines = []
+        for check in self.figure.checks:
+            figures = [
+                found[check.measure]
+                for point, found in zip(self.points, self.found, strict=True)
+                if self.figure.lines[point.line].label == check.line
+            ]
+            if wrong := [figure for figure in figures if figure is not None and figure < check.least]:
+                lines.append(f"{check.words}, {check.line}: {min(wrong):g} in one of {len(figures)} runs")
+        return lines
+
+
+def repeat(figure: Figure, scale: str, processes: int, progress: Progress) -> Repeated:
+    """Run a figure at a scale."""
+    chosen = figure.scale(scale)
+    points = [
+        Point(figure, scale, line, value, FIRST_SEED + seed)
+        for line in range(len(figure.lines))
+        for value in range(len(chosen.values))
+        for seed in range(chosen.seeds)
+    ]
+    points = _taught(points, processes, progress)
+    return Repeated(figure, chosen, points, each(point_run, points, processes, progress))
+
+
+def _taught(points: Sequence[Point], processes: int, progress: Progress) -> list[Point]:
+    """The points with the weights they need. Those who need the same are trained for once."""
+    tasks = [task_of(point) for point in points]
+    once = list(dict.fromkeys(wanted for wanted in tasks if wanted is not None))
+    found = dict(zip(once, each(trained, once, processes, progress), strict=True))
+    return [
+        point if wanted is None else replace(point, weights=found[wanted][_mark(point)])
+        for point, wanted in zip(points, tasks, strict=True)
+    ]
+
+
+def task_of(point: Point) -> Task | None:
+    """What has to be trained for a point, if anything."""
+    figure, scale = point.figure, point.figure.scale(point.scale)
+    given, value = figure.lines[point.line].training, scale.values[point.value]
+    if given is None:
+        return None
+    if scale.effort is None:
+        raise BadScenario(figure.name, "trains networks, and the scale does not say how much")
+    number = (point.seed - FIRST_SEED) % scale.effort.trainings
+    wanted = task(given, scale.effort, _arguments(figure, scale, value), figure.swept, value, number)
+    return replace(wanted, marks=scale.values) if figure.swept == "steps" else wanted
+
+
+def _mark(point: Point) -> float:
+    swept = point.figure.swept
+    return point.figure.scale(point.scale).values[point.value] if swept == "steps" else LAST
+
+
+def point_run(point: Point) -> Figures:
+    """The measures of one run."""
+    figure = point.figure
+    if figure.table:
+        return TABLES[figure.table](
+            figure.lines[point.line].label, figure.scale(point.scale).values[point.value], point.seed
+        )
+    done = _run(point)
+    found: Figures = {name: MEASURES[name].of(done) for name in figure.measures}
+    for name in figure.measures:
+        if (count := MEASURES[name].about) is not None:
+            found[about(name)] = float(count(done))
+    return {**found, JOBS: float(len(done.scenario.jobs))}
+
+
+def about(measure: str) -> str:
+    """The name of the number of jobs that a measure is about."""
+    return f"{measure}: jobs"
+
+
+def _run(point: Point) -> Run:
+    """The run of a point: under a wrong belief, if that is what is swept, and at the speed that the figure has."""
+    figure, scenario = point.figure, scenario_of(point)
+    belief = figure.lines[point.line].belief or (figure.swept if figure.swept in BELIEFS else "")
+    if not belief and not figure.speed:
+        return run(scenario)
+    policy = policies_build(scenario)[BATCH]
+    if belief:
+        policy = BELIEFS[belief](policy, scenario, figure.scale(point.scale).values[point.value])
+    if figure.speed:
+        policy = AtAnotherSpeed(policy, SPEEDS[figure.speed])
+    return Run(scenario, {BATCH: policy}, simulate(scenario, {BATCH: policy}), (), (), {})
+
+
+def scenario_of(point: Point) -> Scenario:
+    """The world of one run, and the policy that runs in it."""
+    figure, scale = point.figure, point.figure.scale(point.scale)
+    line, value = figure.lines[point.line], scale.values[point.value]
+    drawn = read(synthetic(seed=point.seed, **_arguments(figure, scale, value)))
+    scenario = _adjusted(drawn, figure, line, value)
+    if point.weights is None:
+        return scenario
+    return replace(scenario, policy={**scenario.policy, "weights": WeightFile("trained", point.weights)})
+
+
+def _arguments(figure: Figure, scale: Scale, value: float) -> dict[str, Any]:
+    """Of the workload."""
+    arguments: dict[str, Any] = {**figure.world, **scale.world}
+    if figure.swept not in (*ADJUSTMENTS, *SWEPT, *BELIEFS):
+        arguments[figure.swept] = int(value) if value == int(value) else value
+    return arguments
+
+
+def _adjusted(scenario: Scenario, figure: Figure, line: Line, value: float) -> Scenario:
+    settings = line.policy
+    for name, number in (*figure.adjust, *line.adjust):
+        scenario, settings = ADJUSTMENTS[name](scenario, settings, value if number is None else number)
+    return replace(scenario, policy=settings)

@@ -1,0 +1,221 @@
+"""Studies that somebody asks for: made, started, called off, shown to owners, removed. No market is changed by them.
+
+A study is a row with its files, and nobody has to be told of it: `rounds` finds it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+from collections.abc import Iterator, Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db import transaction
+from django.db.models import Max
+
+from scheduling.core.scenario import BadScenario
+from scheduling.lab.studies.study import FIELDS, files_named, study_of
+from scheduling.models import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, Pool, StudyState
+from tenants.access import Access, Refused
+from tenants.roles import Permission
+from tenants.services.members import NOT_ALLOWED
+
+MOST_OPEN = 3  # of one person
+MOST_KEPT = 200  # of everybody
+MOST_BYTES = 32 << 20  # of all files of a study as they are sent
+PART_BYTES = 1 << 20
+MOST_MINUTES = 120.0  # a study that takes longer is one for the command
+LONGEST = timedelta(days=366)
+FILE_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+SCENARIO = "scenario.json"  # what a pool's own past is called among the files
+REPORT, FIGURES, PAGE = "report.html", "figures.csv", "page.html"  # what comes of a study
+UNTITLED = "A study"
+
+UNKNOWN_STUDY = Refused("unknown_study", "There is no such study.")
+NO_PERIOD = Refused("invalid_period", "The period ends before it begins.")
+TOO_LONG = Refused("invalid_period", f"A study is of at most {LONGEST.days} days of a pool's past.")
+TOO_LARGE = Refused(
+    "study_too_large",
+    f"The files have more than {MOST_BYTES >> 20} MiB. Pack the log with gzip, or use `manage.py lab`.",
+)
+TOO_MANY = Refused("studies_waiting", f"{MOST_OPEN} studies of yours are not done yet. Wait for one, or call one off.")
+TOO_MANY_KEPT = Refused("too_many_studies", f"{MOST_KEPT} studies are kept. Remove one first.")
+NOT_READY = Refused("study_not_ready", "It is not waiting to be started.")
+OVER = Refused("study_over", "It is over.")
+NOT_DONE = Refused("study_not_done", "Only a study that is done can be shown to its owners.")
+TAKES_LONGER = Refused(
+    "study_takes_longer",
+    f"It would take more than {MOST_MINUTES:.0f} minutes here. Use `manage.py lab` on a machine with more cores.",
+)
+
+
+def study_create(
+    *,
+    document: Mapping[str, Any],
+    files: Mapping[str, bytes],
+    pool: Pool | None = None,
+    first_at: datetime | None = None,
+    last_at: datetime | None = None,
+    starts_at_once: bool = False,
+    is_shown: bool = False,
+    by: Access,
+    at: datetime,
+) -> LabStudy | Refused:
+    """Ask for a study. `document` as a study's file has it, `files` by the names that its history says; or of a pool's
+    own past in [first_at, last_at), and then without a history. `is_shown` to its owners, once it is done."""
+    if not by.allows(Permission.FAIRNESS_VIEW):
+        return NOT_ALLOWED
+    if pool is not None:
+        first_at = first_at and max(first_at, pool.epoch_at)
+        if first_at is None or last_at is None or last_at <= first_at:
+            return NO_PERIOD
+        if last_at - first_at > LONGEST:
+            return TOO_LONG
+    if sum(map(len, files.values())) > MOST_BYTES:
+        return TOO_LARGE
+    try:
+        whole = _document(document, files, pool, first_at)
+    except BadScenario as error:
+        return Refused("invalid_study", f"{error}.")
+    with transaction.atomic():
+        mine = LabStudy.objects.filter(asked_by=by.user, state__in=STUDY_AT_WORK)
+        if mine.count() >= MOST_OPEN:
+            return TOO_MANY
+        if LabStudy.objects.count() >= MOST_KEPT:
+            return TOO_MANY_KEPT
+        study = LabStudy.objects.create(
+            title=whole["title"],
+            document=whole,
+            pool=pool,
+            first_at=first_at,
+            last_at=last_at,
+            starts_at_once=starts_at_once,
+            is_shown=is_shown,
+            asked_by=by.user,
+            asked_at=at,
+        )
+        for name, content in files.items():
+            file_keep(study, name, content)
+    return study
+
+
+def _document(
+    document: Mapping[str, Any], files: Mapping[str, bytes], pool: Pool | None, first_at: datetime | None
+) -> dict[str, Any]:
+    """The document with its title and history, once all that can be looked at without reading a log is right."""
+    if not isinstance(document, Mapping):
+        raise BadScenario("study", "must be an object")
+    whole = {"title": UNTITLED, **document}
+    try:
+        if "\\u0000" in json.dumps(whole, allow_nan=False):
+            raise ValueError
+    except (ValueError, TypeError, RecursionError):
+        raise BadScenario("study", "has a value that is neither a number nor a text") from None
+    if pool is not None:
+        if "history" in whole or files:
+            raise BadScenario("history", "is the pool's own past here, so neither it nor a file is given")
+        whole["history"] = {"format": "scenario", "file": SCENARIO, "begins": str(first_at and first_at.isoformat())}
+    for name in files:
+        if not FILE_NAME.fullmatch(name):
+            raise BadScenario("files", f"{name[:60]!a} is no name of a file here; use letters, digits and .-_")
+
+    def digest(name: str) -> str:
+        if pool is not None and name == SCENARIO:
+            return ""
+        if name not in files:
+            raise BadScenario("history", f"names {name[:60]!a}, which is none of the files sent with it")
+        return hashlib.sha256(files[name]).hexdigest()
+
+    study_of(whole, UNTITLED, digest)
+    history = whole["history"]
+    if unused := sorted(files.keys() - set(files_named(history))):
+        raise BadScenario("files", f"{unused[0]} is named nowhere in the history")
+    return {name: whole[name] for name in FIELDS if name in whole}
+
+
+def study_start(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
+    """Begin with the replays, after a look at the cost."""
+    if not by.allows(Permission.FAIRNESS_VIEW):
+        return NOT_ALLOWED
+    study = LabStudy.objects.filter(pk=study_id).first()
+    if study is None:
+        return UNKNOWN_STUDY
+    if (study.minutes or 0.0) > MOST_MINUTES:
+        return TAKES_LONGER
+    if not LabStudy.objects.filter(pk=study_id, state=StudyState.READY).update(state=StudyState.WAITING):
+        return NOT_READY
+    return LabStudy.objects.get(pk=study_id)
+
+
+def study_cancel(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
+    """Call it off. Whoever works at it finds that out within a second and keeps nothing more."""
+    if not by.allows(Permission.FAIRNESS_VIEW):
+        return NOT_ALLOWED
+    rows = LabStudy.objects.filter(pk=study_id)
+    sentence = f"{by.actor_name} has called it off."
+    if not rows.filter(state__in=STUDY_OPEN).update(state=StudyState.CANCELLED, ended_at=at, sentence=sentence):
+        return OVER if rows.exists() else UNKNOWN_STUDY
+    return rows.get()
+
+
+def study_resume(*, study_id: int, by: Access, at: datetime) -> LabStudy | Refused:
+    """Go on with one that was called off, or of which nothing came: what it has done is not done again."""
+    if not by.allows(Permission.FAIRNESS_VIEW):
+        return NOT_ALLOWED
+    rows = LabStudy.objects.filter(pk=study_id)
+    ended = rows.filter(state__in=(StudyState.CANCELLED, StudyState.FAILED))
+    if not ended.update(state=StudyState.READING, ended_at=None, sentence="", tries=0, part=0.0):
+        return UNKNOWN_STUDY if not rows.exists() else NOT_READY
+    return rows.get()
+
+
+def study_show(*, study_id: int, is_shown: bool, by: Access) -> LabStudy | Refused:
+    """Let the owners that it is about read it, each with the others unnamed; or no longer."""
+    if not by.allows(Permission.FAIRNESS_VIEW):
+        return NOT_ALLOWED
+    rows = LabStudy.objects.filter(pk=study_id)
+    if not rows.filter(state=StudyState.DONE).update(is_shown=is_shown):
+        return NOT_DONE if rows.exists() else UNKNOWN_STUDY
+    return rows.get()
+
+
+def study_remove(*, study_id: int, by: Access) -> Refused | None:
+    """Remove it with its files. Whoever works at it finds that out as if it were called off."""
+    if not by.allows(Permission.FAIRNESS_VIEW):
+        return NOT_ALLOWED
+    deleted, _ = LabStudy.objects.filter(pk=study_id).delete()
+    return None if deleted else UNKNOWN_STUDY
+
+
+@transaction.atomic
+def file_keep(study: LabStudy, name: str, content: bytes) -> None:
+    """Keep a file in pieces, in the place of one of that name."""
+    LabFile.objects.filter(study=study, name=name).delete()
+    LabFile.objects.bulk_create(
+        [
+            LabFile(study=study, name=name, place=place, content=content[begin : begin + PART_BYTES])
+            for place, begin in enumerate(range(0, max(1, len(content)), PART_BYTES))
+        ],
+        batch_size=8,
+    )
+
+
+def file_pieces(study_id: int, name: str) -> Iterator[bytes]:
+    """A file, piece by piece."""
+    last = LabFile.objects.filter(study=study_id, name=name).aggregate(last=Max("place"))["last"]
+    for place in range(0 if last is None else last + 1):
+        yield bytes(LabFile.objects.get(study=study_id, name=name, place=place).content)
+
+
+def file_bytes(study_id: int, name: str) -> bytes | None:
+    """A whole file; None where there is none."""
+    rows = LabFile.objects.filter(study=study_id, name=name).order_by("place")
+    pieces = [bytes(content) for content in rows.values_list("content", flat=True)]
+    return b"".join(pieces) if pieces else None
+
+
+def page_of(owner: str | None) -> str:
+    """What the page of an owner, or of the staff, is called among the files."""
+    return PAGE if owner is None else f"{hashlib.sha256(owner.encode()).hexdigest()}.{PAGE}"

@@ -1,0 +1,61 @@
+"""The text of a study: YAML of plain values, in which nothing stands twice and nothing stands for something else."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from scheduling.core.scenario import BadScenario
+from scheduling.lab.files import reason
+
+LARGEST = 2**20  # bytes
+
+
+class _Loader(yaml.SafeLoader):
+    """Days stay texts, names are texts, references are refused: a short text could stand for an endless one."""
+
+    yaml_implicit_resolvers = {
+        first: [(tag, pattern) for tag, pattern in resolvers if not tag.endswith(":timestamp")]
+        for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
+    }
+
+    def compose_node(self, parent: Any, index: Any) -> Any:
+        if self.check_event(yaml.events.AliasEvent):
+            mark = self.peek_event().start_mark  # type: ignore[no-untyped-call]
+            raise yaml.MarkedYAMLError(problem="has a reference (*name); write it out", problem_mark=mark)
+        return super().compose_node(parent, index)
+
+    def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
+        found: dict[Hashable, Any] = {}
+        for key_node, value_node in node.value:
+            name = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
+            if name is None or name in found:
+                problem = "names no field" if name is None else f"has {name!a} twice"
+                raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
+            found[name] = self.construct_object(value_node, deep=True)
+        return found
+
+
+def study_document(path: Path) -> dict[str, Any]:
+    """The fields that the file writes."""
+    try:
+        with path.open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
+    if len(content) > LARGEST:
+        raise BadScenario(str(path), f"is larger than {LARGEST:,} bytes")
+    try:
+        document = yaml.load(content, _Loader)  # noqa: S506 - a safe loader that takes less
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark
+        place = f"{path}, line {mark.line + 1}" if mark else str(path)
+        raise BadScenario(place, error.problem if not error.context and error.problem else "is not YAML") from None
+    except (yaml.YAMLError, RecursionError, ValueError):
+        raise BadScenario(str(path), "is not YAML") from None
+    if not isinstance(document, dict):
+        raise BadScenario(str(path), "must have fields, like `history:` and `rules:`")
+    return document

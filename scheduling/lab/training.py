@@ -1,0 +1,171 @@
+"""Training in a folder: draws of the scenario, rounds that are kept as they are made, and a verdict at the end."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+from scheduling.core.policies.dl2.files import BadWeights, Network, decode, encode, schema
+from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.scenario import BadScenario, Scenario
+from scheduling.core.simulation import simulate
+from scheduling.core.training import course as courses
+from scheduling.core.training.course import Course, State
+from scheduling.core.training.judging import Margin, Score, judge, margin, served
+from scheduling.core.training.lessons import Lessons, lessons
+from scheduling.core.types import BATCH
+from scheduling.lab.comparison import can_redraw, redraw
+from scheduling.lab.files import reason, save
+from scheduling.lab.running import policies_build
+
+# Draws of a scenario, by steps from its seed: none is used for two ends.
+LESSONS, ROUNDS, VALIDATION, HELD_OUT = 1_000_000, 1, 2_000_000, 3_000_000
+CHECKPOINT, WEIGHTS, SCHEMA = "checkpoint.npz", "weights.npz", "weights.json"
+
+Report = Callable[[int, int], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Drawing:
+    """Where scenarios come from: drawn again with other seeds where that is possible, else always the same one."""
+
+    scenario: Scenario
+    redrawn: bool
+    teacher: str
+
+    @classmethod
+    def of(cls, scenario: Scenario, teacher: str) -> Drawing:
+        """Under the teacher, with the teacher's own defaults."""
+        scenario = replace(scenario, policy={"name": teacher}, instant=None)
+        return cls(scenario, can_redraw(scenario), teacher)
+
+    def step(self, step: int) -> Scenario:
+        """The scenario so many steps from its seed."""
+        return redraw(self.scenario, step) if self.redrawn else self.scenario
+
+    def steps(self, first: int, count: int) -> list[Scenario]:
+        """Several in a row; one where they would all be the same."""
+        return [self.step(first + k) for k in range(count if self.redrawn else 1)]
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """The teacher and the network on the same held-out draws."""
+
+    teacher: Sequence[Score]
+    network: Sequence[Score]
+
+    @property
+    def completion(self) -> Margin:
+        """By which part jobs are done sooner."""
+        return margin([score.completion for score in self.teacher], [score.completion for score in self.network])
+
+    def document(self) -> dict[str, Any]:
+        """As plain JSON."""
+        found = self.completion
+        return {
+            "draws": found.runs,
+            "teacher_completion_slots": round(fmean(score.completion for score in self.teacher), 6),
+            "completion_slots": round(fmean(score.completion for score in self.network), 6),
+            "shorter_by": round(found.mean, 6),
+            "spread": round(found.spread, 6),
+            "draws_won": found.wins,
+            "teacher_reward": round(fmean(score.reward for score in self.teacher), 6),
+            "reward": round(fmean(score.reward for score in self.network), 6),
+        }
+
+
+def types_of(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
+    """The models that jobs name, by their names."""
+    return tuple(sorted({job.samples.model for scenario in scenarios for job in scenario.jobs} - {""}))
+
+
+def lessons_of(scenarios: Sequence[Scenario], shape: Shape) -> Lessons:
+    """What the teacher decides on them."""
+    return lessons([(scenario, simulate(scenario, policies_build(scenario))) for scenario in scenarios], shape)
+
+
+def judge_teacher(scenarios: Sequence[Scenario]) -> list[Score]:
+    """The teacher's figures."""
+    return [judge(policies_build(scenario)[BATCH], scenario) for scenario in scenarios]
+
+
+def judge_network(network: Network, scenarios: Sequence[Scenario]) -> list[Score]:
+    """The network's figures as it would be served: from its file, in half precision."""
+    found = decode(encode(network))
+    if isinstance(found, str):
+        raise BadScenario("training", f"came to weights of no use ({found}); try a smaller rate")
+    return [judge(served(found), scenario) for scenario in scenarios]
+
+
+def resume(folder: Path, course: Course) -> State | None:
+    """What an earlier training left in the folder; None if nothing."""
+    path = folder / CHECKPOINT
+    try:
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
+    try:
+        state = courses.thaw(course, content)
+    except (BadWeights, KeyError, ValueError):
+        raise BadScenario(str(path), "is no training; remove it to begin anew") from None
+    if state is None:
+        raise BadScenario(str(path), "is a training with other settings; remove it, or choose another folder")
+    return state
+
+
+def train(
+    course: Course,
+    drawing: Drawing,
+    folder: Path,
+    state: State,
+    *,
+    rounds: int,
+    slots: int,
+    every: int,
+    validation: Sequence[Scenario],
+    given: Lessons,
+    report: Report,
+) -> State:
+    """Go on until so many rounds, or slots, are played. Each round is in the folder before the next begins."""
+    while state.passes < course.passes:
+        state = courses.take_lessons(course, state, given)
+        if state.passes % 10 == 0 or state.passes == course.passes:
+            _keep(folder, course, state)
+        report(state.passes, course.passes + rounds)
+    if not state.curve:
+        state = _judge(course, state, validation)
+    while state.rounds < rounds and state.slots < slots:
+        first = ROUNDS + state.rounds * course.clusters
+        state = courses.learn(course, state, [drawing.step(first + k) for k in range(course.clusters)])
+        if state.rounds % every == 0 or state.rounds == rounds or state.slots >= slots:
+            state = _judge(course, state, validation)
+        _keep(folder, course, state)
+        report(course.passes + state.rounds, course.passes + rounds)
+    if state.curve[-1]["round"] != state.rounds:  # stopped between two judgements, and fewer rounds are asked for now
+        state = _judge(course, state, validation)
+        _keep(folder, course, state)
+    return state
+
+
+def _judge(course: Course, state: State, validation: Sequence[Scenario]) -> State:
+    """With one more row of the curve."""
+    scores = judge_network(Network(course.shape, state.brain.policy, {}), validation)
+    completion, gained = fmean(score.completion for score in scores), fmean(score.reward for score in scores)
+    return courses.judged(state, round(completion, 6), round(gained, 6))
+
+
+def _keep(folder: Path, course: Course, state: State) -> None:
+    save(folder / CHECKPOINT, courses.freeze(course, state))
+
+
+def deliver(folder: Path, network: Network) -> None:
+    """The weights, and what they say of themselves for people to read."""
+    save(folder / WEIGHTS, encode(network))
+    save(folder / SCHEMA, json.dumps(schema(network.shape, network.facts), indent=2, sort_keys=True) + "\n")

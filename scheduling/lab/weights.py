@@ -1,0 +1,36 @@
+"""Settings that name a file of weights: the file is read here, and its content stands for its name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from scheduling.core.policies.dl2.files import LARGEST, WeightFile
+from scheduling.core.scenario import BadScenario
+from scheduling.lab.files import reason
+
+LEARNED = ("dl2", "offline_rl")
+
+
+def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
+    """The settings of a policy with its weights read, or those of the policy within; all others as they are. Paths
+    count from the current folder."""
+    if isinstance(within := settings.get("policy"), Mapping):
+        return {**settings, "policy": with_weights(within)}
+    named = settings.get("weights")
+    if settings.get("name") not in LEARNED or not isinstance(named, str):
+        return settings
+    return {**settings, "weights": WeightFile(named, weights_read(named, "policy.weights"))}
+
+
+def weights_read(named: str, place: str) -> bytes:
+    """The content of a file of weights. `place` is where it was named."""
+    try:
+        with Path(named).open("rb") as file:
+            content = file.read(LARGEST + 1)
+    except (OSError, ValueError) as error:
+        raise BadScenario(place, f"{named} cannot be read ({reason(error)})") from None
+    if len(content) > LARGEST:
+        raise BadScenario(place, f"{named} is larger than {LARGEST:,} bytes")
+    return content

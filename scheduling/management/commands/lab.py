@@ -1,0 +1,68 @@
+"""`manage.py lab STUDY.yaml --output DIR`: decide a cluster's past again under other rules, and report to whom it
+would have been worth what."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from django.core.management.base import CommandParser
+
+from scheduling.lab.files import folder_make, save
+from scheduling.lab.histories.history import History
+from scheduling.lab.parallel import each
+from scheduling.lab.progress import Progress
+from scheduling.lab.studies.figures import figures_of
+from scheduling.lab.studies.replays import Task, replay_make, replay_read
+from scheduling.lab.studies.report import answer_line, report
+from scheduling.lab.studies.study import history_read, study_read
+from scheduling.management.base import FileCommand, cores
+
+FEW_LINES = 20
+
+
+class Command(FileCommand):
+    help = (
+        "Decide the log of a cluster again: everybody alone, shared, with a market; say in hours and credits who would "
+        "have won and lost, and how surely. Stopped, it goes on where it was."
+    )
+
+    def add_arguments(self, parser: CommandParser) -> None:
+        parser.add_argument("study", type=Path, metavar="STUDY.yaml")
+        parser.add_argument(
+            "--output", type=Path, required=True, metavar="DIR", help="report.html, figures.csv and finished replays"
+        )
+        parser.add_argument("--processes", type=int, default=cores(), metavar="N", help="default: every core")
+
+    def handle(self, **options: Any) -> None:
+        study = study_read(options["study"])
+        history = history_read(study, options["study"].parent)
+        self._read(history)
+        kept = options["output"] / "replays"
+        folder_make(kept)
+        tasks = {
+            (rule.name, worth): Task(history, study, rule, worth, kept / f"{study.replay_digest(rule, worth)}.npz")
+            for rule in study.rules
+            for worth in study.worths_of(rule)
+        }
+        missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # two names may be one replay
+        with Progress("replaying", "replays") as progress:
+            each(replay_make, list(missing.values()), options["processes"], progress)
+        figures = figures_of(study, history, {name: replay_read(task.path) for name, task in tasks.items()})
+        save(options["output"] / "figures.csv", figures.csv())
+        save(options["output"] / "report.html", report(study, history, figures))
+        self.stdout.write(answer_line(study, history, figures))
+        self.stdout.write(f"{options['output'] / 'report.html'}: {len(tasks)} replays, {len(missing)} of them made now")
+
+    def _read(self, history: History) -> None:
+        """What was read, and every line that could not be."""
+        self.stdout.write(
+            f"{len(history.jobs):,} jobs of {len(history.owners):,} owners in {history.days:,} days, "
+            f"{history.units:,} units on {len(history.machines):,} machines"
+        )
+        for note in (*history.notes, *(f"left out: {n:,} {why}" for why, n in (history.left_out or {}).items())):
+            self.stdout.write(f"  note: {note}")
+        for bad in history.bad[:FEW_LINES]:
+            self.stdout.write(f"  line {bad.number} {bad.why}")
+        if len(history.bad) > FEW_LINES:
+            self.stdout.write(f"  and {len(history.bad) - FEW_LINES:,} lines more that cannot be read")

@@ -1,0 +1,107 @@
+"""Which units an award holds, unit by unit, and how single awards enter the calendar and leave it again."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from scheduling.core.types import FloatArray
+from scheduling.market.view.specs import SpecReader
+from scheduling.models import Award, Lane, Part, Pool, TrainingJob
+
+ROUNDING = 1e-9  # amounts are sums of decimals; as in the calendar's constraints
+
+
+class UnitsMissing(RuntimeError):
+    """Units were to be given back that the calendar does not have. Its promise to hold them was broken."""
+
+
+class Unit(NamedTuple):
+    """One place in the calendar."""
+
+    server_id: int
+    resource_id: int
+    part: str
+    slot: int
+
+
+Units = Mapping[Unit, float]  # amounts
+
+
+class UnitReader:
+    """Says which units awards of one pool hold."""
+
+    def __init__(self, pool: Pool) -> None:
+        self._specs = SpecReader(pool)
+
+    def units_of(self, award: Award, job: TrainingJob, *, since: int) -> dict[Unit, float]:
+        """What the award holds from slot `since` on; it holds nothing any more from its cut on."""
+        spec = self._specs.read(job)
+        worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
+        ids = self._specs.resource_ids
+        found = amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=since)
+        if award.cut_at is None:
+            return found
+        return {unit: amount for unit, amount in found.items() if unit.slot < award.cut_at}
+
+
+def amounts_in(
+    allocation: Iterable[Sequence[int]],
+    on_operator: Iterable[Sequence[int]],
+    worker: FloatArray,
+    ps: FloatArray,
+    resource_ids: Sequence[int],
+    *,
+    since: int,
+) -> dict[Unit, float]:
+    """Amounts behind stored rows. What of `allocation` is not on operator's units lies in home cells."""
+    found: defaultdict[Unit, float] = defaultdict(float)
+    for rows, signs in ((allocation, {Part.HOME: 1.0}), (on_operator, {Part.HOME: -1.0, Part.OPERATOR: 1.0})):
+        for server_id, start, end, workers, servers in rows:
+            for resource_id, amount in zip(resource_ids, workers * worker + servers * ps, strict=True):
+                for slot in range(max(start, since), end if amount else 0):
+                    for part, sign in signs.items():
+                        found[Unit(server_id, resource_id, part.value, slot)] += sign * float(amount)
+    return {unit: amount for unit, amount in sorted(found.items()) if amount > ROUNDING}
+
+
+def units_take(pool_id: int, units: Units, capacities: Mapping[tuple[int, int, str], float]) -> None:
+    """The instant lane takes these units. `capacities`: of each part of a server, by (server, resource, part)."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "INSERT INTO scheduling_calendarcell"
+            " (pool_id, server_id, resource_id, part, slot, capacity, batch, instant)"
+            " SELECT %s, server_id, resource_id, part, slot, capacity, 0, amount"
+            "   FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::float8[], %s::float8[])"
+            "        AS taken (server_id, resource_id, part, slot, amount, capacity)"
+            " ON CONFLICT (server_id, resource_id, part, slot)"
+            " DO UPDATE SET instant = scheduling_calendarcell.instant + EXCLUDED.instant,"
+            "               capacity = EXCLUDED.capacity",
+            [pool_id, *_columns(units), [capacities[unit[:3]] for unit in sorted(units)]],
+        )
+
+
+def units_release(lane: Lane, units: Units) -> None:
+    """A lane gives these units back."""
+    column = Lane(lane).value
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"UPDATE scheduling_calendarcell AS cell SET {column} ="  # noqa: S608  the name is one of two words
+            f" CASE WHEN abs(cell.{column} - given.amount) < {ROUNDING} THEN 0 ELSE cell.{column} - given.amount END"
+            "   FROM unnest(%s::bigint[], %s::bigint[], %s::text[], %s::bigint[], %s::float8[])"
+            "        AS given (server_id, resource_id, part, slot, amount)"
+            " WHERE (cell.server_id, cell.resource_id, cell.part, cell.slot)"
+            "     = (given.server_id, given.resource_id, given.part, given.slot)",
+            _columns(units),
+        )
+        if cursor.rowcount != len(units):
+            raise UnitsMissing(f"{len(units) - cursor.rowcount} of {len(units)} units are not in the calendar")
+
+
+def _columns(units: Units) -> list[list[Any]]:
+    """In order of the primary key, so that two writers meet at the same row first."""
+    rows = sorted(units.items())
+    return [*([unit[column] for unit, _ in rows] for column in range(4)), [amount for _, amount in rows]]

@@ -1,0 +1,82 @@
+"""What is decided: the interval at a slot boundary, the instant lane's answers, the plans and promises of both."""
+
+from scheduling.market.decide.answers import (
+    AnswerContents,
+    Asked,
+    answer_contents,
+    answer_link,
+    answer_place,
+    given_up_sold,
+    plan_of,
+    question_of,
+    sold_again,
+)
+from scheduling.market.decide.chain import (
+    FEED,
+    START,
+    Contents,
+    answers_name,
+    code_version,
+    contents_of,
+    heads_beside,
+    intervals_name,
+    link,
+    unpacked,
+)
+from scheduling.market.decide.cooling_off import cooling
+from scheduling.market.decide.estimates import Estimate, estimate_keep, start_estimate
+from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
+from scheduling.market.decide.interval import batch_policy
+from scheduling.market.decide.plans import drafts_after, longest_told, work_left
+from scheduling.market.decide.programs import UNITS, program_kept, program_of, program_pinned
+from scheduling.market.decide.promises import lanes_lock, promises_kept
+from scheduling.market.decide.submissions import submission_digest, submission_document, submission_event
+from scheduling.market.decide.terms import charges_listed, charges_of, dividend_of
+from scheduling.market.decide.verdicts import verdict
+
+__all__ = [
+    "FEED",
+    "START",
+    "UNITS",
+    "AnswerContents",
+    "Asked",
+    "Contents",
+    "Estimate",
+    "answer_again",
+    "answer_contents",
+    "answer_link",
+    "answer_place",
+    "answers_name",
+    "batch_policy",
+    "charges_listed",
+    "charges_of",
+    "code_version",
+    "contents_of",
+    "cooling",
+    "dividend_of",
+    "drafts_after",
+    "estimate_keep",
+    "given_up_sold",
+    "heads_beside",
+    "instant_admit",
+    "instant_answer",
+    "intervals_name",
+    "lanes_lock",
+    "link",
+    "longest_told",
+    "plan_of",
+    "program_kept",
+    "program_of",
+    "program_pinned",
+    "promises_kept",
+    "purse_of",
+    "question_of",
+    "sold_again",
+    "start_estimate",
+    "submission_digest",
+    "submission_document",
+    "submission_event",
+    "unpacked",
+    "verdict",
+    "work_left",
+]

@@ -1,0 +1,228 @@
+"""The record of an answer of the instant lane: bytes that say everything, chained to the answer before in its pool.
+
+The chain is the instant lane's own. Its end stands in the lane's clock, which an answer holds anyway until it commits,
+and the batch lane decides meanwhile. Each answer names the last interval that it saw, and each interval the last
+answer.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+from django.db import connection
+
+from scheduling.core import policies, records
+from scheduling.core.parts import parts_of
+from scheduling.core.types import OWN, REJECTED, Booking, Cluster, Plan, Reason, Refusal
+from scheduling.market.calendar.units import Unit
+from scheduling.market.decide.chain import START, code_version, policy_bytes, unpacked
+from scheduling.market.decide.submissions import submission_document
+from scheduling.market.decide.verdicts import Purse, Question
+from scheduling.market.view.pool_rows import KEPT
+from scheduling.models import InstantAnswer, Lane, LaneClock, TrainingJob
+
+
+@dataclass(frozen=True)
+class AnswerContents:
+    """Canonical bytes, not compressed. `input`: the submission, the purse and the view without its cluster."""
+
+    input: bytes
+    plan: bytes
+
+
+class GivenUp(NamedTuple):
+    """Units that a tenant gave up, as an answer found them: how much of them was not sold again yet."""
+
+    id: int
+    tenant_id: int
+    unsold: float
+
+
+@dataclass(frozen=True)
+class Asked:
+    """A question read back: what was submitted, and the given up units behind the view's `resale`."""
+
+    question: Question
+    submission: Mapping[str, Any]
+    freed: Sequence[GivenUp]
+
+
+# In one statement: whoever waits for the lane's lock waits for each journey to the database. A frame that is known
+# already stays as it is.
+_STORE = """
+WITH frame AS (INSERT INTO scheduling_answerframe (digest, content) VALUES (%(frame)s, %(content)s)
+                   ON CONFLICT (digest) DO NOTHING),
+     clock AS (UPDATE scheduling_laneclock SET head = %(digest)s WHERE pool_id = %(pool)s AND lane = %(lane)s)
+INSERT INTO scheduling_instantanswer (pool_id, number, job_id, award_id, at, code_version, frame_id, input, plan,
+                                      resold, interval_head, previous, digest)
+SELECT %(pool)s, 1 + coalesce((SELECT max(number) FROM scheduling_instantanswer WHERE pool_id = %(pool)s), 0),
+       %(job)s, %(award)s, %(at)s, %(code)s, %(frame)s, %(input)s, %(plan)s,
+       %(resold)s, %(interval)s, %(previous)s, %(digest)s
+"""
+
+
+def answer_store(
+    *,
+    clock: LaneClock,
+    job: TrainingJob,
+    award_id: int | None,
+    question: Question,
+    freed: Sequence[GivenUp],
+    plan: Plan,
+    resold: Sequence[tuple[int, float]],
+    interval_head: str,
+    at: datetime,
+) -> str:
+    """The record's digest. `clock`: the instant lane's, locked; it is told of its new head. `freed`: the given up
+    units that the view's `resale` names, in its order; `resold`: what was sold of which of them."""
+    frame, content = _frame(question.cluster, policy_bytes(question.policy), question.share_percent)
+    contents = AnswerContents(_input(question, job, freed), records.plan_bytes(plan))
+    answer = InstantAnswer(
+        pool_id=job.pool_id,
+        job_id=job.pk,
+        award_id=award_id,
+        at=at,
+        code_version=code_version(),
+        frame_id=frame,
+        resold=[list(row) for row in resold] or None,
+        interval_head=interval_head,
+        previous=clock.head or START,
+    )
+    digest = clock.head = answer_link(answer, contents)
+    values: dict[str, Any] = {
+        "frame": frame,
+        "content": content,
+        "lane": Lane.INSTANT.value,
+        "pool": job.pool_id,
+        "job": job.pk,
+        "award": award_id,
+        "at": at,
+        "code": answer.code_version,
+        "input": zlib.compress(contents.input),
+        "plan": zlib.compress(contents.plan),
+        "resold": None if answer.resold is None else json.dumps(answer.resold),
+        "interval": interval_head,
+        "previous": answer.previous,
+        "digest": digest,
+    }
+    with connection.cursor() as cursor:
+        cursor.execute(_STORE, values)
+    return digest
+
+
+def answer_link(answer: InstantAnswer, contents: AnswerContents) -> str:
+    """The digest of an answer: over the one before it, what it is about, when, and all its bytes. Its number is not
+    part of it: the order of the chain is that of the digests."""
+    place = records.to_bytes(answer_place(answer))
+    return records.digest(answer.previous, place, contents.input, contents.plan)
+
+
+def answer_place(answer: InstantAnswer) -> dict[str, Any]:
+    """What it is about, when it was given, and what it found."""
+    return {
+        "pool": answer.pool_id,
+        "job": answer.job_id,
+        "award": answer.award_id,
+        "at": answer.at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "code_version": answer.code_version,
+        "frame": answer.frame_id,
+        "resold": answer.resold,
+        "interval": answer.interval_head,
+    }
+
+
+def answer_contents(answer: InstantAnswer) -> AnswerContents:
+    """What was stored. Raises zlib.error where that is no longer readable."""
+    return AnswerContents(unpacked(bytes(answer.input)), unpacked(bytes(answer.plan)))
+
+
+_SOLD_AGAIN = """
+SELECT (sold ->> 0)::bigint, sum((sold ->> 1)::float8)
+  FROM scheduling_instantanswer answer, jsonb_array_elements(answer.resold) AS sold
+ WHERE answer.pool_id = %s AND answer.resold IS NOT NULL
+ GROUP BY 1
+"""
+
+
+def sold_again(pool_id: int) -> dict[int, float]:
+    """Given up units, by id, and how much of each the pool's answers have sold again."""
+    with connection.cursor() as cursor:
+        cursor.execute(_SOLD_AGAIN, [pool_id])
+        return dict(cursor.fetchall())
+
+
+def plan_of(job: int, booking: Booking | None, reason: Reason | None) -> Plan:
+    """An answer as a plan. With both: a booking that was taken back, for its tenant could no longer pay it."""
+    return Plan(
+        bookings=() if booking is None else (booking,),
+        refusals=() if reason is None else (Refusal(job, reason, REJECTED),),
+    )
+
+
+def given_up_sold(
+    phase: str | None, tenant_id: int, taken: Mapping[Unit, float], offered: Iterable[tuple[Unit, GivenUp, float]]
+) -> list[tuple[int, float]]:
+    """(id, amount) of the given up units that a booking of the tenant uses, which takes `taken`. `offered`: in which
+    place they are, and what part of the units for sale there.
+
+    They count as sold in that proportion. Whoever runs on its own cells uses what it gave up itself, as far as that
+    goes, and nothing of others.
+    """
+    left, resold = dict(taken), []
+    for place, units, share in offered:
+        if phase != OWN:
+            used = taken.get(place, 0.0) * share
+        elif units.tenant_id == tenant_id:
+            used = min(left.get(place, 0.0), units.unsold)
+            left[place] = left.get(place, 0.0) - used
+        else:
+            continue
+        if used:
+            resold.append((units.id, used))
+    return resold
+
+
+def _input(question: Question, job: TrainingJob, freed: Sequence[GivenUp]) -> bytes:
+    purse = {"available": question.purse.available, "budget_left": question.purse.budget_left}
+    document = {
+        "submission": submission_document(job, lane=Lane.INSTANT),
+        "purse": purse,
+        "freed": list(freed),
+        "view": records.view_document(question.view),
+    }
+    return records.to_bytes(document)
+
+
+def question_of(frame: bytes, input_: bytes) -> Asked:
+    """What the lane was asked, from the bytes of its record; `frame` not compressed."""
+    known, document = json.loads(frame), json.loads(input_)
+    cluster = records.cluster_of(known["cluster"])
+    submission, purse = document["submission"], document["purse"]
+    question = Question(
+        cluster=cluster,
+        policy=policies.build(known["policy"], cluster, ()),
+        share_percent=known["share_percent"],
+        view=records.view_of(document["view"], parts_of(cluster).counter),
+        purse=Purse(purse["available"], purse["budget_left"]),
+        own_limit=submission["spec"].get("max_price"),
+    )
+    return Asked(question, submission, [GivenUp(*row) for row in document["freed"]])
+
+
+@lru_cache(maxsize=KEPT)
+def _frame(cluster: Cluster, policy: bytes, share_percent: int) -> tuple[str, bytes]:
+    """Digest and compressed content. The cluster is by far the largest part of it, and rarely another one."""
+    document = {
+        "cluster": records.cluster_document(cluster),
+        "policy": json.loads(policy),
+        "share_percent": share_percent,
+    }
+    content = records.to_bytes(document)
+    return hashlib.sha256(content).hexdigest(), zlib.compress(content)

@@ -1,0 +1,146 @@
+"""What a stored interval is made of: bytes that say everything, and the digest that ties it to the one before."""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+from typing import Any, cast
+
+from django.db import connection
+from django.db.models import OuterRef
+
+from scheduling import core
+from scheduling.core import records
+from scheduling.core.types import AsksAnother, Policy
+from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
+from tenants.ledger.seals import Head
+
+START = "0" * 64  # what the first interval of a pool follows
+FEED = "feed"  # the chain of its seals
+
+
+@dataclass(frozen=True)
+class Contents:
+    """Canonical bytes, not compressed."""
+
+    policy: bytes
+    view: bytes
+    plan: bytes
+    windows: bytes
+    heads: bytes = b""  # of the chains beside this one
+
+
+def policy_bytes(policy: Policy) -> bytes:
+    """Name and every field, as used."""
+    return records.to_bytes(policy_document(policy))
+
+
+def policy_document(policy: Policy) -> dict[str, Any]:
+    """Of a policy that asks another one, that one's settings too: `asdict` alone would leave out its name."""
+    document = {"name": policy.name, **asdict(cast(Any, policy))}
+    return document | ({"policy": policy_document(policy.policy)} if isinstance(policy, AsksAnother) else {})
+
+
+def link(interval: Interval, contents: Contents) -> str:
+    """The digest of an interval: over the one before it, when and where it stands, and all its bytes."""
+    where = {
+        "pool": interval.pool_id,
+        "number": interval.number,
+        "slot": interval.slot,
+        "decided_at": interval.decided_at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "code_version": interval.code_version,
+    }
+    parts = (contents.policy, contents.view, contents.plan, contents.windows)
+    beside = (contents.heads,) if contents.heads else ()  # an interval from before there were any names none
+    return records.digest(interval.previous, records.to_bytes(where), *parts, *beside)
+
+
+def contents_of(interval: Interval) -> Contents:
+    """What was stored. Raises zlib.error where that is no longer readable."""
+    return Contents(
+        bytes(interval.policy),
+        unpacked(bytes(interval.view)),
+        unpacked(bytes(interval.plan)),
+        bytes(interval.windows),
+        bytes(interval.heads),
+    )
+
+
+def unpacked(stored: bytes) -> bytes:
+    """What was compressed. Raises zlib.error where anything is missing, or follows it."""
+    stream = zlib.decompressobj()
+    content = stream.decompress(stored)
+    if not stream.eof or stream.unused_data:
+        raise zlib.error("it does not end where it should")
+    return content
+
+
+def interval_new(*, pool_id: int, number: int, slot: int, at: datetime, previous: str, contents: Contents) -> Interval:
+    """A row that is chained and not yet saved."""
+    interval = Interval(
+        pool_id=pool_id,
+        number=number,
+        slot=slot,
+        decided_at=at,
+        code_version=code_version(),
+        policy=contents.policy,
+        view=zlib.compress(contents.view),
+        plan=zlib.compress(contents.plan),
+        windows=contents.windows,
+        heads=contents.heads,
+        previous=previous,
+    )
+    interval.digest = link(interval, contents)
+    return interval
+
+
+def market_heads() -> dict[str, Head]:
+    """Where both chains of each pool end, and that of the feed, by the names under which the seals of the ledger note
+    them."""
+    heads = dict[str, Head]()
+    for name, links in ((intervals_name, Interval.objects), (answers_name, InstantAnswer.objects)):
+        newest = links.filter(pool=OuterRef("pk")).order_by("-number")
+        pools = Pool.objects.annotate(height=newest.values("number")[:1], digest=newest.values("digest")[:1])
+        heads |= {name(pool.pk): Head(pool.height, pool.digest) for pool in pools.filter(height__isnull=False)}
+    last = FeedSeal.objects.order_by("-number").first()
+    return heads | ({FEED: Head(last.number, last.digest)} if last else {})
+
+
+def intervals_name(pool_id: int) -> str:
+    return f"pool:{pool_id}"
+
+
+def answers_name(pool_id: int) -> str:
+    return f"answers:{pool_id}"
+
+
+_BESIDE = """
+SELECT (SELECT max(number) FROM scheduling_instantanswer WHERE pool_id = %(pool)s),
+       (SELECT head FROM scheduling_laneclock WHERE pool_id = %(pool)s AND lane = %(lane)s), seal.number, seal.digest
+  FROM (SELECT max(number) AS last FROM scheduling_feedseal) AS newest
+  LEFT JOIN scheduling_feedseal seal ON seal.number = newest.last
+"""
+
+
+def heads_beside(pool_id: int) -> bytes:
+    """Where the other chains end now: number and digest of the pool's last answer, and of the feed's last seal. In one
+    statement, so of one moment; an answer that is being given meanwhile is seen by the next interval."""
+    with connection.cursor() as cursor:
+        cursor.execute(_BESIDE, {"pool": pool_id, "lane": Lane.INSTANT.value})
+        answer, head, seal, digest = cursor.fetchone()
+    ends = {"answers": [answer or 0, head or START], "feed": [seal or 0, digest or START]}
+    return records.to_bytes(ends)
+
+
+@cache
+def code_version() -> str:
+    """The code that decides, by a digest of its own text: the same words decide the same way."""
+    root = Path(core.__path__[0])
+    text = hashlib.sha256()
+    for file in sorted(root.rglob("*.py")):
+        text.update(file.relative_to(root).as_posix().encode() + b"\0" + file.read_bytes() + b"\0")
+    return f"core-{text.hexdigest()[:16]}"

@@ -1,0 +1,90 @@
+"""Jobs that wait for others of their tenant: they enter the market once those have ended well, or end with them.
+
+A job can name only jobs that were there before it, so nobody waits in a circle, and one pass in the order of their
+numbers settles whole chains.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from scheduling.feed import EventKind, events_append, job_event
+from scheduling.market.calendar.lanes import Busy, closes, lane_lock
+from scheduling.market.view.jobs import arrival_of
+from scheduling.models import HELD, Event, JobState, Lane, Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from scheduling.programs.ordering import DONE, FAILED, NEVER, OPEN, READY, standing
+from tenants.scoping import scope_disabled
+
+_OUTCOMES: Mapping[str, str] = {**dict.fromkeys(LIVE_STATES, OPEN), JobState.FINISHED: DONE}
+
+
+@dataclass(frozen=True)
+class Fates:
+    """Of jobs that wait for others. `broken`: job -> the first that did not end well, and the state it is in."""
+
+    free: frozenset[int]
+    broken: Mapping[int, tuple[int, str]]
+
+
+@transaction.atomic
+def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
+    """At a boundary, before its interval is decided. How many wait no longer. `at`: the boundary, which is when they
+    arrive; their value counts from then."""
+    with scope_disabled("jobs of all tenants wait for others"):
+        held = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED, not_before=HELD)
+        if not held.exists():
+            return 0
+        # Whoever takes a job back holds the lane, too.
+        if lane_lock(pool_id=pool.pk, lane=Lane.BATCH, wait=False) is None:
+            return Busy()
+        # 1. Gather who waits for whom, and how those are.
+        waiting = dict(held.order_by("pk").values_list("pk", "after"))
+        named = TrainingJob.objects.filter(pk__in={number for after in waiting.values() for number in after})
+        # 2. Decide.
+        fate = fates(waiting, dict(named.values_list("pk", "state")))
+        # 3. Apply.
+        rows = TrainingJob.objects.filter(pk__in=fate.free | fate.broken.keys()).order_by("pk")
+        rows = list(rows.select_for_update(of=("self",)))
+        events = [
+            _ended(job, *fate.broken[job.pk], at) if job.pk in fate.broken else _freed(job, pool, at) for job in rows
+        ]
+        TrainingJob.objects.bulk_update(
+            rows, ["state", "reason_code", "reason_numbers", "arrival", "not_before", "ended_at"], batch_size=500
+        )
+        events_append(events)
+        return len(rows)
+
+
+def fates(waiting: Mapping[int, Sequence[int]], states: Mapping[int, str]) -> Fates:
+    """`waiting`: job -> the jobs that it waits for, in the order of their numbers. `states`: of all that are named."""
+    now, free, broken = dict(states), set[int](), dict[int, tuple[int, str]]()
+    for job, after in waiting.items():
+        outcome = standing(after, {number: _OUTCOMES.get(now[number], FAILED) for number in after})
+        if outcome.state == READY:
+            free.add(job)
+        elif outcome.state == NEVER:
+            broken[job] = outcome.jobs[0], now[outcome.jobs[0]]
+            now[job] = JobState.REJECTED.value
+    return Fates(frozenset(free), broken)
+
+
+def _freed(job: TrainingJob, pool: Pool, at: datetime) -> Event:
+    """From now on it is a job as any other."""
+    job.arrival, job.not_before = max(job.arrival, arrival_of(pool, at)), 0
+    job.reason_code, job.reason_numbers = "waiting_for_interval", closes(pool, pool.slot_start(int(job.arrival)))
+    data: dict[str, Any] = {"job": job.pk, "lane": job.lane, "after": job.after}
+    return job_event(EventKind.JOB_QUEUED, job, at=at, data=data)
+
+
+def _ended(job: TrainingJob, other: int, outcome: str, at: datetime) -> Event:
+    at = max(at, job.submitted_at)  # a late clock comes to boundaries from before
+    job.state, job.ended_at = JobState.REJECTED, at
+    job.reason_code, job.reason_numbers = "dependency_failed", {"job": other, "outcome": outcome}
+    data = {"job": job.pk, "reason": job.reason_code, "numbers": job.reason_numbers}
+    return job_event(EventKind.JOB_REFUSED, job, at=at, data=data)

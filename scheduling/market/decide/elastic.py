@@ -1,0 +1,109 @@
+"""What an elastic pool's slots leave behind beside their awards: posted prices, what is told, and who is paused."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.types import Booking, Plan, Reason
+from scheduling.feed import EventKind, event, events_append, job_subject
+from scheduling.market.calendar.rows import ticks_write
+from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.view.batch import BatchSnapshot
+from scheduling.market.view.slots import SlotsSoFar
+from scheduling.models import Award, Event, JobState, Lane, Pool, TrainingJob
+
+
+def use_post(snapshot: BatchSnapshot, bookings: Sequence[Booking]) -> None:
+    """The slot's prices, what there is of each resource on servers that host, and what of it is in use."""
+    frame, view = snapshot.frame, snapshot.view
+    prices = in_credits(use_prices(frame.pool, view.slot))
+    used = np.zeros(len(frame.resource_ids))
+    for booking in bookings:
+        job = view.jobs[booking.job]
+        used += booking.workers * job.worker_types[booking.worker_type].demand
+        used += booking.ps * job.ps_types[booking.ps_type].demand
+    there = view.cluster.capacity.copy()
+    there[:, view.cluster.closed] = 0.0
+    offered = there.sum(axis=1)
+    ticks = {
+        (resource_id, view.slot): (prices[name], float(offered[index]), float(used[index]))
+        for index, (resource_id, name) in enumerate(zip(frame.resource_ids, view.cluster.resources, strict=True))
+    }
+    ticks_write(frame.pool, Lane.BATCH, ticks)
+
+
+def smaller_write(smaller: Mapping[int, Reason]) -> None:
+    """Jobs that run, and why with less than the policy gave them. Once they have begun the slot."""
+    jobs = list(TrainingJob.objects.filter(pk__in=smaller).only("pk"))
+    for job in jobs:
+        job.reason_code, job.reason_numbers = smaller[job.pk].code, dict(smaller[job.pk].numbers)
+    TrainingJob.objects.bulk_update(jobs, ["reason_code", "reason_numbers"], batch_size=1_000)
+
+
+def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award], smaller: Mapping[int, Reason]) -> list[Event]:
+    """To each tenant: who begins, who goes on after a pause, who has other numbers, and whose money made them smaller.
+    A slot like the last is no news."""
+    found = []
+    for award in awards:
+        before = snapshot.slots.get(award.job_id)
+        if (kind := _kind(award, before)) is None:
+            continue
+        data: dict[str, Any] = {"job": award.job_id, "award": award.pk, "start": award.start, "end": award.end}
+        data |= {"workers": award.workers, "ps": award.ps, "paid": award.paid, "phase": award.phase}
+        if before is not None:
+            data |= {"workers_before": before.workers, "ps_before": before.ps}
+        if (reason := smaller.get(award.job_id)) is not None:
+            data["smaller"] = {"reason": reason.code, "numbers": dict(reason.numbers)}
+        found.append(_told(kind, award, data))
+    return found
+
+
+def _kind(award: Award, before: SlotsSoFar | None) -> EventKind | None:
+    if before is None or before.end != award.start:
+        return EventKind.JOB_STARTED
+    return None if (before.workers, before.ps) == (award.workers, award.ps) else EventKind.JOB_RESIZED
+
+
+def taken_over_events(snapshot: BatchSnapshot, plan: Plan, at: datetime) -> list[Event]:
+    """To everybody, once: the teacher of a learned policy decides from this slot on, and why."""
+    guard, before = (plan.memory or {}).get("guard"), snapshot.view.memory.get("guard")
+    if not guard or before:
+        return []
+    pool = snapshot.frame.pool
+    data = {"policy": pool.batch_policy["name"], **guard}
+    return [event(EventKind.POLICY_TAKEN_OVER, pool_id=pool.pk, tenant_id=None, at=at, data=data)]
+
+
+def jobs_pause(pool: Pool, reason: Reason, at: datetime) -> None:
+    """Whoever ran waits, for everybody the same reason. Needs every tenant's scope and the lane's lock."""
+    running = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.RUNNING).order_by("pk")
+    jobs = list(running.values_list("pk", "tenant_id"))
+    TrainingJob.objects.filter(pk__in=[pk for pk, _ in jobs]).update(
+        state=JobState.QUEUED, reason_code=reason.code, reason_numbers=dict(reason.numbers)
+    )
+    events_append(
+        event(
+            EventKind.JOB_WAITING,
+            pool_id=pool.pk,
+            tenant_id=tenant_id,
+            subject=job_subject(pk),
+            at=at,
+            data={"job": pk, "reason": reason.code, "numbers": dict(reason.numbers)},
+        )
+        for pk, tenant_id in jobs
+    )
+
+
+def _told(kind: EventKind, award: Award, data: dict[str, Any]) -> Event:
+    return event(
+        kind,
+        pool_id=award.pool_id,
+        tenant_id=award.tenant_id,
+        subject=job_subject(award.job_id),
+        at=award.awarded_at,
+        data=data,
+    )

@@ -1,0 +1,245 @@
+"""The instant lane: one job, one answer, at once. Admitted with a schedule and a price, or refused with the reason."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection, transaction
+
+from scheduling.common import Steps
+from scheduling.core import policies, settlement
+from scheduling.core.calendar import counter_parts
+from scheduling.core.types import INSTANT, Booking, Plan, Reason
+from scheduling.feed import EventKind, events_append, job_event, job_subject
+from scheduling.market.calendar.units import Unit, amounts_in, units_take
+from scheduling.market.decide.answers import GivenUp, answer_store, given_up_sold, plan_of
+from scheduling.market.decide.budgets import budget_events
+from scheduling.market.decide.terms import allocation_rows, award_new
+from scheduling.market.decide.verdicts import Purse, Question, verdict
+from scheduling.market.prices.posted import prices_after
+from scheduling.market.settle.slots import awards_start
+from scheduling.market.view.frame import PoolFrame
+from scheduling.market.view.instant import InstantSnapshot, asked_again, instant_view
+from scheduling.models import Award, AwardState, Event, FreedUnits, JobState, Lane, LaneClock, Part, TrainingJob
+from scheduling.money import left_for, tenant_limits
+from tenants.ledger.amounts import credits_of
+from tenants.ledger.postings import InsufficientFunds, available
+from tenants.ledger.selectors import balance
+from tenants.ledger.services import hold
+from tenants.scoping import scope_disabled
+
+MOST_TRIES = 3
+
+
+class _TooDear(Exception):
+    """The balance changed between the answer and the hold: the answer is taken back."""
+
+    def __init__(self, price: int, available: int) -> None:
+        super().__init__(f"{price} of {available}")
+        self.reason = Reason("low_balance", {"price": credits_of(price), "left": credits_of(available)})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What the lane says to one job, before anything is written."""
+
+    snapshot: InstantSnapshot
+    question: Question
+    given: Booking | Reason  # a booking names the counter's servers, see `scheduling.core.calendar`
+
+
+def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Sequence[Event] = ()) -> Award | None:
+    """Decide about a job that this very transaction has stored, under the lane's lock: nobody else knows of it yet.
+
+    `clock`: the lane's, locked; its head becomes this answer's digest. `told`: what is to be told of the job before the
+    answer; it is written with it.
+    """
+    if not connection.in_atomic_block or job.state != JobState.QUEUED:
+        raise RuntimeError("a job of the instant lane is decided once, in the transaction that stores it")
+    steps = Steps("admission", f"job {job.pk}")
+    with scope_disabled("what is for sale is everybody's"):
+        for _ in range(MOST_TRIES):
+            answer = instant_answer(job, purse_of(job, at))
+            steps.done("answer", booked=isinstance(answer.given, Booking))
+            if isinstance(answer.given, Reason):
+                booking, reason = None, answer.given
+                break
+            booking, head = answer.given, clock.head
+            try:
+                with transaction.atomic():
+                    award = _award(job, answer, booking, clock, told, at)
+                steps.done("award", award=award.pk, start=award.start, end=award.end, paid=award.paid)
+                return award
+            except _TooDear as error:  # the batch lane, or another pool, took money of this tenant meanwhile
+                reason, clock.head = error.reason, head
+        _refuse(job, answer, booking, reason, clock, told, at)
+        steps.done("refuse", reason=reason.code)
+    return None
+
+
+def purse_of(job: TrainingJob, at: datetime) -> Purse:
+    """Read, not locked: the hold has the last word."""
+    found = tenant_limits(tenant_id=job.tenant_id, at=at)
+    spendable = balance(account=available(job.tenant_id))
+    return Purse(spendable, left_for(found, job.tenant_id, job.submitted_by_id), budgeted=bool(found))
+
+
+def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
+    """What the lane says now; writes nothing. Under the lane's lock it stays true until the transaction ends.
+
+    Needs the scope of all tenants. The job need not be saved (a quote).
+    """
+    return _answer(instant_view(job, most=purse.most), job, purse)
+
+
+def answer_again(answer: Answer, job: TrainingJob, purse: Purse) -> Answer:
+    """What the lane would have said to another job of the same tenant in the same market."""
+    return _answer(asked_again(answer.snapshot, job, most=purse.most), job, purse)
+
+
+def _answer(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> Answer:
+    cluster = snapshot.frame.cluster
+    question = Question(
+        cluster=cluster,
+        policy=policies.build(job.pool.instant_policy or {}, cluster, ()),
+        share_percent=job.pool.instant_share_percent,
+        view=snapshot.view,
+        purse=purse,
+        own_limit=job.spec.get("max_price"),
+    )
+    return Answer(snapshot, question, verdict(question))
+
+
+def _refuse(
+    job: TrainingJob,
+    answer: Answer,
+    booking: Booking | None,
+    reason: Reason,
+    clock: LaneClock,
+    told: Sequence[Event],
+    at: datetime,
+) -> None:
+    """`booking`: what it would have got, and could not be paid any more."""
+    job.state, job.reason_code, job.ended_at = JobState.REJECTED, reason.code, at
+    job.reason_numbers = dict(reason.numbers)
+    job.save(update_fields=["state", "reason_code", "reason_numbers", "ended_at"])
+    _record(job, None, answer, plan_of(job.pk, booking, reason), [], clock, at)
+    data = {"job": job.pk, "reason": reason.code, "numbers": job.reason_numbers}
+    events_append([*told, job_event(EventKind.JOB_REFUSED, job, at=at, data=data)])
+
+
+def _record(
+    job: TrainingJob,
+    award: Award | None,
+    answer: Answer,
+    plan: Plan,
+    resold: Sequence[tuple[int, float]],
+    clock: LaneClock,
+    at: datetime,
+) -> str:
+    return answer_store(
+        clock=clock,
+        job=job,
+        award_id=award.pk if award else None,
+        question=answer.question,
+        freed=[_given_up(freed.units) for freed in answer.snapshot.freed],
+        plan=plan,
+        resold=resold,
+        interval_head=answer.snapshot.interval_head,
+        at=at,
+    )
+
+
+def _award(
+    job: TrainingJob, answer: Answer, booking: Booking, clock: LaneClock, told: Sequence[Event], at: datetime
+) -> Award:
+    snapshot, frame = answer.snapshot, answer.snapshot.frame
+    on_operator, _ = counter_parts(booking, len(frame.server_ids))
+    placed = snapshot.calendar.place(INSTANT, snapshot.job, booking)  # checks capacities and the frontier
+    award = award_new(job, frame, placed, settlement.charges(placed), lane=Lane.INSTANT)
+    award.on_operator, award.awarded_at = allocation_rows(frame, on_operator), at
+    award.save(force_insert=True)
+    taken = _units(snapshot, award)
+    units_take(job.pool_id, taken, _capacities(frame))
+    resold = _sold_again(snapshot, award, taken)
+    digest = _record(job, award, answer, plan_of(job.pk, booking, None), resold, clock, at)  # with all as it was found
+    _sell_again(snapshot, resold)
+    job.state, job.reason_code, job.reason_numbers = JobState.AWARDED, "", {}
+    job.save(update_fields=["state", "reason_code", "reason_numbers"])
+    starts = award.start <= snapshot.settled_slot + 1  # the boundary at which it would have been started is over
+    news = _news(job, award, answer.question.purse, digest, starts, at)
+    events_append([*told, *news, *prices_after(snapshot, booking, taken, at)])
+    if starts:
+        awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
+        award.state, job.state = AwardState.RUNNING, JobState.RUNNING
+    _hold(award, at)
+    return award
+
+
+def _units(snapshot: InstantSnapshot, award: Award) -> dict[Unit, float]:
+    """All that the new award holds; the job's demands have been read already."""
+    job, ids = snapshot.job, snapshot.frame.resource_ids
+    worker, ps = job.worker_types[award.worker_type].demand, job.ps_types[award.ps_type].demand
+    return amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=award.start)
+
+
+def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:
+    """(server, resource, part) -> units, as the calendar counts them."""
+    parts = {Part.HOME.value: frame.home.capacity, Part.OPERATOR.value: frame.cluster.operator_cells}
+    return {
+        (server_id, resource_id, part): float(units[resource, server])
+        for part, units in parts.items()
+        for resource, resource_id in enumerate(frame.resource_ids)
+        for server, server_id in enumerate(frame.server_ids)
+    }
+
+
+def _sold_again(snapshot: InstantSnapshot, award: Award, taken: Mapping[Unit, float]) -> list[tuple[int, float]]:
+    """How much of which given up units the award uses."""
+    offered = [
+        (Unit(units.server_id, units.resource_id, units.part, units.slot), _given_up(units), freed.share)
+        for freed in snapshot.freed
+        for units in [freed.units]
+    ]
+    return given_up_sold(award.phase, award.tenant_id, taken, offered)
+
+
+def _given_up(units: FreedUnits) -> GivenUp:
+    return GivenUp(units.pk, units.tenant_id, units.amount - units.sold)
+
+
+def _sell_again(snapshot: InstantSnapshot, resold: Iterable[tuple[int, float]]) -> None:
+    rows, sold = {freed.units.pk: freed.units for freed in snapshot.freed}, []
+    for number, amount in resold:
+        units = rows[number]
+        units.sold = min(units.sold + amount, units.amount)
+        sold.append(units)
+    FreedUnits.objects.bulk_update(sold, ["sold"], batch_size=1_000)
+
+
+def _hold(award: Award, at: datetime) -> None:
+    if not award.paid:
+        return
+    facts = {"award": award.pk, "lane": award.lane, "start": award.start, "end": award.end}
+    answer = hold(
+        key=f"award:{award.pk}",
+        tenant_id=award.tenant_id,
+        amount=award.paid,
+        at=at,
+        subject=job_subject(award.job_id),
+        facts=facts,
+    )
+    if isinstance(answer, InsufficientFunds):
+        shortage = answer.shortages[0]
+        raise _TooDear(award.paid, shortage.balance)
+
+
+def _news(job: TrainingJob, award: Award, purse: Purse, digest: str, starts: bool, at: datetime) -> list[Event]:
+    """`digest`: of the answer's record, which whoever follows the feed has then noted."""
+    data: dict[str, object] = {"job": job.pk, "award": award.pk, "lane": award.lane, "phase": award.phase}
+    data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid, "answer": digest}
+    started = [job_event(EventKind.JOB_STARTED, job, at=at, data={"slot": award.start})] if starts else []
+    passed = budget_events([award], pool=job.pool, at=at) if purse.budgeted else []
+    return [job_event(EventKind.JOB_AWARDED, job, at=at, data=data), *started, *passed]

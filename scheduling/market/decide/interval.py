@@ -1,0 +1,225 @@
+"""The batch lane at a slot boundary: gather, decide, apply. Once, whoever calls it and however often.
+
+The numbered steps are those of "How an interval flows" in docs/architecture.md; each leaves a line in the log.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.common import Steps
+from scheduling.core import records
+from scheduling.core.types import WAITING, HasWindows, Plan, Policy, Reason, View
+from scheduling.feed import events_append
+from scheduling.market.calendar.collector import collector_resting
+from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.calendar.rows import batch_reserve, prices_post
+from scheduling.market.decide import plans
+from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
+from scheduling.market.decide.chain import START, Contents, heads_beside, interval_new, policy_bytes
+from scheduling.market.decide.elastic import elastic_events, jobs_pause, smaller_write, taken_over_events, use_post
+from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.settle.rents import rents_close
+from scheduling.market.settle.slots import awards_start
+from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, states_decided
+from scheduling.market.view.frame import PoolFrame
+from scheduling.market.view.policy import batch_settings
+from scheduling.market.view.weights import policy_built
+from scheduling.market.view.windows import windows_bytes
+from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
+from tenants.ledger.postings import InsufficientFunds
+from tenants.ledger.services import balances_lock, post_many
+from tenants.scoping import scope_disabled
+
+ATTEMPTS = 3  # decisions on balances that somebody else may change; the last one locks them
+
+
+class FundsMoved(RuntimeError):
+    """Balances changed between the snapshot and the posting. The step is undone, and taken again."""
+
+
+def interval_run(*, pool_id: int, slot: int, at: datetime, over: bool = False) -> Interval | Busy | None:
+    """Decide at the boundary before `slot`. None: nothing new was decided, or it is not this slot's turn.
+
+    The lane's clock says whose turn it is: a step for slot s is taken only by whoever finds s - 1 decided. While
+    the lane is held nothing is decided, and its clock goes on. `over`: the slot has passed already, and
+    nobody is to pay for it.
+    """
+    with scope_disabled("an interval is decided for all tenants at once"), transaction.atomic():
+        # 1. The turn: whoever finds the slot before decided has it, everybody else leaves.
+        clock = lane_lock(pool_id=pool_id, lane=Lane.BATCH, wait=False)
+        if clock is None:
+            return Busy()
+        if clock.decided_slot != slot - 1:
+            return None
+        steps = Steps("interval", f"{clock.pool.slug}:{slot}")
+        interval = None
+        if clock.held or over:
+            # An elastic pool's jobs run no further than they were decided about. In a slot that passed nobody is told:
+            # the next boundary comes at once.
+            if clock.pool.is_elastic and not over:
+                jobs_pause(clock.pool, Reason("market_held"), at)
+            steps.done("undecided", held=clock.held, over=over)
+        else:
+            interval = _decided(clock, slot, at, steps)
+        # 9. The clock goes on, with everything above or not at all.
+        clock.decided_slot = slot
+        clock.save(update_fields=["decided_slot", "frontier", "memory", "head"])
+        return interval
+
+
+def _decided(clock: LaneClock, slot: int, at: datetime, steps: Steps) -> Interval | None:
+    """The interval of the slot, taken again where balances moved since the pool was read."""
+    pool, frame = clock.pool, None
+    if not pool.is_elastic:
+        # 2. A glance at the pool without its queue: most boundaries of a slot close no interval.
+        frame = _due(pool, clock, slot, at)
+        if frame is None:
+            steps.done("glance", quietly=True)
+            return None
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            with transaction.atomic(), collector_resting():
+                if attempt == ATTEMPTS:
+                    _lock_funds(pool)
+                return _attempt(pool, clock, slot, at, frame, steps)
+        except FundsMoved:
+            steps.done("undone: balances moved", attempt=attempt)
+            if attempt == ATTEMPTS:
+                raise
+    raise AssertionError("the last attempt returns or raises")
+
+
+def _attempt(
+    pool: Pool, clock: LaneClock, slot: int, at: datetime, seen: PoolFrame | None, steps: Steps
+) -> Interval | None:
+    """Rows are written in the order of the locks, the book last. The clock is told once nothing can be refused any
+    more. `seen`: the pool as the glance read it."""
+    # 3. Gather: rows become one frozen view.
+    plans.floors_missed_void(pool.pk, slot, at)
+    snapshot = batch_view(pool, slot, clock, at, seen=seen)
+    view, policy = snapshot.view, batch_policy(snapshot.frame, slot)
+    steps.done("gather", waiting=len(view.waiting), unfit=len(snapshot.unfit), active=len(view.active))
+
+    # 4. Decide: pure, the same view gives the same plan for ever.
+    plan = policy.decide(view)
+    steps.done("decide", policy=policy.name, awards=len(plan.bookings), floors=len(plan.floors))
+
+    # 5. Store what was decided, and from what, as bytes in the pool's chain.
+    interval = _interval_store(snapshot, policy, plan, clock, at) if says_something(plan, view) else None
+    steps.done("store", interval=interval and interval.number)
+
+    # 6. Refuse: who got nothing, and why, where that is news.
+    steps.done("refuse", news=_refuse(snapshot, policy, plan, at))
+
+    if interval is not None:
+        # 7. Book: floors, awards, their units in the calendar, prices; what begins at once is started.
+        plans.floors_store(snapshot, interval, plan.floors)
+        awards = plans.awards_store(snapshot, interval, plan)
+        plans.jobs_award(awards, states_decided(pool))
+        batch_reserve(snapshot.frame, view.jobs, plan.bookings)
+        if pool.is_elastic:
+            use_post(snapshot, plan.bookings)
+        prices_post(snapshot.frame, plan.windows)
+        at_once = [award for award in awards if award.start <= slot]
+        awards_start([(award.pk, award.job_id, award.tenant_id, None, award.start) for award in at_once])
+        smaller = smaller_by_budget(snapshot, plan.smaller)
+        smaller_write(smaller)
+        news = elastic_events(snapshot, awards, smaller) if pool.is_elastic else plans.award_events(awards, interval)
+        passed = budget_events(awards, pool=pool, at=at)
+        closings = plans.rents_settled(snapshot, interval, plan)
+        arrears, adjusted = rents_close(pool, closings, clock.settled_slot, at)
+        events_append([*news, *adjusted, *passed, plans.interval_event(snapshot.frame, interval, plan)])
+        steps.done("book", awards=len(awards), started=len(at_once))
+
+        # 8. Hold every award's price, in one call, last: whoever cannot pay any more undoes the attempt. Rents that are
+        # over are paid from what is held for them, so that they cannot be the reason.
+        if isinstance(post_many(postings=[*arrears, *plans.holds_of(awards, interval)]), InsufficientFunds):
+            raise FundsMoved
+        clock.head = interval.digest
+        steps.done("hold", paid=interval.paid)
+    clock.frontier = frontier_after(clock, plan, slot)
+    clock.memory = clock.memory if plan.memory is None else dict(plan.memory)
+    return interval
+
+
+def _due(pool: Pool, clock: LaneClock, slot: int, at: datetime) -> PoolFrame | None:
+    """The pool as it stands, where a window opens at this slot or the policy has something to be told again.
+
+    None: the queue is not read. Who is new is told when the interval closes, and the frontier moves.
+    """
+    snapshot = glance(pool, slot, clock)
+    policy = batch_policy(snapshot.frame, slot)
+    plan = policy.between_boundaries(snapshot.view) if isinstance(policy, HasWindows) else None
+    if plan is None or says_something(plan, snapshot.view):
+        return snapshot.frame
+    _refuse(snapshot, policy, plan, at)
+    clock.frontier = frontier_after(clock, plan, slot)
+    return None
+
+
+def _lock_funds(pool: Pool) -> None:
+    """Before the calendar, against the usual order. The instant lane never waits for us there: what it sells of the
+    cells ends where our plans begin."""
+    queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state=JobState.QUEUED).order_by()
+    balances_lock(tenant_ids=queue.values_list("tenant_id", flat=True).distinct())
+
+
+def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
+    """The policy of the pool's batch lane at a boundary; only prices of use depend on which."""
+    prices = in_credits(use_prices(frame.pool, slot)) if frame.pool.is_elastic else None
+    settings = batch_settings(frame.pool, frame.cluster.resources, prices)
+    return policy_built(settings, frame.batch_cluster)
+
+
+def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -> int:
+    """Who got nothing, and why: where it is anything new. How many that is."""
+    refusals = [*snapshot.unfit, *reasons_by_budget(snapshot, plan.refusals)]
+    if isinstance(policy, HasWindows):
+        refusals = [plans.longest_told(refusal, policy.longest_window) for refusal in refusals]
+    news = plans.news(snapshot, refusals)
+    plans.jobs_refuse(news, states_decided(snapshot.frame.pool), at)
+    events_append([*plans.refusal_events(snapshot, news, at), *taken_over_events(snapshot, plan, at)])
+    return len(news)
+
+
+def frontier_after(clock: LaneClock, plan: Plan, slot: int) -> int:
+    """The first slot that no later plan touches: it never moves back."""
+    return max(clock.frontier, slot + 1 if plan.frontier is None else plan.frontier)
+
+
+def says_something(plan: Plan, view: View) -> bool:
+    """Whether the plan is more than the same jobs waiting on."""
+    if plan.bookings or plan.floors or plan.windows or plan.settlements:
+        return True
+    if any(refusal.state != WAITING for refusal in plan.refusals):
+        return True
+    return plan.memory is not None and dict(plan.memory) != dict(view.memory)
+
+
+def _interval_store(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: LaneClock, at: datetime) -> Interval:
+    contents = Contents(
+        policy_bytes(policy),
+        records.view_bytes(snapshot.view),
+        records.plan_bytes(plan),
+        windows_bytes(snapshot.frame, plan.windows),
+        heads_beside(clock.pool_id),
+    )
+    last = Interval.objects.filter(pool=clock.pool_id).order_by("-number").values_list("number", flat=True).first()
+    interval = interval_new(
+        pool_id=clock.pool_id,
+        number=(last or 0) + 1,
+        slot=snapshot.view.slot,
+        at=at,
+        previous=clock.head or START,
+        contents=contents,
+    )
+    interval.window_start = min((window.start for window in plan.windows), default=None)
+    interval.window_end = max((window.end for window in plan.windows), default=None)
+    interval.jobs_waiting = len(snapshot.view.waiting)
+    interval.jobs_awarded = len(plan.bookings)
+    interval.paid = plans.paid_by(plan.bookings)
+    interval.save(force_insert=True)
+    return interval

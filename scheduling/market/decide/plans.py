@@ -1,0 +1,267 @@
+"""Storing a plan of the batch lane: floors, awards, what becomes of the jobs, and what is told of it."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+from django.db import connection
+
+from scheduling.core import settlement
+from scheduling.core.speed import TOLERANCE
+from scheduling.core.types import SHARED, WAITING, Booking, Floor, Job, Plan, Reason, Refusal, View
+from scheduling.feed import EventKind, event, events_append, job_subject
+from scheduling.market.decide.terms import allocation_rows, award_new
+from scheduling.market.settle.rents import Closing
+from scheduling.market.view.batch import BatchSnapshot
+from scheduling.market.view.frame import PoolFrame
+from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, RentState, TrainingJob
+from tenants.ledger.postings import Posting, available, held
+
+
+class PlanRejected(RuntimeError):
+    """A policy answered with something that this market cannot book."""
+
+
+def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Iterable[Floor]) -> None:
+    rows = [floor_row(snapshot, interval, floor) for floor in floors]
+    JobFloor.objects.bulk_create(rows, batch_size=2_000)
+
+
+def floor_row(snapshot: BatchSnapshot, interval: Interval, floor: Floor) -> JobFloor:
+    """Not saved."""
+    job = snapshot.row(floor.job)
+    return JobFloor(
+        tenant_id=job.tenant_id,
+        job_id=floor.job,
+        attempt=job.attempt,
+        interval=interval,
+        value=floor.value,
+        start=floor.start,
+        end=floor.end,
+        worker_type=floor.worker_type,
+        ps_type=floor.ps_type,
+        allocation=allocation_rows(snapshot.frame, floor.allocation),
+        draft=floor.draft,
+    )
+
+
+_VOID_MISSED = """
+UPDATE scheduling_trainingjob AS job SET attempt = job.attempt + 1
+  FROM scheduling_jobfloor AS floor
+ WHERE floor.job_id = job.id AND floor.attempt = job.attempt AND floor.value > 0 AND floor.start < %s
+   AND NOT floor.draft AND job.pool_id = %s AND job.lane = 'batch' AND job.state = 'queued'
+RETURNING job.id, job.tenant_id, floor.start
+"""
+
+
+def floors_missed_void(pool_id: int, slot: int, at: datetime) -> None:
+    """A floor that should have begun while the lane was held, and did not, will be planned anew: a failure of the
+    platform. In a market that was not held there is none, for every window is decided before it begins."""
+    with connection.cursor() as cursor:
+        cursor.execute(_VOID_MISSED, [slot, pool_id])
+        missed = sorted(cursor.fetchall())
+    data = {"reason": "floor_missed"}
+    events_append(
+        _told(EventKind.JOB_REQUEUED, pool_id, tenant_id, job_id, data | {"job": job_id, "start": start}, at)
+        for job_id, tenant_id, start in missed
+    )
+
+
+def awards_store(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Award]:
+    """In the order of the plan."""
+    bookings, drafts = plan.bookings, drafts_after(snapshot.view, plan)
+    amounts = settlement.charges_of_all(bookings)
+    awards = [award_of(snapshot, booking, due) for booking, due in zip(bookings, amounts, strict=True)]
+    if snapshot.frame.pool.is_elastic:
+        _slots_say(snapshot, bookings, awards)
+    for award in awards:
+        award.interval, award.awarded_at = interval, interval.decided_at
+        award.rent = RentState.OPEN if award.phase == SHARED and award.job_id in drafts else RentState.NONE
+    return Award.objects.bulk_create(awards, batch_size=2_000)
+
+
+def drafts_after(view: View, plan: Plan) -> frozenset[int]:
+    """Jobs that still wait in their owner's world alone once the plan is made."""
+    floors = {**view.floors, **{floor.job: floor for floor in plan.floors}}
+    return frozenset(number for number, floor in floors.items() if floor.draft)
+
+
+def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> list[Closing]:
+    """The plan's settlements of open rents, in whole micro-credits and with the plan at home that made them."""
+    floors = {**snapshot.view.floors, **{floor.job: floor for floor in plan.floors}}
+    closings = []
+    for settled in plan.settlements:
+        award, alone = snapshot.open_rents[settled.job], floors[settled.job]
+        facts = {"interval": interval.number, "alone": settled.alone, "from_slot": alone.start, "to_slot": alone.end}
+        refund = min(settlement.micro(settled.refund), award.paid - award.returned)
+        closings.append(Closing(award, refund, facts))
+    return closings
+
+
+def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amounts) -> Award:
+    """The terms of a booking in rows and whole micro-credits; `amounts` (slots, owners) of them."""
+    frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
+    whole = not frame.pool.is_elastic
+    if job is None or (whole and booking.work < snapshot.view.jobs[booking.job].work):
+        raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
+    return award_new(job, frame, booking, amounts, lane=Lane.BATCH)
+
+
+def _slots_say(snapshot: BatchSnapshot, bookings: Sequence[Booking], awards: Sequence[Award]) -> None:
+    """What each award of a single slot leaves, and what was paid before it."""
+    view = snapshot.view
+    remaining = dict(zip((job.number for job in view.waiting), view.remaining.tolist(), strict=True))
+    for booking, award in zip(bookings, awards, strict=True):
+        award.work_left = work_left(view.jobs[booking.job], remaining[booking.job], booking)
+        before = snapshot.slots.get(booking.job)
+        award.paid_before = before.paid if before else 0
+
+
+def work_left(job: Job, remaining: float, booking: Booking) -> float:
+    """Mini-batches after a booking of one slot; what is only an error of rounding is nothing, as in a simulation."""
+    left = remaining - booking.work
+    return left if left > TOLERANCE * job.work else 0.0
+
+
+def paid_by(bookings: Iterable[Booking]) -> int:
+    """Micro-credits for all of them. A booking's charges add up to its payment, rounded once."""
+    return sum(settlement.micro(booking.paid) for booking in bookings)
+
+
+def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
+    """What each rented award sets aside: from its tenant's available credits to those it holds."""
+    return [
+        Posting(
+            key=f"award:{award.pk}",
+            kind="hold",
+            entries=((available(award.tenant_id), -award.paid), (held(award.tenant_id), award.paid)),
+            at=interval.decided_at,
+            subject=job_subject(award.job_id),
+            facts={"award": award.pk, "interval": interval.number, "start": award.start, "end": award.end},
+        )
+        for award in awards
+        if award.paid
+    ]
+
+
+def jobs_award(awards: Sequence[Award], states: Sequence[str]) -> None:
+    """Jobs with an award no longer wait. `states`: in which one may be decided about."""
+    queued = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state__in=states)
+    changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
+    if changed != len(awards):
+        raise PlanRejected(f"{len(awards) - changed} jobs stopped waiting while they were given a schedule")
+
+
+_REFUSE = """
+UPDATE scheduling_trainingjob AS job
+   SET state = told.state, reason_code = told.code, reason_numbers = told.numbers::jsonb,
+       ended_at = CASE WHEN told.state = 'queued' THEN job.ended_at ELSE %s END
+  FROM unnest(%s::bigint[], %s::text[], %s::text[], %s::text[]) AS told (id, state, code, numbers)
+ WHERE job.id = told.id AND job.state = ANY (%s)
+"""
+
+
+def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime) -> None:
+    """State and reason of jobs that got nothing. `states`: in which one may be decided about."""
+    if not refusals:
+        return
+    columns = (
+        [refusal.job for refusal in refusals],
+        [state_of(refusal) for refusal in refusals],
+        [refusal.reason.code for refusal in refusals],
+        [json.dumps(numbers_of(refusal), allow_nan=False) for refusal in refusals],
+    )
+    with connection.cursor() as cursor:
+        cursor.execute(_REFUSE, [at, *columns, list(states)])
+
+
+def longest_told(refusal: Refusal, longest: int | None) -> Refusal:
+    """A job that waits for a longer interval is told the longest that there will be, not the one just dealt out."""
+    if refusal.state != WAITING or refusal.reason.code != "larger_than_window":
+        return refusal
+    return replace(refusal, reason=Reason("larger_than_window", {**refusal.reason.numbers, "window_slots": longest}))
+
+
+def state_of(refusal: Refusal) -> str:
+    return str(JobState.QUEUED) if refusal.state == WAITING else refusal.state
+
+
+def news(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
+    """Refusals that say anything else than what already stands in the job's row."""
+    return [refusal for refusal in refusals if _differs(snapshot.waiting[refusal.job], refusal)]
+
+
+def _differs(job: TrainingJob, refusal: Refusal) -> bool:
+    stands = (job.state, job.reason_code, job.reason_numbers)
+    return refusal.state != WAITING or stands != (JobState.QUEUED, refusal.reason.code, numbers_of(refusal))
+
+
+def numbers_of(refusal: Refusal) -> dict[str, Any]:
+    """The numbers of a reason in plain JSON."""
+    numbers = refusal.reason.numbers.items()
+    return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers}
+
+
+def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
+    """To each tenant what its jobs were given. What begins with the slot that was decided has started."""
+    events = []
+    for award in awards:
+        data = {"job": award.job_id, "award": award.pk, "lane": award.lane, "phase": award.phase}
+        data |= {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
+        kinds = (
+            [EventKind.JOB_AWARDED, EventKind.JOB_STARTED] if award.start <= interval.slot else [EventKind.JOB_AWARDED]
+        )
+        about = (award.pool_id, award.tenant_id, award.job_id, data, interval.decided_at)
+        events += [_told(kind, *about) for kind in kinds]
+    return events
+
+
+def refusal_events(snapshot: BatchSnapshot, told: Iterable[Refusal], at: datetime) -> list[Event]:
+    """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told."""
+    events = []
+    for refusal in told:
+        job = snapshot.waiting[refusal.job]
+        pauses = job.state != JobState.QUEUED  # it ran until now, in an elastic pool
+        if refusal.state != WAITING or pauses or job.reason_code != refusal.reason.code:
+            data = {"job": job.pk, "reason": refusal.reason.code, "numbers": numbers_of(refusal)}
+            events.append(_told(_KINDS[refusal.state], job.pool_id, job.tenant_id, job.pk, data, at))
+    return events
+
+
+def _told(kind: EventKind, pool_id: int, tenant_id: int, job_id: int, data: Mapping[str, Any], at: datetime) -> Event:
+    return event(kind, pool_id=pool_id, at=at, tenant_id=tenant_id, subject=job_subject(job_id), data=data)
+
+
+_KINDS = {"waiting": EventKind.JOB_WAITING, "rejected": EventKind.JOB_REFUSED, "expired": EventKind.JOB_EXPIRED}
+
+
+def interval_event(frame: PoolFrame, interval: Interval, plan: Plan) -> Event:
+    """That an interval was decided, and at what prices: for everybody."""
+    data: Mapping[str, Any] = {
+        "number": interval.number,
+        "slot": interval.slot,
+        "window": None if interval.window_start is None else [interval.window_start, interval.window_end],
+        "prices": _price_ranges(frame, plan),
+        "waiting": interval.jobs_waiting,
+        "awarded": interval.jobs_awarded,
+        "paid": interval.paid,
+    }
+    subject = f"interval:{interval.number}"
+    return event(EventKind.INTERVAL_CLOSED, pool_id=frame.pool.pk, at=interval.decided_at, subject=subject, data=data)
+
+
+def _price_ranges(frame: PoolFrame, plan: Plan) -> dict[str, list[float]]:
+    """Resource -> [lowest, highest] posted price of the windows."""
+    return {
+        resource: [
+            min(float(window.prices[index].min()) for window in plan.windows),
+            max(float(window.prices[index].max()) for window in plan.windows),
+        ]
+        for index, resource in enumerate(frame.cluster.resources)
+        if plan.windows
+    }

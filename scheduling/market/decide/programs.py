@@ -1,0 +1,129 @@
+"""The program of a job: whether it may run, with which parameters, and that it is the work that the job pays for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import Job
+from scheduling.engines.programs import PROGRAMS, Program
+from scheduling.market.view.specs import PROGRAM
+from scheduling.programs.catalogue import PARAMETER_SERVER, values_of
+from scheduling.programs.fields import nearest
+from scheduling.programs.parameters import Value
+from scheduling.programs.stored import OPERATOR, StoredProgram, stored_program, usable_names, usable_programs
+
+UNITS = ("epochs", "chunks", "minibatches")
+MOST_NAMED = 12  # programs in a sentence
+
+
+def program_of(spec: Mapping[str, Any]) -> tuple[Program, dict[str, Any]] | None:
+    """The program and all its parameters; None: the job has none. Raises `BadScenario` at the field that is wrong.
+
+    Epochs, chunks and mini-batches are the job's own where the parameters do not say them, and must not differ from
+    it: what is scheduled and paid is what runs.
+    """
+    if PROGRAM not in spec:
+        return None
+    program, given = _asked(spec[PROGRAM])
+    units = {"minibatches": 1} | {name: spec[name] for name in UNITS if name in spec}
+    values = program.validate({**units, **given})
+    if not isinstance(values, dict):
+        place = f"{PROGRAM}.parameters"
+        first = values[0]
+        raise BadScenario(f"{place}.{first.parameter}" if first.parameter else place, first.sentence.rstrip("."))
+    for name, amount in program.units(values).items():
+        if amount != units.get(name):
+            raise BadScenario(f"{PROGRAM}.parameters.{name}", f"must be the job's own {name} ({units.get(name)})")
+    return program, values
+
+
+def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> dict[str, Any]:
+    """The specification with the version of its program, and whose it is where it is the operator's: it keeps them.
+
+    Raises `BadScenario` at the field that is wrong. `job`: what the specification means; a program that talks to
+    parameter servers needs some, and the others must not be given any.
+    """
+    asked = spec.get(PROGRAM)
+    if not isinstance(asked, Mapping) or asked.get("name") in PROGRAMS:
+        if program_of(spec) is not None:
+            _shape_check(PARAMETER_SERVER, job)
+        return dict(spec)
+    known = ("name", "version", "owner", "parameters")
+    if unknown := sorted(set(map(str, asked)) - set(known)):
+        raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(known)}")
+    stored = _usable(asked, tenant_id)
+    parameters = asked.get("parameters", {})
+    if not isinstance(parameters, Mapping):
+        raise BadScenario(f"{PROGRAM}.parameters", "must be an object")
+    values = values_of(stored.program, parameters)
+    if isinstance(values, tuple):
+        raise BadScenario(f"{PROGRAM}.{values[0].field}", values[0].sentence)
+    _shape_check(stored.program.shape, job)
+    pinned = {"name": stored.program.name, "version": stored.version, "parameters": dict(parameters)}
+    if not stored.program.owner.tenant:
+        pinned["owner"] = OPERATOR
+    return {**spec, PROGRAM: pinned}
+
+
+def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProgram, dict[str, Value]] | None:
+    """The version of the catalogue that an accepted job keeps, with its archive, and the values of all its parameters.
+    None: the job has no program, or one of ours. Raises `BadScenario` where it cannot be started as it was accepted."""
+    asked = spec.get(PROGRAM)
+    if not isinstance(asked, Mapping) or asked.get("name") in PROGRAMS:
+        return None
+    name, version, owner = str(asked.get("name")), asked.get("version"), asked.get("owner")
+    stored = stored_program(tenant_id=tenant_id, name=name, version=version, owner=owner)
+    if stored is None:
+        raise BadScenario(f"{PROGRAM}.name", "is in the catalogue no more")
+    values = values_of(stored.program, asked.get("parameters", {}))
+    if isinstance(values, tuple):
+        raise BadScenario(f"{PROGRAM}.{values[0].field}", values[0].sentence)
+    return stored, values
+
+
+def _usable(asked: Mapping[str, Any], tenant_id: int) -> StoredProgram:
+    """The version that is meant of what the tenant may use now: its own program first, then the operator's."""
+    name, version, owner = asked.get("name"), asked.get("version"), asked.get("owner")
+    if not isinstance(name, str) or not name:
+        raise BadScenario(f"{PROGRAM}.name", "must be the name of a program")
+    if owner not in (None, OPERATOR):
+        raise BadScenario(f"{PROGRAM}.owner", f"must be {OPERATOR}, or be left out")
+    if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
+        raise BadScenario(f"{PROGRAM}.version", "must be a whole number from 1")
+    newest = next(iter(usable_programs(tenant_id=tenant_id, name=name, owner=owner)), None)
+    if newest is None:
+        known = [*PROGRAMS, *usable_names(tenant_id=tenant_id)]
+        near = nearest(name, known)
+        instead = f"did you mean {near}?" if near else f"there are {', '.join(known[:MOST_NAMED])}"
+        raise BadScenario(f"{PROGRAM}.name", f"is no program that you may use; {instead}")
+    if version in (None, newest.version):
+        return newest
+    whose = newest.program.owner.tenant
+    earlier = usable_programs(tenant_id=tenant_id, name=name, owner=owner, version=version)
+    if earlier and earlier[0].program.owner.tenant == whose:
+        return earlier[0]
+    raise BadScenario(f"{PROGRAM}.version", f"must be from 1 to {newest.version}")
+
+
+def _shape_check(shape: str, job: Job) -> None:
+    if shape == PARAMETER_SERVER and job.all_reduce:
+        raise BadScenario("ps_demand", "must ask for parameter servers: the program talks to them")
+    if shape != PARAMETER_SERVER and not job.all_reduce:
+        sentence = f"must be empty: the program is {shape.replace('_', '-')}, and needs no parameter servers"
+        raise BadScenario("ps_demand", sentence)
+
+
+def _asked(asked: object) -> tuple[Program, Mapping[str, Any]]:
+    if not isinstance(asked, Mapping):
+        raise BadScenario(PROGRAM, "must be an object with a name and parameters")
+    if unknown := sorted(set(asked) - {"name", "parameters"}):
+        raise BadScenario(f"{PROGRAM}.{unknown[0]}", "is not part of a program; it has a name and parameters")
+    program = PROGRAMS.get(asked["name"]) if isinstance(asked.get("name"), str) else None
+    if program is None:
+        raise BadScenario(f"{PROGRAM}.name", f"must be one of {', '.join(PROGRAMS)}")
+    parameters = asked.get("parameters", {})
+    if not isinstance(parameters, Mapping) or not all(isinstance(name, str) for name in parameters):
+        raise BadScenario(f"{PROGRAM}.parameters", "must be an object")
+    return program, parameters

@@ -1,0 +1,83 @@
+"""A submission as bytes: what of a job is written once, when it is submitted, and stays as it is.
+
+Its digest is told with the submission (`job_submitted`), so whoever keeps that event has a receipt. The feed is sealed,
+and a verification compares every job's row with its digest.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from fractions import Fraction
+from typing import Any
+
+from scheduling.core import records
+from scheduling.feed import EventKind, job_event
+from scheduling.models import HELD, Event, StartEstimate, TrainingJob
+
+EXACT = 1e16  # from here on Python writes a float with an exponent, and the database as a whole number
+
+
+def submission_document(job: TrainingJob, *, lane: str, estimate: StartEstimate | None = None) -> dict[str, Any]:
+    """`lane`: the one it was submitted to, for a job may change over; `estimate`: what the market said about its start,
+    where it said anything."""
+    document = {
+        "job": job.pk,
+        "pool": job.pool_id,
+        "tenant": job.tenant_id,
+        "name": job.name,
+        "lane": lane,
+        "spec": as_stored(job.spec),
+        "submitted_at": job.submitted_at.astimezone(UTC).isoformat(timespec="microseconds"),
+        "submitted_by": job.submitted_by_id,
+        "client_key": job.client_key,
+        "request_digest": job.request_digest,
+        "estimate": None if estimate is None else _range(estimate),
+    }
+    document |= {"after": job.after} if job.after else {}
+    if job.array_id is not None or job.array_place:
+        document["array"] = [job.array_id, job.array_place]
+    return document
+
+
+def submission_digest(document: Mapping[str, Any]) -> str:
+    """SHA-256 of its canonical JSON, in hexadecimal."""
+    return hashlib.sha256(records.to_bytes(document)).hexdigest()
+
+
+def submission_event(
+    job: TrainingJob,
+    *,
+    at: datetime,
+    estimate: StartEstimate | None = None,
+    instead_of: str = "",
+    begin: datetime | None = None,
+) -> Event:
+    """That a job, saved already, was submitted to the lane that it is in. `instead_of`: why the instant lane did not
+    even look at it. `begin`: when it arrives, where that is later."""
+    document = submission_document(job, lane=job.lane, estimate=estimate)
+    data = {"name": job.name, "lane": job.lane, "digest": submission_digest(document)}
+    if instead_of:
+        data["instant"] = instead_of
+    if begin is not None and begin > at:
+        data["begins_at"] = begin.astimezone(UTC).isoformat(timespec="microseconds")
+    if job.not_before == HELD:
+        data["after"] = job.after
+    return job_event(EventKind.JOB_SUBMITTED, job, at=at, data=data)
+
+
+def _range(estimate: StartEstimate) -> list[int]:
+    return [estimate.earliest, estimate.latest, estimate.price_low, estimate.price_high]
+
+
+def as_stored(value: Any) -> Any:
+    """A document as the database gives it back: it keeps numbers as decimals, without an exponent or the sign of a
+    zero, so that a large float comes back as a whole number."""
+    if isinstance(value, float):
+        return int(Fraction(repr(value))) if abs(value) >= EXACT else value + 0.0
+    if isinstance(value, Mapping):
+        return {name: as_stored(inner) for name, inner in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return [as_stored(inner) for inner in value]
+    return value

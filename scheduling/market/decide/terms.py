@@ -1,0 +1,64 @@
+"""A booking's terms in rows and whole micro-credits, for either lane."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from scheduling.core import settlement
+from scheduling.core.types import Allocation, Booking
+from scheduling.market.view.frame import PoolFrame
+from scheduling.models import Award, Lane, TrainingJob
+
+
+def award_new(
+    job: TrainingJob, frame: PoolFrame, booking: Booking, amounts: settlement.Amounts, *, lane: Lane
+) -> Award:
+    """The row of a booking on the pool's own servers, for either lane."""
+    charges = charges_listed(frame.owner_ids, amounts)
+    paid = sum(amount for slot in charges for _, amount in slot)
+    return Award(
+        tenant_id=job.tenant_id,
+        job=job,
+        attempt=job.attempt,
+        pool=frame.pool,
+        lane=lane,
+        phase=booking.phase or "",
+        placement=booking.placement or "",
+        start=booking.start,
+        end=booking.end,
+        workers=booking.workers,
+        ps=booking.ps,
+        worker_type=booking.worker_type,
+        ps_type=booking.ps_type,
+        allocation=allocation_rows(frame, booking.allocation),
+        value=booking.value,
+        floor=booking.floor,
+        cost=booking.cost,
+        paid=paid,
+        dividend=dividend_of(booking, paid),
+        charges=charges,
+    )
+
+
+def dividend_of(booking: Booking, paid: int) -> int:
+    """Micro-credits of what is paid in whole ones."""
+    return min(settlement.micro(booking.dividend), paid)
+
+
+def charges_of(owner_ids: Sequence[int], booking: Booking) -> list[list[list[int]]]:
+    """What each slot of the booking costs and who earns it, as an award lists it."""
+    return charges_listed(owner_ids, settlement.charges(booking))
+
+
+def charges_listed(owner_ids: Sequence[int], amounts: settlement.Amounts) -> list[list[list[int]]]:
+    """Per slot, pairs [owner's id, micro-credits] without zeros; nothing at all for a booking that costs nothing."""
+    if not amounts.any():
+        return []
+    return [
+        [[owner, amount] for owner, amount in zip(owner_ids, slot, strict=True) if amount] for slot in amounts.tolist()
+    ]
+
+
+def allocation_rows(frame: PoolFrame, allocation: Iterable[Allocation]) -> list[list[int]]:
+    """Rows as they are stored: with the server's id in place of its index."""
+    return [[frame.server_ids[row.server], row.start, row.end, row.workers, row.ps] for row in allocation]

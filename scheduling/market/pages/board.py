@@ -1,0 +1,118 @@
+"""Shapes of the market's board: step lines of prices, slots of the interval, squares of units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.market.reads.market import MyUnits, PriceHistory
+from scheduling.market.reads.now import MarketNow, ResourceNow
+from scheduling.market.reads.windows import Span
+from scheduling.models import Pool
+from tenants.ledger.amounts import price_digits
+
+MOST_SQUARES = 48
+MOST_BARS = 16
+_COLUMNS, _STEP = 12, 24
+
+
+@dataclass(frozen=True)
+class Tile:
+    resource: ResourceNow
+    first: bool
+    then: float | None  # the next slot's price
+    then_at: datetime
+    line: str  # path of a 100 x 40 picture
+    low: float
+    high: float
+
+    @property
+    def area(self) -> str:
+        return f"{self.line}V40H0Z" if self.line else ""
+
+    @property
+    def digits(self) -> int:
+        """Of all prices of the tile."""
+        prices = (self.resource.price, self.then, self.low, self.high)
+        return price_digits(price for price in prices if price is not None)
+
+    @property
+    def same(self) -> bool:
+        return self.then == self.resource.price
+
+
+@dataclass(frozen=True)
+class Square:
+    kind: str  # own | lent | idle | rent
+    x: int
+    y: int
+
+
+@dataclass(frozen=True)
+class SlotBar:
+    x: float
+    width: float
+    state: str  # gone | now | ""
+
+
+def tiles(pool: Pool, now: MarketNow, history: PriceHistory) -> tuple[Tile, ...]:
+    return tuple(_tile(pool, now, history, index) for index in range(len(now.resources)))
+
+
+def _tile(pool: Pool, now: MarketNow, history: PriceHistory, index: int) -> Tile:
+    past = [one.prices[index] for one in history.slots if one.slot <= now.slot]
+    following = next((one.prices[index] for one in history.slots if one.slot == now.slot + 1), None)
+    known = [price for price in past if price is not None]
+    return Tile(
+        resource=now.resources[index],
+        first=index == 0,
+        then=following,
+        then_at=pool.slot_start(now.slot + 1),
+        line=step_line(past, width=100, height=40),
+        low=min(known, default=0.0),
+        high=max(known, default=0.0),
+    )
+
+
+def step_line(prices: Sequence[float | None], *, width: int, height: int) -> str:
+    """A price holds for its slot, so it does not slope. Slots without one carry the last on."""
+    highest = max((price for price in prices if price is not None), default=0.0)
+    if not prices or highest <= 0.0:
+        return ""
+    step, path, last = width / len(prices), [], next(price for price in prices if price is not None)
+    for number, price in enumerate(prices):
+        last = last if price is None else price
+        y = round(height - 1 - last / highest * (height - 5), 2)
+        path.append(f"{'M0 ' if number == 0 else 'V'}{y:g}H{round((number + 1) * step, 2):g}")
+    return "".join(path)
+
+
+def slot_bars(span: Span | None, now: MarketNow) -> tuple[SlotBar, ...]:
+    """The slots of the interval that runs; none where it is too long to count."""
+    if span is None or not 0 < span.end - span.start <= MOST_BARS:
+        return ()
+    width = 100 / (span.end - span.start)
+    return tuple(
+        SlotBar(
+            round((slot - span.start) * width + 0.3, 2),
+            round(width - 0.8, 2),
+            "gone" if slot < now.slot else "now" if slot == now.slot else "",
+        )
+        for slot in range(span.start, span.end)
+    )
+
+
+def squares(units: MyUnits) -> tuple[Square, ...]:
+    """One for each unit; none where there are too many to tell apart."""
+    counts = (("own", units.used), ("lent", units.lent), ("idle", units.idle), ("rent", units.rented))
+    kinds = [kind for kind, count in counts for _ in range(count)]
+    if len(kinds) > MOST_SQUARES:
+        return ()
+    return tuple(
+        Square(kind, number % _COLUMNS * _STEP, number // _COLUMNS * _STEP) for number, kind in enumerate(kinds)
+    )
+
+
+def square_rows(found: Sequence[Square]) -> int:
+    return (max((square.y for square in found), default=0) + 20) if found else 0

@@ -1,0 +1,35 @@
+"""The parts of the frame that move: the tape, the purse, the count of jobs, and what to tell at once."""
+
+from __future__ import annotations
+
+from django.http import HttpResponse
+from django.views.decorators.http import require_safe
+
+from scheduling.feed import toasts_after
+from tenants.access import AccessRequest
+from tenants.roles import Permission
+from tenants.views.gate import requires
+from tenants.views.parts import part_or_page
+
+PARTS = {
+    "tape": "shell/tape.html",
+    "purse": "shell/purse.html",
+    "jobs": "shell/own_jobs.html",
+    "toasts": "shell/toasts.html",
+}
+
+
+@require_safe
+@requires(Permission.TENANT_VIEW)
+def tenant_frame(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """`?part=toasts&after=CURSOR`: what happened since; the other parts as they are now."""
+    toasts = toasts_after(by=request.access, after=_number(request.GET.get("after"))) if _asks_toasts(request) else ()
+    return part_or_page(request, "shell/tape.html", PARTS, {"toasts": toasts})
+
+
+def _asks_toasts(request: AccessRequest) -> bool:
+    return request.GET.get("part") == "toasts"
+
+
+def _number(text: str | None) -> int | None:
+    return int(text) if text and text.isascii() and text.isdigit() and len(text) < 19 else None

@@ -1,0 +1,200 @@
+"""Shapes of the servers x time chart: across in per cent of the span, down in pixels. Made on the server, so that it
+is whole without scripts."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.cluster import PoolOverview, ServerView
+from scheduling.market.pages.gantt_bars import PS, WORKERS, Bar, Words, bars_of, word_of
+from scheduling.market.pages.gantt_bars import Span as Span
+from scheduling.market.reads.bookings import HOME, LENT, OTHER, RENTED, Booking, Bookings
+from scheduling.market.reads.market import PriceHistory
+from scheduling.market.reads.now import MarketNow
+from scheduling.models import Pool
+
+HEAD, ROW = 66, 52  # px
+_MOST_TICKS = 8
+# Per cent of the narrowest chart, 736 pixels: half of the plate, and before it the width of a time.
+_PLATE_AFTER, _PLATE_BEFORE = 4.0, 10.5
+WORDS = {HOME: "mine, at home", RENTED: "mine, rented", LENT: "lent from my share", OTHER: "others"}
+
+
+@dataclass(frozen=True)
+class PriceStrip:
+    slot: int
+    x: float
+    width: float
+    price: float | None
+    height: float
+    now: bool
+    said: bool  # there is room for the number
+
+    @property
+    def top(self) -> float:
+        return 45 - self.height
+
+
+@dataclass(frozen=True)
+class Tick:
+    x: float
+    at: datetime
+    said: bool  # its time is written; not where the plate of the present moment would cover it
+
+
+@dataclass(frozen=True)
+class Row:
+    name: str
+    owners: tuple[tuple[str, bool], ...]  # (name, mine); none: the operator
+    lost: bool
+    y: int
+    line: float
+
+    @property
+    def free(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        return (self.y + WORKERS[0], WORKERS[1]), (self.y + PS[0], PS[1])
+
+
+@dataclass(frozen=True)
+class TableRow:
+    server: str
+    start: int
+    end: int
+    starts_at: datetime
+    ends_at: datetime
+    name: str
+    job_id: int | None
+    relation: str
+    workers: int
+    ps: int
+
+
+@dataclass(frozen=True)
+class Chart:
+    rows: tuple[Row, ...]
+    bars: tuple[Bar, ...]
+    words: tuple[Words, ...]
+    prices: tuple[PriceStrip, ...]
+    ticks: tuple[Tick, ...]
+    table: tuple[TableRow, ...]
+    first_at: datetime
+    last_at: datetime
+    now: float  # per cent
+    per_second: float  # per cent
+    edge: float | None  # per cent; None outside the span
+    edge_at: datetime
+    height: int
+    more_servers: int
+    cut: bool
+
+    @property
+    def past_height(self) -> int:
+        return self.height - HEAD
+
+
+def chart(
+    *,
+    pool: Pool,
+    now: MarketNow,
+    overview: PoolOverview,
+    server_ids: Mapping[str, int],
+    bookings: Bookings,
+    history: PriceHistory,
+    span: Span,
+    tenant_id: int,
+    most_servers: int,
+) -> Chart:
+    shown = _servers(overview, server_ids, bookings, tenant_id, most_servers)
+    rows = tuple(_row(server, index, tenant_id) for index, server in enumerate(shown))
+    by_server: defaultdict[int, list[Booking]] = defaultdict(list)
+    for booking in bookings.rows:
+        by_server[booking.server_id].append(booking)
+    at = (now.at - pool.epoch_at).total_seconds() / pool.slot_seconds
+    drawn = [
+        (bar, booking)
+        for row, server in zip(rows, shown, strict=True)
+        for bar, booking in bars_of(server, row.y, by_server[server_ids[server.name]], span, pool)
+    ]
+    words = [word_of(bar, booking, span, at) for bar, booking in drawn]
+    names = {number: name for name, number in server_ids.items()}
+    listed = [booking for booking in bookings.rows if names.get(booking.server_id) in {row.name for row in rows}]
+    return Chart(
+        rows=rows,
+        bars=tuple(bar for bar, _ in drawn),
+        words=tuple(word for word in words if word is not None),
+        prices=tuple(_prices(history, span, now.slot)),
+        ticks=tuple(_ticks(pool, span, span.x(at))),
+        table=tuple(_table_row(pool, booking, names) for booking in listed),
+        first_at=pool.slot_start(span.first),
+        last_at=pool.slot_start(span.last),
+        now=span.x(at),
+        per_second=round(100 / (span.last - span.first) / pool.slot_seconds, 6),
+        edge=span.x(now.frontier) if span.first < now.frontier < span.last else None,
+        edge_at=now.closes_at,
+        height=HEAD + ROW * len(rows),
+        more_servers=len(overview.servers) - len(rows),
+        cut=bookings.cut,
+    )
+
+
+def _servers(
+    overview: PoolOverview, ids: Mapping[str, int], bookings: Bookings, tenant_id: int, most: int
+) -> list[ServerView]:
+    """All of them, or those that are the reader's business first, in the pool's order."""
+    if len(overview.servers) <= most:
+        return list(overview.servers)
+    mine = {booking.server_id for booking in bookings.rows if booking.relation != OTHER}
+
+    def foreign(server: ServerView) -> bool:
+        owned = any(capacity.units_of(tenant_id) for capacity in server.capacities)
+        return not owned and ids[server.name] not in mine
+
+    chosen = {server.name for server in sorted(overview.servers, key=foreign)[:most]}
+    return [server for server in overview.servers if server.name in chosen]
+
+
+def _row(server: ServerView, index: int, tenant_id: int) -> Row:
+    owners = {cell.tenant_id: cell.name for capacity in server.capacities for cell in capacity.cells}
+    named = sorted(((name, owner == tenant_id) for owner, name in owners.items()), key=lambda one: (not one[1], one[0]))
+    y = HEAD + ROW * index
+    return Row(server.name, tuple(named[:2]), server.state == "lost", y, y + 0.5)
+
+
+def _prices(history: PriceHistory, span: Span, now: int) -> Iterator[PriceStrip]:
+    """Of the first resource; its number is written where a slot is wide enough."""
+    shown = [one for one in history.slots if span.first <= one.slot < span.last]
+    highest = max((one.prices[0] or 0.0 for one in shown if one.prices), default=0.0)
+    every = max(1, -(-(span.last - span.first) // 16))
+    for one in shown:
+        price = one.prices[0] if one.prices else None
+        part = (price or 0.0) / highest if highest else 0.0
+        height = round(25 * part, 1)
+        x = span.x(one.slot)
+        said = price is not None and (one.slot - span.first) % every == 0
+        yield PriceStrip(one.slot, x, round(span.x(one.slot + 1) - x, 3), price, height, one.slot == now, said)
+
+
+def _ticks(pool: Pool, span: Span, now: float) -> Iterator[Tick]:
+    """`now`: in per cent, as all that is drawn."""
+    every = max(1, -(-(span.last - span.first) // _MOST_TICKS))
+    for slot in range(span.first, span.last, every):
+        x = span.x(slot)
+        yield Tick(x, pool.slot_start(slot), said=not now - _PLATE_BEFORE < x < now + _PLATE_AFTER)
+
+
+def _table_row(pool: Pool, booking: Booking, names: Mapping[int, str]) -> TableRow:
+    return TableRow(
+        server=names.get(booking.server_id, ""),
+        start=booking.start,
+        end=booking.end,
+        starts_at=pool.slot_start(booking.start),
+        ends_at=pool.slot_start(booking.end),
+        name=booking.name or "another tenant",
+        job_id=booking.job_id,
+        relation=WORDS[booking.relation],
+        workers=booking.workers,
+        ps=booking.ps,
+    )

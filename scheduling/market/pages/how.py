@@ -1,0 +1,223 @@
+"""How it works: one example that moves with the reader's own numbers; and the glossary."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import render
+from django.views.decorators.http import require_safe
+
+from scheduling.market.reads.example import (
+    BOUNDS,
+    BUSY_HOURS,
+    EARLIER,
+    NOON,
+    TARNS,
+    Bound,
+    Example,
+    ExampleJob,
+    ExampleOwner,
+    Numbers,
+    clock_of,
+    example,
+    numbers_read,
+)
+from scheduling.market.reads.reason_words import reason_few
+from tenants.access import AccessRequest
+from tenants.roles import Permission
+from tenants.views.gate import requires
+from tenants.views.parts import part_or_page
+from tenants.words import WORDS
+
+PARTS = {"lessons": "market/how_lessons.html"}
+LEAST_SPAN = 12  # hours of a picture
+CURVE_HEIGHT, CURVE_TOP = 190.0, 12.0
+BAR_HEIGHT, BAR_TOP = 110.0, 24.0
+ROW_HEIGHT = 38
+SQUARE = 13  # with the gap to the next one
+
+
+@dataclass(frozen=True)
+class OwnerRow:
+    owner: ExampleOwner
+    y: int
+    squares: tuple[tuple[int, bool], ...]  # x, busy
+
+
+@dataclass(frozen=True)
+class StayBar:
+    """In a picture of time: per cent."""
+
+    name: str
+    y: int
+    x: float
+    width: float
+    planned: bool
+
+
+@dataclass(frozen=True)
+class Timeline:
+    bars: tuple[StayBar, ...]
+    ticks: tuple[tuple[float, str], ...]
+    never: tuple[str, ...]  # jobs that have no place at home
+
+
+@dataclass(frozen=True)
+class CurveDot:
+    x: float
+    y: float
+    price: float
+    label: str
+    anchor: str
+
+
+@dataclass(frozen=True)
+class SplitPart:
+    name: str
+    x: float
+    width: float
+    amount: int
+    units: float
+    fill: str
+
+
+@dataclass(frozen=True)
+class HourBar:
+    starts: str
+    x: float
+    middle: float
+    y: float
+    height: float
+    sold: float
+    price: float
+
+
+@dataclass(frozen=True)
+class NumberAsked:
+    name: str
+    bound: Bound
+    value: int
+    flaw: str
+
+
+@require_safe
+def how(request: HttpRequest) -> HttpResponse:
+    """For whoever is logged in, whatever they may do. The numbers are in the address; `?part=lessons`: the steps."""
+    numbers, flaws = numbers_read(request.GET.dict())
+    found = example(numbers)
+    context = {
+        "example": found,
+        "flaws": flaws,
+        "fields": [
+            NumberAsked(field.name, BOUNDS[field.name], getattr(numbers, field.name), flaws.get(field.name, ""))
+            for field in fields(Numbers)
+        ],
+        "owners": _owners(found.owners),
+        "owners_height": ROW_HEIGHT * sum(owner.units > 0 for owner in found.owners),
+        "alone": _alone(found),
+        "curve": _curve_path(found),
+        "dots": _dots(found),
+        "hour_bars": _hour_bars(found),
+        "split": _split(found.mine),
+        "why_not": reason_few(found.mine.code) if found.mine.code else "",
+    }
+    return part_or_page(request, "market/how.html", PARTS, context)
+
+
+@require_safe
+@requires(Permission.TENANT_VIEW)
+def tenant_how(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    return how(request)
+
+
+@require_safe
+def glossary(request: HttpRequest) -> HttpResponse:
+    return render(request, "market/glossary.html", {"words": sorted(WORDS.items())})
+
+
+@require_safe
+@requires(Permission.TENANT_VIEW)
+def tenant_glossary(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    return glossary(request)
+
+
+def _owners(owners: Sequence[ExampleOwner]) -> list[OwnerRow]:
+    present = [owner for owner in owners if owner.units]
+    return [
+        OwnerRow(
+            owner, number * ROW_HEIGHT, tuple((118 + SQUARE * unit, unit < owner.busy) for unit in range(owner.units))
+        )
+        for number, owner in enumerate(present)
+    ]
+
+
+def _alone(found: Example) -> Timeline:
+    """Each tenant's cells as they would be if it were alone."""
+    rows = [
+        (EARLIER if found.numbers.busy else "", NOON + BUSY_HOURS, found.mine),
+        (TARNS, NOON + 2 * BUSY_HOURS, found.storms),
+    ]
+    last = max([NOON + LEAST_SPAN, *(job.alone.end for _, _, job in rows if job.alone)])
+    span = last - NOON
+
+    def bar(name: str, row: int, start: int, end: int, *, planned: bool) -> StayBar:
+        x, width = 100 * (start - NOON) / span, 100 * (end - start) / span
+        return StayBar(name, 8 + 46 * row, round(x + 0.15, 2), round(width - 0.3, 2), planned)
+
+    bars = []
+    for row, (earlier, until, job) in enumerate(rows):
+        if earlier:
+            bars.append(bar(earlier, row, NOON, until, planned=False))
+        if job.alone:
+            bars.append(bar(job.name, row, job.alone.start, job.alone.end, planned=True))
+    step = 4 if span <= 24 else 12
+    ticks = tuple((round(100 * hour / span, 2), clock_of(NOON + hour)[:5]) for hour in range(0, span + 1, step))
+    return Timeline(tuple(bars), ticks, tuple(job.name for _, _, job in rows if job.alone is None))
+
+
+def _y(part: float) -> float:
+    """`part` of the height of the curve."""
+    return round(CURVE_TOP + CURVE_HEIGHT * (1 - part), 1)
+
+
+def _curve_path(found: Example) -> str:
+    highest = found.curve[-1][1]
+    points = ((100 * sold, _y(price / highest)) for sold, price in found.curve)
+    return "M" + "L".join(f"{x:g} {y:g}" for x, y in points)
+
+
+def _dots(found: Example) -> list[CurveDot]:
+    """With none, a quarter, half, three quarters and all of it sold."""
+    highest = found.curve[-1][1]
+    step = (len(found.curve) - 1) // 4
+    dots = []
+    for number in range(5):
+        part, price = found.curve[number * step]
+        anchor = "start" if number == 0 else "end"
+        dots.append(CurveDot(100 * part, _y(price / highest), price, f"{part * found.for_sale:g}", anchor))
+    return dots
+
+
+def _hour_bars(found: Example) -> list[HourBar]:
+    width = 100 / len(found.hours)
+    bars = []
+    for number, hour in enumerate(found.hours):
+        height = round(BAR_HEIGHT * hour.sold / found.for_sale, 1) if found.for_sale else 0.0
+        x = number * width
+        y = BAR_TOP + BAR_HEIGHT - height
+        bars.append(HourBar(hour.starts, x + 1, x + width / 2, y, height, hour.sold, hour.price))
+    return bars
+
+
+def _split(job: ExampleJob) -> list[SplitPart]:
+    """Of one payment, in per cent."""
+    fills, at, parts = ("f2", "f4", "f5", "f6"), 0.0, []
+    for number, payee in enumerate(job.payees):
+        width = 100 * payee.amount / job.paid
+        parts.append(
+            SplitPart(payee.name, at, max(width - 0.6, 0.1), payee.amount, payee.units, fills[number % len(fills)])
+        )
+        at += width
+    return parts

@@ -1,0 +1,150 @@
+"""The tenant's market page: prices now and ahead, the next interval, servers by time, its jobs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from scheduling.cluster import PoolOverview, pool_list, pool_overview
+from scheduling.cluster.pages.pools import pool_chosen
+from scheduling.feed import feed_cursor
+from scheduling.market.pages import board, gantt
+from scheduling.market.pages.context import frame_of
+from scheduling.market.pages.pool_chart import servers_chart
+from scheduling.market.reads import market as reads
+from scheduling.market.reads.now import MarketNow, market_now
+from scheduling.market.reads.period import money_since
+from scheduling.market.reads.windows import spans_of
+from scheduling.models import Pool
+from tenants.access import AccessRequest
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, requires
+from tenants.views.parts import part_or_page
+from tenants.zones import day_of, midnight
+
+PARTS = {
+    "board": "market/market_board.html",
+    "prices": "market/market_prices.html",
+    "servers": "market/market_servers.html",
+    "jobs": "market/market_jobs.html",
+}
+MOST_SERVERS = 12
+BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart
+
+
+@dataclass(frozen=True)
+class Asked:
+    request: AccessRequest
+    tenant: Tenant
+    pool: Pool
+    overview: PoolOverview
+    now: MarketNow
+
+    @cached_property
+    def history(self) -> reads.PriceHistory:
+        return reads.price_history(self.pool, self.now)
+
+    @property
+    def owned(self) -> int:
+        """Units of the first resource."""
+        return self.overview.totals[0].units_by_tenant.get(self.tenant.pk, 0) if self.overview.totals else 0
+
+    @cached_property
+    def coming(self) -> reads.NextInterval | None:
+        return reads.next_interval(self.tenant, self.pool, self.now, self.owned)
+
+
+@require_safe
+@requires(Permission.PRICES_VIEW)
+def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Of one pool: `?pool=slug`, else the first. A part asks only for what it shows."""
+    pools, tenant = pool_list(), open_tenant(request)
+    pool = pool_chosen(pools, request.GET.get("pool"))
+    if pool is None:
+        return render(request, "market/servers_none.html")
+    cursor, overview = feed_cursor(), pool_overview(pool)
+    now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
+    asked, frame = Asked(request, tenant, pool, overview, now), frame_of(request.access, tenant, cursor, now)
+    part = request.GET.get("part")
+    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
+    for name, build in BUILDERS.items():
+        if part in (None, name):
+            context |= build(asked)
+    return part_or_page(request, "market/market.html", PARTS, context)
+
+
+def _board(asked: Asked) -> dict[str, Any]:
+    pool, now, access = asked.pool, asked.now, asked.request.access
+    history = asked.history
+    span = spans_of([(pool.pk, now.slot)]).get((pool.pk, now.slot))
+    units = reads.my_units(asked.tenant, pool, now, asked.overview)
+    found = board.squares(units) if units else ()
+    money = None
+    if access.allows(Permission.LEDGER_VIEW):
+        (money,), _ = money_since(tenant_id=asked.tenant.pk, starts=[midnight(day_of(now.at))], at=now.at)
+    return {
+        "tiles": board.tiles(pool, now, history),
+        "history": history,
+        "last_decided": history.slots[-1] if history.slots else None,
+        "slot_bars": board.slot_bars(span, now),
+        "span": span,
+        "units": units,
+        "squares": found,
+        "squares_height": board.square_rows(found),
+        "money": money,
+        "coming": asked.coming,
+    }
+
+
+def _prices(asked: Asked) -> dict[str, Any]:
+    history = asked.history
+    return {
+        "history": history,
+        "lines": [
+            (resource, board.step_line([one.prices[index] for one in history.slots], width=100, height=100))
+            for index, resource in enumerate(asked.now.resources)
+        ],
+        "coming": asked.coming,
+    }
+
+
+def _servers(asked: Asked) -> dict[str, Any]:
+    return {
+        "chart": servers_chart(
+            tenant=asked.tenant,
+            pool=asked.pool,
+            overview=asked.overview,
+            now=asked.now,
+            history=asked.history,
+            span=near(asked.now),
+            most=MOST_SERVERS,
+        )
+    }
+
+
+def near(now: MarketNow) -> gantt.Span:
+    """From a little before now to well past what is decided."""
+    ahead = min(max(now.frontier - now.slot + 4, LEAST_AHEAD), MOST_AHEAD)
+    return gantt.Span(now.slot - BACK, now.slot + ahead)
+
+
+def _jobs(asked: Asked) -> dict[str, Any]:
+    if not asked.request.access.allows(Permission.JOBS_VIEW):
+        return {"jobs": ()}
+    return {"jobs": reads.my_jobs(asked.tenant, asked.pool, asked.now.at)}
+
+
+BUILDERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+    "board": _board,
+    "prices": _prices,
+    "servers": _servers,
+    "jobs": _jobs,
+}

@@ -1,0 +1,76 @@
+"""The tenant's page of servers: who runs where and when over the whole pool, and whose cells they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from scheduling.cluster import PoolOverview, pool_list, pool_overview
+from scheduling.cluster.pages.pools import pool_chosen as pool_chosen
+from scheduling.market.pages.gantt import Span
+from scheduling.market.pages.pool_chart import servers_chart
+from scheduling.market.pages.servers_chart import server_rows, shares
+from scheduling.market.reads.market import SLOTS_BACK, price_history
+from scheduling.market.reads.now import MarketNow, market_now
+from tenants.access import AccessRequest
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, requires
+from tenants.views.parts import part_or_page
+
+PARTS = {"chart": "market/servers_time.html", "cells": "market/servers_cells.html"}
+WINDOWS = (24, 48, 96, 192)  # slots in the chart
+MOST_SERVERS = 200
+FARTHEST = 100_000  # slots from now that an address may ask for
+
+
+@require_safe
+@requires(Permission.QUOTA_VIEW)
+def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Of one pool: `?pool=slug`, else the first. `?window=` slots, from slot `?from=`, else around now."""
+    pools = pool_list()
+    pool = pool_chosen(pools, request.GET.get("pool"))
+    if pool is None:
+        return render(request, "market/servers_none.html")
+    tenant, part, overview = open_tenant(request), request.GET.get("part"), pool_overview(pool)
+    now = market_now(pool, timezone.now(), back=SLOTS_BACK, overview=overview)
+    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "now": now}
+    if part != "cells":
+        context |= _chart(request, tenant, overview, now)
+    if part != "chart":
+        context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(overview, tenant.pk)}
+    return part_or_page(request, "market/servers.html", PARTS, context)
+
+
+def _chart(request: AccessRequest, tenant: Tenant, overview: PoolOverview, now: MarketNow) -> dict[str, Any]:
+    pool = overview.pool
+    window = _number(request.GET.get("window"))
+    length = window if window in WINDOWS else WINDOWS[0]
+    asked = _number(request.GET.get("from"))
+    first = now.slot - length // 4 if asked is None else min(max(asked, now.slot - FARTHEST), now.slot + FARTHEST)
+    span = Span(first, first + length)
+    return {
+        "chart": servers_chart(
+            tenant=tenant,
+            pool=pool,
+            overview=overview,
+            now=now,
+            history=price_history(pool, now),
+            span=span,
+            most=MOST_SERVERS,
+        ),
+        "windows": WINDOWS,
+        "window": length,
+        "start": asked if asked is None else first,
+        "earlier": first - length // 2,
+        "later": first + length // 2,
+    }
+
+
+def _number(text: str | None) -> int | None:
+    digits = (text or "").removeprefix("-")
+    return int(text or "") if digits.isascii() and digits.isdigit() and len(digits) < 16 else None

@@ -1,0 +1,148 @@
+"""Use over time: what became of a tenant's own units, and of all units of a pool, by hour and by day."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.http import HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from scheduling.cluster import pool_list
+from scheduling.cluster.pages.pools import pool_chosen
+from scheduling.market.pages.use_picture import heat, percents, server_groups, use_picture, use_table
+from scheduling.market.reads.prices import resource_kinds
+from scheduling.market.reads.use import (
+    HOUR,
+    OWN_PARTS,
+    POOL_PARTS,
+    GroupUse,
+    Step,
+    hour_of,
+    servers_by_hour,
+    use_over_time,
+)
+from scheduling.models import Pool, ResourceKind, Server
+from tenants.access import AccessRequest
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, requires
+from tenants.views.parts import part_or_page
+from tenants.zones import day_of, midnight
+
+PARTS = {"panel": "market/use_panel.html"}
+WHOSE = {"mine": "My units", "pool": "The whole pool"}
+SPANS = {"day": "24 hours", "week": "7 days", "month": "30 days"}
+HEIGHT, PANEL_HEIGHT = 190, 96
+LEAST_HOURS = 3  # of a picture
+
+
+@dataclass(frozen=True)
+class Period:
+    first: datetime
+    end: datetime
+    step: Step
+
+
+def period_of(span: str, now: datetime) -> Period:
+    """The last 24 hours with the running one; the last days with today, of the reader."""
+    if span == "day":
+        end = hour_of(now) + HOUR
+        return Period(end - timedelta(days=1), end, Step.HOUR)
+    today = day_of(now)
+    end = midnight(today + timedelta(days=1))
+    if span == "week":
+        return Period(midnight(today - timedelta(days=6)), end, Step.HOUR)
+    return Period(midnight(today - timedelta(days=29)), end, Step.DAY)
+
+
+@require_safe
+@requires(Permission.QUOTA_VIEW)
+def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """`?pool=` slug, else the first; `?of=mine` or `pool`; `?span=` day, week or month; `?resource=` name, else the
+    first. `?part=panel` is the picture alone, as other pages show it."""
+    pools = pool_list()
+    pool = pool_chosen(pools, request.GET.get("pool"))
+    kinds = resource_kinds(pool) if pool else []
+    if pool is None or not kinds:
+        return render(request, "market/servers_none.html")
+    panel = request.GET.get("part") == "panel"
+    whose = _chosen(request.GET.get("of"), list(WHOSE))
+    span = _chosen(request.GET.get("span"), list(SPANS))
+    resource = next((kind for kind in kinds if kind.name == request.GET.get("resource")), kinds[0])
+    context = use_context(open_tenant(request), pool, resource, whose=whose, span=span, panel=panel)
+    context |= {
+        "pools": pools,
+        "kinds": kinds,
+        "spans": [(name, words, name == span) for name, words in SPANS.items()],
+        "owners": [(name, words, name == whose) for name, words in WHOSE.items()],
+    }
+    return part_or_page(request, "market/use.html", PARTS, context)
+
+
+def use_context(
+    tenant: Tenant, pool: Pool, resource: ResourceKind, *, whose: str, span: str, panel: bool
+) -> dict[str, Any]:
+    """What the page or its picture shows. Needs the tenant's scope."""
+    # 1. Gather the sums of the period.
+    now = timezone.now()
+    period, own = period_of(span, now), whose == "mine"
+    columns = use_over_time(
+        pool=pool,
+        first=period.first,
+        end=period.end,
+        step=period.step,
+        tenant_id=tenant.pk if own else None,
+        resource_id=resource.pk,
+    )
+    names: dict[int, str] = {}
+    groups: Sequence[Sequence[int]] = ()
+    uses: Sequence[GroupUse] = ()
+    if span == "day" and not own and not panel:
+        names = dict(Server.objects.filter(pool=pool).values_list("pk", "name"))
+        groups = server_groups(list(names))
+        uses = servers_by_hour(pool=pool, resource_id=resource.pk, groups=groups, first=period.first, end=period.end)
+
+    # 2. Shape them. The day of a young market begins with what is counted, so that its first minutes can be seen.
+    order = OWN_PARTS if own else POOL_PARTS
+    begun = columns[0].starts_at if columns and span == "day" else period.first
+    first = max(period.first, min(begun, period.end - LEAST_HOURS * HOUR))
+    rows, total = use_table(columns, order=order, slot_seconds=pool.slot_seconds)
+    picture = use_picture(
+        columns,
+        first=first,
+        end=period.end,
+        order=order,
+        own=own,
+        height=PANEL_HEIGHT if panel else HEIGHT,
+        with_price=not (panel and own),
+    )
+    shares = percents([sum(column.parts[name] for column in columns) for name in order])
+    return {
+        "tenant": tenant,
+        "pool": pool,
+        "resource": resource,
+        "whose": whose,
+        "span": span,
+        "own": own,
+        "by_day": period.step == Step.DAY,
+        "picture": picture,
+        "rows": rows,
+        "total": total,
+        "order": order,
+        "legend": list(zip(order, total.parts, shares, strict=True)),
+        "shares": dict(zip(order, shares, strict=True)),
+        "counted_to": columns[-1].ends_at if columns else None,
+        "heat": heat(
+            uses, groups=groups, names=names, first=first, end=period.end, slot=timedelta(seconds=pool.slot_seconds)
+        ),
+    }
+
+
+def _chosen(text: str | None, among: list[str]) -> str:
+    """The first where nothing that is known is asked for."""
+    return text if text in among else among[0]

@@ -1,0 +1,58 @@
+"""The market as people and programs see it at a moment. Reads alone: nothing here writes."""
+
+from scheduling.market.reads.anonymous import AwardSeen, awards_seen
+from scheduling.market.reads.award_prices import Factor, decided_award
+from scheduling.market.reads.explain import JobView, ReasonInWords, job_view, reason_in_words
+from scheduling.market.reads.intervals import PAGE, IntervalView, interval_list, interval_view
+from scheduling.market.reads.now import is_late
+from scheduling.market.reads.owner_shares import OwnerShare, owners_now
+from scheduling.market.reads.payee_names import Payee, payees
+from scheduling.market.reads.payments import payments_of_latest
+from scheduling.market.reads.period import period_money, total
+from scheduling.market.reads.prices import prices_now
+from scheduling.market.reads.public_intervals import interval_public, interval_rows
+from scheduling.market.reads.reason_words import (
+    jobs_named,
+    reason_few,
+    reason_help,
+    reason_sentence,
+    units_words,
+)
+from scheduling.market.reads.share_units import ResourceShare, awards_in, units_now
+from scheduling.market.reads.windows import Span, spans_of
+
+__all__ = [
+    "PAGE",
+    "AwardSeen",
+    "Factor",
+    "IntervalView",
+    "JobView",
+    "OwnerShare",
+    "Payee",
+    "ReasonInWords",
+    "ResourceShare",
+    "Span",
+    "awards_in",
+    "awards_seen",
+    "decided_award",
+    "interval_list",
+    "interval_public",
+    "interval_rows",
+    "interval_view",
+    "is_late",
+    "job_view",
+    "jobs_named",
+    "owners_now",
+    "payees",
+    "payments_of_latest",
+    "period_money",
+    "prices_now",
+    "reason_few",
+    "reason_help",
+    "reason_in_words",
+    "reason_sentence",
+    "spans_of",
+    "total",
+    "units_now",
+    "units_words",
+]

@@ -1,0 +1,92 @@
+"""Awards behind a tenant's money: its own with their names, other tenants' as what they are and nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from django.db.models import F
+
+from scheduling.models import Award
+from tenants.scoping import scope_disabled
+
+
+@dataclass(frozen=True)
+class AwardSeen:
+    """`job_id` None and `job_name` empty: another tenant's. `part`: what of its whole price is the reader's."""
+
+    award_id: int
+    pool_id: int
+    lane: str
+    state: str
+    interval: int | None  # number; none of the instant lane
+    start: int
+    end: int
+    workers: int
+    ps: int
+    worker_slots: int  # of its whole life
+    paid: int
+    mine: int  # of `paid`, what the reader's cells earn by its terms
+    job_id: int | None
+    job_name: str
+    by: str  # who submitted it, the reader's own only
+
+    @property
+    def part(self) -> float:
+        return self.mine / self.paid if self.paid else 0.0
+
+    @property
+    def is_own(self) -> bool:
+        return self.job_id is not None
+
+
+def awards_seen(*, tenant_id: int, award_ids: Iterable[int]) -> dict[int, AwardSeen]:
+    """In one query, whoever's they are."""
+    with scope_disabled("who earns from an award may know its size, lane and times, and never whose it is"):
+        rows = Award.objects.filter(pk__in=set(award_ids)).only(*_READ, *_JOB).order_by("pk")
+        found = list(rows.select_related("job__submitted_by").annotate(interval_number=F("interval__number")))
+    return {award.pk: _seen(award, tenant_id) for award in found}
+
+
+_READ: tuple[str, ...] = (
+    "pool",
+    "tenant",
+    "lane",
+    "state",
+    "start",
+    "end",
+    "workers",
+    "ps",
+    "allocation",
+    "paid",
+    "charges",
+)
+_READ += ("rent", "adjusted")
+_JOB = ("job__name", "job__submitted_by__name", "job__submitted_by__email")
+
+
+def _seen(award: Award, tenant_id: int) -> AwardSeen:
+    own = award.tenant_id == tenant_id
+    return AwardSeen(
+        award_id=award.pk,
+        pool_id=award.pool_id,
+        lane=award.lane,
+        state=award.state,
+        interval=award.interval_number,  # type: ignore[attr-defined]  # of the query above
+        start=award.start,
+        end=award.end,
+        workers=award.workers,
+        ps=award.ps,
+        worker_slots=sum(row[3] * (row[2] - row[1]) for row in award.allocation),
+        paid=award.paid,
+        mine=earned_from(award, tenant_id),
+        job_id=award.job_id if own else None,
+        job_name=award.job.name if own else "",
+        by=str(award.job.submitted_by or "") if own else "",
+    )
+
+
+def earned_from(award: Award, owner_id: int, *, since: int = 0) -> int:
+    """What the terms of an award bring one owner from slot `since` on."""
+    slots = award.owed[max(since - award.start, 0) :]
+    return sum(amount for slot in slots for owner, amount in slot if owner == owner_id)

@@ -1,0 +1,141 @@
+"""Awards: the open tenant's own with their terms, everybody's as what they are and nothing else."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db.models import F, QuerySet
+
+from scheduling.models import Award, Pool, Server
+from scheduling.models.market import span_of
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+
+
+@dataclass(frozen=True)
+class Placed:
+    """Units on one server in the slots [start, end)."""
+
+    server: str
+    start: int
+    end: int
+    workers: int
+    ps: int
+
+
+@dataclass(frozen=True)
+class Payee:
+    """`payee`: a tenant's short name, or "operator". Micro-credits by the terms, before anything is given back."""
+
+    payee: str
+    amount: int
+
+
+@dataclass(frozen=True)
+class AwardRow:
+    award: Award
+    placed: tuple[Placed, ...]
+    payees: tuple[Payee, ...]
+
+
+def award_list() -> QuerySet[Award]:
+    """The open tenant's awards, with what `award_rows` needs at hand: `job_name`, `interval_number` and, made once for
+    all, the pool that many share."""
+    names = {"job_name": F("job__name"), "interval_number": F("interval__number")}
+    return Award.objects.annotate(**names).prefetch_related("pool")
+
+
+def award_by_id(award_id: int) -> Award | None:
+    """Of the open tenant."""
+    return award_list().filter(pk=award_id).first()
+
+
+def award_rows(awards: Sequence[Award]) -> list[AwardRow]:
+    """In their order; two queries more."""
+    names = _server_names(awards)
+    sums = [_sums(award) for award in awards]
+    slugs = dict(Tenant.objects.filter(pk__in={owner for found in sums for owner in found}).values_list("pk", "slug"))
+    return [
+        AwardRow(award, placed(award.allocation, names, until=award.cut_at), _payees(found, slugs))
+        for award, found in zip(awards, sums, strict=True)
+    ]
+
+
+def touching(pool: Pool, first: int, end: int) -> QuerySet[Award]:
+    """Those with a slot in [first, end), by the index of spans: also where it is one day of a year long ago."""
+    return Award.objects.alias(span=span_of()).filter(pool=pool, span__overlap=(first, end))
+
+
+def awards_anonymous(pool: Pool, first: int, end: int) -> QuerySet[Award]:
+    """Everybody's with a slot in [first, end): the span is short, so the rows are few."""
+    with scope_disabled("everybody sees that units are taken, and nobody sees by whose job"):
+        rows = touching(pool, first, end).exclude(cut_at__lte=F("start"))
+        shown = ("id", "pool_id", "lane", "state", "phase", "start", "end", "workers", "ps", "allocation", "cut_at")
+        return rows.only(*shown)
+
+
+def anonymous_rows(pool: Pool, awards: Sequence[Award]) -> list[AwardRow]:
+    """Of this pool, in their order; one query more."""
+    names = _server_names(awards)
+    for award in awards:
+        award.pool = pool
+    return [AwardRow(award, placed(award.allocation, names, until=award.cut_at), ()) for award in awards]
+
+
+def placed(
+    allocation: Iterable[Sequence[int]], names: dict[int, str], *, until: int | None, first: int = 0
+) -> tuple[Placed, ...]:
+    """Rows of an allocation with the servers' names, without what lies before `first` or was cut off."""
+    found = []
+    for server_id, start, end, workers, ps in allocation:
+        last = end if until is None else min(end, until)
+        if last > max(start, first):
+            found.append(Placed(names[server_id], start, last, workers, ps))
+    return tuple(found)
+
+
+@dataclass(frozen=True)
+class OwnBooking:
+    """What one of the tenant's awards holds on one server."""
+
+    server: str
+    award: Award
+    placed: Placed
+
+
+def own_bookings(pool: Pool, first: int, end: int, *, most: int) -> list[OwnBooking] | None:
+    """The open tenant's, by server and slot; None where more than `most` awards touch the slots [first, end)."""
+    rows = touching(pool, first, end).select_related("job")
+    rows = rows.defer("job__spec", "job__reason_numbers", "charges").order_by("start", "pk")
+    awards = list(rows[: most + 1])
+    if len(awards) > most:
+        return None
+    names = _server_names(awards)
+    found = [
+        OwnBooking(piece.server, award, piece)
+        for award in awards
+        for piece in placed(award.allocation, names, until=award.cut_at, first=first)
+        if piece.start < end
+    ]
+    return sorted(found, key=lambda one: (one.server, one.placed.start, one.award.pk))
+
+
+def _server_names(awards: Iterable[Award]) -> dict[int, str]:
+    ids = {row[0] for award in awards for row in award.allocation}
+    return dict(Server.objects.filter(pk__in=ids).values_list("pk", "name"))
+
+
+def _sums(award: Award) -> dict[int, int]:
+    sums: defaultdict[int, int] = defaultdict(int)
+    for slot in award.owed:
+        for owner, amount in slot:
+            sums[owner] += amount
+    return dict(sums)
+
+
+def _payees(sums: dict[int, int], slugs: dict[int, str]) -> tuple[Payee, ...]:
+    """The largest part first."""
+    ordered = sorted(sums.items(), key=lambda part: (-part[1], part[0]))
+    return tuple(Payee(slugs.get(owner, "operator"), amount) for owner, amount in ordered if amount)

@@ -1,0 +1,137 @@
+"""Where a job is, and why: its newest award, and its reason with the numbers and in words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+from django.utils import timezone
+
+from scheduling.market.reads.now import is_late
+from scheduling.market.reads.reason_words import Numbers, reason_help, reason_sentence, units_words
+from scheduling.models import Award, JobState, Pool, TrainingJob
+
+
+@dataclass(frozen=True)
+class ReasonInWords:
+    """`code`: of `scheduling.core.reasons`, or the job's state where it has no reason. `help`: what would help; empty
+    where nothing is to be done."""
+
+    code: str
+    numbers: Numbers
+    sentence: str
+    help: str = ""
+
+
+@dataclass(frozen=True)
+class JobView:
+    """A job as its tenant sees it. Amounts in micro-credits; times are those of the award, if there is one."""
+
+    id: int
+    name: str
+    lane: str
+    state: str
+    phase: str
+    payer: str
+    price: int | None  # None: not decided yet
+    reason: ReasonInWords
+    starts_at: datetime | None
+    ends_at: datetime | None
+    workers: int
+
+
+def job_explain(job: TrainingJob) -> JobView:
+    """One job, with its last award. Needs the tenant's scope."""
+    return jobs_explain(job.pool, [job])[0]
+
+
+def jobs_explain(pool: Pool, jobs: Sequence[TrainingJob], at: datetime | None = None) -> list[JobView]:
+    """All of one pool, with `tenant` at hand; one query for their awards. `at`: see `job_view`."""
+    awards: dict[int, Award] = {}
+    newest = Award.objects.filter(job__in=[job.pk for job in jobs]).order_by("job_id", "-attempt", "-start")
+    for award in newest.distinct("job_id"):
+        awards[award.job_id] = award
+    return [job_view(pool, job, awards.get(job.pk), at) for job in jobs]
+
+
+def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None = None) -> JobView:
+    """With `tenant` at hand, and the job's last award; asks the database nothing. `at`: the reader's moment, so that
+    nothing that is over for the reader is told as to come; decisions may be late."""
+    if award is not None and award.attempt != job.attempt:
+        award = None  # of an earlier attempt: the job waits anew
+    waits = job.state == JobState.QUEUED and award is not None and award.work_left is not None  # between its slots
+    return JobView(
+        id=job.pk,
+        name=job.name,
+        lane=job.lane,
+        state=job.state,
+        phase=award.phase if award and not waits else "",
+        payer=job.tenant.name,
+        price=award.paid_before + award.paid - award.returned if award else _price_of_nothing(job),
+        reason=_reason(pool, job, award, at),
+        starts_at=pool.slot_start(award.start) if award and not waits else None,
+        ends_at=pool.slot_start(award.end) if award and not waits else None,
+        workers=award.workers if award and not waits else 0,
+    )
+
+
+def reason_in_words(pool: Pool, code: str, numbers: Numbers) -> ReasonInWords:
+    return ReasonInWords(code, numbers, reason_sentence(pool, code, numbers), reason_help(code))
+
+
+def _price_of_nothing(job: TrainingJob) -> int | None:
+    return None if job.state == JobState.QUEUED else 0
+
+
+def _reason(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | None) -> ReasonInWords:
+    if job.reason_code == "waiting_for_interval" and (late := _overdue(pool, job, at)):
+        return ReasonInWords(job.reason_code, job.reason_numbers, late)
+    if job.reason_code and not (award and award.work_left is not None and job.state == JobState.RUNNING):
+        return reason_in_words(pool, job.reason_code, job.reason_numbers)
+    if award is None:
+        return ReasonInWords(job.state, {}, f"{job.get_state_display()}.")
+    if award.work_left is not None:
+        return _sized(pool, job, award)
+    numbers = {"start": award.start, "end": award.end, "workers": award.workers, "paid": award.paid}
+    where = {"own": "on your own cells", "shared": "on rented units"}.get(award.phase, "as booked")
+    most = f"on {award.workers} worker{'s' * (award.workers != 1)} at most"
+    if job.state == JobState.AWARDED and at is not None and is_late(pool.slot_start(award.start), at):
+        sentence = f"Was to start {where} at {_clock(pool, award.start)}, {most}; the market is late."
+        return ReasonInWords(job.state, numbers, sentence)
+    if job.state == JobState.RUNNING and at is not None and is_late(pool.slot_start(award.end), at):
+        sentence = f"Was to run {where} until {_clock(pool, award.end)}, {most}; the market is late."
+        return ReasonInWords(job.state, numbers, sentence)
+    verb, when = {
+        JobState.AWARDED: ("Starts", f"at {_clock(pool, award.start)}"),
+        JobState.RUNNING: ("Runs", f"until {_clock(pool, award.end)}"),
+    }.get(JobState(job.state), ("Ran", f"until {_clock(pool, award.end)}"))
+    return ReasonInWords(job.state, numbers, f"{verb} {where} {when}, {most}.")
+
+
+def _overdue(pool: Pool, job: TrainingJob, at: datetime | None) -> str:
+    """Of a job that waits for an interval which should have been decided by now; else empty."""
+    slot = job.reason_numbers.get("slot", job.reason_numbers.get("closes_at"))
+    if at is None or not isinstance(slot, int) or not is_late(pool.slot_start(slot), at):
+        return ""
+    return f"Waits for the interval that was to be decided at {_clock(pool, slot)}; the market is late."
+
+
+def _sized(pool: Pool, job: TrainingJob, award: Award) -> ReasonInWords:
+    """Of a job that is sized anew in every slot, by its newest one."""
+    paid = award.paid_before + award.paid - award.returned
+    numbers = {"slot": award.start, "workers": award.workers, "ps": award.ps, "paid": paid}
+    units = units_words(award.workers, award.ps)
+    if job.state == JobState.RUNNING and job.reason_code:
+        why = reason_in_words(pool, job.reason_code, job.reason_numbers)
+        sentence = f"Runs on {units}; its size is decided again at {_clock(pool, award.end)}. {why.sentence}"
+        return replace(why, numbers={**numbers, **job.reason_numbers}, sentence=sentence)
+    if job.state == JobState.RUNNING:
+        sentence = f"Runs on {units}; its size is decided again at {_clock(pool, award.end)}."
+    else:
+        sentence = f"Ran until {_clock(pool, award.end)}, at last on {units}."
+    return ReasonInWords(job.state, numbers, sentence)
+
+
+def _clock(pool: Pool, slot: int) -> str:
+    return f"{timezone.localtime(pool.slot_start(int(slot))):%H:%M:%S}"

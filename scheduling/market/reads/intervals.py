@@ -1,0 +1,296 @@
+"""One interval as one tenant may see it: its own bids, prices, what was for sale, its payouts, and the chain."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduling.core.policies.astraea.renting import KAPPAS
+from scheduling.market.reads.anonymous import awards_seen
+from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to
+from scheduling.market.reads.reason_words import reason_sentence
+from scheduling.market.reads.windows import Published, published_of
+from scheduling.models import Interval, Pool, ResourceKind, TrainingJob
+from tenants.ledger.amounts import micro
+from tenants.ledger.sums import EarnedFrom, earned_by_award
+from tenants.models import Tenant
+
+PAGE = 20
+
+
+@dataclass(frozen=True)
+class Bid:
+    """One of the tenant's jobs that waited when the interval was decided, and what became of it there."""
+
+    job_id: int
+    name: str
+    floor: int | None  # micro-credits that it was worth alone; None: given earlier
+    state: str  # awarded, or the state it was left in
+    text: str
+    paid: int
+    value: int
+
+
+@dataclass(frozen=True)
+class Offered:
+    """One resource over the whole window, in unit-slots. Prices in micro-credits for one of them."""
+
+    label: str
+    offered: float
+    sold: float
+    mine: float
+    my_sold: float
+    lowest: int
+    highest: int
+
+
+@dataclass(frozen=True)
+class SlotPrices:
+    slot: int
+    at: datetime
+    resources: tuple[tuple[str, int, float, float], ...]  # label, price, units sold, units offered
+
+
+@dataclass(frozen=True)
+class Payout:
+    """What one borrower paid the tenant for slots of the window."""
+
+    borrower: str
+    lane: str
+    workers: int
+    ps: int
+    slots: int
+    part: float
+    amount: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.part
+
+
+@dataclass(frozen=True)
+class PriceTry:
+    """A multiple of the usual value of a unit-slot, its score in micro-credits, and whether it was posted."""
+
+    kappa: float
+    score: int
+    posted: bool
+
+
+@dataclass(frozen=True)
+class IntervalView:
+    interval: Interval
+    policy: str
+    starts_at: datetime | None
+    ends_at: datetime | None
+    decided_at: datetime
+    before: int | None
+    after: int | None
+    view_digest: str
+    plan_digest: str
+    view_bytes: int
+    plan_bytes: int
+    bids: tuple[Bid, ...]
+    offers: tuple[Offered, ...]
+    slots: tuple[SlotPrices, ...]
+    labels: tuple[str, ...]
+    payouts: tuple[Payout, ...]
+    payments: IntervalPayments | None
+    tries: tuple[PriceTry, ...]  # of the window's price, where that is searched
+
+    @property
+    def earned(self) -> int:
+        return sum(row.amount for row in self.payouts)
+
+    @property
+    def paid(self) -> int:
+        return sum(bid.paid for bid in self.bids)
+
+
+@dataclass(frozen=True)
+class IntervalRow:
+    number: int
+    slot: int
+    decided_at: datetime
+    starts_at: datetime | None
+    ends_at: datetime | None
+    jobs_waiting: int
+    jobs_awarded: int
+    payments: IntervalPayments | None
+
+
+def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs: bool) -> IntervalView | None:
+    """Needs the tenant's scope. `money`, `jobs`: whether the reader may see those parts; they are not read if not."""
+    interval = Interval.objects.filter(pool=pool, number=number).first()
+    if interval is None:
+        return None
+    view, plan = zlib.decompress(bytes(interval.view)), zlib.decompress(bytes(interval.plan))
+    kinds = list(ResourceKind.objects.filter(pool=pool))
+    windows = published_of([interval], tenant.pk)
+    after = Interval.objects.filter(pool=pool, number=number + 1).values_list("number", flat=True).first()
+    policy = json.loads(bytes(interval.policy))
+    longest = policy["clock"].get("cap") if isinstance(policy.get("clock"), dict) else None
+    return IntervalView(
+        interval=interval,
+        policy=str(policy["name"]),
+        starts_at=None if interval.window_start is None else pool.slot_start(interval.window_start),
+        ends_at=None if interval.window_end is None else pool.slot_start(interval.window_end),
+        decided_at=interval.decided_at,
+        before=number - 1 if number > 1 else None,
+        after=after,
+        view_digest=hashlib.sha256(view).hexdigest(),
+        plan_digest=hashlib.sha256(plan).hexdigest(),
+        view_bytes=len(view),
+        plan_bytes=len(plan),
+        bids=tuple(_bids(tenant, pool, json.loads(view), json.loads(plan), longest)) if jobs else (),
+        offers=tuple(_offered(kind, index, windows) for index, kind in enumerate(kinds)),
+        slots=tuple(_slots(pool, windows, kinds)),
+        labels=tuple(kind.label for kind in kinds),
+        payouts=tuple(_payouts(tenant, pool, interval)) if money else (),
+        payments=_payments(tenant, pool, interval) if money else None,
+        tries=tuple(_tries(windows)),
+    )
+
+
+def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool) -> list[IntervalRow]:
+    """Newest first, a page of them; the next page lies `below` the last one's number."""
+    rows = Interval.objects.filter(pool=pool).order_by("-number").defer("view", "plan", "policy", "windows")
+    found = list((rows.filter(number__lt=below) if below else rows)[:PAGE])
+    spans = [
+        (row.number, row.window_start, row.window_end)
+        for row in found
+        if row.window_start is not None and row.window_end is not None
+    ]
+    paid = _paid(tenant, pool, spans) if money else []
+    by_number = {row.number: row for row in paid}
+    return [
+        IntervalRow(
+            row.number,
+            row.slot,
+            row.decided_at,
+            None if row.window_start is None else pool.slot_start(row.window_start),
+            None if row.window_end is None else pool.slot_start(row.window_end),
+            row.jobs_waiting,
+            row.jobs_awarded,
+            by_number.get(row.number),
+        )
+        for row in found
+    ]
+
+
+def _bids(
+    tenant: Tenant, pool: Pool, view: Mapping[str, Any], plan: Mapping[str, Any], longest: int | None
+) -> list[Bid]:
+    """The tenant's own rows of the stored input and answer, in the order of the queue. `longest`: slots of the longest
+    interval that there will be."""
+    tenants = [row["name"] for row in view["cluster"]["tenants"]]
+    index = tenants.index(str(tenant.pk)) if str(tenant.pk) in tenants else None
+    mine = {row["number"] for row in view["jobs"] if row["tenant"] == index}
+    numbers = [number for number in view["waiting"] if number in mine]
+    names = dict(TrainingJob.objects.filter(pk__in=numbers).values_list("pk", "name"))
+    bookings = {row["job"]: row for row in plan["bookings"]}
+    refusals = {row["job"]: row for row in plan["refusals"]}
+    floors = {row["job"]: row["value"] for row in [*view["floors"], *plan["floors"]]}
+    return [
+        _bid(pool, number, names[number], bookings.get(number), refusals.get(number), floors.get(number), longest)
+        for number in numbers
+        if number in names
+    ]
+
+
+def _bid(
+    pool: Pool,
+    number: int,
+    name: str,
+    booking: Mapping[str, Any] | None,
+    refusal: Mapping[str, Any] | None,
+    floor: float | None,
+    longest: int | None,
+) -> Bid:
+    alone = None if floor is None else micro(floor)
+    if booking is not None:
+        where = "at home" if booking["phase"] == "own" else "on rented units"
+        slots, workers = booking["end"] - booking["start"], booking["workers"]
+        text = f"Awarded {where}: {workers} worker{'s' * (workers != 1)} at most, {slots} slot{'s' * (slots != 1)}."
+        paid, value = micro(booking["paid"] or 0), micro(booking["value"] or 0)
+        return Bid(number, name, alone, "awarded", text, paid, value)
+    if refusal is None:
+        return Bid(number, name, alone, "queued", "Still waits; nothing new.", 0, 0)
+    state = "queued" if refusal["state"] == "waiting" else refusal["state"]
+    numbers = refusal["numbers"]
+    if refusal["code"] == "larger_than_window" and longest is not None:  # the plan has the one that it dealt out
+        numbers = {**numbers, "window_slots": longest}
+    return Bid(number, name, alone, state, reason_sentence(pool, refusal["code"], numbers), 0, 0)
+
+
+def _tries(windows: Sequence[Published]) -> Iterator[PriceTry]:
+    """Of the last window: an interval of a pool that searches its price has one."""
+    for window in windows[-1:]:
+        for kappa, score in zip(KAPPAS, window.scores, strict=False):
+            yield PriceTry(kappa, micro(score), kappa == window.kappa)
+
+
+def _offered(kind: ResourceKind, index: int, windows: Sequence[Published]) -> Offered:
+    prices = [micro(float(price)) for window in windows for price in window.prices[index]]
+    return Offered(
+        label=kind.label,
+        offered=sum(float(window.offered[index].sum()) for window in windows),
+        sold=sum(float(window.sold[index].sum()) for window in windows),
+        mine=sum(float(window.mine[index].sum()) for window in windows),
+        my_sold=sum(float(window.my_sold[index].sum()) for window in windows),
+        lowest=min(prices, default=0),
+        highest=max(prices, default=0),
+    )
+
+
+def _units(window: Published, index: int, offset: int) -> tuple[float, float]:
+    return float(window.sold[index, offset]), float(window.offered[index, offset])
+
+
+def _slots(pool: Pool, windows: Sequence[Published], kinds: Sequence[ResourceKind]) -> list[SlotPrices]:
+    return [
+        SlotPrices(
+            window.start + offset,
+            pool.slot_start(window.start + offset),
+            tuple(
+                (kind.label, micro(float(window.prices[index, offset])), *_units(window, index, offset))
+                for index, kind in enumerate(kinds)
+            ),
+        )
+        for window in windows
+        for offset in range(window.end - window.start)
+    ]
+
+
+def _payouts(tenant: Tenant, pool: Pool, interval: Interval) -> list[Payout]:
+    """Of both lanes. A slot is paid at its end, so the last one's payment carries the time of the window's end."""
+    if interval.window_start is None or interval.window_end is None:
+        return []
+    start = pool.slot_start(interval.window_start + 1)
+    end = pool.slot_start(interval.window_end) + timedelta(microseconds=1)
+    earned = [row for row in earned_by_award(tenant_id=tenant.pk, start=start, end=end) if row.kind == "settle"]
+    awards = awards_seen(tenant_id=tenant.pk, award_ids=[row.award_id for row in earned if row.award_id])
+    here = [row for row in earned if row.award_id in awards and awards[row.award_id].pool_id == pool.pk]
+    return [_payout(row, awards, number) for number, row in enumerate(here, 1)]
+
+
+def _payout(row: EarnedFrom, awards: Mapping[int, Any], number: int) -> Payout:
+    award = awards[row.award_id or 0]
+    who = "your own job" if award.is_own else f"renter {number}"
+    return Payout(who, award.lane, award.workers, award.ps, row.payments, award.part, row.amount)
+
+
+def _paid(tenant: Tenant, pool: Pool, spans: Sequence[tuple[int, int, int]]) -> list[IntervalPayments]:
+    return payments_of_intervals(pool=pool, spans=spans, tenant_id=tenant.pk, until=settled_to(pool))
+
+
+def _payments(tenant: Tenant, pool: Pool, interval: Interval) -> IntervalPayments | None:
+    if interval.window_start is None or interval.window_end is None:
+        return None
+    span = (interval.number, interval.window_start, interval.window_end)
+    return _paid(tenant, pool, [span])[0]

@@ -1,0 +1,183 @@
+"""The market as one tenant sees it at a moment: prices that were and are to come, the next interval, its units."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.cluster import PoolOverview
+from scheduling.core.policies.astraea.trailing import price_base_of
+from scheduling.market.reads.explain import JobView, jobs_explain
+from scheduling.market.reads.now import MOST_AHEAD, MarketNow, ResourceNow
+from scheduling.market.reads.share_units import awards_in, units_now
+from scheduling.models import JobState, Lane, Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+
+MOST_JOBS = 20
+SLOTS_BACK = 72  # of the price chart
+MOST_ASKING = 2_000  # a queue longer than this is counted no further
+
+
+@dataclass(frozen=True)
+class SlotPrice:
+    slot: int
+    at: datetime
+    prices: tuple[float | None, ...]  # in the order of the pool's resources
+
+
+@dataclass(frozen=True)
+class PriceHistory:
+    """Posted prices from some slots ago to the end of what is decided."""
+
+    slots: tuple[SlotPrice, ...]
+    edge: datetime  # from here on nothing is decided
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Workers asked for in the batch lane. `more`: the queue goes on beyond what was counted."""
+
+    my_jobs: int
+    my_workers: int
+    jobs: int
+    workers: int
+    more: bool
+
+    @property
+    def other_jobs(self) -> int:
+        return self.jobs - self.my_jobs
+
+    @property
+    def other_workers(self) -> int:
+        return self.workers - self.my_workers
+
+    @property
+    def my_percent(self) -> float:
+        return round(100 * self.my_workers / self.workers, 3) if self.workers else 0.0
+
+    @property
+    def other_percent(self) -> float:
+        return round(100 - self.my_percent, 3)
+
+
+@dataclass(frozen=True)
+class NextInterval:
+    """What the next interval can deal out of the pool's first resource: what is free when it begins."""
+
+    resource: ResourceNow
+    demand: Demand
+    units: int
+    booked: float  # passes the boundary
+    my_units: int
+    first_price: float | None
+    last_price: float | None
+
+    @property
+    def free(self) -> float:
+        return max(self.units - self.booked, 0.0)
+
+    @property
+    def booked_percent(self) -> float:
+        return round(100 * self.booked / self.units, 3) if self.units else 0.0
+
+    @property
+    def free_percent(self) -> float:
+        return round(100 - self.booked_percent, 3)
+
+
+@dataclass(frozen=True)
+class MyUnits:
+    """Units of the pool's first resource in the running slot."""
+
+    label: str
+    owned: int
+    used: int  # by jobs at home
+    lent: int
+    rented: int
+
+    @property
+    def idle(self) -> int:
+        return max(self.owned - self.used - self.lent, 0)
+
+
+def price_history(pool: Pool, now: MarketNow) -> PriceHistory:
+    """`now` as of `market_now(..., back=SLOTS_BACK)`."""
+    end = min(now.frontier, now.slot + MOST_AHEAD)
+    if not now.prices:
+        return PriceHistory((), pool.slot_start(end))
+    begun = min(slot for slot, _ in now.prices)
+    slots = tuple(
+        SlotPrice(slot, pool.slot_start(slot), tuple(now.prices.get((slot, kind.id)) for kind in now.resources))
+        for slot in range(min(begun, now.slot), end)
+    )
+    return PriceHistory(slots, pool.slot_start(end))
+
+
+def next_interval(tenant: Tenant, pool: Pool, now: MarketNow, owned: int) -> NextInterval | None:
+    """`owned`: the tenant's units of the first resource."""
+    if not now.resources:
+        return None
+    resource = now.resources[0]
+    base = price_base_of(pool.batch_policy, now.memory).get(resource.name)
+    floor = _constant(pool, "price_floor", resource.name)
+    return NextInterval(
+        resource=resource,
+        demand=_demand(tenant, pool),
+        units=resource.units,
+        booked=min(now.taken_then.get(resource.id, 0.0), resource.units),
+        my_units=owned,
+        first_price=floor,
+        last_price=None if base is None else (floor or 0.0) + base - 1.0,
+    )
+
+
+def _constant(pool: Pool, name: str, resource: str) -> float | None:
+    """A constant of the pool's price curve, where its policy names one (see `market.view.policy.fixed_settings`)."""
+    given = pool.batch_policy.get(name)
+    given = given.get(resource) if isinstance(given, dict) else given
+    return float(given) if isinstance(given, int | float) else None
+
+
+def _demand(tenant: Tenant, pool: Pool) -> Demand:
+    with scope_disabled("everybody sees how much is asked for, and nobody sees by whom"):
+        # Where every slot is dealt out anew, those that run ask again.
+        states = [JobState.QUEUED, JobState.RUNNING] if pool.is_elastic else [JobState.QUEUED]
+        queue = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states)
+        rows = list(
+            queue.order_by("arrival", "id").values_list("tenant_id", "spec__max_workers", "spec__chunks")[
+                : MOST_ASKING + 1
+            ]
+        )
+    asked = [(owner, int(most or chunks or 1)) for owner, most, chunks in rows[:MOST_ASKING]]
+    mine = [workers for owner, workers in asked if owner == tenant.pk]
+    return Demand(len(mine), sum(mine), len(asked), sum(workers for _, workers in asked), len(rows) > MOST_ASKING)
+
+
+def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview) -> MyUnits | None:
+    """As the page of the tenant's share counts them. Needs the tenant's scope."""
+    awards = awards_in(pool, now.slot)
+    found = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards, overview=overview)
+    if not found.totals:
+        return None
+    total = found.totals[0]
+    used = min(round(total.used), total.units)
+    lent = min(round(total.lent), total.units - used)
+    return MyUnits(total.label, total.units, used, lent, round(total.rented))
+
+
+def my_jobs(tenant: Tenant, pool: Pool, at: datetime) -> tuple[JobView, ...]:
+    """Live ones first, then the newest. Needs the tenant's scope."""
+    return tuple(jobs_explain(pool, _jobs(tenant, pool), at))
+
+
+def _jobs(tenant: Tenant, pool: Pool) -> Sequence[TrainingJob]:
+    """Two short walks along an index in one query: to sort a million finished ones behind a few that live would read
+    them all."""
+    rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).order_by("-pk")
+    live = rows.filter(state__in=LIVE_STATES).values("pk")[:MOST_JOBS]
+    newest = rows.values("pk")[: MOST_JOBS // 2]
+    found = list(rows.filter(pk__in=live.union(newest)).select_related("tenant", "pool"))
+    return sorted(found, key=lambda job: job.state not in LIVE_STATES)[:MOST_JOBS]

@@ -1,0 +1,164 @@
+"""What every page of a tenant says about the market at a moment: the tape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db.models import F, OuterRef, Subquery, Sum
+from django.db.models.functions import Coalesce
+
+from scheduling.cluster import PoolOverview
+from scheduling.models import (
+    CalendarCell,
+    JobState,
+    Lane,
+    LaneClock,
+    Pool,
+    PriceTick,
+    ResourceKind,
+    ServerCapacity,
+    ServerState,
+    TrainingJob,
+)
+from scheduling.models.jobs import LIVE_STATES
+from tenants.models import Tenant
+
+MOST_AHEAD = 96  # slots of prices
+LATE = 5  # seconds after which decisions that have not been made are late; a tick of the clock takes one or two
+MOST_COUNTED = 1_000  # a page that says "1000" is not made to wait for the rest
+
+
+@dataclass(frozen=True)
+class ResourceNow:
+    """One resource in the running slot. Price in credits per unit and slot; None where none is posted. While decisions
+    are late, it is the price of the last slot that was decided, which began `price_age` seconds ago."""
+
+    id: int
+    name: str
+    label: str
+    price: float | None
+    price_age: int | None  # None: it is the running slot's
+    units: int  # in service
+    free: float  # of them, neither lane holds
+
+
+@dataclass(frozen=True)
+class MarketNow:
+    pool: Pool
+    at: datetime
+    slot: int
+    frontier: int  # the first slot that the next interval may decide
+    closes_at: datetime
+    seconds_left: int  # 0: it is being decided
+    late_seconds: int  # since when the running slot, or one before it, should have been decided; 0: nothing is late
+    held: bool
+    memory: Mapping[str, Any]  # of the batch lane's policy
+    prices: Mapping[tuple[int, int], float]  # (slot, resource id) -> posted price
+    taken_then: Mapping[int, float]  # resource id -> units held in the first slot of the next interval
+    resources: tuple[ResourceNow, ...]
+
+
+@dataclass(frozen=True)
+class JobCount:
+    running: int
+    waiting: int
+
+    @property
+    def live(self) -> int:
+        return self.running + self.waiting
+
+
+def market_now(pool: Pool, at: datetime, *, back: int = 0, overview: PoolOverview | None = None) -> MarketNow:
+    """With `back`: also the prices of so many slots before, and of those ahead. `overview`: where it is at hand."""
+    slot = pool.slot_at(at)
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    # No later plan touches a slot before the frontier, so that is where the next one begins.
+    frontier = max(clock.frontier if clock else 0, slot + 1)
+    closes_at = pool.slot_start(frontier)
+    prices = _prices(pool, slot - back, min(frontier, slot + MOST_AHEAD) if back else slot + 1)
+    taken = _taken(pool, (slot, frontier))
+    kinds = _kinds(pool) if overview is None else _kinds_of(overview)
+    late = _late_seconds(pool, clock, at)
+    last = slot if clock is None or not late else min(clock.decided_slot, slot)
+    since = at - pool.slot_start(last)
+    earlier = prices if last >= slot - back else _prices(pool, last, last + 1)
+    return MarketNow(
+        pool=pool,
+        at=at,
+        slot=slot,
+        frontier=frontier,
+        closes_at=closes_at,
+        seconds_left=0 if late else max(round((closes_at - at).total_seconds()), 0),
+        late_seconds=late,
+        held=clock is not None and clock.held,
+        memory=clock.memory if clock else {},
+        prices=prices,
+        taken_then={kind: taken[frontier, kind] for at_slot, kind in taken if at_slot == frontier},
+        resources=tuple(
+            ResourceNow(
+                id=number,
+                name=name,
+                label=label,
+                price=prices.get((slot, number), earlier.get((last, number))),
+                price_age=None if last == slot or (slot, number) in prices else int(since.total_seconds()),
+                units=units,
+                free=max(units - taken.get((slot, number), 0.0), 0.0),
+            )
+            for number, name, label, units in kinds
+        ),
+    )
+
+
+def is_late(due: datetime, at: datetime) -> bool:
+    """Whether what should have been done when `due` should be there by now."""
+    return (at - due).total_seconds() >= LATE
+
+
+def _late_seconds(pool: Pool, clock: LaneClock | None, at: datetime) -> int:
+    """A pool that has not begun, or has never decided anything, is not late."""
+    if clock is None or clock.decided_slot < 0:
+        return 0
+    due = pool.slot_start(clock.decided_slot + 1)
+    return int((at - due).total_seconds()) if is_late(due, at) else 0
+
+
+def _prices(pool: Pool, first: int, end: int) -> dict[tuple[int, int], float]:
+    """(slot, resource id) -> posted price, of slots [first, end)."""
+    ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=first, slot__lt=end)
+    found = ticks.values_list("slot", "resource_id", "price")
+    return {(slot, resource): price for slot, resource, price in found if price is not None}
+
+
+Kinds = list[tuple[int, str, str, int]]  # resource id, name, label, units in service; in the pool's order
+
+
+def _kinds(pool: Pool) -> Kinds:
+    serving = ServerCapacity.objects.filter(resource=OuterRef("pk")).exclude(server__state=ServerState.LOST)
+    units = serving.order_by().values("resource").values(units=Sum("units"))
+    kinds = ResourceKind.objects.filter(pool=pool).order_by("pk").annotate(serving=Coalesce(Subquery(units), 0))
+    return list(kinds.values_list("pk", "name", "label", "serving"))
+
+
+def _kinds_of(overview: PoolOverview) -> Kinds:
+    serving = [server for server in overview.servers if server.state != ServerState.LOST]
+    return [
+        (total.id, total.resource, total.label, sum(server.capacities[index].units for server in serving))
+        for index, total in enumerate(overview.totals)
+    ]
+
+
+def _taken(pool: Pool, slots: Sequence[int]) -> dict[tuple[int, int], float]:
+    """(slot, resource id) -> units that either lane holds."""
+    rows = CalendarCell.objects.filter(pool=pool, slot__in=slots).order_by().values_list("slot", "resource")
+    return {(slot, kind): amount for slot, kind, amount in rows.annotate(taken=Sum(F("batch") + F("instant")))}
+
+
+def jobs_count(tenant: Tenant) -> JobCount:
+    """Of all pools. Needs the tenant's scope."""
+    live = TrainingJob.objects.filter(tenant=tenant, state__in=LIVE_STATES).order_by()
+    states = list(live.values_list("state", flat=True)[:MOST_COUNTED])
+    running = states.count(JobState.RUNNING)
+    return JobCount(running, len(states) - running)

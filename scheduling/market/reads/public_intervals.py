@@ -1,0 +1,65 @@
+"""Intervals as everybody of the coalition may see them: when, what was published, and the chain."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import QuerySet
+
+from scheduling.market.reads.windows import published_of
+from scheduling.models import Interval, Pool, ResourceKind
+
+NOBODY = -1  # whose part of an interval nobody asks for
+
+
+@dataclass(frozen=True)
+class OfferedUnits:
+    """One resource over an interval's window, in unit-slots. Prices in credits for one of them."""
+
+    resource: str
+    offered: float
+    sold: float
+    lowest: float | None
+    highest: float | None
+
+
+@dataclass(frozen=True)
+class IntervalPublic:
+    interval: Interval
+    starts_at: datetime | None
+    ends_at: datetime | None
+    policy: str
+    offers: tuple[OfferedUnits, ...]
+
+
+def interval_rows(pool: Pool) -> QuerySet[Interval]:
+    """Without the stored bytes, and with the pool at hand."""
+    return Interval.objects.filter(pool=pool).select_related("pool").defer("view", "plan", "policy", "windows")
+
+
+def interval_public(pool: Pool, number: int) -> IntervalPublic | None:
+    interval = Interval.objects.filter(pool=pool, number=number).select_related("pool").defer("view", "plan").first()
+    if interval is None:
+        return None
+    windows = published_of([interval], NOBODY)
+    offers = []
+    for index, kind in enumerate(ResourceKind.objects.filter(pool=pool).order_by("pk")):
+        prices = [float(price) for window in windows for price in window.prices[index]]
+        offers.append(
+            OfferedUnits(
+                resource=kind.name,
+                offered=sum(float(window.offered[index].sum()) for window in windows),
+                sold=sum(float(window.sold[index].sum()) for window in windows),
+                lowest=min(prices, default=None),
+                highest=max(prices, default=None),
+            )
+        )
+    return IntervalPublic(
+        interval=interval,
+        starts_at=None if interval.window_start is None else pool.slot_start(interval.window_start),
+        ends_at=None if interval.window_end is None else pool.slot_start(interval.window_end),
+        policy=str(json.loads(bytes(interval.policy))["name"]),
+        offers=tuple(offers),
+    )

@@ -1,0 +1,275 @@
+"""My share: what a tenant owns and what becomes of it now, who rents it, what it brings, and what it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+
+from django.db.models import BigIntegerField
+from django.db.models.expressions import RawSQL
+
+from scheduling.cluster import PoolOverview
+from scheduling.market.reads.anonymous import AwardSeen, awards_seen, earned_from
+from scheduling.market.reads.forgone import Forgone, forgone_in, used_by_own_jobs
+from scheduling.market.reads.payments import payments_of_intervals
+from scheduling.market.reads.period import PeriodMoney, money_since
+from scheduling.market.reads.share_units import UnitsNow, awards_in, units_now
+from scheduling.market.reads.windows import Published, Span, intervals_between, published_of
+from scheduling.models import Award, Lane, LaneClock, Lend, Pool, TenantPolicy
+from scheduling.sharing import sharing_of
+from tenants.ledger.amounts import micro
+from tenants.ledger.sums import earned_by_award
+from tenants.models import Tenant
+from tenants.zones import day_of, midnight
+
+MOST_WINDOWS = 2_000  # of one day
+SHOWN_INTERVALS = 8
+
+
+@dataclass(frozen=True)
+class Renter:
+    """One job that pays the tenant: no name, only what it is. `rate`: in the slot that is running."""
+
+    name: str
+    lane: str
+    state: str  # running, booked, ended
+    workers: int
+    ps: int
+    starts_at: datetime
+    ends_at: datetime
+    part: float
+    rate: int
+    earned: int
+    to_come: int
+
+    @property
+    def percent(self) -> float:
+        return 100 * self.part
+
+
+@dataclass(frozen=True)
+class Put:
+    """Unit-slots of one resource; `price`: the mean that was posted, micro-credits."""
+
+    label: str
+    offered: float
+    sold: float
+    price: int
+
+
+@dataclass(frozen=True)
+class Contribution:
+    """What the tenant put up for rent in one interval, in unit-slots, and what that brought."""
+
+    number: int
+    starts_at: datetime
+    ends_at: datetime
+    resources: tuple[Put, ...]  # in the order of the pool's
+    amount: int
+    settled: bool
+
+
+@dataclass(frozen=True)
+class MoneyNow:
+    """Of the reader's tenant; not read for those who may not see money. Today and this month are the reader's."""
+
+    today: PeriodMoney
+    month: PeriodMoney
+    held: int
+    forgone: Forgone
+    renters: tuple[Renter, ...]
+    provisional: int  # its parts of open rents, of which a part may go back to who rents
+    contributions: tuple[Contribution, ...]
+
+    @property
+    def earned(self) -> int:
+        return sum(row.earned for row in self.renters)
+
+    @property
+    def to_come(self) -> int:
+        return sum(row.to_come for row in self.renters)
+
+    @property
+    def rate(self) -> int:
+        return sum(row.rate for row in self.renters)
+
+
+@dataclass(frozen=True)
+class PoolPart:
+    """The tenant's part of what is for sale in the running slot."""
+
+    label: str
+    mine: float
+    offered: float
+    sold: float
+
+    @property
+    def my_sold(self) -> float:
+        return self.sold * self.mine / self.offered if self.offered else 0.0
+
+
+@dataclass(frozen=True)
+class ShareView:
+    slot: int
+    units: UnitsNow
+    pool_parts: tuple[PoolPart, ...]
+    span: Span | None
+    back_at: datetime | None  # when what is lent comes back
+    next_at: datetime  # when a change of the policy can first take effect
+    policy: TenantPolicy
+    money: MoneyNow | None
+
+
+def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overview: PoolOverview) -> ShareView:
+    """Needs the tenant's scope. `overview`: of the pool."""
+    slot = pool.slot_at(at)
+    awards = awards_in(pool, slot)
+    units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, awards=awards, overview=overview)
+    clock = _clock(pool, tenant.pk)
+    policy = sharing_of(tenant, pool)
+    first = pool.slot_at(midnight(day_of(at)))
+    windows = published_of(intervals_between(pool, max(first, 0), slot + 1, most=MOST_WINDOWS), tenant.pk)
+    span = next((_span(pool, window) for window in windows if window.start <= slot < window.end), None)
+    paying = [award for award in awards if earned_from(award, tenant.pk)]
+    return ShareView(
+        slot=slot,
+        units=units,
+        pool_parts=_pool_parts(units, windows, slot),
+        span=span,
+        back_at=max((pool.slot_start(award.cut_at or award.end) for award in paying), default=None),
+        next_at=pool.slot_start(max(clock.frontier, slot + 1)),
+        policy=policy,
+        money=_money(tenant, pool, at, windows, span, paying, clock, policy, units) if money else None,
+    )
+
+
+def _clock(pool: Pool, tenant_id: int) -> LaneClock:
+    """The batch lane's, and in the same query `provisional`: micro-credits that are this owner's parts of open rents,
+    if none of their jobs would have had more alone. An owner may know what it earns from others, not by whom."""
+    provisional = RawSQL(
+        "SELECT coalesce(sum((part ->> 1)::bigint), 0)::bigint"
+        " FROM scheduling_award, jsonb_array_elements(charges) AS slot, jsonb_array_elements(slot) AS part"
+        " WHERE pool_id = %s AND rent = 'open' AND (part ->> 0)::bigint = %s",
+        [pool.pk, tenant_id],
+        output_field=BigIntegerField(),
+    )
+    found = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).annotate(provisional=provisional).first()
+    return found or LaneClock(pool=pool, lane=Lane.BATCH)
+
+
+def _span(pool: Pool, window: Published) -> Span:
+    return Span(pool.pk, window.number, window.start, window.end)
+
+
+def _pool_parts(units: UnitsNow, windows: Sequence[Published], slot: int) -> tuple[PoolPart, ...]:
+    window = next((window for window in windows if window.start <= slot < window.end), None)
+    if window is None:
+        return tuple(PoolPart(total.label, 0.0, 0.0, 0.0) for total in units.totals)
+    at = slot - window.start
+    return tuple(
+        PoolPart(total.label, *(float(array[index, at]) for array in (window.mine, window.offered, window.sold)))
+        for index, total in enumerate(units.totals)
+    )
+
+
+def _money(
+    tenant: Tenant,
+    pool: Pool,
+    at: datetime,
+    windows: Sequence[Published],
+    span: Span | None,
+    paying: Sequence[Award],
+    clock: LaneClock,
+    policy: TenantPolicy,
+    units: UnitsNow,
+) -> MoneyNow:
+    day = day_of(at)
+    begins = midnight(day)
+    (today, month), now = money_since(tenant_id=tenant.pk, starts=[begins, midnight(day.replace(day=1))], at=at)
+    first, last = max(pool.slot_at(begins), 0), pool.slot_at(at) + 1
+    keeps = policy.lend == Lend.KEEP
+    used = used_by_own_jobs(pool=pool, tenant_id=tenant.pk, first=first, last=last) if keeps else None
+    quota = [float(total.units) for total in units.totals]
+    return MoneyNow(
+        today=today,
+        month=month,
+        held=now.held,
+        forgone=forgone_in(windows=windows, first=first, last=last, quota=quota, used=used),
+        renters=tuple(_renters(tenant, pool, at, span, paying, clock)),
+        provisional=getattr(clock, "provisional", 0),
+        contributions=tuple(_contributions(tenant, pool, windows, [total.label for total in units.totals], clock)),
+    )
+
+
+def _renters(
+    tenant: Tenant, pool: Pool, at: datetime, span: Span | None, paying: Sequence[Award], clock: LaneClock
+) -> list[Renter]:
+    """Who pays in the running interval: those that run now, and those that ended since it began."""
+    slot = pool.slot_at(at)
+    since = pool.slot_start((span.start if span else slot) + 1)
+    earned = {
+        row.award_id: row.amount
+        for row in earned_by_award(tenant_id=tenant.pk, start=since, end=at + timedelta(seconds=pool.slot_seconds))
+        if row.award_id and row.kind == "settle"
+    }
+    alive = {award.pk: award for award in paying}
+    seen = awards_seen(tenant_id=tenant.pk, award_ids=[*earned, *alive])
+    here = [award for award in seen.values() if award.pool_id == pool.pk]
+    here.sort(key=lambda award: (award.award_id not in alive, award.start, award.award_id))
+    found = [
+        _renter(award, alive.get(award.award_id), number, tenant.pk, pool, slot, earned.get(award.award_id, 0), clock)
+        for number, award in enumerate(here, 1)
+    ]
+    return [row for row in found if row.earned or row.to_come or row.rate]
+
+
+def _renter(
+    award: AwardSeen,
+    row: Award | None,
+    number: int,
+    tenant_id: int,
+    pool: Pool,
+    slot: int,
+    earned: int,
+    clock: LaneClock,
+) -> Renter:
+    rate = sum(amount for owner, amount in row.owed[slot - row.start] if owner == tenant_id) if row else 0
+    return Renter(
+        name="your own job" if award.is_own else f"renter {number}",
+        lane=award.lane,
+        state=award.state if row else "ended",
+        workers=award.workers,
+        ps=award.ps,
+        starts_at=pool.slot_start(award.start),
+        ends_at=pool.slot_start(award.end),
+        part=award.part,
+        rate=rate,
+        earned=earned,
+        to_come=earned_from(row, tenant_id, since=row.unpaid_since(clock.settled_slot)) if row else 0,
+    )
+
+
+def _put(label: str, window: Published, index: int) -> Put:
+    offered, sold = float(window.mine[index].sum()), float(window.my_sold[index].sum())
+    return Put(label, offered, sold, micro(float(window.prices[index].mean())))
+
+
+def _contributions(
+    tenant: Tenant, pool: Pool, windows: Sequence[Published], labels: Sequence[str], clock: LaneClock
+) -> list[Contribution]:
+    """The newest intervals first. A window that is not over yet shows what has been paid so far."""
+    shown = list(windows[:SHOWN_INTERVALS])
+    spans = [(window.number, window.start, window.end) for window in shown]
+    paid = payments_of_intervals(pool=pool, spans=spans, tenant_id=tenant.pk, until=clock.settled_slot + 1)
+    return [
+        Contribution(
+            number=window.number,
+            starts_at=pool.slot_start(window.start),
+            ends_at=pool.slot_start(window.end),
+            resources=tuple(_put(label, window, index) for index, label in enumerate(labels)),
+            amount=payments.to_me,
+            settled=payments.settled_to >= window.end,
+        )
+        for window, payments in zip(shown, paid, strict=True)
+    ]

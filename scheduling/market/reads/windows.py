@@ -1,0 +1,98 @@
+"""Which interval dealt out a slot, and what it published: prices, what was for sale and whose, what was sold."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from django.db import connection
+
+from scheduling.core import records
+from scheduling.core.types import FloatArray
+from scheduling.models import Interval, Pool
+
+
+@dataclass(frozen=True)
+class Span:
+    """An interval's number and the slots [start, end) that it dealt out."""
+
+    pool_id: int
+    number: int
+    start: int
+    end: int
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """One window as it was stored, with one owner's part. Arrays are (resources, slots)."""
+
+    number: int
+    start: int
+    end: int
+    prices: FloatArray
+    offered: FloatArray  # by all owners
+    mine: FloatArray  # of it, by the owner at hand
+    sold: FloatArray
+    kappa: float | None = None  # the multiple of the usual value of a unit-slot that was posted, where it was searched
+    scores: tuple[float, ...] = ()  # of each multiple that was tried, in credits
+
+    @property
+    def my_sold(self) -> FloatArray:
+        """Every sale is split by what each owner offered in the slot (revenue is shared the same way)."""
+        part: FloatArray = self.sold * _ratio(self.mine, self.offered)
+        return part
+
+
+def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
+    ratio: FloatArray = part / whole.clip(min=1e-12)
+    return ratio
+
+
+def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Span]:
+    """(pool id, slot) -> the interval whose window holds it; slots that nobody dealt out are not named. One query."""
+    asked = sorted(set(slots))
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT asked.pool_id, asked.slot, i.number, i.window_start, i.window_end"
+            "  FROM unnest(%s::bigint[], %s::bigint[]) AS asked (pool_id, slot)"
+            "  JOIN LATERAL (SELECT number, window_start, window_end FROM scheduling_interval"
+            "                 WHERE pool_id = asked.pool_id AND window_end > asked.slot"
+            "                 ORDER BY window_end LIMIT 1) AS i ON i.window_start <= asked.slot",
+            [[pool_id for pool_id, _ in asked], [slot for _, slot in asked]],
+        )
+        return {(pool_id, slot): Span(pool_id, *rest) for pool_id, slot, *rest in cursor.fetchall()}
+
+
+def published_of(intervals: Sequence[Interval], owner_id: int) -> list[Published]:
+    """All windows of these intervals, in order."""
+    return [window for interval in intervals for window in _read(interval, owner_id)]
+
+
+def intervals_between(pool: Pool, first: int, last: int, *, most: int) -> list[Interval]:
+    """Those with windows that touch the slots [first, last), newest first, with what they published alone."""
+    rows = Interval.objects.filter(pool=pool, window_end__gt=first, window_start__lt=last)
+    return list(
+        rows.only("id", "pool", "number", "window_start", "window_end", "windows").order_by("-window_end")[:most]
+    )
+
+
+def _read(interval: Interval, owner_id: int) -> list[Published]:
+    first, rest = bytes(interval.windows).split(b"\n", 1)
+    owners = json.loads(first)["owners"]
+    index = owners.index(owner_id) if owner_id in owners else None
+    windows = records.plan_from(rest).windows
+    return [
+        Published(
+            number=interval.number,
+            start=window.start,
+            end=window.end,
+            prices=window.prices,
+            offered=window.idle.sum(axis=1),
+            mine=window.idle[:, index] if index is not None else window.idle.sum(axis=1) * 0.0,
+            sold=window.rented,
+            kappa=window.kappa,
+            scores=window.scores,
+        )
+        for window in windows
+    ]

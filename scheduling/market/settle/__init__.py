@@ -1,0 +1,28 @@
+"""What is paid: the end of each slot, refunds, deliveries, outages, and credits that an older version left behind."""
+
+from scheduling.market.settle.payments import parts_by_account, settle_key
+from scheduling.market.settle.refunds import (
+    AT_ONCE,
+    Cause,
+    HoldMissing,
+    Next,
+    awards_void,
+    cut_told,
+    jobs_locked,
+    refunds_post,
+)
+from scheduling.market.settle.run_states import RESERVATION_ENDED
+
+__all__ = [
+    "AT_ONCE",
+    "RESERVATION_ENDED",
+    "Cause",
+    "HoldMissing",
+    "Next",
+    "awards_void",
+    "cut_told",
+    "jobs_locked",
+    "parts_by_account",
+    "refunds_post",
+    "settle_key",
+]

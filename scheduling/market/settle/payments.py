@@ -1,0 +1,37 @@
+"""What the book is told where an award pays for one of its slots."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+
+from scheduling.feed import job_subject
+from tenants.ledger.postings import OPERATOR, AccountName, Posting, earned, settlement
+
+
+def settle_key(pool_id: int, slot: int, award_id: int) -> str:
+    """The key under which an award's slot is paid for, once."""
+    return f"settle:{pool_id}:{slot}:{award_id}"
+
+
+def parts_by_account(parts: Sequence[Sequence[int]]) -> dict[AccountName, int]:
+    """Owners as `Award.charges` names them, as accounts of the book."""
+    sums: dict[AccountName, int] = {}
+    for owner, amount in parts:
+        account = earned(owner) if owner else OPERATOR
+        sums[account] = sums.get(account, 0) + amount
+    return sums
+
+
+def slot_posting(
+    pool_id: int, award_id: int, tenant_id: int, job_id: int, slot: int, parts: Sequence[Sequence[int]], at: datetime
+) -> Posting:
+    """`parts`: (owner's tenant id or 0 for the operator, micro-credits), of which one at least is not zero."""
+    return settlement(
+        key=settle_key(pool_id, slot, award_id),
+        tenant_id=tenant_id,
+        parts=parts_by_account(parts),
+        at=at,
+        subject=job_subject(job_id),
+        facts={"slot": slot, "award": award_id},
+    )

@@ -1,0 +1,195 @@
+"""Awards cut short by the platform: their units are free again, the rest of their money returns, their jobs wait.
+
+One mechanism for every cause. The caller holds both lanes' locks, says from which slot on nothing was delivered,
+and posts what comes back as the last thing it does.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+from django.db import connection
+from django.db.models import F
+
+from scheduling.feed import EventKind, event, job_subject
+from scheduling.market.calendar.units import Unit, UnitReader, units_release
+from scheduling.models import Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES, JobState
+from tenants.ledger.postings import InsufficientFunds, Posting, available, held
+from tenants.ledger.services import post_many
+
+GIVEN_UP = "given_up"
+
+# One statement for thousands of rows: the ORM would build an expression for each field of each.
+_VOID = """
+UPDATE scheduling_award AS award SET state = %s, cut_at = cut.cut_at, returned = cut.returned
+  FROM unnest(%s::bigint[], %s::bigint[], %s::bigint[]) AS cut (id, cut_at, returned)
+ WHERE award.id = cut.id
+"""
+_MOVE = """
+UPDATE scheduling_trainingjob AS job
+   SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = greatest(%s, cut.slot),
+       attempt = job.attempt + cut.again,
+       reason_code = %s, reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
+  FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::bigint[]) AS cut (job_id, refunded, again, slot)
+ WHERE job.id = cut.job_id
+"""
+
+
+class HoldMissing(RuntimeError):
+    """A booked award's payment is not held. The book allows no such thing, so something is broken."""
+
+
+@dataclass(frozen=True)
+class Cause:
+    """Why: a code of the market's vocabulary, and what else is to be said of it."""
+
+    code: str
+    facts: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Next:
+    """What becomes of the jobs: they wait again, and are looked at from a slot on; or they are given up."""
+
+    not_before: int = 0
+    given_up: bool = False
+
+
+AT_ONCE = Next()
+
+
+@dataclass(frozen=True)
+class Voided:
+    """`awards` as they are now; `again`: those of them whose jobs wait again; `refunded`: micro-credits that return."""
+
+    awards: Sequence[Award]
+    again: Sequence[Award]
+    refunded: int
+    events: Sequence[Event]
+    postings: Sequence[Posting]
+
+
+def awards_void(
+    pool: Pool, awards: Sequence[Award], slot: int, cause: Cause, at: datetime, following: Next = AT_ONCE
+) -> Voided:
+    """`slot`: the first that is not delivered. Writes all but the events and the money.
+
+    What was delivered before that slot stays owed, and is settled in its turn. An award that was cut short before, in a
+    later slot, is cut shorter: what it has not paid yet of the slots from `slot` on returns too, and its job is told
+    about already. The caller names awards of which `unsettled_from(slot)` is true.
+    """
+    jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
+    # A cancelled job does not wait again, and one whose award was void before does so already.
+    live = [a for a in awards if a.state != AwardState.VOID and jobs[a.job_id].state in LIVE_STATES]
+    units: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
+    postings: list[Posting] = []
+    for award in awards:
+        for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():
+            units[award.lane][unit] += amount
+        if refund := _cut(award, slot, cause, at):
+            postings.append(refund)
+    for lane, amounts in sorted(units.items()):
+        units_release(Lane(lane), amounts)
+    _store(awards)
+    _unsell(awards, slot)
+    _move_jobs(live, cause, following, at)
+    tell, again = _given_up if following.given_up else _requeued, {award.pk for award in live}
+    return Voided(
+        awards,
+        again=[] if following.given_up else live,
+        refunded=sum(amount for posting in postings for _, amount in posting.entries if amount > 0),
+        events=[tell(award, cause, at) if award.pk in again else _shorter(award, cause, at) for award in awards],
+        postings=postings,
+    )
+
+
+def refunds_post(voided: Voided) -> None:
+    """The last thing in the transaction."""
+    answer = post_many(postings=voided.postings)
+    if isinstance(answer, InsufficientFunds):
+        raise HoldMissing(str(answer))
+
+
+def jobs_locked(job_ids: Sequence[int]) -> list[TrainingJob]:
+    return list(TrainingJob.objects.select_for_update(of=("self",)).filter(pk__in=job_ids).order_by("pk"))
+
+
+def _cut(award: Award, slot: int, cause: Cause, at: datetime) -> Posting | None:
+    """Nothing from `slot` on is paid for any more: the refund, or none where these slots cost nothing."""
+    cut = max(slot, award.start)
+    undelivered = award.owed[cut - award.start : max(award.paid_until, cut) - award.start]
+    amount = sum(part for parts in undelivered for _, part in parts)
+    # Each further cut is in an earlier slot, so its slot makes a key of its own.
+    key = f"refund:{award.pk}:from{cut}" if award.state == AwardState.VOID else f"refund:{award.pk}:1"
+    award.state, award.cut_at, award.returned = AwardState.VOID, cut, award.returned + amount
+    if not amount:
+        return None
+    return Posting(
+        key=key,
+        kind="refund",
+        entries=((held(award.tenant_id), -amount), (available(award.tenant_id), amount)),
+        at=at,
+        subject=job_subject(award.job_id),
+        facts={"award": award.pk, "cause": cause.code, **cause.facts, "from_slot": cut},
+    )
+
+
+def _unsell(awards: Sequence[Award], slot: int) -> None:
+    """What a refunded award had given up is no longer sold for its tenant's account."""
+    freed = FreedUnits.objects.filter(award__in=awards, slot__gte=slot)
+    freed.filter(sold=0).delete()
+    freed.filter(sold__gt=0).update(amount=F("sold"))
+
+
+def _store(awards: Sequence[Award]) -> None:
+    rows = [(award.pk, award.cut_at, award.returned) for award in awards]
+    with connection.cursor() as cursor:
+        cursor.execute(_VOID, [AwardState.VOID, *([row[column] for row in rows] for column in range(3))])
+
+
+def _move_jobs(awards: Sequence[Award], cause: Cause, following: Next, at: datetime) -> None:
+    """They wait with the first arrival, in the batch lane: nobody asks the instant lane a second time. Where slots are
+    awarded one by one, the next one is no other attempt. A late clock decides about slots that their award still pays
+    for: they are looked at from its cut on."""
+    facts = json.dumps(dict(cause.facts))
+    ids, refunds = [award.job_id for award in awards], [award.returned for award in awards]
+    attempts = [int(award.work_left is None) for award in awards]
+    cuts = [0 if following.given_up else award.cut_at for award in awards]
+    if following.given_up:
+        place = [JobState.FAILED, None, at, 0, GIVEN_UP]
+    else:
+        place = [JobState.QUEUED, Lane.BATCH, None, following.not_before, cause.code]
+    with connection.cursor() as cursor:
+        cursor.execute(_MOVE, [*place, facts, ids, refunds, attempts, cuts])
+
+
+def _requeued(award: Award, cause: Cause, at: datetime) -> Event:
+    return _told(EventKind.JOB_REQUEUED, award, {"cause": cause.code, **cause.facts, "refunded": award.returned}, at)
+
+
+def _given_up(award: Award, cause: Cause, at: datetime) -> Event:
+    return _told(
+        EventKind.JOB_FAILED, award, {"reason": GIVEN_UP, "numbers": {**cause.facts, "refunded": award.returned}}, at
+    )
+
+
+def _shorter(award: Award, cause: Cause, at: datetime) -> Event:
+    """Of an award whose job does not wait again: it was cancelled, or waits already since an earlier cut."""
+    return _told(EventKind.AWARD_CUT, award, {"cause": cause.code, **cause.facts, "refunded": award.returned}, at)
+
+
+def _told(kind: EventKind, award: Award, data: Mapping[str, Any], at: datetime) -> Event:
+    subject, data = job_subject(award.job_id), {"job": award.job_id, **data, **cut_told(award)}
+    return event(kind, pool_id=award.pool_id, tenant_id=award.tenant_id, subject=subject, at=at, data=data)
+
+
+def cut_told(award: Award, freed: tuple[int, int] | None = None) -> dict[str, Any]:
+    """What an event tells of an award that is cut short: from which slot on, and the slots [begin, end) in which the
+    units that it gave up are sold for its tenant's account. A verification compares the rows with it."""
+    return {"award": award.pk, "cut_at": award.cut_at, "freed": None if freed is None else list(freed)}

@@ -1,0 +1,268 @@
+"""The end of a slot: what it cost is paid to whoever owned the units, and awards begin and end.
+
+Everything about one slot is one transaction under both lanes' locks, and slots are settled in order. So at any
+moment either nothing of a slot is paid or all of it, and doing it again finds it done.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+from django.db.models import JSONField
+from django.db.models.expressions import RawSQL
+
+from scheduling.common import Steps
+from scheduling.feed import EventKind, event, events_append, job_subject
+from scheduling.market.calendar.collector import collector_resting
+from scheduling.market.calendar.lanes import Busy, lane_lock
+from scheduling.market.settle.deliveries import outage_over
+from scheduling.market.settle.payments import slot_posting
+from scheduling.market.settle.rents import rents_close, rents_cut
+from scheduling.market.settle.run_states import RESERVATION_ENDED, unfinished
+from scheduling.market.view.specs import PROGRAM
+from scheduling.models import (
+    ALIVE,
+    Award,
+    AwardState,
+    Event,
+    JobState,
+    Lane,
+    LaneClock,
+    Pool,
+    RentState,
+    StartEstimate,
+    TrainingJob,
+    unsettled_from,
+)
+from scheduling.money import low_balance_events
+from tenants.ledger.postings import InsufficientFunds, Posting
+from tenants.ledger.services import post_many
+from tenants.scoping import scope_disabled
+
+
+class NotDelivered(RuntimeError):
+    """A slot that passed in an outage was to be paid for."""
+
+
+class HeldTooLittle(RuntimeError):
+    """An award's hold no longer covers its charges. The book allows no such thing, so something is broken."""
+
+
+@dataclass(frozen=True)
+class Settled:
+    """One slot's money, in micro-credits: paid = owners + operator. And what began and ended at its end."""
+
+    slot: int
+    awards: int
+    paid: int
+    owners: int
+    operator: int
+    started: int
+    ended: int
+
+
+@dataclass(frozen=True)
+class Charge:
+    """What one award owes for one slot."""
+
+    award_id: int
+    job_id: int
+    tenant_id: int
+    parts: Sequence[tuple[int, int]]  # (owner's tenant id or 0 for the operator, micro-credits)
+
+
+@transaction.atomic
+def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | None:
+    """Pay for `slot`, which has passed, and move awards over the boundary after it.
+
+    None: it is settled already, or the slot before it is not.
+    """
+    # 1. The turn: whoever finds the slot before settled has it, everybody else leaves.
+    batch = lane_lock(pool_id=pool_id, lane=Lane.BATCH, wait=False)
+    if batch is None:
+        return Busy()
+    if batch.settled_slot != slot - 1:
+        return None
+    if outage_over(pool_id, slot) is not None:
+        raise NotDelivered(f"slot {slot} of pool {pool_id}")
+    # The instant lane sells and starts up to this very boundary: it waits while money moves, and we for it.
+    lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
+    pool = Pool.objects.get(pk=pool_id)
+    steps = Steps("settlement", f"{pool.slug}:{slot}")
+    with scope_disabled("a slot is settled for all tenants of a pool at once"), collector_resting():
+        # 2. Gather what each award owes for the slot, and to whom; and rents that were cut short.
+        closings = rents_cut(pool)
+        arrears, _ = rents_close(pool, closings, slot - 1, pool.slot_start(slot + 1)) if closings else ([], [])
+        charges = _charges(pool, slot)
+        steps.done("gather", quietly=not charges, charges=len(charges))
+
+        # 3. Awards begin and end at the boundary after it.
+        started, ended = awards_move(pool, slot + 1, at)
+        LaneClock.objects.filter(pk=batch.pk).update(settled_slot=slot)
+        steps.done("move", quietly=not started + ended, started=started, ended=ended)
+
+        # 4. Pay, in one call of the book.
+        _post(pool, slot, charges, arrears)
+        settled = _sums(slot, charges, started, ended)
+        steps.done("pay", quietly=not charges, paid=settled.paid, owners=settled.owners, operator=settled.operator)
+
+        # 5. Tell everybody the sums, and whose money runs out.
+        _tell(pool, settled, charges, at)
+        steps.done("tell", quietly=not charges)
+    return settled
+
+
+def _charges(pool: Pool, slot: int) -> list[Charge]:
+    """Awards that pay for the slot: `Award.paid_until` has the rule. Every slot before it is settled. An open rent pays
+    when it is closed."""
+    owing = Award.objects.filter(unsettled_from(slot), pool=pool, start__lte=slot, paid__gt=0)
+    due = owing.exclude(rent=RentState.OPEN)
+    rows = due.annotate(parts=RawSQL('charges -> (%s - "start")::int', [slot], output_field=JSONField()))
+    less = {award.pk: award.owed[slot - award.start] for award in due.filter(adjusted__gt=0)}
+    return [
+        Charge(pk, job_id, tenant_id, less.get(pk, parts))
+        for pk, job_id, tenant_id, parts in rows.order_by("pk").values_list("pk", "job_id", "tenant_id", "parts")
+    ]
+
+
+def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:
+    # The money is about the slot, not about the moment somebody got round to it: repeated, it is the same posting.
+    ends_at = pool.slot_start(slot + 1)
+    postings = [
+        slot_posting(pool.pk, charge.award_id, charge.tenant_id, charge.job_id, slot, charge.parts, ends_at)
+        for charge in charges
+        if any(amount for _, amount in charge.parts)
+    ]
+    answer = post_many(postings=[*arrears, *postings])
+    if isinstance(answer, InsufficientFunds):
+        raise HeldTooLittle(f"slot {slot} of pool {pool.pk}: {answer}")
+
+
+def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
+    """(awards started, awards ended) at the boundary before slot `boundary`. Nothing starts in an outage."""
+    alive = Award.objects.filter(pool=pool, state__in=ALIVE)
+    rows = list(
+        alive.filter(end__lte=boundary).order_by("pk").values_list("pk", "job_id", "tenant_id", "cut_at", "end")
+    )
+    over = [row for row in rows if row[3] is None]
+    Award.objects.filter(pk__in=[row[0] for row in over]).update(state=AwardState.DONE)
+    Award.objects.filter(pk__in=[row[0] for row in rows if row[3] is not None]).update(state=AwardState.ENDED)
+    if pool.is_elastic:
+        over = _last_of_their_jobs(over)
+    short = unfinished([row[0] for row in over])
+    done = [row for row in over if row[1] not in short]
+    finished = _jobs_finish(done, at)
+    stopped = _jobs_stop([row for row in over if row[1] in short], short, at)
+    starting = alive.filter(state=AwardState.BOOKED, start__lte=boundary).order_by("pk")
+    rows_due = starting.values_list("pk", "job_id", "tenant_id", "cut_at", "start")
+    due = list(rows_due) if outage_over(pool.pk, boundary) is None else []
+    begun = awards_start(due)
+    events_append(
+        [
+            *_job_events(EventKind.JOB_FINISHED, pool, [row for row in over if row[1] in finished], at),
+            *_job_events(EventKind.JOB_STOPPED, pool, [row for row in over if row[1] in stopped], at, short),
+            *_job_events(EventKind.JOB_STARTED, pool, [row for row in due if row[1] in begun], at),
+        ]
+    )
+    return len(due), len(rows)
+
+
+def _last_of_their_jobs(rows: Sequence[AwardRow]) -> list[AwardRow]:
+    """Of awards of single slots those that leave nothing to do. A program says itself when it has finished."""
+    last = Award.objects.filter(pk__in=[row[0] for row in rows], work_left=0).exclude(job__spec__has_key=PROGRAM)
+    done = set(last.values_list("pk", flat=True))
+    return [row for row in rows if row[0] in done]
+
+
+AwardRow = tuple[int, int, int, int | None, int]  # award, job, tenant, cut, and the slot that is the news
+
+
+def awards_start(rows: Sequence[AwardRow]) -> set[int]:
+    """These awards begin to run, and so do their jobs, unless they were cancelled meanwhile: those that did.
+
+    What was estimated of a start came true, or did not, for those jobs alone.
+    """
+    Award.objects.filter(pk__in=[row[0] for row in rows]).update(state=AwardState.RUNNING)
+    begun = _jobs_move(rows, (JobState.AWARDED,), state=JobState.RUNNING, reason_code="", reason_numbers={})
+    starts = {row[1]: row[4] for row in rows if row[1] in begun}
+    estimates = list(StartEstimate.objects.filter(job__in=starts, started=None))
+    if not estimates:
+        return begun
+    paid = dict(Award.objects.filter(pk__in=[row[0] for row in rows]).values_list("job_id", "paid"))
+    for estimate in estimates:
+        estimate.started, estimate.paid = starts[estimate.job_id], paid[estimate.job_id]
+    StartEstimate.objects.bulk_update(estimates, ["started", "paid"], batch_size=1_000)
+    return begun
+
+
+def _jobs_move(rows: Sequence[AwardRow], among: Sequence[JobState], **changes: object) -> set[int]:
+    """Jobs of these awards that are in one of the states; others (a cancelled one) stay as they are."""
+    jobs = TrainingJob.objects.filter(pk__in=[row[1] for row in rows], state__in=among)
+    moved = set(jobs.values_list("pk", flat=True))
+    TrainingJob.objects.filter(pk__in=moved).update(**changes)
+    return moved
+
+
+def _jobs_finish(rows: Sequence[AwardRow], at: datetime) -> set[int]:
+    """Why it was no larger in its last slot says nothing of a job that has ended."""
+    changes = {"ended_at": at, "reason_code": "", "reason_numbers": {}}
+    return _jobs_move(rows, (JobState.AWARDED, JobState.RUNNING), state=JobState.FINISHED, **changes)
+
+
+def _jobs_stop(rows: Sequence[AwardRow], how_far: Mapping[int, Mapping[str, Any]], at: datetime) -> set[int]:
+    """Jobs whose time is over and whose program had more to do."""
+    stopped: set[int] = set()
+    for row in rows:
+        changes = {"ended_at": at, "reason_code": RESERVATION_ENDED, "reason_numbers": how_far[row[1]]}
+        stopped |= _jobs_move([row], (JobState.AWARDED, JobState.RUNNING), state=JobState.STOPPED, **changes)
+    return stopped
+
+
+def _job_events(
+    kind: EventKind,
+    pool: Pool,
+    rows: Sequence[AwardRow],
+    at: datetime,
+    how_far: Mapping[int, Mapping[str, Any]] | None = None,
+) -> list[Event]:
+    """`how_far`: of jobs whose time is over, by job."""
+    told = {job: {"reason": RESERVATION_ENDED, "numbers": dict(far)} for job, far in (how_far or {}).items()}
+    return [
+        event(
+            kind,
+            pool_id=pool.pk,
+            tenant_id=tenant_id,
+            subject=job_subject(job_id),
+            at=at,
+            data={"slot": slot, **told.get(job_id, {})},
+        )
+        for _, job_id, tenant_id, _, slot in rows
+    ]
+
+
+def _sums(slot: int, charges: Sequence[Charge], started: int, ended: int) -> Settled:
+    parts = [part for charge in charges for part in charge.parts]
+    operator = sum(amount for owner, amount in parts if not owner)
+    owners = sum(amount for owner, amount in parts if owner)
+    return Settled(slot, len(charges), owners + operator, owners, operator, started, ended)
+
+
+def _tell(pool: Pool, settled: Settled, charges: Sequence[Charge], at: datetime) -> None:
+    if not charges:
+        return
+    spent: dict[int, int] = {}
+    for charge in charges:
+        spent[charge.tenant_id] = spent.get(charge.tenant_id, 0) + sum(amount for _, amount in charge.parts)
+    numbers = {
+        "slot": settled.slot,
+        "awards": settled.awards,
+        "paid": settled.paid,
+        "owners": settled.owners,
+        "operator": settled.operator,
+    }
+    public = event(EventKind.SLOT_SETTLED, pool_id=pool.pk, subject=f"slot:{settled.slot}", at=at, data=numbers)
+    events_append([public, *low_balance_events(pool, settled.slot, spent, at)])

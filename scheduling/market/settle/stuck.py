@@ -1,0 +1,167 @@
+"""Credits that are held for an award and not owed for any of its slots to come.
+
+The market leaves none behind. An older version did: where a gang was lost while the settlement lagged, the slots that
+were delivered before it were neither paid nor refunded. `manage.py settle_stuck` pays for them.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Container, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+from django.db.models import Q
+
+from scheduling.common import one_moment
+from scheduling.feed import job_subject
+from scheduling.market.calendar.lanes import lane_lock
+from scheduling.market.settle.payments import settle_key, slot_posting
+from scheduling.models import Award, Lane, LaneClock, Pool, RentState, unsettled_from
+from tenants import history
+from tenants.access import Access, Refused
+from tenants.ledger.findings import MOST, Finding
+from tenants.ledger.postings import InsufficientFunds, held
+from tenants.ledger.selectors import balances, transactions_about_all
+from tenants.ledger.services import post_many
+from tenants.ledger.sums import held_by_award
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.scoping import scope_disabled
+from tenants.services.members import NO_REASON, NOT_ALLOWED
+
+
+@dataclass(frozen=True)
+class Stuck:
+    """`held`: micro-credits in the book for this award; `owed`: for its slots that are still to be settled.
+
+    `unpaid`: slots that were delivered, are past, and were never paid for. They explain the difference, or part of it.
+    """
+
+    award: Award
+    held: int
+    owed: int
+    unpaid: tuple[int, ...]
+
+    @property
+    def payable(self) -> int:
+        """Micro-credits for the unpaid slots."""
+        return sum(amount for slot in self.unpaid for _, amount in self.award.owed[slot - self.award.start])
+
+    @property
+    def explained(self) -> bool:
+        return self.held - self.owed == self.payable
+
+    def __str__(self) -> str:
+        award = self.award
+        slots = f", slots {', '.join(map(str, self.unpaid))} were delivered and not paid for" if self.unpaid else ""
+        return (
+            f"award {award.pk} of job {award.job_id} ({award.state}): {self.held} micro-credits are held, "
+            f"{self.owed} are owed for slots to come{slots}"
+        )
+
+
+@dataclass(frozen=True)
+class Paid:
+    """Awards that were settled, and micro-credits that went to the owners of what they used."""
+
+    awards: int
+    amount: int
+
+
+def stuck_awards() -> list[Stuck]:
+    """Every award for which more or less is held than it still owes, by its id, as it stands at one moment."""
+    with one_moment(), scope_disabled("credits may be held for any tenant's award"):
+        return _stuck_awards()
+
+
+def _stuck_awards() -> list[Stuck]:
+    """The balance of each tenant says whether there is any; only then are its entries read."""
+    settled = _settled_slots()
+    owed: dict[int, int] = {}
+    by_tenant: defaultdict[int, int] = defaultdict(int)
+    for pool_id, slot in settled.items():
+        owing = unsettled_from(slot + 1) | Q(rent=RentState.OPEN)
+        open_awards = Award.objects.filter(owing, pool=pool_id, paid__gt=0).order_by()
+        for award in open_awards.only("tenant", "start", "end", "state", "cut_at", "charges", "rent", "adjusted"):
+            owed[award.pk] = _owed(award, slot)
+            by_tenant[award.tenant_id] += owed[award.pk]
+    tenant_ids = list(Tenant.objects.order_by("pk").values_list("pk", flat=True))
+    amounts = balances(accounts=[held(tenant_id) for tenant_id in tenant_ids])
+    wrong = [tenant_id for tenant_id in tenant_ids if amounts[held(tenant_id)] != by_tenant[tenant_id]]
+    if not wrong:
+        return []
+    amount = held_by_award(tenant_ids=wrong)
+    numbers = [pk for pk in amount.keys() | owed.keys() if amount.get(pk, 0) != owed.get(pk, 0)]
+    awards = list(Award.objects.filter(pk__in=numbers, tenant__in=wrong).order_by("pk"))
+    about = transactions_about_all(subjects={job_subject(award.job_id) for award in awards})
+    posted = {transaction.key for transaction in about}
+    return [_stuck(award, amount.get(award.pk, 0), settled[award.pool_id], posted) for award in awards]
+
+
+def held_findings() -> Iterator[Finding]:
+    """For the audit of the book: credits that are held for what is over."""
+    for stuck in stuck_awards()[:MOST]:
+        yield Finding("held", f"award {stuck.award.pk}", str(stuck))
+
+
+def stuck_settle(*, by: Access, reason: str, at: datetime) -> Paid | Refused:
+    """Pay the owners for what was delivered and never paid for, as an operator's act in the history.
+
+    What is held and is explained by nothing stays where it is: a person has to look at it.
+    """
+    if not by.allows(Permission.CREDITS_CHANGE):
+        return NOT_ALLOWED
+    if not reason.strip():
+        return NO_REASON
+    with scope_disabled("awards of several tenants wait for their settlement"):
+        paid = [_pool_settle(pool_id, by, reason, at) for pool_id in sorted(_settled_slots())]
+    return Paid(sum(each.awards for each in paid), sum(each.amount for each in paid))
+
+
+@transaction.atomic
+def _pool_settle(pool_id: int, by: Access, reason: str, at: datetime) -> Paid:
+    for lane in (Lane.BATCH, Lane.INSTANT):  # in the order of the locks
+        lane_lock(pool_id=pool_id, lane=lane)
+    stuck = [each for each in stuck_awards() if each.award.pool_id == pool_id and each.unpaid]
+    if not stuck:
+        return Paid(0, 0)
+    # Posted as of today: statements of the past stay as they were given.
+    postings = [
+        slot_posting(award.pool_id, award.pk, award.tenant_id, award.job_id, slot, award.owed[slot - award.start], at)
+        for award, slots in ((each.award, each.unpaid) for each in stuck)
+        for slot in slots
+    ]
+    answer = post_many(postings=postings)
+    if isinstance(answer, InsufficientFunds):
+        raise RuntimeError(f"pool {pool_id}: what is held does not cover what was delivered: {answer}")
+    paid = Paid(len(stuck), sum(each.payable for each in stuck))
+    after = {"awards": [each.award.pk for each in stuck], "amount": paid.amount}
+    subject = f"awards of pool {stuck[0].award.pool.slug}"
+    history.append(at=at, by=by, action="settle_stuck", subject=subject, reason=reason, after=after)
+    return paid
+
+
+def _settled_slots() -> Mapping[int, int]:
+    """Pool -> the last slot that is settled; -1 where the clock of the market never ran, as in a new pool."""
+    settled = dict(LaneClock.objects.filter(lane=Lane.BATCH).values_list("pool_id", "settled_slot"))
+    return {pool_id: settled.get(pool_id, -1) for pool_id in Pool.objects.values_list("pk", flat=True)}
+
+
+def _owed(award: Award, settled: int) -> int:
+    """Micro-credits for the slots after `settled` that it pays for; an open rent has paid for none yet."""
+    ahead = award.owed[award.unpaid_since(settled) - award.start : max(award.paid_until - award.start, 0)]
+    return sum(amount for parts in ahead for _, amount in parts)
+
+
+def _stuck(award: Award, amount: int, settled: int, posted: Container[str]) -> Stuck:
+    """`posted`: keys of what is in the book about its job."""
+    if award.rent == RentState.OPEN:  # none of its slots is due
+        return Stuck(award, amount, _owed(award, settled), ())
+    unpaid = [
+        slot
+        for slot, parts in zip(range(award.start, min(award.paid_until, settled + 1)), award.owed, strict=False)
+        if any(part for _, part in parts) and settle_key(award.pool_id, slot, award.pk) not in posted
+    ]
+    return Stuck(award, amount, _owed(award, settled), tuple(unpaid))

@@ -1,0 +1,51 @@
+"""The market's rows as the core sees them: frozen views of a pool, its jobs, its policies."""
+
+from scheduling.market.view.batch import batch_view, glance
+from scheduling.market.view.demands import (
+    DEMANDS,
+    MOST_MEMBERS,
+    ONES,
+    Steps,
+    demands_check,
+    member_too_little,
+    shown,
+    steps_flaw,
+    within_engine,
+)
+from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
+from scheduling.market.view.history import pool_scenario
+from scheduling.market.view.jobs import JobReader, arrival_of
+from scheduling.market.view.policy import fixed_settings, gives_floors, unusable, unusable_instant
+from scheduling.market.view.specs import PROGRAM, SpecRead, SpecReader, for_the_core, spec_read, steps_of
+from scheduling.market.view.weights import policy_built
+
+__all__ = [
+    "DEMANDS",
+    "MOST_MEMBERS",
+    "ONES",
+    "OPERATOR_ID",
+    "PROGRAM",
+    "JobReader",
+    "PoolFrame",
+    "SpecRead",
+    "SpecReader",
+    "Steps",
+    "arrival_of",
+    "batch_view",
+    "demands_check",
+    "fixed_settings",
+    "for_the_core",
+    "gives_floors",
+    "glance",
+    "member_too_little",
+    "policy_built",
+    "pool_frame",
+    "pool_scenario",
+    "shown",
+    "spec_read",
+    "steps_flaw",
+    "steps_of",
+    "unusable",
+    "unusable_instant",
+    "within_engine",
+]

@@ -1,0 +1,318 @@
+"""The view of the batch lane: what its policy is asked at a slot boundary.
+
+Read under the lane's lock, so that nothing it names changes until the plan is stored. The waiting jobs are read
+once, first; everything else is about them, or about what was decided before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import numpy as np
+from django.db import connection
+from django.db.models import Q, QuerySet
+
+from scheduling.core.types import OWN, REJECTED, Allocation, Booking, FloatArray, Floor, Job, Refusal, View
+from scheduling.market.view.demands import member_too_little, within_engine
+from scheduling.market.view.floors import floors_standing
+from scheduling.market.view.frame import PoolFrame, planning_frame
+from scheduling.market.view.jobs import JobReader
+from scheduling.market.view.rents import rents_open
+from scheduling.market.view.slots import SlotsSoFar, remaining, slots_so_far
+from scheduling.market.view.specs import PROGRAM
+from scheduling.market.view.windows import published_windows
+from scheduling.models import (
+    Award,
+    AwardState,
+    JobFloor,
+    JobState,
+    Lane,
+    LaneClock,
+    Part,
+    Pool,
+    TrainingJob,
+    unsettled_from,
+)
+from scheduling.money import limits, member_caps, rent_spent, tenant_lefts
+from tenants.ledger.amounts import credits_of
+from tenants.ledger.postings import available
+from tenants.ledger.selectors import balances
+
+ENDLESS = 2**53  # the market has no last slot; the largest number that every float counts exactly
+
+
+@dataclass(frozen=True, eq=False)
+class BatchSnapshot:
+    frame: PoolFrame
+    view: View
+    waiting: Mapping[int, TrainingJob]  # rows of the view's waiting jobs, by number
+    open_rents: Mapping[int, Award]  # those of its open rents, by job; with their jobs
+    by_budget: frozenset[int]  # tenants whose budget lets them pay less than they have
+    slots: Mapping[int, SlotsSoFar]  # of an elastic pool: waiting jobs that have run before
+    caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
+    unfit: tuple[Refusal, ...] = ()  # rows of `waiting` that the view leaves out: accepted before, and impossible now
+
+    def row(self, number: int) -> TrainingJob:
+        """Of a job whose floor may change: one that waits, or waits in its owner's world alone."""
+        return self.waiting[number] if number in self.waiting else self.open_rents[number].job
+
+
+def batch_view(
+    pool: Pool,
+    slot: int,
+    clock: LaneClock,
+    at: datetime,
+    *,
+    supposed: TrainingJob | None = None,
+    seen: PoolFrame | None = None,
+) -> BatchSnapshot:
+    """Everything the batch policy may know at the boundary before `slot`. Needs the scope of all tenants.
+
+    `supposed`: a job that is looked at as if it waited too (a quote). `seen`: the pool as it was just read, under
+    the same lock or for the same quote; it is read again if somebody waits who was not known then.
+    """
+    queue = _queue(pool, slot)
+    waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
+    if supposed is not None:
+        waiting[supposed.pk] = supposed
+    before = slots_so_far(waiting.values()) if pool.is_elastic else {}
+    awards = list(Award.objects.filter(unsettled_from(slot), pool=pool, lane=Lane.BATCH).order_by("pk"))
+    rents = rents_open(pool.pk)
+    asking = {row.tenant_id for row in (*waiting.values(), *rents.values())}
+    frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
+    floors = _still_used(frame, awards) | _floors(frame, slot, waiting.keys() | rents.keys())
+    jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
+    budgets = limits(tenant_ids=frame.tenant_ids, at=at)
+    lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
+    jobs |= _capped(jobs, caps, before)
+    if pool.is_elastic:
+        jobs |= {number: within_engine(jobs[number]) for number, row in waiting.items() if PROGRAM in row.spec}
+    unfit = _unfit(frame, waiting, jobs)
+    fit = [number for number in waiting if number not in unfit]
+    spendable = _available(frame)
+    view = View(
+        slot=slot,
+        horizon=ENDLESS,
+        cluster=frame.batch_cluster,
+        waiting=tuple(jobs[number] for number in fit),
+        remaining=np.array([remaining(jobs[number], before.get(number)) for number in fit]),
+        occupied=_occupied(frame, slot),
+        active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards if award.used_until > slot),
+        jobs=jobs,
+        floors=floors,
+        windows=published_windows(frame, slot),
+        spent=_spent(frame, at),
+        funds=_funds(frame, waiting.values(), spendable, lefts),
+        paid={number: credits_of(found.paid) for number, found in before.items() if found.paid and number not in unfit},
+        memory=clock.memory,
+        frontier=clock.frontier,
+        open_rents=tuple(_rent(frame, award, jobs[number]) for number, award in rents.items()),
+    )
+    by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
+    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()))
+
+
+def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
+    """What says whether anything is due at the boundary before `slot`: of the queue only the first, and who is new, and
+    one open rent, if there is any (K5)."""
+    queue = _queue(pool, slot)
+    in_order = queue.order_by("arrival", "pk")
+    waiting = {row.pk: row for row in [*in_order[:1], *in_order.filter(arrival__gt=slot - 1)]}
+    if supposed is not None:
+        waiting[supposed.pk] = supposed
+    rents = rents_open(pool.pk, most=1)
+    frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *rents.values())})
+    reader = JobReader(frame)
+    jobs = {number: reader.read(row) for number, row in waiting.items()}
+    renting = {number: reader.read(award.job) for number, award in rents.items()}
+    view = View(
+        slot=slot,
+        horizon=ENDLESS,
+        cluster=frame.batch_cluster,
+        waiting=tuple(jobs.values()),
+        remaining=np.array([float(job.work) for job in jobs.values()]),
+        occupied=np.zeros((len(frame.resource_ids), 0, len(frame.server_ids))),
+        jobs=jobs | renting,
+        memory=clock.memory,
+        frontier=clock.frontier,
+        open_rents=tuple(_rent(frame, award, renting[number]) for number, award in rents.items()),
+    )
+    return BatchSnapshot(frame, view, waiting, rents, frozenset(), {}, {})
+
+
+def states_decided(pool: Pool) -> list[str]:
+    """In which a job may be given a schedule, or be refused one. In an elastic pool whoever runs is looked at again."""
+    return [JobState.QUEUED.value, JobState.RUNNING.value] if pool.is_elastic else [JobState.QUEUED.value]
+
+
+def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
+    """All that may be looked at; not those that the platform failed again and again, and that rest."""
+    queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool))
+    return queued.filter(arrival__lte=slot, not_before__lte=slot)
+
+
+def _jobs(frame: PoolFrame, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
+    """By number, in order: those that wait and those that other parts of the view name."""
+    others = TrainingJob.objects.filter(pk__in=[number for number in named if number not in waiting])
+    rows = {row.pk: row for row in others} | dict(waiting)
+    reader = JobReader(frame)
+    return {number: reader.read(rows[number]) for number in sorted(rows)}
+
+
+def _still_used(frame: PoolFrame, awards: Iterable[Award]) -> dict[int, Floor]:
+    """Of jobs that the platform failed at home in a slot that a late clock has not come to: until then their cells are
+    in use, in their owners' worlds too. Their floors are void, and they do not wait before that slot."""
+    floors = {}
+    for award in awards:
+        owner = frame.tenant_index.get(award.tenant_id)
+        if owner is not None and award.state == AwardState.VOID and award.phase == OWN:
+            rows = _until(_allocation(frame, award.allocation), award.used_until)
+            floors[award.job_id] = Floor(
+                job=award.job_id,
+                value=award.value,
+                start=award.start,
+                end=award.used_until,
+                allocation=tuple(row for row in rows if frame.cells[:, owner, row.server].any()),
+                worker_type=award.worker_type,
+                ps_type=award.ps_type,
+            )
+    return floors
+
+
+def _until(rows: Iterable[Allocation], end: int) -> tuple[Allocation, ...]:
+    return tuple(replace(row, end=min(row.end, end)) for row in rows if row.start < end)
+
+
+def _floors(frame: PoolFrame, slot: int, alone: Collection[int]) -> dict[int, Floor]:
+    """Floors still to end, and those of jobs that wait here or in their owner's world alone. One on a server where its
+    owner has no cells any more is void; a draft there is one without a schedule."""
+    standing = floors_standing(frame.pool.pk, Q(end__gt=slot, draft=False), Q(job__in=alone))
+    rows = {row.job_id: row for row in standing}
+    floors = {}
+    for number in sorted(rows):
+        if _at_home(frame, rows[number]):
+            floors[number] = _floor(frame, rows[number])
+        elif rows[number].draft:
+            floors[number] = Floor(number, draft=True)
+    return floors
+
+
+def _at_home(frame: PoolFrame, row: JobFloor) -> bool:
+    tenant = frame.tenant_index.get(row.tenant_id)
+    if tenant is None:
+        return not row.allocation
+    return all(frame.cells[:, tenant, frame.server_index[server_id]].any() for server_id, *_ in row.allocation)
+
+
+def _floor(frame: PoolFrame, row: JobFloor) -> Floor:
+    return Floor(
+        job=row.job_id,
+        value=row.value,
+        start=row.start,
+        end=row.end,
+        allocation=_allocation(frame, row.allocation),
+        worker_type=row.worker_type,
+        ps_type=row.ps_type,
+        draft=row.draft,
+    )
+
+
+def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
+    """What it pays, less what came back, and who is to receive it. An owner that is gone from the pool is not named."""
+    payouts = np.zeros(len(frame.owner_ids))
+    places = {owner: index for index, owner in enumerate(frame.owner_ids)}
+    for owner, amount in (part for slot in award.charges for part in slot):
+        if owner in places:
+            payouts[places[owner]] += credits_of(amount)
+    return replace(_booking(frame, award, job), paid=credits_of(award.paid - award.returned), payouts=payouts)
+
+
+def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:
+    end = award.used_until  # what a job gave up is its owner's to lend again
+    return Booking(
+        job=award.job_id,
+        start=award.start,
+        end=end,
+        allocation=_until(_allocation(frame, award.allocation), end),
+        work=job.work,
+        workers=award.workers,
+        ps=award.ps,
+        worker_type=award.worker_type,
+        ps_type=award.ps_type,
+        phase=award.phase or None,
+        placement=award.placement or None,
+        value=award.value,
+        floor=award.floor,
+        cost=award.cost,
+        paid=credits_of(award.paid),
+    )
+
+
+def _allocation(frame: PoolFrame, rows: Iterable[Iterable[int]]) -> tuple[Allocation, ...]:
+    """Stored rows name servers by id, the core by index."""
+    return tuple(Allocation(frame.server_index[server_id], *rest) for server_id, *rest in rows)
+
+
+def _occupied(frame: PoolFrame, slot: int) -> FloatArray:
+    """(resources, slots, servers) what batch plans hold from `slot` on, on the part of the pool the lane plans."""
+    parts = list(Part.values) if frame.pool.instant_policy is None else [Part.HOME.value]
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT server_id, resource_id, slot, batch FROM scheduling_calendarcell"
+            " WHERE pool_id = %s AND slot >= %s AND batch > 0 AND part = ANY(%s)",
+            [frame.pool.pk, slot, parts],
+        )
+        rows = cursor.fetchall()
+    reach = max((row[2] for row in rows), default=slot - 1) + 1 - slot
+    occupied = np.zeros((len(frame.resource_ids), reach, len(frame.server_ids)))
+    for server_id, resource_id, taken_in, amount in rows:
+        occupied[frame.resource_index[resource_id], taken_in - slot, frame.server_index[server_id]] += amount
+    occupied[..., list(frame.lost)] = 0.0
+    return occupied
+
+
+def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
+    """(tenants,) credits; 0 for a tenant without a budget of its own."""
+    spent = rent_spent(frame.pool, at)
+    return np.array([credits_of(spent.get(tenant_id, 0)) for tenant_id in frame.tenant_ids])
+
+
+def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], before: Mapping[int, SlotsSoFar]) -> dict[int, Job]:
+    """Jobs that their submitters' budgets let cost no more than so many micro-credits, beside what they have paid."""
+    capped = {}
+    for number, more in caps.items():
+        cap = more + (before[number].paid if number in before else 0)
+        limits_of = [limit for limit in (jobs[number].max_price, credits_of(cap)) if limit is not None]
+        capped[number] = replace(jobs[number], max_price=min(limits_of))
+    return capped
+
+
+def _unfit(frame: PoolFrame, waiting: Mapping[int, TrainingJob], jobs: Mapping[int, Job]) -> dict[int, Refusal]:
+    """Jobs from a time before the rule whose programs would start more processes than the server has units for."""
+    names, found = frame.cluster.resources, {}
+    for number, row in waiting.items():
+        if PROGRAM in row.spec and (little := member_too_little(jobs[number], names)) is not None:
+            found[number] = Refusal(number, little.reason, REJECTED)
+    return found
+
+
+def _available(frame: PoolFrame) -> dict[int, int]:
+    """Tenant id -> micro-credits."""
+    found = balances(accounts=[available(tenant_id) for tenant_id in frame.tenant_ids])
+    return {tenant_id: found[available(tenant_id)] for tenant_id in frame.tenant_ids}
+
+
+def _funds(
+    frame: PoolFrame, waiting: Iterable[TrainingJob], spendable: Mapping[int, int], lefts: Mapping[int, int]
+) -> FloatArray:
+    """(tenants,) credits that are free to be set aside: what is available, within what budgets leave.
+
+    A payment is rounded to a micro-credit once it is decided. So one micro-credit is left out for each job that may
+    be paid for, or the last of them could cost half a micro-credit more than there is.
+    """
+    spare = {tenant_id: min(amount, lefts.get(tenant_id, amount)) for tenant_id, amount in spendable.items()}
+    for row in waiting:
+        spare[row.tenant_id] -= 1
+    return np.array([credits_of(max(spare[tenant_id], 0)) for tenant_id in frame.tenant_ids])

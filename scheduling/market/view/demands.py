@@ -1,0 +1,160 @@
+"""What one worker or parameter server may take: amounts that the pool has steps for, and for a program's members a
+whole unit each. The rule is the market's; a scenario file may say any amount."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
+from fractions import Fraction
+from typing import Any
+
+from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.fields import quoted
+from scheduling.core.speed import exact, parameter_servers
+from scheduling.core.types import Job, Reason
+from scheduling.engines.launcher.limits import Limits
+
+DEMANDS = ("worker_demand", "ps_demand")
+ROLES = ("worker", "ps")
+WORDS = {"worker": "worker", "ps": "parameter server"}
+MOST_MEMBERS = Limits().processes - 1  # of a gang: its coordinator is a process too
+LARGEST_STEP = Decimal(10**9)  # the columns have six digits after the point and nine before it
+
+
+@dataclass(frozen=True)
+class Steps:
+    """A unit takes nothing of a resource, or `least`, or as many `step`s more as it likes. `least` is some steps."""
+
+    least: Decimal
+    step: Decimal
+
+    def __str__(self) -> str:
+        return f"{shown(self.least)} or more in steps of {shown(self.step)}"
+
+    def allow(self, amount: float) -> bool:
+        """Whether this is one of the amounts. The decimal that was written counts: 0.3 is three times 0.1."""
+        wanted = exact(amount)
+        return wanted == 0 or (wanted >= self.least and (wanted / Fraction(self.step)).denominator == 1)
+
+    def nearest(self, amount: float) -> tuple[Decimal, Decimal]:
+        """The amounts around one that is not allowed."""
+        wanted = exact(amount)
+        if wanted < self.least:
+            return Decimal(0), self.least
+        below = self.step * (wanted // Fraction(self.step))
+        return below, below + self.step
+
+
+ONES = Steps(Decimal(1), Decimal(1))
+
+
+def steps_flaw(steps: Steps) -> str | None:
+    """What is wrong with the steps that an operator sets; None if nothing is."""
+    for name, amount in (("least amount", steps.least), ("step", steps.step)):
+        digits = amount.as_tuple().exponent
+        if not amount.is_finite() or not 0 < amount < LARGEST_STEP or (isinstance(digits, int) and digits < -6):
+            return f"the {name} must be above 0 and below {LARGEST_STEP:,}, with up to six digits after the point"
+    if steps.least % steps.step:
+        return f"the least amount must be some steps of {shown(steps.step)}, not {shown(steps.least)}"
+    return None
+
+
+def demands_check(spec: Mapping[str, Any], steps: Mapping[str, Steps]) -> None:
+    """The demands of a specification that the core has read. Raises `BadScenario` at the first amount that is none."""
+    for field in (name for name in DEMANDS if name in spec):
+        written = spec[field]
+        several = isinstance(written, list)
+        for index, demand in enumerate(written if several else [written]):
+            for resource, amount in demand.items():
+                if not steps[resource].allow(amount):
+                    place = f"{field}[{index}].{resource}" if several else f"{field}.{resource}"
+                    raise BadScenario(place, _sentence(steps[resource], amount))
+
+
+def _sentence(steps: Steps, amount: float) -> str:
+    below, above = (shown(each) for each in steps.nearest(amount))
+    return f"must be 0, or {steps}, not {quoted(amount)}; the nearest are {below} and {above}"
+
+
+def shown(amount: Decimal) -> str:
+    """As a person writes it."""
+    return f"{amount.normalize():f}"
+
+
+@dataclass(frozen=True)
+class TooLittle:
+    """A member that takes no whole unit. `index`: of the alternative; `resource`: what it had to take one of, empty
+    where any would do; `takes`: the most that it takes of such a one."""
+
+    role: str
+    index: int
+    resource: str
+    takes: float
+
+    @property
+    def sentence(self) -> str:
+        of = f" of {self.resource}" if self.resource else " of a resource"
+        return f"a {WORDS[self.role]} of a program must take at least one whole unit{of}, not {quoted(self.takes)}"
+
+    @property
+    def reason(self) -> Reason:
+        """The same in the market's vocabulary."""
+        return Reason("demand_too_small", {"role": self.role, "resource": self.resource, "takes": self.takes})
+
+
+def member_too_little(job: Job, resources: Sequence[str]) -> TooLittle | None:
+    """The first member of a program that would run for less than a unit: so no server starts more of them than it has
+    units. A worker is counted in what is named after workers (`worker`, `worker-fast`), a parameter server in `ps`;
+    where the pool has no such resource, in whatever it takes a whole unit of."""
+    for role, types in zip(ROLES, (job.worker_types, () if job.all_reduce else job.ps_types), strict=True):
+        own = [index for index, name in enumerate(resources) if role_of(name) == role]
+        for index, unit in enumerate(types):
+            takes = max((unit.amounts[place] for place in own or range(len(resources))), default=0.0)
+            if takes < 1:
+                return TooLittle(role, index, resources[own[0]] if own else "", takes)
+    return None
+
+
+def role_of(resource: str) -> str | None:
+    """Whose units these are, where the resource is named after workers or parameter servers."""
+    named = re.match(r"(worker|ps)(?:[-_]|\Z)", resource)
+    return named[1] if named else None
+
+
+def members_check(job: Job, resources: Sequence[str], spec: Mapping[str, Any]) -> None:
+    """Whether an engine could start the job's program as the specification asks. Raises `BadScenario` at the field
+    that is too small or too large."""
+    if little := member_too_little(job, resources):
+        field = f"{little.role}_demand"
+        place = f"{field}[{little.index}]" if isinstance(spec[field], list) else field
+        raise BadScenario(f"{place}.{little.resource}" if little.resource else place, little.sentence)
+    if (most := members_most(job)) > MOST_MEMBERS:
+        fitting = (fewer for fewer in range(MOST_MEMBERS - 1, 0, -1) if _members(job, fewer) <= MOST_MEMBERS)
+        beside = "" if job.all_reduce else "with the parameter servers that its workers need, "
+        sentence = f"must be at most {next(fitting, 0)}, not {job.max_workers}: {beside}"
+        sentence += f"a gang would have {most} members, and an engine starts {MOST_MEMBERS} of a program"
+        raise BadScenario("max_workers", sentence)
+
+
+def members_most(job: Job) -> int:
+    """Of the job's largest gang: all its workers, and the parameter servers that these need."""
+    return _members(job, job.max_workers)
+
+
+def _members(job: Job, workers: int) -> int:
+    if job.all_reduce:
+        return workers
+    needed = max(parameter_servers(workers, worker.mbps, ps.mbps) for worker in job.worker_types for ps in job.ps_types)
+    return workers + (needed if job.max_ps is None else min(needed, job.max_ps))
+
+
+def within_engine(job: Job) -> Job:
+    """The job with no more parameter servers than an engine starts beside its workers: where a policy gives as many as
+    make it faster, nothing else limits them."""
+    if job.all_reduce:
+        return replace(job, max_workers=min(job.max_workers, MOST_MEMBERS))
+    workers = min(job.max_workers, MOST_MEMBERS - 1)
+    beside = MOST_MEMBERS - workers
+    return replace(job, max_workers=workers, max_ps=beside if job.max_ps is None else min(job.max_ps, beside))

@@ -1,0 +1,188 @@
+"""A pool as the core sees it: the cluster, and which row stands behind each index.
+
+Tenants and servers come in order of their ids and carry their ids as names: a stored interval must still say whose
+it was when somebody was renamed. A server that is lost has no units and no cells. One that is draining keeps both,
+for what is promised there is delivered, but hosts nothing new.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from scheduling.core.parts import Parts, parts_of
+from scheduling.core.types import Cluster, FloatArray, Tenant, read_only
+from scheduling.market.view.pool_rows import KEPT, Sharing, live_tenants, pool_text, rows_of
+from scheduling.models import Pool, ServerState, TenantPolicy
+from tenants.ledger.amounts import credits_of
+
+SMALLEST = credits_of(1)  # what the ledger counts in
+OPERATOR_ID = 0  # in place of a tenant's id, wherever owners are listed
+_UNSAID = TenantPolicy()  # not saved: the model says what holds without a row
+
+
+@dataclass(frozen=True, eq=False)
+class Shape:
+    """What stays the same from one reading to the next. `cluster` is the whole pool, home and operator parts
+    together."""
+
+    cluster: Cluster
+    tenant_ids: tuple[int, ...]
+    server_ids: tuple[int, ...]
+    resource_ids: tuple[int, ...]
+    cells: FloatArray  # (resources, tenants, servers) as in the cluster
+    lost: frozenset[int]  # indexes of servers
+
+    @cached_property
+    def tenant_index(self) -> Mapping[int, int]:
+        return {tenant_id: index for index, tenant_id in enumerate(self.tenant_ids)}
+
+    @cached_property
+    def server_index(self) -> Mapping[int, int]:
+        return {server_id: index for index, server_id in enumerate(self.server_ids)}
+
+    @cached_property
+    def resource_index(self) -> Mapping[int, int]:
+        return {resource_id: index for index, resource_id in enumerate(self.resource_ids)}
+
+    @cached_property
+    def parts(self) -> Parts:
+        return parts_of(self.cluster)
+
+    @cached_property
+    def with_budgets(self) -> tuple[Tenant, ...]:
+        """The tenants, each with a budget: what was submitted under one stays readable when its owner no longer has
+        one. It may pay nothing."""
+        return tuple(
+            tenant if tenant.budget is not None else replace(tenant, budget=0.0) for tenant in self.cluster.tenants
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class PoolFrame:
+    """A pool and its shape. The pool's own settings are those of whoever asks; the shape is shared."""
+
+    pool: Pool
+    shape: Shape
+
+    @property
+    def cluster(self) -> Cluster:
+        return self.shape.cluster
+
+    @property
+    def tenant_ids(self) -> tuple[int, ...]:
+        return self.shape.tenant_ids
+
+    @property
+    def server_ids(self) -> tuple[int, ...]:
+        return self.shape.server_ids
+
+    @property
+    def resource_ids(self) -> tuple[int, ...]:
+        return self.shape.resource_ids
+
+    @property
+    def cells(self) -> FloatArray:
+        return self.shape.cells
+
+    @property
+    def lost(self) -> frozenset[int]:
+        return self.shape.lost
+
+    @property
+    def tenant_index(self) -> Mapping[int, int]:
+        return self.shape.tenant_index
+
+    @property
+    def server_index(self) -> Mapping[int, int]:
+        return self.shape.server_index
+
+    @property
+    def resource_index(self) -> Mapping[int, int]:
+        return self.shape.resource_index
+
+    @property
+    def owner_ids(self) -> tuple[int, ...]:
+        """In the order of every owners axis; the operator last."""
+        return (*self.tenant_ids, OPERATOR_ID)
+
+    @property
+    def home(self) -> Cluster:
+        """The cluster of cells alone, which the batch lane plans where an instant lane sells the operator's units."""
+        return self.shape.parts.home
+
+    @property
+    def with_budgets(self) -> tuple[Tenant, ...]:
+        return self.shape.with_budgets
+
+    @property
+    def batch_cluster(self) -> Cluster:
+        """What the batch lane plans."""
+        return self.cluster if self.pool.instant_policy is None else self.home
+
+
+def pool_frame(pool: Pool, *, also: Iterable[int] = ()) -> PoolFrame:
+    """The pool as it stands. Tenants: those with cells, and `also` these ids."""
+    return frame_of(pool, pool_text(pool), also=also)
+
+
+def frame_of(pool: Pool, text: str, *, also: Iterable[int] = ()) -> PoolFrame:
+    """The pool as the text says."""
+    owners = {tenant_id for _, tenant_id, _, _ in rows_of(text).cells}
+    return PoolFrame(pool, _shape(text, tuple(sorted(owners | set(also))), float(pool.slot_seconds), pool.usual_plan))
+
+
+def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
+    """With everybody whose jobs a plan looks at: the tenants of those that wait, that have awards, or floors."""
+    return pool_frame(pool, also=live_tenants(pool) | set(waiting))
+
+
+@lru_cache(maxsize=KEPT)
+def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_plan: str) -> Shape:
+    rows = rows_of(text)
+    unsaid = Sharing(str(_UNSAID.rent), _UNSAID.budget, str(_UNSAID.lend), dict(_UNSAID.reserve_price), usual_plan)
+    resource_ids = tuple(resource_id for resource_id, _ in rows.resources)
+    names = tuple(name for _, name in rows.resources)
+    server_ids = tuple(server_id for server_id, *_ in rows.servers)
+    lost = [index for index, (_, state, _, _) in enumerate(rows.servers) if state == ServerState.LOST]
+    cells = _counted(rows.cells, resource_ids, tenant_ids, server_ids)
+    capacity = _counted(rows.stock, resource_ids, server_ids)
+    cells[..., lost] = capacity[..., lost] = 0.0
+    cells = read_only(cells)
+    in_service = np.array([state == ServerState.IN_SERVICE for _, state, _, _ in rows.servers], dtype=bool)
+    cluster = Cluster(
+        resources=names,
+        servers=tuple(str(server_id) for server_id in server_ids),
+        tenants=tuple(_tenant(tenant_id, rows.sharing.get(tenant_id, unsaid), names) for tenant_id in tenant_ids),
+        slot_seconds=slot_seconds,
+        capacity=capacity,
+        quota=cells.sum(axis=2),
+        hosts_workers=in_service & np.array([workers for _, _, workers, _ in rows.servers], dtype=bool),
+        hosts_ps=in_service & np.array([ps for _, _, _, ps in rows.servers], dtype=bool),
+        cells=cells,
+        least_payment=SMALLEST,
+    )
+    return Shape(cluster, tenant_ids, server_ids, resource_ids, cells, frozenset(lost))
+
+
+def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatArray:
+    """Units in an array with one axis for each column of ids; the last column of a row is the number."""
+    places = [{row_id: index for index, row_id in enumerate(axis)} for axis in axes]
+    array = np.zeros([len(axis) for axis in axes])
+    for *ids, units in rows:
+        array[tuple(place[row_id] for place, row_id in zip(places, ids, strict=True))] = units
+    return array
+
+
+def _tenant(tenant_id: int, said: Sharing, resources: Sequence[str]) -> Tenant:
+    return Tenant(
+        name=str(tenant_id),
+        reserve_price=np.array([said.reserve_price.get(name, 0.0) for name in resources]),
+        rent=said.rent,
+        budget=None if said.budget is None else credits_of(said.budget),
+        lend=said.lend,
+        plan=said.plan,
+    )

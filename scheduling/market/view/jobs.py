@@ -1,0 +1,39 @@
+"""Training jobs as jobs of the core, and a moment as an arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime, timedelta
+from typing import Any
+
+from scheduling.core.scenario.jobs import Jobs
+from scheduling.core.types import Job
+from scheduling.market.view.frame import PoolFrame
+from scheduling.market.view.specs import for_the_core
+from scheduling.models import Pool, TrainingJob
+
+
+def arrival_of(pool: Pool, moment: datetime) -> float:
+    """Slots since the pool's epoch, from whole microseconds, so that it is the same on every machine."""
+    microseconds = (moment - pool.epoch_at) // timedelta(microseconds=1)
+    return microseconds / (pool.slot_seconds * 1_000_000)
+
+
+class JobReader:
+    """Reads jobs for one frame. Equal demands share one array, so keep a reader for all the jobs of a snapshot."""
+
+    def __init__(self, frame: PoolFrame) -> None:
+        self.frame = frame
+        self._jobs = Jobs(frame.cluster.resources, frame.with_budgets, frame.cluster.slot_seconds)
+
+    def read(self, row: TrainingJob) -> Job:
+        """A job that was accepted: its specification was checked when it was submitted."""
+        return self.read_spec(row.spec, number=row.pk, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+
+    def read_spec(self, spec: Mapping[str, Any], *, number: int, tenant_id: int, arrival: float, lane: str) -> Job:
+        """Raises `BadScenario` naming the field of the specification that cannot be used.
+
+        The job's name is its number: names are the tenants' own affair, and two may use the same.
+        """
+        whose = {"name": str(number), "tenant": str(tenant_id), "arrival": arrival, "lane": lane}
+        return self._jobs.read({**for_the_core(spec), **whose}, number)

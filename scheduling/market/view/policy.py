@@ -1,0 +1,126 @@
+"""The settings under which a pool's lanes decide, complete: nothing in them may drift with the jobs of the day."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from scheduling.core import policies
+from scheduling.core.policies.astraea.settings import SEARCHED
+from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
+from scheduling.core.policies.elastic import SINGLE_SLOTS
+from scheduling.core.posted.menu import MARKET
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import Cluster
+from scheduling.market.view.weights import policy_built
+from scheduling.models import Pool
+
+# Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
+# price of an idle unit above zero, for free rides appear only at zero.
+THETA = 2.0
+PRICE_FLOOR = 0.01  # credits per unit and slot
+
+INSTANT = ("oasis", "pdors")
+
+Settings = dict[str, Any]
+
+
+def batch_settings(pool: Pool, resources: Sequence[str], prices: Mapping[str, float] | None = None) -> Settings:
+    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. `prices`: of use,
+    in credits, where the pool is elastic."""
+    if pool.is_elastic:
+        return {"name": "elastic", "policy": dict(pool.batch_policy), "prices": dict(prices or {})}
+    fill = _CONSTANTS.get(pool.batch_policy["name"])
+    return dict(pool.batch_policy) if fill is None else fill(pool, resources)
+
+
+def fixed_settings(pool: Pool, resources: Sequence[str]) -> Settings:
+    """What a new pool keeps as its batch policy: as written, with the constants it left out. The clock has columns.
+
+    Where the guarantee is run and no theta is written, theta follows the jobs of late, from the constant on (L7). So
+    does what a unit is usually worth, where the price is searched (K8).
+    """
+    if pool.is_elastic:
+        return dict(pool.batch_policy)  # its prices change, and have rows of their own
+    settings = batch_settings(pool, resources)
+    kept = {name: value for name, value in settings.items() if name in pool.batch_policy or name != "clock"}
+    usual = {"trailing", "theta"} if pool.batch_policy.get("price") != SEARCHED else {"trailing"}
+    written = pool.batch_policy.keys() & usual
+    if kept["name"] == "astraea" and kept["mode"] == "guarantee" and not written:
+        kept["trailing"] = dict(TRAILING)
+    return kept
+
+
+def gives_floors(pool: Pool) -> bool:
+    """Whether its batch policy promises every job what its owner would have alone. Of a pool that is usable."""
+    settings = pool.batch_policy
+    promises = settings.get("floor", settings.get("mode", "guarantee") == "guarantee")
+    return settings["name"] == "astraea" and bool(promises)
+
+
+def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
+    """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
+    name = pool.batch_policy["name"]
+    usable = [*_CONSTANTS, *sorted(SINGLE_SLOTS & policies.POLICIES.keys())]
+    if name not in usable:  # whole lives at a price, or single slots in an elastic pool
+        return f"policy.name: the batch lane can be run by {', '.join(usable)}, not by {name}"
+    try:
+        policy_built(batch_settings(pool, resources), _empty(resources))
+    except BadScenario as error:
+        return str(error).replace("policy.policy", "policy", 1)
+    return None
+
+
+def unusable_instant(pool: Pool, resources: Sequence[str]) -> str | None:
+    """What is wrong with the instant policy of a pool that counts these resources; None if nothing is, or none sells
+    there."""
+    if pool.instant_policy is None:
+        return None
+    name = pool.instant_policy["name"]
+    if pool.is_elastic:  # what is sold ahead could not be dealt out anew in every slot
+        return "policy: an elastic pool has no instant lane"
+    if name not in INSTANT:  # an answer at once is a price and a schedule, which only these give
+        return f"policy.name: the instant lane can be run by {', '.join(INSTANT)}, not by {name}"
+    try:
+        policies.build(pool.instant_policy, _empty(resources), ())
+    except BadScenario as error:
+        return str(error)
+    if pool.instant_policy.get("mode", MARKET) != MARKET:  # the batch lane, the promise and every proof count so
+        return f"policy.mode: a pool's instant lane counts time and prices as a market does, {MARKET}"
+    return None
+
+
+def _astraea(pool: Pool, resources: Sequence[str]) -> Settings:
+    clock = {"first": pool.clock_first, "cap": pool.clock_cap, "restart": pool.clock_restart}
+    settings = {"mode": "guarantee", "clock": clock, **pool.batch_policy}
+    settings["theta"] = _by_resource(settings.get("theta"), THETA, resources)
+    if settings["mode"] == "guarantee":
+        settings["price_floor"] = _by_resource(settings.get("price_floor"), PRICE_FLOOR, resources)
+    return settings
+
+
+_CONSTANTS: Mapping[str, Callable[[Pool, Sequence[str]], Settings]] = {"astraea": _astraea}
+
+
+def _by_resource(given: Any, constant: float, resources: Sequence[str]) -> Any:
+    """One amount for each resource; what is neither left out nor an object stays for the policy to judge."""
+    if given is not None and not isinstance(given, Mapping):
+        return given
+    return {**dict.fromkeys(resources, constant), **(given or {})}
+
+
+def _empty(resources: Sequence[str]) -> Cluster:
+    kinds = len(resources)
+    return Cluster(
+        resources=tuple(resources),
+        servers=(),
+        tenants=(),
+        slot_seconds=1.0,
+        capacity=np.zeros((kinds, 0)),
+        quota=np.zeros((kinds, 0)),
+        hosts_workers=np.zeros(0, dtype=bool),
+        hosts_ps=np.zeros(0, dtype=bool),
+        cells=np.zeros((kinds, 0, 0)),
+    )

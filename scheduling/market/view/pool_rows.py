@@ -1,0 +1,84 @@
+"""The rows behind a pool's frame, read in one statement: a frame is never made of two moments.
+
+The statement answers with one text. Who reads the same text again has the same rows, so what was made of a text is
+kept under it; nobody has to be told that something changed.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from django.db import connection
+
+from scheduling.models import Pool, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from tenants.scoping import scope_disabled
+
+KEPT = 8  # texts, and frames made of them, in each process
+
+# A text is the same only if its rows come in the same order.
+POOL_TEXT = """
+SELECT json_build_object(
+         'resources', (SELECT json_agg(json_build_array(id, name) ORDER BY id)
+                         FROM scheduling_resourcekind WHERE pool_id = %(pool)s),
+         'servers', (SELECT json_agg(json_build_array(id, state, hosts_workers, hosts_ps) ORDER BY id)
+                       FROM scheduling_server WHERE pool_id = %(pool)s),
+         'stock', (SELECT json_agg(json_build_array(resource_id, server_id, units) ORDER BY server_id, resource_id)
+                     FROM scheduling_servercapacity WHERE pool_id = %(pool)s),
+         'cells', (SELECT json_agg(json_build_array(c.resource_id, c.tenant_id, c.server_id, c.units)
+                                   ORDER BY c.server_id, c.resource_id, c.tenant_id)
+                     FROM scheduling_cell c JOIN scheduling_server s ON s.id = c.server_id
+                    WHERE s.pool_id = %(pool)s),
+         'sharing', (SELECT json_agg(json_build_array(tenant_id, rent, budget, lend, reserve_price, plan)
+                                     ORDER BY tenant_id)
+                       FROM scheduling_tenantpolicy WHERE pool_id = %(pool)s))::text
+"""
+
+
+@dataclass(frozen=True)
+class Sharing:
+    """A tenant's standing instructions, as stored. `budget`: micro-credits."""
+
+    rent: str
+    budget: int | None
+    lend: str
+    reserve_price: Mapping[str, float]
+    plan: str
+
+
+@dataclass(frozen=True)
+class PoolRows:
+    """Rows with units end with their number."""
+
+    resources: tuple[tuple[int, str], ...]
+    servers: tuple[tuple[int, str, bool, bool], ...]  # id, state, hosts workers, hosts parameter servers
+    stock: tuple[tuple[int, int, int], ...]  # resource, server, units
+    cells: tuple[tuple[int, int, int, int], ...]  # resource, tenant, server, units
+    sharing: Mapping[int, Sharing]  # by tenant
+
+
+def pool_text(pool: Pool) -> str:
+    """To be read with `rows_of`."""
+    with connection.cursor() as cursor:
+        cursor.execute(POOL_TEXT, {"pool": pool.pk})
+        (text,) = cursor.fetchone()
+    return str(text)
+
+
+def live_tenants(pool: Pool) -> frozenset[int]:
+    """The tenants that have live jobs."""
+    with scope_disabled("a plan is made for all tenants of a pool at once"):
+        live = TrainingJob.objects.filter(pool=pool, state__in=LIVE_STATES).order_by()
+        return frozenset(live.values_list("tenant_id", flat=True).distinct())
+
+
+@lru_cache(maxsize=KEPT)
+def rows_of(text: str) -> PoolRows:
+    read = json.loads(text)
+    tables: dict[str, Any] = {name: tuple(tuple(row) for row in rows or ()) for name, rows in read.items()}
+    tables["sharing"] = {tenant_id: Sharing(*said) for tenant_id, *said in tables["sharing"]}
+    return PoolRows(**tables)

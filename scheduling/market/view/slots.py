@@ -1,0 +1,65 @@
+"""What jobs of an elastic pool have had so far: an award for each of their slots, of which the newest says it all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from scheduling.core.types import Job
+from scheduling.market.view.specs import PROGRAM
+from scheduling.models import Award, AwardState, Run, RunState, TrainingJob
+
+
+@dataclass(frozen=True)
+class SlotsSoFar:
+    """`work_left`: mini-batches, as planned. `epochs_left`: the part of all epochs that its program still has to do, by
+    its own report; None where no program runs. `paid`: micro-credits for all slots. The rest is of the last slot."""
+
+    work_left: float
+    epochs_left: float | None
+    paid: int
+    end: int
+    workers: int
+    ps: int
+
+
+def slots_so_far(jobs: Iterable[TrainingJob]) -> dict[int, SlotsSoFar]:
+    """By job, for those that have run. Two queries."""
+    rows = {job.pk: job for job in jobs}
+    newest = Award.objects.filter(job__in=rows).exclude(state=AwardState.VOID).order_by("job_id", "-attempt", "-start")
+    told = newest.distinct("job_id").only("job", "work_left", "paid", "returned", "paid_before", "end", "workers", "ps")
+    awards = {award.job_id: award for award in told}
+    reports = _reports([number for number in awards if PROGRAM in rows[number].spec])
+    return {
+        number: SlotsSoFar(
+            work_left=award.work_left or 0.0,
+            epochs_left=reports.get(number, 1.0) if PROGRAM in rows[number].spec else None,
+            paid=award.paid_before + award.paid - award.returned,
+            end=award.end,
+            workers=award.workers,
+            ps=award.ps,
+        )
+        for number, award in awards.items()
+    }
+
+
+def _reports(numbers: list[int]) -> Mapping[int, float]:
+    """Job -> the part of its epochs that its newest report left; who has told nothing is not named."""
+    if not numbers:
+        return {}
+    runs = Run.objects.filter(job__in=numbers, progress__has_key="epochs").order_by("job_id", "-pk").distinct("job_id")
+    left = {}
+    for job_id, state, progress in runs.values_list("job_id", "state", "progress"):
+        epochs = float(progress["epochs"] or 0)
+        part = 1.0 - float(progress.get("epoch", 0)) / epochs if epochs > 0 else 1.0
+        left[job_id] = 0.0 if state == RunState.FINISHED else min(max(part, 0.0), 1.0)
+    return left
+
+
+def remaining(job: Job, before: SlotsSoFar | None) -> float:
+    """Mini-batches. A program's own report counts; as long as it has not finished it has an epoch to do."""
+    if before is None:
+        return float(job.work)
+    if before.epochs_left is None:
+        return before.work_left
+    return job.work * max(before.epochs_left, 1.0 / job.epochs)

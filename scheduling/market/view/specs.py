@@ -1,0 +1,95 @@
+"""A job's specification on its own, before anything else of the pool is looked at."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal
+from typing import Any, NamedTuple
+
+import numpy as np
+from django.db import connection
+
+from scheduling.core.scenario.jobs import Jobs
+from scheduling.core.types import Job, Tenant
+from scheduling.market.view.demands import Steps, demands_check, members_check
+from scheduling.models import Pool, ResourceKind, TrainingJob
+from tenants.ledger.amounts import credits_of
+
+PROGRAM = "program"  # of a specification: what really runs. The core knows jobs, not what they are made of.
+
+
+def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
+    """A specification without what only an engine needs."""
+    return {name: value for name, value in spec.items() if name != PROGRAM}
+
+
+class SpecReader:
+    """Reads the jobs of a pool. Costs one short query, unlike a frame, however many jobs are read."""
+
+    def __init__(self, pool: Pool, resources: Sequence[tuple[int, str]] | None = None) -> None:
+        """`resources`: (row, name) of each, where they are known."""
+        if resources is None:
+            resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("pk", "name"))
+        self.resource_ids = [pk for pk, _ in resources]
+        self.resources = [name for _, name in resources]
+        self._slot_seconds = float(pool.slot_seconds)
+
+    def read(self, row: TrainingJob) -> Job:
+        """A job that was accepted. What it was accepted under, its owner's budget, may be gone since."""
+        return self.read_spec(row.spec, arrival=row.arrival, lane=row.lane, budget=0.0)
+
+    def read_spec(self, spec: Mapping[str, Any], *, arrival: float, lane: str, budget: float | None) -> Job:
+        """The job that the words mean; raises `BadScenario` naming the field that cannot be used."""
+        tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self.resources)), budget=budget)
+        whose = {"name": "job", "tenant": tenant.name, "arrival": arrival, "lane": lane}
+        return Jobs(self.resources, [tenant], self._slot_seconds).read({**for_the_core(spec), **whose}, 0)
+
+
+def steps_of(pool: Pool) -> dict[str, Steps]:
+    """By the resource's name."""
+    rows = ResourceKind.objects.filter(pool=pool).values_list("name", "least", "step")
+    return {name: Steps(least, step) for name, least, step in rows}
+
+
+@dataclass(frozen=True)
+class SpecRead:
+    """A job of the core, and the row and name of each resource that it counts, in its order."""
+
+    job: Job
+    resource_ids: Sequence[int]
+    resources: Sequence[str]
+
+
+def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> SpecRead:
+    """A new job, under its tenant's instructions and the resources' steps as they are now; raises `BadScenario`."""
+    rows = _resources_and_budget(pool, tenant_id)
+    budget = None if not rows or rows[0].budget is None else credits_of(rows[0].budget)
+    reader = SpecReader(pool, [(row.pk, row.name) for row in rows])
+    job = reader.read_spec(spec, arrival=arrival, lane=lane, budget=budget)
+    demands_check(spec, {row.name: Steps(row.least, row.step) for row in rows})
+    if PROGRAM in spec:
+        members_check(job, reader.resources, spec)
+    return SpecRead(job, reader.resource_ids, reader.resources)
+
+
+class _Resource(NamedTuple):
+    """`budget`: the tenant's for rent, in micro-credits."""
+
+    pk: int
+    name: str
+    least: Decimal
+    step: Decimal
+    budget: int | None
+
+
+def _resources_and_budget(pool: Pool, tenant_id: int) -> list[_Resource]:
+    """What every submission asks for, in one statement."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT kind.id, kind.name, kind.least, kind.step, said.budget FROM scheduling_resourcekind kind"
+            "  LEFT JOIN scheduling_tenantpolicy said ON said.pool_id = kind.pool_id AND said.tenant_id = %s"
+            " WHERE kind.pool_id = %s ORDER BY kind.id",
+            [tenant_id, pool.pk],
+        )
+        return [_Resource(*row) for row in cursor.fetchall()]

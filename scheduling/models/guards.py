@@ -1,0 +1,57 @@
+"""The rules of the cluster and the market in the database, as a list: what migrations made, and what is looked for when
+intervals are verified."""
+
+from __future__ import annotations
+
+from tenants.guards import Guards, kept, never_emptied
+
+_REFUSE = "scheduling_append_only"
+_TERMS = (
+    'job_id, tenant_id, attempt, pool_id, lane, interval_id, start, "end", paid, charges, allocation, on_operator,'
+    " work_left, paid_before"
+)
+
+GUARDS = Guards(
+    prefix="scheduling_",
+    triggers=(
+        *kept("scheduling_interval", "interval", _REFUSE),
+        *kept("scheduling_answerframe", "frame", _REFUSE),
+        *kept("scheduling_instantanswer", "answer", _REFUSE),
+        *kept("scheduling_jobfloor", "floor", _REFUSE),
+        *kept("scheduling_jobarray", "array", _REFUSE),
+        *kept("scheduling_jobdescription", "description", _REFUSE),
+        *kept("scheduling_event", "event", _REFUSE),
+        *kept("scheduling_feedseal", "feedseal", _REFUSE),
+        "CREATE TRIGGER event_stamped BEFORE INSERT ON scheduling_event"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_event_stamp()",
+        f"CREATE TRIGGER award_terms_kept BEFORE UPDATE OF {_TERMS} ON scheduling_award"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_award_terms_kept()",
+        "CREATE TRIGGER award_never_deleted BEFORE DELETE ON scheduling_award"
+        f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
+        never_emptied("scheduling_award", "award", _REFUSE),
+        "CREATE TRIGGER scheduling_award_told AFTER INSERT OR UPDATE ON scheduling_award"
+        " FOR EACH STATEMENT EXECUTE FUNCTION scheduling_award_told()",
+        *kept("scheduling_outage", "outage", _REFUSE),
+        *kept("scheduling_useprice", "use_price", _REFUSE),
+        *kept("scheduling_intervalfairness", "fairness", _REFUSE),
+        *kept("scheduling_tenantfairness", "fairness", _REFUSE),
+        *kept("scheduling_policyweights", "weights", _REFUSE),
+        *kept("scheduling_programarchive", "archive", _REFUSE),
+        *kept("scheduling_programarchivepiece", "archive_piece", _REFUSE),
+        *kept("scheduling_programversion", "version", _REFUSE),
+        "CREATE CONSTRAINT TRIGGER cells_within_capacity AFTER INSERT OR UPDATE ON scheduling_cell"
+        " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION scheduling_cells_within_capacity()",
+        "CREATE CONSTRAINT TRIGGER capacity_covers_cells AFTER UPDATE ON scheduling_servercapacity"
+        " DEFERRABLE INITIALLY DEFERRED FOR EACH ROW WHEN (new.units < old.units)"
+        " EXECUTE FUNCTION scheduling_cells_within_capacity()",
+    ),
+    functions={
+        "scheduling_append_only": "1dc709a0bef00b3fcc627316c337be16be38d1a9b5eedfa71b915a7f11f4a144",
+        "scheduling_award_terms_kept": "68083bfc30fd86451dac26d6e69f68dbe837ed5bc6481b6cf103c22a169be21d",
+        "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
+        "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",
+        "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",
+        "scheduling_event_settled": "d413bd03131e1aa60594ae9e8892a4db6d6bc33e893f32f23c954f4a882420ab",
+        "scheduling_event_stamp": "0ce155aecf93d1761b9c3e2813078a20fab16b85aec6823167c038404bf44bd7",
+    },
+)

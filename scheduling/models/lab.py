@@ -1,0 +1,89 @@
+"""Studies of the lab: what was asked of which history, how far it is, and the files that it reads and makes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.conf import settings
+from django.db import models
+from django.db.models import F, Q
+
+from scheduling.models.cluster import Pool
+
+
+class StudyState(models.TextChoices):
+    READING = "reading"  # the history is read, and the cost worked out
+    READY = "ready"  # it waits for somebody to start it
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    CANCELLED = "cancelled"
+
+
+STUDY_AT_WORK = (StudyState.READING, StudyState.WAITING, StudyState.RUNNING)
+STUDY_OPEN = (*STUDY_AT_WORK, StudyState.READY)
+
+
+class LabStudy(models.Model):
+    """A study that somebody asked for. It changes nothing of the market. `document`: as a study's file has it."""
+
+    title = models.CharField(max_length=200)
+    document = models.JSONField()
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, null=True, related_name="+")  # whose own past it is of
+    first_at = models.DateTimeField(null=True, blank=True)  # of that past
+    last_at = models.DateTimeField(null=True, blank=True)
+    digest = models.CharField(max_length=64, blank=True)  # of the study and its files; empty until they are read
+    state = models.CharField(max_length=10, choices=StudyState.choices, default=StudyState.READING)
+    starts_at_once = models.BooleanField(default=False)  # without a look at the cost
+    is_shown = models.BooleanField(default=False)  # to the owners that it is about
+    owners = models.JSONField(default=list, blank=True)  # their names, in the order of the history
+    history = models.JSONField(default=dict, blank=True)  # what was read: counts, days, notes
+    minutes = models.FloatField(null=True, blank=True)  # that it will take, as far as the reading tells
+    done = models.PositiveIntegerField(default=0)  # replays
+    total = models.PositiveIntegerField(default=0)
+    part = models.FloatField(default=0.0)  # of the replay under way
+    tries = models.PositiveSmallIntegerField(default=0)  # of the piece that comes next
+    answer = models.JSONField(default=dict, blank=True)  # the one number: rule, against, saved, low, high, waited
+    sentence = models.TextField(blank=True)  # the answer in words, or why nothing came of it
+    asked_by = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, null=True, related_name="+")
+    asked_at = models.DateTimeField()
+    began_at = models.DateTimeField(null=True, blank=True)
+    ended_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [models.Index(fields=["id"], condition=Q(state__in=STUDY_AT_WORK), name="lab_study_at_work")]
+        constraints = [
+            models.CheckConstraint(condition=Q(state__in=StudyState.values), name="lab_study_state_known"),
+            models.CheckConstraint(condition=Q(done__lte=F("total")), name="lab_study_within_total"),
+            models.CheckConstraint(
+                condition=Q(state__in=STUDY_OPEN, ended_at=None)
+                | (~Q(state__in=STUDY_OPEN) & Q(ended_at__isnull=False)),
+                name="lab_study_ends_once",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"study {self.pk}"
+
+    @property
+    def answer_if_known(self) -> dict[str, Any] | None:
+        """The one number, once it is there."""
+        return self.answer or None
+
+
+class LabFile(models.Model):
+    """A piece of a file of a study, in order: what it reads, finished replays, and what came of it."""
+
+    study = models.ForeignKey(LabStudy, on_delete=models.CASCADE, related_name="files", db_index=False)
+    name = models.CharField(max_length=120)
+    place = models.PositiveIntegerField()
+    content = models.BinaryField()
+
+    class Meta:
+        ordering = ["study", "name", "place"]
+        constraints = [models.UniqueConstraint(fields=["study", "name", "place"], name="lab_file_once")]
+
+    def __str__(self) -> str:
+        return f"part {self.place} of {self.name} of study {self.study_id}"

@@ -1,0 +1,22 @@
+"""Credits from outside and back, budgets of tenants and members, and notices about money that runs out."""
+
+from scheduling.money.balances import low_balance_events
+from scheduling.money.credits import MOST, credits_grant, credits_withdraw
+from scheduling.money.read_credits import tenant_funds
+from scheduling.money.view_budgets import Limit, left_for, limits, member_caps, tenant_lefts, tenant_limits
+from scheduling.money.view_spending import rent_spent
+
+__all__ = [
+    "MOST",
+    "Limit",
+    "credits_grant",
+    "credits_withdraw",
+    "left_for",
+    "limits",
+    "low_balance_events",
+    "member_caps",
+    "rent_spent",
+    "tenant_funds",
+    "tenant_lefts",
+    "tenant_limits",
+]

@@ -1,0 +1,53 @@
+"""Budgets are set and lifted on the page of the tenant's share."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpResponse
+from django.shortcuts import redirect
+from django.urls import reverse
+from django.utils import timezone
+
+from scheduling.models import Period
+from scheduling.money.budget_limits import budget_remove, budget_set
+from tenants.access import AccessRequest
+from tenants.form_fields import AmountField
+from tenants.models import User
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, posted_from, requires, tell
+
+
+class BudgetForm(forms.Form):
+    """`member`: a person's number, or empty for the whole tenant."""
+
+    member = forms.ModelChoiceField(User.objects.all(), required=False)
+    period = forms.ChoiceField(choices=Period.choices)
+    soft = AmountField(required=False)
+    hard = AmountField(required=False)
+    reason = forms.CharField(required=False, max_length=300)
+
+
+@posted_from("tenant_share")
+@requires(Permission.BUDGETS_CHANGE)
+def budget_change(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Sets one, or lifts it where `remove` was pressed."""
+    form = BudgetForm(request.POST)
+    if not form.is_valid():
+        field, errors = next(iter(form.errors.items()))
+        messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
+        return _back(request)
+    given, by, at = form.cleaned_data, request.access, timezone.now()
+    member, period, reason = given["member"], given["period"], given["reason"]
+    if "remove" in request.POST:
+        lifted = budget_remove(member=member, period=period, by=by, at=at, reason=reason)
+        tell(request, lifted, "The budget is lifted.")
+    else:
+        soft, hard = given["soft"], given["hard"]
+        made = budget_set(member=member, period=period, soft=soft, hard=hard, by=by, at=at, reason=reason)
+        tell(request, made, "The budget is set. It holds from the next decision on.")
+    return _back(request)
+
+
+def _back(request: AccessRequest) -> HttpResponse:
+    return redirect(f"{reverse('tenant_share', args=[open_tenant(request).slug])}#budgets")

@@ -1,0 +1,116 @@
+"""What tenants and members let themselves spend in a period of UTC, and how much of it is left."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db.models import F, Sum
+
+from scheduling.models import Award, Budget, TrainingJob
+from scheduling.money.view_spending import period_start
+from tenants.repeated import RepeatedRead
+from tenants.scoping import scope
+
+
+@dataclass(frozen=True)
+class Limit:
+    """One budget in the period that is running. Amounts in micro-credits."""
+
+    tenant_id: int
+    member_id: int | None  # None: of the whole tenant
+    period: str
+    soft: int | None
+    hard: int | None
+    spent: int  # paid for awards made in this period, less what came back of them
+
+    @property
+    def left(self) -> int | None:
+        """None: nothing is forbidden."""
+        return None if self.hard is None else max(self.hard - self.spent, 0)
+
+    def binds(self, tenant_id: int, member_id: int | None) -> bool:
+        return self.tenant_id == tenant_id and self.member_id in (None, member_id)
+
+
+def limits(*, tenant_ids: Collection[int], at: datetime) -> tuple[Limit, ...]:
+    """Every budget of these tenants: one query for the budgets and one for each length of period in use."""
+    return _limits(list(Budget.objects.filter(tenant__in=tenant_ids).order_by("pk")), at)
+
+
+def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[Limit, ...]:
+    """The same for one tenant, as every submission asks for it."""
+    with scope(tenant_id):
+        return _limits(_budgets(), at)
+
+
+_budgets = RepeatedRead(lambda: Budget.objects.order_by("pk"), scoped=True)
+
+
+def _limits(budgets: Collection[Budget], at: datetime) -> tuple[Limit, ...]:
+    spent = {
+        period: _spent({row.tenant_id for row in budgets if row.period == period}, period_start(period, at))
+        for period in {row.period for row in budgets}
+    }
+    return tuple(
+        Limit(
+            row.tenant_id,
+            row.member_id,
+            row.period,
+            row.soft_limit,
+            row.hard_limit,
+            _of(spent[row.period], row.tenant_id, row.member_id),
+        )
+        for row in budgets
+    )
+
+
+def left_for(found: Iterable[Limit], tenant_id: int, member_id: int | None) -> int | None:
+    """What one more award may cost under every budget that binds this member; None: without limit."""
+    lefts = [limit.left for limit in found if limit.binds(tenant_id, member_id) and limit.left is not None]
+    return min(lefts, default=None)
+
+
+def tenant_lefts(found: Iterable[Limit]) -> dict[int, int]:
+    """Tenant id -> what is left under the hard limits of the whole tenant; who has none is not named."""
+    lefts: dict[int, int] = {}
+    for limit in found:
+        if limit.member_id is None and limit.left is not None:
+            lefts[limit.tenant_id] = min(limit.left, lefts.get(limit.tenant_id, limit.left))
+    return lefts
+
+
+def member_caps(found: Iterable[Limit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
+    """Job -> the most it may cost under its submitter's hard limits.
+
+    All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left.
+    """
+    jobs: defaultdict[tuple[int, int | None], list[int]] = defaultdict(list)
+    for row in waiting:
+        jobs[row.tenant_id, row.submitted_by_id].append(row.pk)
+    caps: dict[int, int] = {}
+    for limit in found:
+        theirs = jobs.get((limit.tenant_id, limit.member_id), []) if limit.member_id is not None else []
+        for number in theirs if limit.left is not None else []:
+            share = (limit.left or 0) // len(theirs)
+            caps[number] = min(share, caps.get(number, share))
+    return caps
+
+
+def _spent(tenant_ids: Collection[int], since: datetime) -> dict[tuple[int, int | None], int]:
+    """(tenant, member who submitted) -> micro-credits. Its cost grows with the awards of the period alone."""
+    rows = (
+        Award.objects.filter(tenant__in=tenant_ids, paid__gt=0, awarded_at__gte=since)
+        .order_by()
+        .values_list("tenant_id", "job__submitted_by")
+        .annotate(amount=Sum(F("paid") - F("returned")))
+    )
+    return {(tenant_id, member_id): amount for tenant_id, member_id, amount in rows}
+
+
+def _of(spent: dict[tuple[int, int | None], int], tenant_id: int, member_id: int | None) -> int:
+    return sum(
+        amount for (tenant, member), amount in spent.items() if tenant == tenant_id and member_id in (None, member)
+    )

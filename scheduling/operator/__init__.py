@@ -1,0 +1,19 @@
+"""What an operator changes: pools, servers, cells, prices of use, weights, and a hand on the market."""
+
+from scheduling.operator.cells import cells_change_on_server
+from scheduling.operator.pools import pool_create, steps_listed
+from scheduling.operator.read_engines import EngineState, engine_states
+from scheduling.operator.read_operator import PoolState, entries_of, pool_states
+from scheduling.operator.servers import server_add
+
+__all__ = [
+    "EngineState",
+    "PoolState",
+    "cells_change_on_server",
+    "engine_states",
+    "entries_of",
+    "pool_create",
+    "pool_states",
+    "server_add",
+    "steps_listed",
+]

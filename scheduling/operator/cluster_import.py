@@ -1,0 +1,152 @@
+"""Bringing in a cluster: what an engine's servers would be in a pool, what differs, and, once that is confirmed, rows.
+
+Nothing is made before it is confirmed. Run again, it shows what is different since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.engines.slurm.commands import Commands
+from scheduling.engines.slurm.nodes import Node, nodes_of
+from scheduling.engines.slurm.settings import SlurmSettings, WrongEngine
+from scheduling.models import Pool, ResourceKind, Server, ServerCapacity
+from scheduling.operator.cells import cells_change_on_server
+from scheduling.operator.servers import server_add, server_capacity_change
+from scheduling.runs import slurm_settings
+from tenants.access import Access, Refused
+from tenants.models import Tenant
+
+Units = Mapping[str, int]
+PARTITION = "partition:"
+
+
+@dataclass(frozen=True)
+class ServerChange:
+    """One server: what it has in the pool (None: nothing yet) and what the cluster says (None: it is not there)."""
+
+    name: str
+    now: Units | None
+    cluster: Units | None
+    owner: str = ""  # by slug, of all its units; empty: the operator
+
+    @property
+    def sentence(self) -> str:
+        if self.cluster is None:
+            return f"{self.name}: the cluster has no such server; it stays in the pool until an operator takes it out"
+        units = ", ".join(f"{number} {name}" for name, number in self.cluster.items())
+        if self.now is None:
+            return f"{self.name}: new, with {units}, of {self.owner or 'the operator'}"
+        before = ", ".join(f"{number} {name}" for name, number in self.now.items())
+        return f"{self.name}: {units} instead of {before}"
+
+
+@dataclass(frozen=True)
+class Owners:
+    """Whose new servers are, by slug: by the server's name, else by a partition that it is in, else all others'."""
+
+    others: str = ""
+    servers: Mapping[str, str] = field(default_factory=dict)
+    partitions: Mapping[str, str] = field(default_factory=dict)
+
+    def of(self, node: Node) -> str:
+        partition = next((self.partitions[name] for name in node.partitions if name in self.partitions), self.others)
+        return self.servers.get(node.name, partition)
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """What an engine's cluster has in the engine's partition."""
+
+    settings: SlurmSettings
+    nodes: tuple[Node, ...]
+
+    @property
+    def digest(self) -> str:
+        """Of what would be shown: another one means that it has changed since."""
+        amounts = [(node.name, node.partitions, node.cpus, node.memory_mb, node.gres) for node in self.nodes]
+        return hashlib.sha256(repr((amounts, sorted(self.settings.resources.items()))).encode()).hexdigest()[:16]
+
+
+def cluster_of(engine: str) -> Cluster | Refused:
+    """Asks the cluster, which may take some seconds where it does not answer."""
+    try:
+        settings = slurm_settings(engine)
+    except WrongEngine as error:
+        return Refused("cluster_silent", str(error))
+    answer, nodes = nodes_of(Commands(settings))
+    if not answer.is_good:
+        return Refused("cluster_silent", f"Slurm does not answer: {answer.sentence}.")
+    return Cluster(settings, tuple(node for node in nodes if settings.partition in node.partitions))
+
+
+def cluster_changes(*, pool: Pool, cluster: Cluster, owners: Owners) -> list[ServerChange] | Refused:
+    """What is different between the pool and the cluster."""
+    nodes, resources = cluster.nodes, cluster.settings.resources
+    names = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
+    if unsaid := [name for name in names if name not in resources]:
+        return Refused("unknown_resource", f"The engine's settings do not say what a unit of {unsaid[0]} is.")
+    of_others = Server.objects.filter(pool__engine=cluster.settings.name).exclude(pool=pool)
+    elsewhere = set(of_others.values_list("name", flat=True))  # nobody sells a server twice
+    nodes = tuple(node for node in nodes if node.name not in elsewhere)
+    there = {node.name: {name: node.amount(resources[name]) for name in names} for node in nodes}
+    if strangers := sorted(set(owners.servers) - set(there)):
+        return Refused("unknown_server", f"The cluster has no server {strangers[0]}.")
+    partitions = {partition for node in nodes for partition in node.partitions}
+    if strangers := sorted(set(owners.partitions) - partitions):
+        return Refused("unknown_server", f"No server of the cluster is in a partition {strangers[0]}.")
+    tenants = {owners.others, *owners.servers.values(), *owners.partitions.values()} - {""}
+    if strangers := sorted(tenants - set(Tenant.objects.filter(slug__in=tenants).values_list("slug", flat=True))):
+        return Refused("unknown_tenant", f"There is no tenant {strangers[0]}.")
+    here: dict[str, dict[str, int]] = {
+        name: {} for name in Server.objects.filter(pool=pool).values_list("name", flat=True)
+    }
+    rows = ServerCapacity.objects.filter(pool=pool).order_by("resource_id")
+    for server, resource, units in rows.values_list("server__name", "resource__name", "units"):
+        here[server][resource] = units
+    both = sorted(there | here)
+    whose = {node.name: owners.of(node) for node in nodes}
+    changes = (ServerChange(name, here.get(name), there.get(name), whose.get(name, "")) for name in both)
+    return [change for change in changes if change.now != change.cluster]
+
+
+def owners_read(table: Mapping[str, str], others: str) -> Owners:
+    """`table`: by a server's name, or by `partition:` and a partition's."""
+    servers = {name: tenant for name, tenant in table.items() if not name.startswith(PARTITION)}
+    partitions = {name[len(PARTITION) :]: tenant for name, tenant in table.items() if name.startswith(PARTITION)}
+    return Owners(others, servers, partitions)
+
+
+@transaction.atomic
+def cluster_import(
+    *, pool: Pool, changes: Sequence[ServerChange], by: Access, reason: str, at: datetime
+) -> Refused | None:
+    """All of them or none. A new server belongs to its owner as a whole; of one that is there only the capacity
+    follows the cluster, cells stay as they are. Pools of one engine take turns: none sells what another one sells."""
+    of_engine = list(Pool.objects.select_for_update(no_key=True).filter(engine=pool.engine).order_by("pk"))
+    new = {change.name for change in changes if change.now is None}
+    if taken := Server.objects.filter(pool__in=of_engine, name__in=new).exclude(pool=pool).order_by("name").first():
+        return Refused("invalid_server", f"{taken.name}: the pool {taken.pool.slug} sells it already.")
+    for change in changes:
+        if change.cluster is None:
+            continue
+        if change.now is None:
+            made = server_add(pool=pool, name=change.name, capacity=change.cluster, by=by, reason=reason, at=at)
+            refusal = made if isinstance(made, Refused) else None
+            if isinstance(made, Server) and change.owner:
+                cells = cells_change_on_server(
+                    server=made, cells={change.owner: change.cluster}, by=by, reason=reason, at=at
+                )
+                refusal = cells if isinstance(cells, Refused) else None
+        else:
+            server = Server.objects.get(pool=pool, name=change.name)
+            refusal = server_capacity_change(server=server, capacity=change.cluster, by=by, reason=reason, at=at)
+        if refusal:
+            transaction.set_rollback(True)
+            return Refused(refusal.code, f"{change.name}: {refusal.sentence}")
+    return None

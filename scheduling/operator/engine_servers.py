@@ -1,0 +1,98 @@
+"""What an engine says of its servers, and what follows for those of its pools.
+
+One that is down for longer than the engine's `server_grace`, while nobody hears of a gang on it, is lost, with the
+refunds of a loss. One that the engine lost, and that was up for as long since, is back in service where its pool says
+so; elsewhere it waits for an operator, as does one that an operator declared lost.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.cluster import may_change_cluster, pool_lock, server_subject
+from scheduling.engines.base import DOWN, UP, Engine
+from scheduling.engines.base import ServerState as Told
+from scheduling.models import Pool, Server, ServerState
+from scheduling.operator.server_states import server_return
+from scheduling.runs import server_lose
+from tenants import history
+from tenants.access import Access, Refused, access_of_system
+from tenants.models import AuditEntry
+
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Due:
+    """Names of servers that were down, or up, for long enough."""
+
+    lost: frozenset[str]
+    back: frozenset[str]
+
+
+def servers_follow(*, engine: Engine, at: datetime) -> list[Server]:
+    """Those that were lost or came back by this call. Told again, nothing happens twice."""
+    told, actor = engine.servers(), access_of_system(f"engine {engine.name}")
+    due = servers_due(told, engine.timings.server_grace, at.timestamp())
+    of_engine = Server.objects.filter(pool__engine=engine.name).select_related("pool").order_by("pk")
+    moved: list[Server] = []
+    for server in of_engine.filter(name__in=due.lost).exclude(state=ServerState.LOST) if due.lost else ():
+        lost = server_lose(server=server, by=actor, reason=_why("down", told[server.name], at), at=at)
+        moved += _moved(server, lost)
+    back = of_engine.filter(name__in=due.back, state=ServerState.LOST, pool__servers_return=True) if due.back else ()
+    for server in back:
+        last = AuditEntry.objects.filter(action="server_lose", subject=server_subject(server)).latest("sequence")
+        if last.actor_id is None and last.actor_name == actor.actor_name:
+            returned = server_return(server=server, by=actor, reason=_why("up", told[server.name], at), at=at)
+            moved += _moved(server, returned)
+    return moved
+
+
+@transaction.atomic
+def servers_return_set(*, pool: Pool, returns: bool, by: Access, reason: str, at: datetime) -> Refused | None:
+    """Whether servers of the pool that its engine lost are in service again by themselves, or wait for an operator."""
+    if refusal := may_change_cluster(by, reason):
+        return refusal
+    pool_lock(pool)
+    pool.refresh_from_db(fields=["servers_return"])
+    if pool.servers_return == returns:
+        return None
+    before, pool.servers_return = pool.servers_return, returns
+    pool.save(update_fields=["servers_return"])
+    history.append(
+        at=at,
+        by=by,
+        action="servers_return_set",
+        subject=f"pool {pool.slug}",
+        reason=reason,
+        before={"servers_return": before},
+        after={"servers_return": returns},
+    )
+    return None
+
+
+def servers_due(told: Mapping[str, Told], grace: float, now: float) -> Due:
+    """By what the engine says; of servers that are draining or unknown nothing follows."""
+    long = {name: state.state for name, state in told.items() if now - state.since > grace}
+    return Due(
+        frozenset(name for name, state in long.items() if state == DOWN),
+        frozenset(name for name, state in long.items() if state == UP),
+    )
+
+
+def _why(word: str, told: Told, at: datetime) -> str:
+    seconds = int(at.timestamp() - told.since)
+    detail = f": {told.reason[:200]}" if told.reason else ""
+    return f"The cluster says that it has been {word} for {seconds} s{detail}"
+
+
+def _moved(server: Server, outcome: object) -> list[Server]:
+    if isinstance(outcome, Refused):  # an operator was quicker
+        log.warning("server %s stays as it is: %s", server.name, outcome.sentence)
+        return []
+    return [server]

@@ -1,0 +1,107 @@
+"""What all changes on the operator's pages have in common: their reason, what they move, and where a refusal stands.
+
+A form is sent to one address. Sent with `?part=effect`, or by the button `check`, it is only looked at: the answer
+says what would be different, and what is wrong with which field.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from django import forms
+from django.contrib import messages
+from django.http import HttpRequest, HttpResponse
+from django.shortcuts import redirect, render
+
+from tenants.access import Refused
+
+REASON_CODES = ("reason_missing", "reason_too_long")
+
+
+@dataclass(frozen=True)
+class Move:
+    """One thing that would be different, in words."""
+
+    what: str
+    before: str
+    after: str
+    flaw: str = ""  # why it cannot be so
+
+
+class ChangeForm(forms.Form):
+    """Every change says why, in the last field. `prefix` keeps the fields of several forms on one page apart."""
+
+    reason = forms.CharField(
+        max_length=300,
+        help_text="Kept in the history with the change.",
+        error_messages={"required": "Say why: the reason stands in the history beside the change."},
+    )
+
+    fields_of: Mapping[str, str] = MappingProxyType({})  # a refusal's code -> the field it is about
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.order_fields([*(name for name in self.fields if name != "reason"), "reason"])
+
+    def __getitem__(self, name: str) -> forms.BoundField:
+        """Controls look as everywhere, also those that a form adds after the others."""
+        widget = self.fields[name].widget if name in self.fields else None
+        if isinstance(
+            widget, forms.TextInput | forms.NumberInput | forms.DateTimeInput | forms.Textarea | forms.Select
+        ):
+            widget.attrs.setdefault("class", "input")
+        return super().__getitem__(name)
+
+    def moves(self) -> list[Move]:
+        """What would be different; of a form with flaws, as far as that can be said."""
+        return []
+
+    def complain(self, refused: Refused) -> None:
+        """At the field that the refusal is about, else above the form."""
+        field = "reason" if refused.code in REASON_CODES else self.fields_of.get(refused.code)
+        self.add_error(field if field in self.fields else None, refused.sentence)
+
+    @property
+    def faults(self) -> list[tuple[str, str]]:
+        """(name of the field as the browser knows it, what is wrong), without what is not filled in yet."""
+        return [
+            (self[name].html_name, str(errors[0]))
+            for name, errors in self.errors.items()
+            if name in self.fields and errors.as_data()[0].code != "required"
+        ]
+
+
+def answer(
+    request: HttpRequest,
+    form: ChangeForm,
+    *,
+    name: str,
+    apply: Callable[[ChangeForm], object],
+    done: str,
+    back: str,
+    page: Callable[[ChangeForm], HttpResponse],
+) -> HttpResponse:
+    """To a form that was sent: what it would do, or the page `back` once it is done, or the `page` with what is wrong.
+
+    `name` tells the forms of a page apart.
+    """
+    valid = form.is_valid()
+    if request.GET.get("part") == "effect":
+        return _effect(request, name, form)
+    if "check" in request.POST or not valid:
+        return page(form)
+    outcome = apply(form)
+    if isinstance(outcome, Refused):
+        form.complain(outcome)
+        return page(form)
+    messages.success(request, done)
+    return redirect(back)
+
+
+def _effect(request: HttpRequest, name: str, form: ChangeForm) -> HttpResponse:
+    told = render(request, "operator/effect.html", {"name": name, "form": form})
+    told["Cache-Control"] = "no-store"
+    return told

@@ -1,0 +1,54 @@
+"""What an operator asks for a unit and slot of an elastic pool. A price holds from the next slot that is not decided;
+what is decided keeps its price."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+
+from django.db import transaction
+
+from scheduling.cluster import may_change_cluster, pool_lock
+from scheduling.feed import EventKind, event, events_append
+from scheduling.market.calendar import lane_lock
+from scheduling.market.prices import NOT_ELASTIC, prices_refusal, prices_write, use_prices
+from scheduling.models import Lane, LaneClock, Pool, ResourceKind
+from tenants import history
+from tenants.access import Access, Refused
+
+
+@transaction.atomic
+def use_prices_set(*, pool: Pool, prices: Mapping[str, int], by: Access, reason: str, at: datetime) -> int | Refused:
+    """The slot from which they hold. `prices`: resource name -> micro-credits; what is not named keeps its price."""
+    if refusal := may_change_cluster(by, reason):
+        return refusal
+    if not pool.is_elastic:
+        return NOT_ELASTIC
+    kinds = list(ResourceKind.objects.filter(pool=pool).values_list("name", flat=True))
+    if refusal := prices_refusal(prices, kinds):
+        return refusal
+    pool_lock(pool)
+    clock = lane_lock(pool_id=pool.pk, lane=Lane.BATCH)
+    first = _first_free(pool, clock, at)
+    before = use_prices(pool, first)
+    after = before | dict(prices)
+    if before != after:
+        prices_write(pool, {name: after[name] for name in after if after[name] != before[name]}, first, at)
+        data = {"lane": Lane.BATCH.value, "from": first, "prices": after}
+        subject = f"pool {pool.slug}"
+        events_append([event(EventKind.USE_PRICES_SET, pool_id=pool.pk, subject=subject, at=at, data=data)])
+        history.append(
+            at=at,
+            by=by,
+            action="use_prices_set",
+            subject=subject,
+            reason=reason,
+            before={"prices": before},
+            after={"prices": after, "from_slot": first},
+        )
+    return first
+
+
+def _first_free(pool: Pool, clock: LaneClock | None, at: datetime) -> int:
+    """The running slot is decided or will be in a moment, at the price that stood when it began."""
+    return max(pool.slot_at(at), clock.decided_slot if clock else -1, -1) + 1

@@ -1,0 +1,1 @@
+"""The home of operators and auditors: the whole market on one page, and what wants a decision."""

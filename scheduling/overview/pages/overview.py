@@ -1,0 +1,151 @@
+"""The overview: the home of operators and auditors. Each part asks only for what it shows, and renews itself alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from functools import cached_property
+from typing import Any
+
+from django.http import HttpResponse
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.http import require_safe
+
+from scheduling.cluster import pool_list
+from scheduling.feed import feed_cursor
+from scheduling.models import Pool
+from scheduling.operator import EngineState, engine_states
+from scheduling.overview import read_overview as reads
+from scheduling.overview.decisions import MOST, decisions
+from tenants.access import AccessRequest
+from tenants.models import Tenant
+from tenants.roles import Permission
+from tenants.views.gate import requires
+from tenants.views.parts import part_or_page
+
+PARTS = {
+    "now": "overview/now.html",
+    "use": "overview/use.html",
+    "queue": "overview/queue.html",
+    "intervals": "overview/intervals.html",
+    "health": "overview/health.html",
+    "money": "overview/money.html",
+}
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What several parts show is read once."""
+
+    at: datetime
+
+    @cached_property
+    def tenants(self) -> Mapping[int, Tenant]:
+        return {tenant.pk: tenant for tenant in Tenant.objects.all()}
+
+    @cached_property
+    def pools(self) -> Sequence[Pool]:
+        return [use.state.pool for use in self.uses] if "uses" in self.__dict__ else pool_list()
+
+    @cached_property
+    def uses(self) -> Sequence[reads.PoolUse]:
+        return reads.pools_now(self.at, self.tenants)
+
+    @cached_property
+    def engines(self) -> Sequence[EngineState]:
+        return engine_states(self.at)
+
+    @cached_property
+    def servers(self) -> Sequence[reads.ServerTrouble]:
+        return reads.troubles(self.engines)
+
+    @cached_property
+    def queue(self) -> reads.Queue:
+        return reads.queue_now(self.pools, self.tenants)
+
+    @cached_property
+    def money(self) -> reads.MoneyNow:
+        return reads.money_now(self.at, self.tenants)
+
+    @cached_property
+    def intervals(self) -> Sequence[reads.IntervalLine]:
+        return reads.intervals_latest(self.pools)
+
+
+@require_safe
+@requires(Permission.TENANTS_VIEW)
+def overview(request: AccessRequest) -> HttpResponse:
+    """`?part=NAME` answers with that part alone. The cursor first: what happens meanwhile is told again."""
+    cursor, asked = feed_cursor(), Asked(timezone.now())
+    part = request.GET.get("part")
+    context: dict[str, Any] = {"at": asked.at, "frame": {"cursor": cursor, "now": {"at": asked.at}}}
+    for name, build in BUILDERS.items():
+        if part in (None, name):
+            context |= build(asked)
+    return part_or_page(request, "overview/overview.html", PARTS, context)
+
+
+def _now(asked: Asked) -> dict[str, Any]:
+    wanted = decisions(
+        at=asked.at,
+        pools=asked.uses,
+        servers=asked.servers,
+        engines=asked.engines,
+        tenants=asked.tenants,
+        difference=asked.money.difference,
+    )
+    shown = wanted[:MOST]
+    late = [line for line in asked.intervals if line.is_late]
+    return {
+        "uses": asked.uses,
+        "queue": asked.queue,
+        "difference": asked.money.difference,
+        "decisions": [(one, reverse(one.page, args=one.arguments) + one.query) for one in shown],
+        "decided": len(wanted),
+        "urgent": sum(one.is_urgent for one in wanted),
+        "intervals_late": len(late),
+        "intervals_seen": len(asked.intervals),
+        "lost": sum(server.state == "lost" for server in asked.servers),
+        "servers_all": sum(len(use.overview.servers) for use in asked.uses),
+    }
+
+
+def _use(asked: Asked) -> dict[str, Any]:
+    return {"uses": asked.uses}
+
+
+def _queue(asked: Asked) -> dict[str, Any]:
+    return {"queue": asked.queue}
+
+
+def _intervals(asked: Asked) -> dict[str, Any]:
+    return {"intervals": asked.intervals}
+
+
+def _health(asked: Asked) -> dict[str, Any]:
+    most = reads.MOST_SERVERS
+    engines = [
+        engine for engine in asked.engines if engine.alive_at is not None and (engine.is_silent or engine.alerts)
+    ]
+    return {
+        "engines": engines,
+        "engines_all": len(asked.engines),
+        "servers": asked.servers[:most],
+        "servers_more": len(asked.servers[most:]),
+    }
+
+
+def _money(asked: Asked) -> dict[str, Any]:
+    return {"money": asked.money}
+
+
+BUILDERS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+    "now": _now,
+    "use": _use,
+    "queue": _queue,
+    "intervals": _intervals,
+    "health": _health,
+    "money": _money,
+}

@@ -1,0 +1,271 @@
+"""The whole market at a moment, for the staff: what every pool, owner, queue, engine and balance does.
+
+Every query is bounded by the pools, servers, tenants and jobs that are alive; none grows with the market's age.
+Per pool there are eight, whatever lives in it.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+
+from django.db.models import Count, Min, Q
+
+from scheduling.cluster import PoolOverview, pool_overview
+from scheduling.engines.base import DOWN
+from scheduling.market.reads import OwnerShare, awards_in, owners_now, prices_now
+from scheduling.models import HELD, Interval, JobState, Pool, Server, ServerState, TrainingJob
+from scheduling.models.jobs import LIVE_STATES
+from scheduling.money import tenant_funds
+from scheduling.operator import EngineState, PoolState, pool_states
+from tenants.ledger.postings import TenantBalances
+from tenants.ledger.sums import book_difference, earned_since
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+
+MOST_OWNERS, MOST_QUEUES, MOST_SERVERS = 40, 40, 40  # lines of a table; the rest is one line, or a number
+MOST_INTERVALS = 8  # of each pool
+LATE = timedelta(seconds=30)  # a decision that came later than this after its boundary was late
+
+
+@dataclass(frozen=True)
+class OwnerLine:
+    """`name` None: the sum of all owners for whom there was no line."""
+
+    name: str | None
+    slug: str
+    share: OwnerShare
+
+
+@dataclass(frozen=True)
+class PoolUse:
+    """The first resource of a pool, and its prices in the running slot. `whole`: the sum of all lines."""
+
+    state: PoolState
+    overview: PoolOverview
+    label: str
+    lines: tuple[OwnerLine, ...]
+    whole: OwnerShare
+    price: float | None  # of the batch lane; None: none is posted
+
+    @property
+    def running(self) -> float:
+        return self.whole.used + self.whole.lent
+
+    @property
+    def part(self) -> float | None:
+        return self.running / self.whole.units if self.whole.units else None
+
+
+@dataclass(frozen=True)
+class QueueLine:
+    pool: str
+    tenant: str
+    slug: str
+    waiting: int
+    held: int  # submitted and held back by their own tenant or until another job ends
+    booked: int  # awarded, and not begun
+    running: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True)
+class Queue:
+    """`others`: tenants with jobs for whom there was no line."""
+
+    lines: tuple[QueueLine, ...]
+    others: int
+    waiting: int
+    running: int
+    oldest: datetime | None
+
+
+@dataclass(frozen=True)
+class IntervalLine:
+    """`lag`: seconds from the boundary to the decision. `slots`: how many the interval dealt out; None: no window."""
+
+    pool: Pool
+    number: int
+    boundary: datetime
+    starts_at: datetime | None
+    ends_at: datetime | None
+    seconds: int | None
+    lag: float
+    waiting: int
+    awarded: int
+    paid: int
+
+    @property
+    def is_late(self) -> bool:
+        return self.lag > LATE.total_seconds()
+
+
+@dataclass(frozen=True)
+class ServerTrouble:
+    """A server that cannot be sold as usual, or of which its engine says that it is down."""
+
+    id: int
+    name: str
+    pool: str
+    state: str
+    word: str  # what the engine says; empty where it says nothing against it
+    since: datetime | None
+    why: str
+
+
+@dataclass(frozen=True)
+class MoneyLine:
+    name: str
+    slug: str
+    funds: TenantBalances
+    earned_today: int
+
+
+@dataclass(frozen=True)
+class MoneyNow:
+    """`difference`: the sum of all balances of the book, which is 0 or the book is broken. `others`: in one line."""
+
+    lines: tuple[MoneyLine, ...]
+    others: MoneyLine | None
+    whole: MoneyLine
+    difference: int
+
+
+def pools_now(at: datetime, tenants: Mapping[int, Tenant]) -> list[PoolUse]:
+    return [_pool_use(state, tenants) for state in pool_states(at)]
+
+
+def _pool_use(state: PoolState, tenants: Mapping[int, Tenant]) -> PoolUse:
+    overview = pool_overview(state.pool)
+    awards = awards_in(state.pool, state.slot, with_charges=False)
+    if not overview.totals:
+        return PoolUse(state, overview, "", (), OwnerShare(0), None)
+    price = prices_now(state.pool, state.slot, overview.kinds)[0].price
+    first = overview.totals[0]
+    shares = owners_now(slot=state.slot, awards=awards, overview=overview)[first.resource]
+    ordered = sorted(shares, key=lambda share: (-share.units, -share.rented, share.tenant_id))
+    shown, rest = ordered[:MOST_OWNERS], ordered[MOST_OWNERS:]
+    lines = [_owner_line(share, tenants) for share in shown]
+    if rest:
+        lines.append(OwnerLine(None, "", _summed(rest)))
+    return PoolUse(state, overview, first.label, tuple(lines), _summed(shares), price)
+
+
+def _owner_line(share: OwnerShare, tenants: Mapping[int, Tenant]) -> OwnerLine:
+    tenant = tenants.get(share.tenant_id)
+    return OwnerLine("Operator" if tenant is None else tenant.name, tenant.slug if tenant else "", share)
+
+
+def _summed(shares: Sequence[OwnerShare]) -> OwnerShare:
+    whole = OwnerShare(0)
+    for share in shares:
+        whole = whole.plus(share)
+    return whole
+
+
+def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> Queue:
+    """Of all pools and tenants in one query, the longest queue first."""
+    is_held = Q(state=JobState.QUEUED, not_before__gte=HELD)
+    waits = Q(state=JobState.QUEUED, not_before__lt=HELD)
+    with scope_disabled("the staff sees how many jobs of every tenant wait and run"):
+        live = TrainingJob.objects.filter(state__in=LIVE_STATES).order_by()
+        counts = live.values_list("pool_id", "tenant_id").annotate(
+            waiting=Count("pk", filter=waits),
+            held=Count("pk", filter=is_held),
+            booked=Count("pk", filter=Q(state=JobState.AWARDED)),
+            running=Count("pk", filter=Q(state=JobState.RUNNING)),
+            oldest=Min("submitted_at", filter=waits),
+        )
+        rows = list(counts)
+    names = {pool.pk: pool.name for pool in pools}
+    lines = [
+        QueueLine(names.get(pool_id, ""), tenants[tenant_id].name, tenants[tenant_id].slug, *rest)
+        for pool_id, tenant_id, *rest in rows
+        if tenant_id in tenants
+    ]
+    lines.sort(key=lambda line: (-line.waiting, -line.running, line.tenant))
+    return Queue(
+        lines=tuple(lines[:MOST_QUEUES]),
+        others=len(lines[MOST_QUEUES:]),
+        waiting=sum(line.waiting for line in lines),
+        running=sum(line.running for line in lines),
+        oldest=min((line.oldest for line in lines if line.oldest), default=None),
+    )
+
+
+def intervals_latest(pools: Sequence[Pool]) -> list[IntervalLine]:
+    """Of each pool, the newest first; without what they were told and answered."""
+    lines = []
+    for pool in pools:
+        rows = Interval.objects.filter(pool=pool).order_by("-number")
+        columns = ("number", "slot", "window_start", "window_end", "decided_at", "jobs_waiting", "jobs_awarded", "paid")
+        for number, slot, start, end, decided_at, waiting, awarded, paid in rows.values_list(*columns)[:MOST_INTERVALS]:
+            boundary = pool.slot_start(slot)
+            lines.append(
+                IntervalLine(
+                    pool=pool,
+                    number=number,
+                    boundary=boundary,
+                    starts_at=None if start is None else pool.slot_start(start),
+                    ends_at=None if end is None else pool.slot_start(end),
+                    seconds=None if start is None or end is None else (end - start) * pool.slot_seconds,
+                    lag=max((decided_at - boundary).total_seconds(), 0.0),
+                    waiting=waiting,
+                    awarded=awarded,
+                    paid=paid,
+                )
+            )
+    return lines
+
+
+def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
+    """Servers that are not in service or are down, the lost ones first; in one query."""
+    down = {(each.name, name): word for each in engines for name, word in each.servers.items() if word.state == DOWN}
+    is_down = Q(pool__engine__in={engine for engine, _ in down}, name__in={name for _, name in down})
+    found = Server.objects.filter(~Q(state=ServerState.IN_SERVICE) | is_down).select_related("pool").order_by("name")
+    order = [ServerState.LOST, ServerState.IN_SERVICE, ServerState.DRAINING]
+    rows = []
+    for server in found:
+        word = down.get((server.pool.engine, server.name))
+        if server.state == ServerState.IN_SERVICE and word is None:
+            continue  # another engine's server of that name is down
+        rows.append(
+            ServerTrouble(
+                id=server.pk,
+                name=server.name,
+                pool=server.pool.name,
+                state=server.state,
+                word=word.state if word else "",
+                since=word.since if word else None,
+                why=word.reason if word else "",
+            )
+        )
+    return sorted(rows, key=lambda row: (order.index(ServerState(row.state)), row.pool, row.name))
+
+
+def money_now(at: datetime, tenants: Mapping[int, Tenant]) -> MoneyNow:
+    """Who has and holds how much, the largest sums held first; earned since midnight UTC."""
+    funds = tenant_funds()
+    with scope_disabled("the staff sees what every tenant earned"):
+        earned = earned_since(tenant_ids=list(funds), day=at.astimezone(UTC).date())
+        difference = book_difference()
+    lines = [
+        MoneyLine(tenants[pk].name, tenants[pk].slug, balances, earned.get(pk, 0))
+        for pk, balances in funds.items()
+        if pk in tenants
+    ]
+    lines.sort(key=lambda line: (-line.funds.held, -line.funds.available, line.name))
+    shown, rest = lines[:MOST_OWNERS], lines[MOST_OWNERS:]
+    others = _money_sum("The others", rest) if rest else None
+    return MoneyNow(tuple(shown), others, _money_sum("All tenants", lines), difference)
+
+
+def _money_sum(name: str, lines: Sequence[MoneyLine]) -> MoneyLine:
+    columns: defaultdict[str, int] = defaultdict(int)
+    for line in lines:
+        for column in ("available", "held", "earned"):
+            columns[column] += getattr(line.funds, column)
+    balances = TenantBalances(columns["available"], columns["held"], columns["earned"])
+    return MoneyLine(name, "", balances, sum(line.earned_today for line in lines))

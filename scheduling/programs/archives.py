@@ -1,0 +1,72 @@
+"""What an archive may hold: its entries are looked at before any of them is unpacked."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scheduling.programs.fields import FieldRefusal, shown
+
+MOST_BYTES = 20 * 1024**2  # as it is sent
+MOST_UNPACKED = 200 * 1024**2
+MOST_ENTRIES = 10_000
+FILE, FOLDER, LINK, HARD_LINK, OTHER = "file", "folder", "link", "hard_link", "other"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One entry. `target` is what a link names: from the link's own folder, or for a hard link from the archive's."""
+
+    name: str
+    kind: str  # file | folder | link | hard_link | other (a device, a pipe, a socket)
+    size: int = 0
+    target: str = ""
+
+
+def refusals(entries: Iterable[Entry]) -> list[FieldRefusal]:
+    """Why an archive cannot be unpacked into a job's folder, each with the entry's name; at most a hundred."""
+    problems: list[FieldRefusal] = []
+    links: set[tuple[str, ...]] = set()
+    total = count = 0
+    for entry in entries:
+        count, total = count + 1, total + max(entry.size, 0)
+        if sentence := _wrong(entry, links):
+            problems.append(FieldRefusal("archive", f"{shown(entry.name)} {sentence}"))
+        if count > MOST_ENTRIES or total > MOST_UNPACKED or len(problems) >= 100:
+            break
+        if entry.kind == LINK:
+            links.add(tuple(_parts(entry.name)))
+    if count > MOST_ENTRIES:
+        problems.append(FieldRefusal("archive", f"holds more than {MOST_ENTRIES:,} entries"))
+    if total > MOST_UNPACKED:
+        problems.append(FieldRefusal("archive", f"is larger than {MOST_UNPACKED // 1024**2} MiB when it is unpacked"))
+    return problems
+
+
+def _wrong(entry: Entry, links: set[tuple[str, ...]]) -> str:
+    """Why an entry cannot be; empty where it can. `links` came before it: nothing is written through one."""
+    if not entry.name or "\0" in entry.name or "\0" in entry.target or len(entry.name) > 1_000:
+        return "is no name of a file"
+    if entry.name.startswith("/") or entry.target.startswith("/"):
+        return "is absolute" if entry.name.startswith("/") else "is a link to an absolute name"
+    parts = _parts(entry.name)
+    if ".." in parts:
+        return "leaves the folder"
+    if entry.kind == OTHER:
+        return "is a device, a pipe or a socket"
+    if any(tuple(parts[:length]) in links for length in range(1, len(parts) + 1)):
+        return "goes through a link that came before it"
+    if entry.kind in (LINK, HARD_LINK):
+        inside = [*parts[:-1], *_parts(entry.target)] if entry.kind == LINK else _parts(entry.target)
+        depth = 0
+        for part in inside:
+            depth += -1 if part == ".." else 1
+            if depth < 0:
+                return f"is a link that leaves the folder, to {shown(entry.target)}"
+        if entry.kind == HARD_LINK and any(tuple(inside[:n]) in links for n in range(1, len(inside) + 1)):
+            return "is a link through a link that came before it"
+    return ""
+
+
+def _parts(name: str) -> list[str]:
+    return [part for part in name.split("/") if part not in ("", ".")]

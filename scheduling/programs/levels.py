@@ -1,0 +1,53 @@
+"""The level of a line of output, as far as it says one in a usual way. Pure; nobody is asked to write one.
+
+Read are a word in capitals near its beginning ("2026-03-02 12:00:00 ERROR ...", "WARNING: ..."), one in brackets
+("[info]"), one before a colon ("warning: ...", "UserWarning: ..."), one that is named ("level=warn", or so
+in JSON), the letter and digits of glog ("E0302 12:00:00"), and the head of a traceback.
+"""
+
+from __future__ import annotations
+
+import re
+
+DEBUG, INFO, WARNING, ERROR = LEVELS = ("debug", "info", "warning", "error")  # from the least to the most
+NEAR = 120  # characters from the beginning of a line
+
+_WORDS = {
+    "trace": DEBUG, "debug": DEBUG, "info": INFO, "notice": INFO, "warn": WARNING, "warning": WARNING, "err": ERROR,
+    "error": ERROR, "severe": ERROR, "critical": ERROR, "fatal": ERROR, "panic": ERROR,
+}  # fmt: skip
+_ANY = "|".join(_WORDS)
+_FORMS = re.compile(
+    rf"""
+      (?:^|[\s\[(<|:-])(?P<capitals>{_ANY.upper()})(?=$|[\s\])>|:,-])
+    | [\[<(](?P<bracketed>(?i:{_ANY}))[\])>]
+    | (?:^|[\s:])(?P<before>(?i:{_ANY})):(?=\s|$)
+    | \b(?i:level|lvl|severity)"?\s*[=:]\s*"?(?P<named>(?i:{_ANY}))\b
+    | \b[A-Z]\w*(?P<python>Error|Warning|Exception):\s
+    """,
+    re.VERBOSE | re.ASCII,
+)
+_GLOG = re.compile(r"([IWEF])[0-9]{4} [0-9]{2}:[0-9]{2}:", re.ASCII)
+_GLOG_LEVELS = {"I": INFO, "W": WARNING, "E": ERROR, "F": ERROR}
+# What a line that says a warning or an error has somewhere: a quick look at its bytes, before it is read.
+GRAVE = re.compile(rb"(?i:warn|err|severe|critical|fatal|panic|exception|traceback)|[WEF][0-9]{4} ")
+
+
+def level_of(text: str) -> str:
+    """Empty where the line says none."""
+    head = text[:NEAR]
+    if head.startswith("Traceback (most recent call last)"):
+        return ERROR
+    if glog := _GLOG.match(head):
+        return _GLOG_LEVELS[glog[1]]
+    found = _FORMS.search(head)
+    if found is None:
+        return ""
+    if ending := found["python"]:
+        return WARNING if ending == "Warning" else ERROR
+    return _WORDS[(found["capitals"] or found["bracketed"] or found["before"] or found["named"]).lower()]
+
+
+def at_least(level: str, least: str) -> bool:
+    """Whether a line of this level passes; one that says none passes only where nothing is asked for."""
+    return not least or (bool(level) and LEVELS.index(level) >= LEVELS.index(least))

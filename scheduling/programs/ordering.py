@@ -1,0 +1,81 @@
+"""When a job may begin and until when it is worth anything; what it waits for; and the members of an array.
+
+Moments are seconds on one clock, whichever; who asks has turned a calendar's moment into them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from scheduling.programs.fields import FieldRefusal
+from scheduling.programs.worth import NOTHING, Worth
+
+DONE, OPEN, FAILED = "done", "open", "failed"  # of a job that another one waits for
+READY, WAITS, NEVER = "ready", "waits", "never"
+TOGETHER, APART = "together", "apart"
+MOST_MEMBERS = 1_000
+
+
+@dataclass(frozen=True)
+class Standing:
+    """Whether a job may begin, as far as others are concerned. `jobs` are those that it waits for, or that keep it from
+    ever beginning."""
+
+    state: str  # ready | waits | never
+    jobs: tuple[int, ...] = ()
+
+
+def standing(after_ok: Sequence[int], states: Mapping[int, str]) -> Standing:
+    """Where a job stands that begins when all these have ended well. One that nobody knows any more has not."""
+    lost = tuple(job for job in after_ok if states.get(job, FAILED) == FAILED)
+    if lost:
+        return Standing(NEVER, lost)
+    still_open = tuple(job for job in after_ok if states[job] == OPEN)
+    return Standing(WAITS, still_open) if still_open else Standing(READY)
+
+
+def arrival(submitted_at: float, begin: float | None, ready_at: float | None) -> float:
+    """From when on a job is decided about: no sooner than it was submitted, than it may begin, and than what it waits
+    for has ended."""
+    return max(moment for moment in (submitted_at, begin, ready_at) if moment is not None)
+
+
+def until(worth: Worth, submitted_at: float, deadline: float, run_seconds: float) -> Worth | FieldRefusal:
+    """The worth of a job that is worth nothing after a deadline: what was said up to there. Refused where even a run
+    that began at once would end after it."""
+    left = deadline - submitted_at
+    if left < run_seconds:
+        short = run_seconds - max(left, 0.0)
+        return FieldRefusal("deadline", f"is {short:,.0f} seconds too soon for a run that began at once")
+    if worth.later == NOTHING and worth.within_seconds <= left:
+        return worth
+    return Worth(int(left), worth.credits, NOTHING)
+
+
+@dataclass(frozen=True)
+class Member:
+    """One job of an array: its index, and its name."""
+
+    index: int
+    name: str
+
+
+def members(name: str, indexes: Sequence[int], longest: int = 200) -> tuple[Member, ...] | FieldRefusal:
+    """The jobs of an array in order of their indexes, each once. No name is longer than a job's may be."""
+    chosen = sorted(set(indexes))
+    if not 1 <= len(chosen) <= MOST_MEMBERS:
+        return FieldRefusal("array", f"must be 1 to {MOST_MEMBERS:,} jobs, not {len(chosen):,}")
+    if chosen[0] < 0:
+        return FieldRefusal("array", "must be indexes of 0 or more")
+    if len(f"{name}[{chosen[-1]}]") > longest:
+        return FieldRefusal(
+            "name", f"must be at most {longest - len(str(chosen[-1])) - 2} characters for such an array"
+        )
+    return tuple(Member(index, f"{name}[{index}]") for index in chosen)
+
+
+def purchase(how: str, awarded: Mapping[int, bool]) -> frozenset[int]:
+    """The members, of those that a decision was about, that are bought: all or none where they go together."""
+    taken = frozenset(index for index, award in awarded.items() if award)
+    return taken if how == APART or len(taken) == len(awarded) else frozenset()

@@ -1,0 +1,97 @@
+"""What processes say about their training: lines of JSON with numbers by name, written by strangers.
+
+A bad line is counted and skipped; of a flood some are kept, always with the newest. Nothing here trusts what it reads.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+LONGEST_LINE = 4_096  # bytes
+MOST_NUMBERS, LONGEST_NAME = 100, 100
+LONGEST_ADDRESS = 2_000
+WHOLE = 2**53  # whole numbers below it are kept as such
+
+Number = float  # whole ones are kept as such
+
+
+@dataclass(frozen=True)
+class Progress:
+    """What a piece of a file said. `rest` is the beginning of a line whose end is not there yet; it goes before the
+    next piece."""
+
+    rows: tuple[Mapping[str, Number], ...]
+    bad: int  # lines
+    rest: bytes
+
+
+def read(piece: bytes, rest: bytes = b"", *, most: int = 1_000) -> Progress:
+    """The rows of a piece, at most so many: of more, evenly, with the first and the last."""
+    *lines, rest = (rest + piece).split(b"\n")
+    rows = [_row(line) for line in lines if line.strip()]
+    bad = rows.count(None)
+    if len(rest) > LONGEST_LINE:  # it is bad whatever follows; one byte stays, so that its end is no line of its own
+        rest = b"?" * (LONGEST_LINE + 1)
+    return Progress(tuple(thin([row for row in rows if row is not None], most)), bad, rest)
+
+
+def thin(rows: Sequence[Mapping[str, Number]], most: int) -> list[Mapping[str, Number]]:
+    """At most so many of the rows, evenly spaced, with the last; in their order."""
+    if len(rows) <= most:
+        return list(rows)
+    if most == 1:
+        return [rows[-1]]
+    return [rows[index * (len(rows) - 1) // (most - 1)] for index in range(most)]
+
+
+def address_in(line: str) -> str:
+    """The address that a line of the log tells as {"url": ...}; empty where it tells none that a browser may open."""
+    if len(line) > LONGEST_LINE or '"url"' not in line:
+        return ""
+    document = _object(line)
+    address = document.get("url") if document else None
+    if not isinstance(address, str) or len(address) > LONGEST_ADDRESS or not address.isprintable():
+        return ""
+    return address if address.startswith(("http://", "https://")) and " " not in address else ""
+
+
+def _row(line: bytes) -> Mapping[str, Number] | None:
+    """The numbers of a line; None where it is bad: no object, or any of its values is no finite number."""
+    if len(line) > LONGEST_LINE:
+        return None
+    try:
+        document = _object(line.decode())
+    except UnicodeDecodeError:
+        return None
+    if not document or len(document) > MOST_NUMBERS:
+        return None
+    row: dict[str, Number] = {}
+    for name, value in document.items():
+        number = _number(value)
+        if number is None or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
+            return None
+        row[name] = number
+    return row
+
+
+def _object(text: str) -> dict[str, object] | None:
+    try:
+        document = json.loads(text, parse_constant=lambda _: None)
+    except (ValueError, RecursionError):
+        return None
+    return document if isinstance(document, dict) else None
+
+
+def _number(value: object) -> Number | None:
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        return None
+    try:
+        number = float(value)
+    except OverflowError:
+        return None
+    if not math.isfinite(number):
+        return None
+    return value if isinstance(value, int) and abs(value) < WHOLE else number

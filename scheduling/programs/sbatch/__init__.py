@@ -1,0 +1,16 @@
+"""Slurm's batch scripts: what their #SBATCH lines ask for, and what comes of each line here."""
+
+from scheduling.programs.sbatch.lines import IGNORED, NOT_KEPT, UNDERSTOOD, Line, LineRefusal
+from scheduling.programs.sbatch.reading import MOST_CHARACTERS, Options, Script, read
+
+__all__ = [
+    "IGNORED",
+    "MOST_CHARACTERS",
+    "NOT_KEPT",
+    "UNDERSTOOD",
+    "Line",
+    "LineRefusal",
+    "Options",
+    "Script",
+    "read",
+]

@@ -1,0 +1,198 @@
+"""A batch script into what it asks for, line by line; or why it cannot be taken, with the line and what is nearest.
+
+Slurm reads #SBATCH lines up to the first command. No line of them goes lost here: each option is understood, ignored,
+not kept, or refused, and that is said of it.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+from scheduling.programs.fields import nearest, shown
+from scheduling.programs.sbatch.lines import (
+    IGNORED,
+    NOT_KEPT,
+    PREFIX,
+    UNDERSTOOD,
+    Line,
+    LineRefusal,
+    OptionText,
+    options_in,
+    words_of,
+)
+from scheduling.programs.sbatch.options import FLAGS, KNOWN, REFUSED, SHORTS, SUPPORTED
+from scheduling.programs.sbatch.options import IGNORED as IGNORED_OPTIONS
+from scheduling.programs.sbatch.options import NOT_KEPT as NOT_KEPT_OPTIONS
+from scheduling.programs.sbatch.values import BadValue, Export, Gpus, Nodes, When
+
+MOST_CHARACTERS = 1024**2  # of a script
+LONGEST_LINE = 4096  # of a #SBATCH line
+MOST_REFUSALS = 100  # that are told of one script
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the lines say; None where none says it. Memory is in mebibytes, time in seconds."""
+
+    job_name: str | None = None
+    nodes: Nodes | None = None
+    ntasks: int | None = None
+    ntasks_per_node: int | None = None
+    gpus: Gpus | None = None
+    gres: Gpus | None = None
+    gpus_per_node: Gpus | None = None
+    gpus_per_task: Gpus | None = None
+    cpus_per_task: int | None = None
+    mem: int | None = None
+    mem_per_gpu: int | None = None
+    time: int | None = None
+    array: tuple[int, ...] | None = None
+    dependency: tuple[int, ...] | None = None
+    chdir: str | None = None
+    output: str | None = None
+    export: Export | None = None
+    constraint: tuple[str, ...] | None = None
+    nodelist: tuple[str, ...] | None = None
+    exclude: tuple[str, ...] | None = None
+    begin: When | None = None
+    deadline: When | None = None
+
+
+@dataclass(frozen=True)
+class Script:
+    """A script that can be taken. `body` is its whole text: it runs as the program `script`. `places` are the lines of
+    the options that count, by field."""
+
+    options: Options
+    lines: tuple[Line, ...]
+    body: str
+    places: tuple[tuple[str, int], ...] = ()
+
+    def place(self, field: str) -> int:
+        """The line that says it; 0 where none does."""
+        return dict(self.places).get(field, 0)
+
+
+@dataclass(frozen=True)
+class _Reading:
+    """The value of a field, the line that says it, and which of all lines told that is."""
+
+    value: Any
+    line: int
+    index: int
+
+
+def read(text: str) -> Script | tuple[LineRefusal, ...]:
+    """The script, or all that keeps it from being taken, in order of the lines."""
+    if problem := _unreadable(text):
+        return (problem,)
+    lines = [_shell(text)]
+    refusals: list[LineRefusal] = []
+    readings: dict[str, _Reading] = {}
+    for item in _options(text):
+        if isinstance(item, LineRefusal):
+            refusals.append(item)
+        elif isinstance(item, Line):
+            lines.append(item)
+        else:
+            _take(item, readings, lines, refusals)
+    if refusals:
+        return tuple(refusals[:MOST_REFUSALS])
+    options = Options(**{field: reading.value for field, reading in readings.items()})
+    return Script(options, tuple(lines), text, tuple((field, reading.line) for field, reading in readings.items()))
+
+
+def _unreadable(text: str) -> LineRefusal | None:
+    """Why the text is no script that could run at all."""
+    if len(text) > MOST_CHARACTERS:
+        return LineRefusal(1, "", f"is longer than {MOST_CHARACTERS:,} characters")
+    if "\0" in text:
+        return LineRefusal(text[: text.index("\0")].count("\n") + 1, "", "holds a NUL, which no script can")
+    if "\r" in text:
+        line = text[: text.index("\r")].count("\n") + 1
+        return LineRefusal(line, "", "ends as lines of Windows do, which bash cannot run", "save with Unix line breaks")
+    first = text.partition("\n")[0]
+    if not first.startswith("#!"):
+        return LineRefusal(1, "", f"must begin with #! and a shell, not {shown(first)}", "#!/bin/bash")
+    shell = re.fullmatch(r"#!\s*(?:/\S*/)?(?:env\s+)?(bash|sh)((?:\s+-[a-z]+)*)\s*", first)
+    if not shell:
+        return LineRefusal(1, "", f"must name bash or sh, not {shown(first)}", "#!/bin/bash")
+    return None
+
+
+def _shell(text: str) -> Line:
+    """What becomes of the first line: whatever it says, the script is started in one way."""
+    words = text.partition("\n")[0].split()
+    if {"-eu", "-ue"} & set(words) or {"-e", "-u"} <= set(words):
+        return Line(1, "", UNDERSTOOD, "It is started with bash -eu.")
+    sentence = "It is started with bash -eu: a command that fails, or a variable that is not set, ends it."
+    return Line(1, "", NOT_KEPT, sentence)
+
+
+def _options(text: str) -> Iterator[OptionText | Line | LineRefusal]:
+    """The options of the head in their order. What stands behind the first command Slurm does not read, nor do we."""
+    head = True
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.startswith(PREFIX):
+            head = head and (not line.strip() or line.lstrip().startswith("#"))
+            if line.startswith("#") and re.match(r"#+\s*SBATCH\b", line):
+                yield Line(number, "", IGNORED, f"It is a comment: options begin with {PREFIX} itself.")
+            continue
+        rest = line[len(PREFIX) :]
+        if rest[:1] not in ("", " ", "\t"):
+            yield Line(number, "", IGNORED, f"It is a comment: a blank follows {PREFIX}.")
+        elif not head:
+            yield Line(number, "", IGNORED, "It stands behind the first command, where Slurm reads no options.")
+        elif len(line) > LONGEST_LINE or not line.replace("\t", " ").isprintable():
+            yield LineRefusal(number, "", f"must be at most {LONGEST_LINE:,} printable characters")
+        elif (words := words_of(rest)) is None:
+            yield LineRefusal(number, "", "has a quote that does not end")
+        elif not words:
+            yield Line(number, "", IGNORED, "It says nothing.")
+        else:
+            for item in options_in(number, words, SHORTS, FLAGS):
+                if isinstance(item, str):
+                    yield LineRefusal(number, "", f"{shown(item)} belongs to no option", f"--{_like(item)}")
+                else:
+                    yield item
+
+
+def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], refusals: list[LineRefusal]) -> None:
+    """Decide about one option."""
+    option_text = item.option
+    name = option_text[2:] if option_text.startswith("--") else SHORTS.get(option_text[1], "")
+    if name in SUPPORTED:
+        if item.value is None:
+            refusals.append(LineRefusal(item.line, option_text, f"{option_text} needs a value", f"--{name}="))
+            return
+        option = SUPPORTED[name]
+        value = option.read(item.value)
+        if isinstance(value, BadValue):
+            refusals.append(
+                LineRefusal(item.line, option_text, f"{option_text} {value.sentence}", f"--{name}={value.nearest}")
+            )
+            return
+        if option.field in readings:
+            index = readings[option.field].index
+            sentence = f"Line {item.line} says it again, and the last counts."
+            lines[index] = replace(lines[index], verdict=IGNORED, sentence=sentence)
+        readings[option.field] = _Reading(value, item.line, len(lines))
+        lines.append(Line(item.line, option_text, UNDERSTOOD, option.meaning))
+    elif name in IGNORED_OPTIONS:
+        lines.append(Line(item.line, option_text, IGNORED, IGNORED_OPTIONS[name]))
+    elif name in NOT_KEPT_OPTIONS:
+        lines.append(Line(item.line, option_text, NOT_KEPT, NOT_KEPT_OPTIONS[name]))
+    elif name in REFUSED:
+        sentence, instead = REFUSED[name]
+        refusals.append(LineRefusal(item.line, option_text, f"{option_text} cannot be kept: {sentence}", instead))
+    else:
+        near = nearest(option_text[2:], KNOWN) if option_text.startswith("--") else ""  # no letter is like another
+        instead = f"--{near}" if near else ""
+        refusals.append(LineRefusal(item.line, option_text, f"{shown(option_text)} is no option of sbatch", instead))
+
+
+def _like(word: str) -> str:
+    return nearest(word.partition("=")[0].lstrip("-"), KNOWN) or "job-name"

@@ -1,0 +1,111 @@
+"""Programs of the catalogue as its rows have them: the one module here that reads the database.
+
+It stands beside the values, below the engines and the market, because both ask it which program a job names.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+from django.db.models import Exists, OuterRef, QuerySet
+
+from scheduling.models import CatalogueProgram, ProgramArchivePiece, ProgramSwitch, ProgramVersion
+from scheduling.programs.catalogue import Owner, Program, read
+from tenants.models import Tenant
+
+OPERATOR = "operator"  # as a specification's `program.owner`: not the tenant's own of this name
+
+
+@dataclass(frozen=True)
+class StoredProgram:
+    """One version as it was registered. `archive`: the tar.gz, where the program has one and it was asked for."""
+
+    program: Program
+    version: int
+    archive: bytes | None
+
+
+def stored_program(
+    *, tenant_id: int, name: str, version: int | None, owner: str | None = None, with_archive: bool = True
+) -> StoredProgram | None:
+    """The tenant's own program of this name, else the operator's; with `owner` "operator" the operator's alone.
+
+    Without a version it is the newest of a program that the tenant may use now. A version that is named is given also
+    where the program is retired or no longer offered: a job that was submitted with it keeps it.
+    """
+    if version is None:
+        newest = usable_programs(tenant_id=tenant_id, name=name, owner=owner)[:1]
+        return _with_archive(newest[0]) if newest and with_archive else next(iter(newest), None)
+    rows = ProgramVersion.objects.filter(program__in=_programs(tenant_id, owner).filter(name=name), version=version)
+    row = rows.select_related("program__tenant").order_by("program__tenant").first()  # nothing comes last
+    if row is None:
+        return None
+    stored = StoredProgram(program_of_row(row), row.version, None)
+    return _with_archive(stored) if with_archive else stored
+
+
+def usable_programs(
+    *, tenant_id: int, name: str | None = None, owner: str | None = None, version: int | None = None
+) -> list[StoredProgram]:
+    """What a new job of the tenant may name: the newest version of each, its own programs first, without archives.
+
+    Of two with one name the job gets the first. `version`: that one of each in place of the newest.
+    """
+    programs = _usable(tenant_id, owner)
+    if name is not None:
+        programs = [program for program in programs if program.name == name]
+    rows = ProgramVersion.objects.filter(program__in=programs).select_related("program__tenant")
+    if version is None:
+        rows = rows.order_by("program_id", "-version").distinct("program_id")
+    else:
+        rows = rows.filter(version=version)
+    by_program = {row.program_id: row for row in rows}
+    chosen = [by_program[program.pk] for program in programs if program.pk in by_program]
+    return [StoredProgram(program_of_row(row), row.version, None) for row in chosen]
+
+
+def usable_names(*, tenant_id: int) -> list[str]:
+    """Of all programs that a new job of the tenant may name. What they say is not read."""
+    return sorted({program.name for program in _usable(tenant_id, None)})
+
+
+def program_of_row(row: ProgramVersion) -> Program:
+    """The value of a version; its program and that program's tenant come with the row."""
+    program = row.program
+    tenants = None if program.tenants is None else tuple(program.tenants)
+    owner = Owner(program.tenant.slug) if program.tenant else Owner(tenants=tenants)
+    value = read(row.document, owner)
+    if isinstance(value, tuple):
+        raise RuntimeError(f"{row} cannot be read any more: {value[0].field} {value[0].sentence}")
+    return replace(value, version=row.version)
+
+
+def _programs(tenant_id: int, owner: str | None) -> QuerySet[CatalogueProgram]:
+    operators = CatalogueProgram.objects.filter(tenant=None)
+    return operators if owner == OPERATOR else operators | CatalogueProgram.objects.filter(tenant=tenant_id)
+
+
+def _usable(tenant_id: int, owner: str | None) -> list[CatalogueProgram]:
+    """The tenant's own first, then the operator's that are offered to it; by name."""
+    switched_on = Exists(ProgramSwitch.objects.filter(tenant=OuterRef("pk"), may_bring=True))
+    slug, may_bring = Tenant.objects.values_list("slug", switched_on).get(pk=tenant_id)
+    usable = [
+        program
+        for program in _programs(tenant_id, owner).filter(retired_at=None)
+        if (may_bring if program.tenant_id else program.tenants is None or slug in program.tenants)
+    ]
+    return sorted(usable, key=lambda program: (program.tenant_id is None, program.name))
+
+
+def _with_archive(stored: StoredProgram) -> StoredProgram:
+    if not stored.program.archive:
+        return stored
+    return replace(stored, archive=b"".join(archive_pieces(stored.program.archive)))
+
+
+def archive_pieces(digest: str) -> Iterator[bytes]:
+    """An archive piece by piece, each read when it is asked for."""
+    numbers = ProgramArchivePiece.objects.filter(archive=digest).order_by("number").values_list("pk", flat=True)
+    for pk in list(numbers):
+        yield bytes(ProgramArchivePiece.objects.values_list("content", flat=True).get(pk=pk))

@@ -1,0 +1,97 @@
+"""What a job would get and pay in an elastic pool: the next slot as it would be decided if nobody else came, and what a
+slot costs at the size that is asked for. Nobody can say how often it will get that size, so the sum is an estimate."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+
+import numpy as np
+
+from scheduling.core.speed import elastic_rate, parameter_servers
+from scheduling.core.types import Job, Plan, Reason, View
+from scheduling.market.decide import batch_policy
+from scheduling.market.view import PROGRAM, JobReader, batch_view, within_engine
+from scheduling.models import Lane, LaneClock, TrainingJob
+from scheduling.quotes.desks import SUPPOSED, Terms, supposed, terms_of
+from tenants.ledger.amounts import micro
+from tenants.patience import in_time
+
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ByUse:
+    """At the largest size that the job asks for. `slots` and `total` are estimates: that many slots if it always gets
+    that size, at the prices of the next slot. Amounts in micro-credits, with what would be the payer's own part."""
+
+    workers: int
+    ps: int
+    per_slot: int
+    slots: int
+    total: int
+
+
+class ElasticDesk:
+    """The next boundary as if nobody else came."""
+
+    def __init__(self, job: TrainingJob, at: datetime) -> None:
+        self.job = job
+        pool = job.pool
+        clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool)
+        slot = max(clock.decided_slot, pool.slot_at(at), math.ceil(job.arrival) - 1) + 1
+        snapshot = batch_view(pool, slot, clock, at, supposed=supposed(job, SUPPOSED, {}))
+        self.frame, self.view, self.held = snapshot.frame, snapshot.view, clock.held
+        self.policy, self.reader = batch_policy(self.frame, slot), JobReader(self.frame)
+
+    def ask(self, fields: Spec) -> Terms:
+        if self.held:
+            return Terms(False, Reason("market_held"))
+        in_time()
+        job = self._read(fields)
+        plan = self.policy.decide(_instead(self.view, job))
+        return self._terms(plan)
+
+    def later(self) -> Iterator[tuple[float, float, Terms]]:
+        """What is free in a later slot is not known before it: there is nothing to promise."""
+        return iter(())
+
+    def by_use(self) -> ByUse:
+        """Of the job as it is."""
+        job, cluster = self._read({}), self.view.cluster
+        worker, ps = job.worker_types[0], job.ps_types[0]
+        number = parameter_servers(job.max_workers, worker.mbps, ps.mbps)
+        number = number if job.max_ps is None else min(number, job.max_ps)
+        prices = np.array([getattr(self.policy, "prices", {}).get(name, 0.0) for name in cluster.resources])
+        cost = float(prices @ (job.max_workers * worker.demand + number * ps.demand))
+        rate = elastic_rate(job, job.max_workers, number, (0, 0), cluster.slot_seconds, centralized=False)
+        slots = max(1, math.ceil(job.work / rate - 1e-9))
+        per_slot = micro(cost)
+        return ByUse(job.max_workers, number, per_slot, slots, per_slot * slots)
+
+    def _read(self, fields: Spec) -> Job:
+        row = self.job
+        spec = {**row.spec, **fields}
+        job = self.reader.read_spec(spec, number=SUPPOSED, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+        job = within_engine(job) if PROGRAM in spec else job
+        cap = self.view.jobs[SUPPOSED].max_price  # with what budgets leave
+        limits = [limit for limit in (job.max_price, None if "max_price" in fields else cap) if limit is not None]
+        return replace(job, max_price=min(limits, default=None))
+
+    def _terms(self, plan: Plan) -> Terms:
+        booking = next((booking for booking in plan.bookings if booking.job == SUPPOSED), None)
+        if booking is not None:
+            return replace(terms_of(self.frame, booking), reason=plan.smaller.get(SUPPOSED))
+        refusal = next((refusal for refusal in plan.refusals if refusal.job == SUPPOSED), None)
+        return Terms(False, refusal.reason if refusal else Reason("not_its_turn"))
+
+
+def _instead(view: View, job: Job) -> View:
+    """The view with this job in the place of the supposed one."""
+    waiting = tuple(job if other.number == SUPPOSED else other for other in view.waiting)
+    remaining = view.remaining.copy()
+    remaining[[other.number for other in waiting].index(SUPPOSED)] = job.work
+    return replace(view, waiting=waiting, remaining=remaining, jobs={**view.jobs, SUPPOSED: job})

@@ -1,0 +1,36 @@
+"""What each choice of a plan would change for the tenant's waiting jobs: looked at before the choice is made."""
+
+from __future__ import annotations
+
+from django.http import Http404, HttpResponse
+from django.shortcuts import render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from scheduling.cluster import pool_list
+from scheduling.quotes.plans import plans_compare
+from tenants.access import AccessRequest, Refused
+from tenants.roles import Permission
+from tenants.views.gate import open_tenant, requires
+
+
+@never_cache
+@require_safe
+@requires(Permission.JOBS_VIEW)
+def tenant_plans(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """Of one pool: `?pool=slug`, else the first."""
+    pools = pool_list()
+    wanted = request.GET.get("pool")
+    pool = next((each for each in pools if each.slug == wanted), None) if wanted else next(iter(pools), None)
+    if pool is None:
+        raise Http404
+    outcome = plans_compare(pool=pool, by=request.access, at=timezone.now())
+    refused = isinstance(outcome, Refused)
+    context = {
+        "tenant": open_tenant(request),
+        "pool": pool,
+        "refusal": outcome if refused else None,
+        "plans": None if refused else outcome,
+    }
+    return render(request, "quotes/plans.html", context)

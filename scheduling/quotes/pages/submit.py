@@ -1,0 +1,419 @@
+"""Submit a job: the form, the quote beside it, and the submission, once for each form that was opened."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from datetime import datetime
+from typing import Any
+from urllib.parse import urlencode
+
+from django.http import HttpResponse
+from django.shortcuts import redirect, render
+from django.urls import reverse
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_http_methods
+
+from scheduling.cluster import pool_list
+from scheduling.common import BadText
+from scheduling.jobs import (
+    InvalidJob,
+    NotUnderstood,
+    Said,
+    Submitted,
+    SubmittedArray,
+    array_describe,
+    is_array,
+    job_describe,
+    job_understood,
+)
+from scheduling.jobs import job_submit as submission
+from scheduling.market.pages.servers import pool_chosen
+from scheduling.market.view import PROGRAM, for_the_core
+from scheduling.models import Lane, Pool, ResourceKind, TrainingJob
+from scheduling.programs.catalogue import LONGEST_SCRIPT
+from scheduling.quotes.pages.submit_catalogue import named, offered_programs, parameter_card, with_named
+from scheduling.quotes.pages.submit_form import (
+    FORM,
+    PLAIN,
+    TABS,
+    TEXT,
+    WANTED,
+    JobForm,
+    field_of,
+    form_values,
+    worth_help,
+)
+from scheduling.quotes.pages.submit_hours import (
+    HOURS,
+    SCRIPT,
+    ToldCard,
+    complaints,
+    in_words,
+    lines_of,
+    lines_refused,
+    said_in,
+    values_in_hours,
+    yardstick,
+)
+from scheduling.quotes.pages.submit_opening import job_named, new_key, opening, presets
+from scheduling.quotes.pages.submit_program import program_choices
+from scheduling.quotes.pages.submit_quote import QuoteCard, quote_card
+from scheduling.quotes.pages.submit_text import LONGEST, read_job, written
+from tenants.access import AccessRequest, Refused
+from tenants.roles import Permission
+from tenants.views.gate import costly, open_tenant, posted_from, requires
+
+FORM_BUTTON = "1"  # as the button beside a text says it
+NOTHING_TOLD = ToldCard()
+NOT_CARRIED = "What stood there cannot be said here, and was not carried over. It still stands where it was."
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a valid form asks for, in the words of a submission."""
+
+    name: str
+    lane: str
+    otherwise: str | None
+    spec: Mapping[str, Any]
+    told: ToldCard = NOTHING_TOLD
+    said: Said | None = None  # where it is in hours, or a script
+
+    @property
+    def wanted(self) -> str:
+        """In the form's word. A text may ask for lanes that do not exist: the service says so."""
+        return next((word for word, lanes in WANTED.items() if lanes == (self.lane, self.otherwise)), "")
+
+
+@never_cache
+@require_http_methods(["GET", "HEAD", "POST"])
+@requires(Permission.JOBS_SUBMIT)
+def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """`?from=ID`: begin with an earlier job, with the changes of `apply`; `&part=help`: what would help it. POST:
+    `apply` and `quote` only show the page again.
+
+    It opens without a quote, which asks more than a page may: the browser fetches it, or the reader presses a button.
+    """
+    job = job_named(request.GET.get("from")) if request.method != "POST" else None
+    named_pool = request.POST.get("pool") or request.GET.get("pool") or (job.pool.slug if job else None)
+    pool = pool_chosen(pool_list(), named_pool)
+    if pool is None:
+        return render(request, "market/servers_none.html")
+    at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
+    if job is not None and request.GET.get("part") == "help":
+        return _help(request, pool, job, at)
+    if request.method != "POST":
+        tenant_id = open_tenant(request).pk
+        programs = with_named(offered_programs(tenant_id), job.spec.get(PROGRAM) if job else None, tenant_id)
+        data = opening(pool, kinds, job=job, by=request.GET.get("by"), at=at, programs=programs)
+        if (changes := _changes(request.GET.get("apply"))) and data["source"] != TEXT:
+            data |= {"source": FORM} | {name: str(value) for name, value in changes.items()}
+        return _page(request, pool, JobForm(data, kinds=kinds, programs=programs), None)
+    return _posted(request, pool, kinds, at)
+
+
+def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) -> HttpResponse:
+    """What would help it in its lane, if it came now."""
+    asked = Asked(job.name, job.lane, None, for_the_core(job.spec))
+    card = _card(request, pool, asked, at)
+    lane = next((each for each in card.lanes if each.lane == job.lane), None)
+    again = f"{reverse('job_submit', args=[open_tenant(request).slug])}?from={job.pk}"
+    fill = lane.change.fill if lane and lane.change else ""
+    context = {
+        "job": job,
+        "refused": card.refused,
+        "lane": lane,
+        "again": again,
+        "change_url": f"{again}&{urlencode({'apply': fill})}" if fill else "",
+    }
+    return render(request, "quotes/job_help.html", context)
+
+
+def _posted(request: AccessRequest, pool: Pool, kinds: list[ResourceKind], at: datetime) -> HttpResponse:
+    data = request.POST.copy()
+    applied = data.get("apply")
+    for name, value in _changes(applied).items():
+        data[name] = str(value)
+    form = _form(request, data, kinds)
+    asked, told = _asked(request, pool, form, at)
+    target = data.get("show")
+    if target is not None and target != form["source"].value() and (asked is not None or target != FORM_BUTTON):
+        return _carried(request, pool, form, asked, target, at)
+    if asked is None:
+        return _page(request, pool, form, QuoteCard(at, at), told, status=200 if applied else 422)
+    if applied is not None or "quote" in data:
+        return _quoted(request, pool, form, asked, at)
+    return _submitted(request, pool, form, asked, at)
+
+
+def _form(request: AccessRequest, data: Any, kinds: list[ResourceKind]) -> JobForm:
+    problem, tenant_id = _take_file(data, request), open_tenant(request).pk
+    programs = offered_programs(tenant_id)
+    for field in ("runs", "program"):  # an earlier version, or one that was the newest when the page was opened
+        programs = with_named(programs, named(data.get(field, "")), tenant_id)
+    form = JobForm(data, request.FILES, kinds=kinds, programs=programs)
+    if problem:
+        form.add_error("script_file", problem)
+    return form
+
+
+def _take_file(data: Any, request: AccessRequest) -> str:
+    """A script that comes as a file stands in the form from then on, so that the page that answers still has it. A
+    sentence where it cannot."""
+    file = request.FILES.get("script_file")
+    if not file or data.get("source") != SCRIPT:
+        return ""
+    if (file.size or 0) > LONGEST_SCRIPT:
+        return f"The file is longer than {LONGEST_SCRIPT // 1024} kB."
+    try:
+        data["script"] = file.read().decode()
+    except UnicodeDecodeError:
+        return "The file is not a text in UTF-8."
+    return ""
+
+
+def _carried(
+    request: AccessRequest, pool: Pool, form: JobForm, asked: Asked | None, target: str, at: datetime
+) -> HttpResponse:
+    """The page on another tab, with what stood in the form said there. What cannot be said there stays behind."""
+    target = FORM if target == FORM_BUTTON else target
+    named_there = None if asked is None else asked.spec.get(PROGRAM)
+    form.programs = with_named(form.programs, named_there, open_tenant(request).pk)
+    values = None if asked is None else _values_for(target, pool, form, asked, at)
+    data = dict(form.data.items()) | {"source": target} | (values or {})
+    if asked is not None and values is not None:
+        data |= {"name": asked.name} | ({"wanted": asked.wanted} if asked.wanted else {})
+    if values is None and form["source"].value() == TEXT and asked is not None and target == FORM:
+        form.add_error("text", "It says things that the form has no field for. Submit it as it is.")
+        return _page(request, pool, form, _card(request, pool, asked, at), asked.told, status=422)
+    after = JobForm(data, kinds=form.kinds, programs=form.programs)
+    again, told = _asked(request, pool, after, at)
+    note = "" if values is not None or target == SCRIPT else NOT_CARRIED
+    return _page(request, pool, after, _card(request, pool, again, at), told, note=note)
+
+
+def _values_for(target: str, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> dict[str, Any] | None:
+    if target == TEXT:
+        return {"text": written(asked.name, asked.lane, asked.spec, asked.otherwise)}
+    if target == HOURS:
+        return values_in_hours(asked.spec, float(pool.slot_seconds), at, form.programs)
+    values = form_values(asked.spec, form.kinds, exact=True, programs=form.programs) if target == FORM else None
+    return None if values is None else dict.fromkeys(PLAIN, "") | {"program": ""} | values
+
+
+def _quoted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> HttpResponse:
+    card = _card(request, pool, asked, at)
+    if card.refused:
+        _complain(form, card.refused)
+    return _page(request, pool, form, card, asked.told, status=422 if card.refused else 200)
+
+
+def _submitted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> HttpResponse:
+    wish: dict[str, Any] = {
+        "pool": pool,
+        "by": request.access,
+        "at": at,
+        "client_key": f"form:{form.cleaned_data['key']}",
+    }
+    if asked.said is not None and asked.lane == Lane.BATCH and is_array(asked.said):
+        array = array_describe(said=asked.said, count=None, **wish)
+        if isinstance(array, SubmittedArray):
+            return redirect(f"{reverse('tenant_jobs', args=[open_tenant(request).slug])}?array={array.array.pk}")
+        _complain(form, array)
+        return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
+    wish |= {"lane": asked.lane, "otherwise": asked.otherwise}
+    if asked.said is not None:
+        outcome = job_describe(said=asked.said, **wish)
+    else:
+        outcome = submission(name=asked.name, spec=asked.spec, **wish)
+    if isinstance(outcome, Submitted):
+        return redirect("job", open_tenant(request).slug, outcome.job.pk)
+    _complain(form, outcome)
+    return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
+
+
+@never_cache
+@posted_from("job_submit")
+@requires(Permission.QUOTES_MAKE)
+def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """The quote for the form as it stands, alone."""
+    pool = pool_chosen(pool_list(), request.POST.get("pool"))
+    if pool is None:
+        return HttpResponse(status=404)
+    at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
+    data = request.POST.copy()
+    form = _form(request, data, kinds)
+    asked, told = _asked(request, pool, form, at)
+    card = _card(request, pool, asked, at)
+    if card.refused:
+        _complain(form, card.refused)
+    context = {"tenant": open_tenant(request), "pool": pool, "card": card, "form": form, "faults": _faults(form)}
+    context["told"] = told
+    context["alone"] = True  # the line at the foot of a phone's page comes along, and the parameters of a new choice
+    shown_for = data.get("parameters_of")
+    if shown_for != (form.chosen_program.choice if form.chosen_program else ""):
+        context["parameters"] = parameter_card(form, form.chosen_program, shown_for)
+    return render(request, "quotes/submit_quote.html", context)
+
+
+def _changes(applied: str | None) -> dict[str, Any]:
+    """What a button of the page fills in; it comes back from the browser, so it may be anything."""
+    try:
+        found = json.loads(applied or "{}")
+    except (ValueError, RecursionError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
+    """Nothing is asked where the form's fields say what is missing; what is told of a script is told anyway."""
+    if not form.is_valid():
+        return None, ToldCard()
+    found = form.cleaned_data
+    lane, otherwise = WANTED[found["wanted"]]
+    if found["source"] in (HOURS, SCRIPT):
+        return _described(request, pool, form, at)
+    asked = Asked(found["name"], lane, otherwise, form.spec()) if found["source"] == FORM else _in_text(form)
+    return asked, ToldCard()
+
+
+def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
+    found = form.cleaned_data
+    source, (lane, otherwise) = found["source"], WANTED[found["wanted"]]
+    name = found.get("name", "") if source == HOURS else ""
+    said = said_in(found, source, name, form.program_of_catalogue())
+    outcome = job_understood(pool=pool, said=said, by=request.access, at=at)
+    if isinstance(outcome, NotUnderstood):
+        for field, sentence in complaints(outcome, source):
+            form.add_error(field, sentence)
+        return None, ToldCard(lines_refused(said.script or "", outcome))
+    if isinstance(outcome, Refused):
+        _complain(form, outcome)
+        return None, ToldCard()
+    told = ToldCard(
+        lines_of(said.script or "", outcome),
+        in_words(pool, outcome),
+        json.dumps(outcome.spec, indent=2),
+        yardstick(pool, outcome, at),
+    )
+    return Asked(outcome.name, lane, otherwise, outcome.spec, told, said), told
+
+
+def _in_text(form: JobForm) -> Asked | None:
+    found = form.cleaned_data
+    lane, otherwise = WANTED[found["wanted"]]
+    try:
+        written_job = read_job(_text(found))
+    except BadText as error:
+        form.add_error("text", str(error))
+        return None
+    name = written_job.name or found.get("name") or form.data.get("name", "")
+    if written_job.lane is not None:
+        lane, otherwise = written_job.lane, None
+    return Asked(name, lane, written_job.otherwise or otherwise, written_job.spec)
+
+
+def _text(found: Mapping[str, Any]) -> str:
+    file = found.get("file")
+    if not file:
+        return str(found.get("text", ""))
+    if file.size > LONGEST:
+        raise BadText(f"The file is longer than {LONGEST // 1024} kB.")
+    try:
+        return str(file.read().decode())
+    except UnicodeDecodeError as error:
+        raise BadText("The file is not a text in UTF-8.") from error
+
+
+def _card(request: AccessRequest, pool: Pool, asked: Asked | None, at: datetime) -> QuoteCard:
+    if asked is None:
+        return QuoteCard(at, at)
+    with costly(request) as refused:
+        if refused:
+            return QuoteCard(at, at, refused=refused)
+        return quote_card(
+            pool=pool,
+            name=asked.name,
+            spec=_quotable(asked),
+            lane=asked.lane,
+            otherwise=asked.otherwise,
+            by=request.access,
+            own_id=open_tenant(request).pk,
+            at=at,
+        )
+
+
+def _quotable(asked: Asked) -> Mapping[str, Any]:
+    """A script is registered as a program only when it is submitted, and what runs has no part in the price."""
+    if asked.said is None or asked.said.script is None:
+        return asked.spec
+    return for_the_core(asked.spec)
+
+
+def _complain(form: JobForm, refused: Refused) -> None:
+    """At the field that it is about; a text has only one."""
+    if not isinstance(refused, InvalidJob):
+        if refused.code == "key_reused":
+            form.data = {**form.data, "key": new_key()}
+            refused = replace(
+                refused, sentence="This form was sent before with other contents. Send it again to submit a second job."
+            )
+        form.add_error(None, refused.sentence)
+        return
+    source = form.cleaned_data["source"]
+    if source in (SCRIPT, TEXT):  # a text begins with a name that is written small
+        form.add_error(source, refused.sentence)
+        return
+    field = field_of(refused.field, form.cleaned_data.get("program", ""), form.chosen_program)
+    if source == HOURS:
+        field = "runs" if field == "program" else field if "." in str(field) else None
+        if field is None:
+            form.add_error(None, refused.sentence)
+            return
+    about = refused.sentence.partition(": ")[2] if field else refused.sentence
+    form.add_error(field if field in form.fields else None, about[:1].upper() + about[1:])
+
+
+def _faults(form: JobForm) -> list[dict[str, str]]:
+    return [
+        {"field": name, "label": str(form.fields[name].label or name).capitalize(), "message": str(errors[0])}
+        for name, errors in form.errors.items()
+        if name in form.fields
+    ]
+
+
+def _page(
+    request: AccessRequest,
+    pool: Pool,
+    form: JobForm,
+    card: QuoteCard | None,
+    told: ToldCard = NOTHING_TOLD,
+    *,
+    note: str = "",
+    status: int = 200,
+) -> HttpResponse:
+    """`card`: None where no quote was asked for yet. `note`: what became of what stood on another tab."""
+    tenant, faults = open_tenant(request), _faults(form)
+    form.fields["worth"].help_text = worth_help(pool.batch_policy)
+    if faults:
+        form.fields[faults[0]["field"]].widget.attrs["autofocus"] = True
+    context = {
+        "tenant": tenant,
+        "pool": pool,
+        "pools": pool_list(),
+        "form": form,
+        "card": card,
+        "told": told,
+        "note": note,
+        "tabs": TABS,
+        "next_slot_at": pool.slot_start(pool.slot_at(timezone.now()) + 1),
+        "presets": presets(pool, form.kinds),
+        "programs": program_choices(form),
+        "parameters": parameter_card(form, form.chosen_program, form.data.get("parameters_of")),
+        "faults": faults,
+        "quote_url": reverse("job_quote", args=[tenant.slug]),
+    }
+    return render(request, "quotes/submit.html", context, status=status)

@@ -1,0 +1,284 @@
+"""The short form of a job: in hours, or by its batch script, and what it is worth in three answers."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from django import forms
+from django.utils import timezone
+
+from scheduling.common import as_sentence
+from scheduling.jobs import NotUnderstood, Said, Understood, lines_shown
+from scheduling.market.reads import prices_now
+from scheduling.market.view import PROGRAM
+from scheduling.models import Pool
+from scheduling.programs import hours, worth
+from scheduling.quotes.pages.submit_catalogue import Offered, meant
+from tenants.ledger.amounts import micro, typed
+
+HOURS, SCRIPT = "hours", "script"
+SCALING = ((hours.PERFECT, "perfectly"), (hours.GOOD, "well"), (hours.POOR, "poorly"))
+LATER = (
+    (worth.NOTHING, "worth nothing"),
+    (worth.HALF, "half after as long again"),
+    (worth.HARDLY, "it hardly matters"),
+)
+RESERVE = "Only reserve the units"
+START_SLOTS = 4  # of the run that a new form shows
+EXAMPLE = "#!/bin/bash -eu\n#SBATCH --job-name=train\n#SBATCH --gpus=4 --time=1:00:00\n\npython3 train.py\n"
+# Where a fault of a description stands in the form.
+FIELDS = {
+    "hours.hours": "hours",
+    "hours.most": "gpus",
+    "hours.least": "gpus",
+    "hours.worker": "gpus",
+    "hours.scaling": "scaling",
+    "worth.by": "by",
+    "worth.within_seconds": "by",
+    "worth.credits": "by_worth",
+    "worth.later": "later",
+    "begin": "begin",
+    "program": "runs",
+}
+
+
+def short_fields(programs: Sequence[Offered]) -> dict[str, forms.Field]:
+    """None of them is needed by itself: the reader of a description says what is missing. The last choice of what runs
+    starts nothing."""
+    runs = [(each.choice, each.label) for each in programs if not each.has_servers]
+    plain = {"class": "input", "autocomplete": "off"}
+    number = forms.TextInput(attrs=plain | {"inputmode": "decimal"})
+    clock = forms.DateTimeInput(attrs=plain | {"type": "datetime-local", "step": "1"})
+    return {
+        "runs": forms.ChoiceField(
+            label="What runs",
+            required=False,
+            choices=[*runs, ("", RESERVE)],
+            widget=_select(),
+            error_messages={"invalid_choice": "No such program can be used here now."},
+        ),
+        "gpus": forms.CharField(
+            label="GPUs", required=False, help_text="A number, or from and to.", widget=forms.TextInput(attrs=plain)
+        ),
+        "hours": forms.CharField(label="Hours with the most", required=False, widget=number),
+        "scaling": forms.ChoiceField(
+            label="How well it scales",
+            required=False,
+            choices=SCALING,
+            widget=_select(),
+            help_text="Twice the GPUs: 2, 1.8 or 1.4 times as fast.",
+        ),
+        "by": forms.CharField(label="By when do you want it?", required=False, widget=clock),
+        "by_worth": forms.CharField(label="What is it worth to you by then?", required=False, widget=number),
+        "later": forms.ChoiceField(label="And later?", required=False, choices=LATER, widget=forms.RadioSelect),
+        "begin": forms.DateTimeField(
+            label="Not before", required=False, help_text="Empty: as soon as there is a place.", widget=clock
+        ),
+        "script": forms.CharField(
+            label="Batch script",
+            required=False,
+            strip=False,
+            widget=forms.Textarea(attrs={"class": "input log", "rows": 12, "spellcheck": "false"}),
+        ),
+        "script_file": forms.FileField(
+            label="Or a file", required=False, allow_empty_file=True, widget=forms.FileInput(attrs={"class": "input"})
+        ),
+    }
+
+
+def _select() -> forms.Select:
+    return forms.Select(attrs={"class": "input full"})
+
+
+def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
+    """What stands in a new form."""
+    seconds = START_SLOTS * pool.slot_seconds
+    return {
+        "gpus": "1 to 4",
+        "hours": f"{seconds * 10_000 // 3600 / 10_000:.4f}".rstrip("0").rstrip("."),
+        "scaling": hours.GOOD,
+        "by": clock_text(at + timedelta(seconds=max(8 * seconds, 600))),
+        "by_worth": "20",
+        "later": worth.HALF,
+        "script": EXAMPLE,
+    }
+
+
+def short_values(
+    said: Mapping[str, Any], program: Mapping[str, Any] | None, programs: Sequence[Offered]
+) -> dict[str, Any]:
+    """The fields that say a job as it was said. By when it was wanted is over: that is said anew. `program`: as the
+    job's specification has it, with its version."""
+    told = said.get("worth", {})
+    values = {"by_worth": told.get("credits", ""), "later": told.get("later", "")}
+    if "script" in said:
+        return values | {"source": SCRIPT, "script": said["script"]}
+    answers = said.get("hours", {})
+    most, least = answers.get("most"), answers.get("least")
+    sizes = str(most) if least in (None, most) else f"{least} to {most}"
+    scaling = answers.get("scaling") or hours.PERFECT
+    if scaling == hours.MEASURED or "worker" in answers:
+        return {}  # the short form has no fields for it
+    runs = runs_values(program, programs)
+    if runs is None:
+        return {}
+    values |= runs
+    return values | {"source": HOURS, "gpus": sizes, "hours": str(answers.get("hours", "")), "scaling": scaling}
+
+
+def clock_text(moment: datetime) -> str:
+    """As a field for a moment has it, in the reader's zone, to the second."""
+    return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def runs_values(program: Mapping[str, Any] | None, programs: Sequence[Offered]) -> dict[str, str] | None:
+    """The fields that say what runs in hours, with its parameters; None where they cannot."""
+    if program is None:
+        return {"runs": ""}
+    chosen = meant(programs, program)
+    values = chosen.values(program.get("parameters", {})) if chosen is not None and not chosen.has_servers else None
+    return None if chosen is None or values is None else values | {"runs": chosen.choice}
+
+
+def said_in(found: Mapping[str, Any], source: str, name: str, program: Mapping[str, Any] | None) -> Said:
+    """What a form says whose fields are texts. `program`: what runs, as a specification names it."""
+    answers = {"by": found.get("by") or None, "credits": found.get("by_worth"), "later": found.get("later")}
+    said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
+    said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
+    if source == SCRIPT:
+        return Said(script=found.get("script", "").replace("\r\n", "\n"), **said)
+    sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", found.get("gpus", ""), re.ASCII)
+    text = str(found.get("gpus", "")).strip()
+    most: Any = int(sizes[2]) if sizes else int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else text
+    said["hours"] = {"hours": found.get("hours", ""), "most": most, "scaling": found.get("scaling") or hours.PERFECT}
+    if sizes:
+        said["hours"]["least"] = int(sizes[1])
+    return Said(program=program, **said)
+
+
+def complaints(refused: NotUnderstood, source: str) -> list[tuple[str | None, str]]:
+    """Each fault with the field of the form where it stands; None: the form has none."""
+    return [(_place(fault, source), _sentence(fault)) for fault in refused.faults]
+
+
+def _place(fault: Mapping[str, Any], source: str) -> str | None:
+    if fault["field"] == "script":
+        return "script"
+    field = next((field for place, field in FIELDS.items() if fault["field"].startswith(place)), None)
+    return field if source == HOURS or field not in ("gpus", "hours", "scaling") else "script"
+
+
+def _sentence(fault: Mapping[str, Any]) -> str:
+    nearest = f" Nearest is {fault['nearest']}." if fault["nearest"] else ""
+    if fault["line"]:
+        return as_sentence(f"Line {fault['line']}: {fault['sentence']}") + nearest
+    return as_sentence(f"{fault['sentence'][:1].upper()}{fault['sentence'][1:]}") + nearest
+
+
+def values_in_hours(
+    spec: Mapping[str, Any], slot_seconds: float, at: datetime, programs: Sequence[Offered]
+) -> dict[str, Any] | None:
+    """The fields of the short form that mean a job; None where they cannot say it."""
+    rest = {name: entry for name, entry in spec.items() if name != PROGRAM}
+    answers, answer = hours.answers_of(rest), worth.answers_of(spec.get("value", {}), slot_seconds)
+    if answers is None or answer is None or len(answers["worker"]) != 1 or set(answers["worker"].values()) != {1}:
+        return None
+    least, most = answers["least"], answers["most"]
+    program = spec.get(PROGRAM)
+    runs = runs_values(program, programs) if program is None or isinstance(program, Mapping) else None
+    if runs is None:
+        return None
+    return runs | {
+        "gpus": str(most) if least == most else f"{least} to {most}",
+        "hours": answers["hours"],
+        "scaling": answers["scaling"],
+        "by": clock_text(at + timedelta(seconds=answer.within_seconds)),
+        "by_worth": typed(micro(answer.credits)),
+        "later": answer.later,
+    }
+
+
+@dataclass(frozen=True)
+class LineCard:
+    """A line of a script as its row shows it. `verdict`: understood, ignored, not_kept or refused."""
+
+    line: int | None
+    says: str
+    verdict: str
+    sentence: str
+
+
+@dataclass(frozen=True)
+class ToldCard:
+    """What a description means: `yardstick` in micro-credits, None where no price is posted for what it asks."""
+
+    lines: Sequence[LineCard] = ()
+    sentence: str = ""
+    spec: str = ""  # as JSON
+    yardstick: int | None = None
+
+    @property
+    def refused(self) -> list[int]:
+        return [line.line for line in self.lines if line.verdict == "refused" and line.line]
+
+    def count(self, verdict: str) -> int:
+        return sum(line.verdict == verdict for line in self.lines)
+
+    @property
+    def understood(self) -> int:
+        return self.count("understood")
+
+    @property
+    def ignored(self) -> int:
+        return self.count("ignored")
+
+    @property
+    def not_kept(self) -> int:
+        return self.count("not_kept")
+
+
+def lines_of(text: str, understood: Understood) -> list[LineCard]:
+    return [
+        LineCard(row["line"], row["says"], row["verdict"], row["sentence"])
+        for row in lines_shown(text, understood.lines)
+    ]
+
+
+def lines_refused(text: str, refused: NotUnderstood) -> list[LineCard]:
+    """The lines at fault. What the others mean is told once these are mended."""
+    written = text.split("\n")
+    return [
+        LineCard(fault["line"], written[fault["line"] - 1][:200], "refused", _sentence(fault).partition(": ")[2])
+        for fault in refused.faults
+        if fault["line"]
+    ]
+
+
+def in_words(pool: Pool, understood: Understood) -> str:
+    """What the market will be asked, as one would say it."""
+    run, slots = understood.run, -(-understood.run.seconds // pool.slot_seconds)
+    takes = ", ".join(f"{amount:g} {resource}" for resource, amount in run.worker)
+    each = "" if run.worker in ((("worker", 1),), (("gpu", 1),)) else f", each with {takes}"
+    size = f"{run.most}" if run.least == run.most else f"{run.least} to {run.most}"
+    begin = f" Not before {clock_text(understood.begin).replace('T', ' ')}." if understood.begin else ""
+    return (
+        f"{size} worker{'' if run.most == 1 else 's'}{each}, without parameter servers; "
+        f"{slots} slot{'' if slots == 1 else 's'} of {pool.slot_seconds} seconds with {run.most}.{begin}"
+    )
+
+
+def yardstick(pool: Pool, understood: Understood, at: datetime) -> int | None:
+    """Micro-credits: the same units for as long, at the prices that are posted now; the dearer lane's."""
+    run, slots = understood.run, -(-understood.run.seconds // pool.slot_seconds)
+    posted: dict[str, list[float]] = {}
+    for price in prices_now(pool, pool.slot_at(at)):
+        if price.price is not None:
+            posted.setdefault(price.resource, []).append(price.price)
+    if not all(posted.get(resource) for resource, _ in run.worker):
+        return None
+    each = sum(amount * max(posted[resource]) for resource, amount in run.worker)
+    return micro(each * run.most * slots)

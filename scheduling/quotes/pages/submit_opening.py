@@ -1,0 +1,86 @@
+"""How the form of a job begins: as an earlier job, or as a small one of a usual kind of model."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import datetime
+from typing import Any
+from uuid import uuid4
+
+from django.shortcuts import get_object_or_404
+
+from scheduling.core.workload.model_types import MODEL_TYPES
+from scheduling.jobs import description_shown, with_description
+from scheduling.market.view import PROGRAM
+from scheduling.models import Pool, ResourceKind, TrainingJob
+from scheduling.quotes.pages.submit_catalogue import Offered
+from scheduling.quotes.pages.submit_form import BATCH, FORM, TEXT, JobForm, form_values, plain
+from scheduling.quotes.pages.submit_hours import HOURS, SCRIPT, short_start, short_values
+from scheduling.quotes.pages.submit_program import defaults
+from scheduling.quotes.pages.submit_text import written
+from scheduling.runs import offered
+
+START = defaults() | {"kind": "linear", "worth": 20, "loss": 0.5, "wanted": BATCH}
+TAB_OF = {"hours": HOURS, "script": SCRIPT, "detail": FORM, "yaml": TEXT}  # as an address names them
+FIRST = MODEL_TYPES[1]
+
+
+def new_key() -> str:
+    """One for each form that is opened: sent twice, it is one job."""
+    return uuid4().hex
+
+
+def job_named(source: str | None) -> TrainingJob | None:
+    """The job of the open tenant that an address names by its number."""
+    if source is None:
+        return None
+    number = int(source) if source.isdecimal() and len(source) < 19 else 0
+    return get_object_or_404(with_description(TrainingJob.objects.all()), pk=number)
+
+
+def opening(
+    pool: Pool,
+    kinds: Sequence[ResourceKind],
+    *,
+    job: TrainingJob | None,
+    by: str | None,
+    at: datetime,
+    programs: Sequence[Offered] = (),
+) -> dict[str, Any]:
+    """`job`: one of the open tenant's to begin with; `by`: the tab that the address names."""
+    runs = next((each.choice for each in programs if not each.has_servers), "")
+    known = {"pool": pool.slug, "key": new_key(), "runs": runs} | short_start(pool, at)
+    if job is None:
+        tab = {"source": TAB_OF.get(by or "", HOURS)}
+        data = {**START, **known, **tab, "name": "my-job", **_preset(FIRST.fields(pool.slot_seconds), kinds)}
+        example = JobForm({**data, "source": FORM}, kinds=kinds)
+        text = written(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
+        return {**data, "text": text}
+    told = {"name": job.name, "wanted": job.lane}
+    if (said := description_shown(job)) is not None:
+        told |= short_values(said["said"], job.spec.get(PROGRAM), programs)
+    spec = offered(job.spec)
+    values = form_values(spec, kinds, programs=programs)
+    if values is None:
+        return {**START, **known, "source": TEXT, "text": written(job.name, job.lane, spec), **told}
+    return {**START, **known, "source": FORM, **{name: plain(value) for name, value in values.items()}, **told}
+
+
+def presets(pool: Pool, kinds: Sequence[ResourceKind]) -> list[dict[str, Any]]:
+    """What each button fills in, as JSON."""
+    return [{"type": each, "fill": json.dumps(_preset(each.fields(pool.slot_seconds), kinds))} for each in MODEL_TYPES]
+
+
+def _preset(fields: Mapping[str, Any], kinds: Sequence[ResourceKind]) -> dict[str, Any]:
+    """With one of each unit's own resource, where the pool counts whole workers and parameter servers."""
+    takes = {
+        f"{unit}_takes_{kind.name}": 1 if kind.name.startswith(unit) and _first(kinds, unit) == kind.name else ""
+        for unit in ("worker", "ps")
+        for kind in kinds
+    }
+    return {name: plain(value) for name, value in fields.items()} | takes
+
+
+def _first(kinds: Sequence[ResourceKind], unit: str) -> str | None:
+    return next((kind.name for kind in kinds if kind.name.startswith(unit)), None)

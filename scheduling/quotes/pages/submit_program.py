@@ -1,0 +1,125 @@
+"""The part of a job's form that is about what runs: a registered program and the parameters that it describes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django import forms
+from django.forms import BoundField
+
+from scheduling.engines.programs import CHOICE, PROGRAMS, WHOLE, Parameter, Program
+from scheduling.market.decide import UNITS
+from scheduling.market.view import PROGRAM
+
+SHOWN = 4  # parameters; the rest stands folded up
+
+
+def field_name(program: Program, parameter: Parameter) -> str:
+    """Of the form; two programs may call a parameter the same."""
+    return f"{program.name}__{parameter.name}"
+
+
+def own_parameters(program: Program) -> list[Parameter]:
+    """Without epochs, chunks and mini-batches: those are the job's."""
+    return [parameter for parameter in program.parameters if parameter.name not in UNITS]
+
+
+class ParameterField(forms.CharField):
+    """The program's own rules say what may stand in it."""
+
+    def __init__(self, parameter: Parameter) -> None:
+        widget: forms.Widget
+        if parameter.kind == CHOICE:
+            widget = forms.Select(attrs={"class": "input"}, choices=parameter.choices)
+        else:
+            mode = "numeric" if parameter.kind == WHOLE else "decimal"
+            widget = forms.TextInput(attrs={"inputmode": mode, "class": "input", "autocomplete": "off"})
+        super().__init__(label=parameter.title, help_text=parameter.help, required=False, widget=widget)
+        self.parameter = parameter
+
+    def clean(self, value: Any) -> Any:
+        """None where it says no more than the default."""
+        text = super().clean(value)
+        if text == "":
+            return None
+        try:
+            found = self.parameter.parse(text)
+        except ValueError as error:
+            raise forms.ValidationError(str(error)) from error
+        return None if found == self.parameter.default else found
+
+
+def parameter_fields() -> dict[str, ParameterField]:
+    return {
+        field_name(program, parameter): ParameterField(parameter)
+        for program in PROGRAMS.values()
+        for parameter in own_parameters(program)
+    }
+
+
+def defaults() -> dict[str, Any]:
+    """What stands in the fields of a new form."""
+    return {name: field.parameter.default for name, field in parameter_fields().items()}
+
+
+def program_asked(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What a valid form says of a program, as part of a specification; empty where it has none."""
+    program = PROGRAMS.get(found.get("program", ""))
+    if program is None:
+        return {}
+    given = {each.name: found.get(field_name(program, each)) for each in own_parameters(program)}
+    parameters = {name: value for name, value in given.items() if value is not None}
+    return {PROGRAM: {"name": program.name, "parameters": parameters}}
+
+
+def program_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields that mean the program of a job; None where they cannot say it."""
+    if PROGRAM not in spec:
+        return {}
+    asked = spec[PROGRAM]
+    program = PROGRAMS.get(str(asked.get("name"))) if isinstance(asked, Mapping) else None
+    given = asked.get("parameters", {}) if program else None
+    if program is None or not isinstance(given, Mapping):
+        return None
+    known = {parameter.name: field_name(program, parameter) for parameter in own_parameters(program)}
+    if set(given) - set(known) - {name for name in UNITS if given.get(name) == spec.get(name)}:
+        return None
+    return {"program": program.name} | {known[name]: value for name, value in given.items() if name in known}
+
+
+@dataclass(frozen=True)
+class ProgramChoice:
+    """One program as the form shows it: a few parameters, and the rest folded up."""
+
+    name: str
+    title: str
+    description: str
+    chosen: bool
+    shown: list[tuple[BoundField, str]]  # with its unit
+    folded: list[tuple[BoundField, str]]
+    open: bool  # something folded is wrong or not the default
+
+
+def program_choices(form: forms.Form) -> list[ProgramChoice]:
+    """What the operator has registered."""
+    return [_choice(form, program) for program in PROGRAMS.values()]
+
+
+def _choice(form: forms.Form, program: Program) -> ProgramChoice:
+    parameters = own_parameters(program)
+    bound = [(form[field_name(program, each)], each.unit) for each in parameters]
+    telling = [
+        field.errors or str(field.value() or each.default) != str(each.default)
+        for (field, _), each in zip(bound, parameters, strict=True)
+    ]
+    return ProgramChoice(
+        name=program.name,
+        title=program.title,
+        description=program.description,
+        chosen=form["program"].value() == program.name,
+        shown=bound[:SHOWN],
+        folded=bound[SHOWN:],
+        open=any(telling[SHOWN:]),
+    )

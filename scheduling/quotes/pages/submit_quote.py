@@ -1,0 +1,226 @@
+"""A quote as the page shows it: lane by lane, with names, times and a change that a button can make."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduling.jobs import Record, estimates_record, lanes_refused
+from scheduling.market.calendar import closes
+from scheduling.market.reads import Payee, payees, reason_in_words
+from scheduling.market.view import arrival_of
+from scheduling.models import Lane, Pool
+from scheduling.quotes.elastic_quotes import ByUse
+from scheduling.quotes.pages.submit_form import plain, value_fields
+from scheduling.quotes.pages.value_picture import ValuePicture, value_picture
+from scheduling.quotes.quotes import Change, Quote, Terms, job_quote
+from scheduling.quotes.restarts import Restarts
+from scheduling.runs import offer
+from tenants.access import Access, Refused
+from tenants.ledger.amounts import adding_up, enough, micro, micro_up, rounded, shown
+from tenants.templatetags.look import clock
+
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class ChangeCard:
+    """`fill`: the form's fields after the change, as JSON; empty where no field of the form makes it."""
+
+    words: str
+    price: int | None
+    detail: str
+    fill: str
+
+
+@dataclass(frozen=True)
+class LaneCard:
+    """Amounts in micro-credits. `tried`: the lane looked at the job, and at changes that would help where it would not
+    take it; else `reason` says why it does not look."""
+
+    lane: str
+    chosen: bool
+    admitted: bool
+    reason: str  # a sentence; empty where there is nothing to say
+    help: str = ""  # what would help, where no change that was tried does
+    tried: bool = True
+    at_home: bool = False
+    workers: int = 0
+    starts_at: datetime | None = None
+    ends_at: datetime | None = None
+    earliest_at: datetime | None = None
+    latest_at: datetime | None = None
+    price: int = 0
+    own_part: int = 0  # of the price, what comes back
+    price_high: int | None = None
+    worth: int = 0
+    home_worth: int | None = None
+    home_starts_at: datetime | None = None
+    home_ends_at: datetime | None = None
+    payees: tuple[Payee, ...] = ()
+    change: ChangeCard | None = None
+    by_use: ByUse | None = None  # of an elastic pool
+    restarts: Restarts | None = None
+
+    @property
+    def left(self) -> int:
+        return self.worth - self.price + self.own_part
+
+    @property
+    def digits(self) -> int:
+        """With which the sums of the card add up as they are shown."""
+        parts = [payee.amount for payee in self.payees]
+        paid = (*parts, -sum(parts))  # as the price, where its own part is in it, or the price without it
+        return adding_up((self.worth, -self.price, self.own_part, -self.left), paid if parts else ())
+
+    @property
+    def gain(self) -> int | None:
+        """More than at home; None where there is nothing to compare with, or it is the same."""
+        return None if self.home_worth is None or self.at_home else self.left - self.home_worth
+
+
+@dataclass(frozen=True)
+class MeasuredCard:
+    """Times that an earlier run of the same program and model took. `fill`: the form's fields, as JSON."""
+
+    minibatch_seconds: float
+    said: float | None  # by the form
+    job_id: int
+    at: datetime
+    fill: str
+
+
+@dataclass(frozen=True)
+class QuoteCard:
+    """`refused`: the job could not be submitted at all; no lane was asked."""
+
+    at: datetime
+    closes_at: datetime
+    lanes: tuple[LaneCard, ...] = ()
+    refused: Refused | None = None
+    picture: ValuePicture | None = None
+    record: Record | None = None
+    measured: MeasuredCard | None = None
+
+    @property
+    def summary(self) -> str:
+        """One polite sentence for who hears the page."""
+        parts = [
+            f"{lane.lane.capitalize()}: would be {'admitted' if lane.admitted else 'refused'}"
+            + (f", about {shown(lane.price, lane.digits)} credits" if lane.admitted else f". {lane.reason}")
+            + (f". A slot costs {shown(lane.by_use.per_slot)} credits at its largest size" if lane.by_use else "")
+            for lane in self.lanes
+        ]
+        return ". ".join(parts)
+
+
+def quote_card(
+    *,
+    pool: Pool,
+    name: str,
+    spec: Spec,
+    lane: str,
+    otherwise: str | None,
+    by: Access,
+    own_id: int,
+    at: datetime,
+) -> QuoteCard:
+    """Of every lane that the pool has, and of the one that was chosen if it has it not."""
+    closes_at, chosen = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
+    if (refused := lanes_refused(lane, otherwise)) is not None:
+        return QuoteCard(at, closes_at, refused=refused)
+    lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in chosen]
+    quotes = {each: job_quote(pool=pool, name=name, spec=spec, lane=each, by=by, at=at) for each in lanes}
+    refusals = {each: quote for each, quote in quotes.items() if isinstance(quote, Refused)}
+    if len(refusals) == len(quotes):
+        return QuoteCard(at, closes_at, refused=refusals[otherwise or lane])
+    cards, ends = [], {}
+    for each, quote in quotes.items():
+        if isinstance(quote, Refused):
+            cards.append(LaneCard(each, each in chosen, admitted=False, reason=quote.sentence, tried=False))
+            continue
+        cards.append(_lane(pool, quote, spec, each in chosen, own_id))
+        if quote.terms.admitted and quote.terms.end is not None:
+            more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are of the first slot alone
+            ends[each] = quote.terms.end + more - arrival_of(pool, at)
+    picture = value_picture(spec["value"], ends)
+    return QuoteCard(at, closes_at, tuple(cards), None, picture, estimates_record(pool), _measured(spec))
+
+
+def _measured(spec: Spec) -> MeasuredCard | None:
+    found = offer(spec)
+    if found is None:
+        return None
+    fill = json.dumps({name: plain(value) for name, value in found.times.items()})
+    said = spec.get("minibatch_seconds")
+    seconds = float(found.times["minibatch_seconds"])
+    return MeasuredCard(seconds, said, found.measured.job_id, found.measured.at, fill)
+
+
+def _lane(pool: Pool, quote: Quote, spec: Spec, chosen: bool, own_id: int) -> LaneCard:
+    terms, estimate = quote.terms, quote.estimate
+    home, why = terms.home, reason_in_words(pool, terms.reason.code, terms.reason.numbers) if terms.reason else None
+    return LaneCard(
+        lane=quote.lane,
+        chosen=chosen,
+        admitted=terms.admitted,
+        reason=why.sentence if why else "",
+        help=why.help if why else "",
+        at_home=terms.phase == "own",
+        workers=terms.workers,
+        starts_at=_time(pool, terms.start),
+        ends_at=_time(pool, terms.end),
+        earliest_at=_time(pool, estimate.earliest if estimate else None),
+        latest_at=_time(pool, estimate.latest if estimate else None),
+        price=terms.price,
+        own_part=terms.own_part,
+        price_high=max(estimate.price_high, terms.price) if estimate else None,
+        worth=micro(terms.worth),
+        home_worth=None if home is None else micro(home.value),
+        home_starts_at=_time(pool, home.start if home else None),
+        home_ends_at=_time(pool, home.end if home else None),
+        payees=payees(own_id, terms.payees or {}),
+        change=_change(pool, quote.change, spec) if quote.change else None,
+        by_use=quote.by_use,
+        restarts=quote.restarts,
+    )
+
+
+def _change(pool: Pool, change: Change, spec: Spec) -> ChangeCard:
+    before, after = rounded(change.before, 2), enough(micro_up(change.after))
+    words = {
+        "later": f"Wait until {clock(pool.slot_start(round(change.after)), 's')}",
+        "more_workers": f"Allow up to {change.after:.0f} worker{'' if change.after == 1 else 's'}",
+        "fewer_epochs": f"Train at most {change.after:.0f} epoch{'' if change.after == 1 else 's'}",
+        "fewer_workers": f"Allow at most {change.after:.0f} worker{'' if change.after == 1 else 's'}",
+        "higher_value": f"If it were worth {after} instead of {before}",
+        "more_budget": f"Have {after} credits to spend instead of {before}",
+        "higher_max_price": f"Pay up to {after} instead of {before}",
+    }.get(change.what, change.what.replace("_", " ").capitalize())
+    fields = dict(change.fields)
+    if "value" in fields:
+        fields |= value_fields(fields.pop("value"))
+    if "max_workers" in fields and fields["max_workers"] < int(spec.get("min_workers", 1)):
+        fields["min_workers"] = fields["max_workers"]
+    fill = json.dumps({name: plain(value) for name, value in fields.items()}) if fields else ""
+    return ChangeCard(words, change.terms.price if change.terms else None, _then(pool, change.terms), fill)
+
+
+def _then(pool: Pool, terms: Terms | None) -> str:
+    if terms is None:
+        return "Then there would be enough to pay for it."
+    if terms.start is None or terms.end is None:
+        return "Then it would be admitted."
+    where = "at home" if terms.phase == "own" else "on rented units"
+    span = f"{clock(pool.slot_start(terms.start), 's')} to {clock(pool.slot_start(terms.end), 's')}"
+    left = shown(micro(terms.worth) - terms.net)
+    return (
+        f"Then it runs {where}, {span}, with {terms.workers} worker{'s' * (terms.workers != 1)}, and leaves you {left}."
+    )
+
+
+def _time(pool: Pool, slot: int | None) -> datetime | None:
+    return None if slot is None else pool.slot_start(slot)

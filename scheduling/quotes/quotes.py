@@ -1,0 +1,191 @@
+"""What would become of a job if it were submitted now. The same question as a submission, without its consequence.
+
+A quote locks nothing and writes nothing. In the instant lane it is the very computation that a submission makes, so
+the price is the one that a submission at this moment pays. In the batch lane the decision lies ahead and others may
+still come: the answer is what the next boundary would decide if nobody did, with a range, and marked as an estimate.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from scheduling.core.types import Reason
+from scheduling.jobs import Checked, job_checked
+from scheduling.market.decide import Estimate, program_kept, start_estimate
+from scheduling.models import Lane, Pool, TrainingJob
+from scheduling.quotes.desks import BatchDesk, Desk, InstantDesk, Terms
+from scheduling.quotes.elastic_quotes import ByUse, ElasticDesk
+from scheduling.quotes.restarts import Restarts, restarts_of
+from tenants.access import Access, Refused
+from tenants.ledger.amounts import credits_of
+from tenants.roles import Permission
+from tenants.scoping import scope, scope_disabled
+from tenants.services.members import NOT_ALLOWED
+
+__all__ = ["Change", "Quote", "Terms", "job_quote"]
+
+MARGIN = 1.001  # a value just above the price wins; one that only equals it does not
+MOST_RAISES = 4
+LEAST_PRICE = credits_of(1)
+
+Spec = Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class Change:
+    """Something else to ask for that would win."""
+
+    # later | fewer_workers | more_workers | fewer_epochs | higher_value | more_budget | higher_max_price
+    what: str
+    before: float
+    after: float
+    terms: Terms | None  # None: only the money is missing
+    fields: Spec = field(default_factory=dict)  # what would be said differently, in the words of a specification
+
+
+@dataclass(frozen=True)
+class Quote:
+    lane: str
+    terms: Terms
+    estimate: Estimate | None  # batch lane: the terms are an estimate, and this is the range
+    change: Change | None  # the cheapest one found, where the job would not be admitted
+    by_use: ByUse | None = None  # elastic pool: what a slot costs; the terms are of the next slot alone
+    restarts: Restarts | None = None  # of a program that is started again where its size changes
+
+
+def job_quote(*, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: datetime) -> Quote | Refused:
+    """Arguments as those of `job_submit`. A job that could not be submitted is refused in the same words."""
+    if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
+        return NOT_ALLOWED
+    with scope(by.tenant):
+        checked = job_checked(by.tenant, pool, name, spec, lane, by.user, at)
+    if isinstance(checked, Refused):
+        return checked
+    job = checked.job
+    quote = _quote_of(pool, job, checked, lane, at)
+    with scope(by.tenant):
+        kept = program_kept(job.spec, tenant_id=job.tenant_id) if quote.terms.resizes else None
+    restarts = restarts_of(quote.terms.resizes, kept[0].program if kept else None, pool.slot_seconds)
+    return replace(quote, restarts=restarts)
+
+
+def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: datetime) -> Quote:
+    with scope_disabled("what is for sale, and who waits, is everybody's"):
+        if pool.is_elastic:
+            return _by_use(ElasticDesk(job, at), job)
+        if lane == Lane.INSTANT:
+            at_once = InstantDesk(job, at)
+            terms = at_once.ask({})
+            return Quote(lane, terms, None, None if terms.admitted else _cheapest(job, terms, at_once))
+        desk = BatchDesk(job, at)
+        terms = desk.ask({})
+        if not terms.admitted and (never := desk.never()) is not None:  # then there is no start to estimate
+            terms = Terms(False, never)
+            return Quote(lane, terms, None, _cheapest(job, terms, desk))
+        estimate = start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
+        return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
+
+
+def _by_use(desk: ElasticDesk, job: TrainingJob) -> Quote:
+    terms = desk.ask({})
+    return Quote(job.lane, terms, None, None if terms.admitted else _cheapest(job, terms, desk), desk.by_use())
+
+
+def _cheapest(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
+    """Of the changes that would win, the one with the lowest price. Each is tried, not guessed."""
+    found = [change for change in _changes(job, terms, desk) if change.terms is None or change.terms.admitted]
+    return min(found, key=lambda change: change.terms.net if change.terms else 0, default=None)
+
+
+def _changes(job: TrainingJob, terms: Terms, desk: Desk) -> Iterator[Change]:
+    numbers = terms.reason.numbers if terms.reason else {}
+    code = terms.reason.code if terms.reason else ""
+    if code in ("over_budget", "low_balance") and (price := _price(numbers)) is not None:
+        left = numbers.get("left", numbers.get("available", 0.0))
+        least = numbers.get("least_price", price)  # an elastic pool lets it run smaller
+        yield Change("more_budget", float(left or 0), float(least or 0), None)
+    if (enough := numbers.get("enough_workers")) is not None:
+        yield _tried("more_workers", _most_workers(job.spec), float(enough), {"max_workers": enough}, desk)
+    if (epochs := numbers.get("epochs_that_fit")) is not None:
+        yield _tried("fewer_epochs", int(job.spec["epochs"]), float(epochs), {"epochs": epochs}, desk)
+    for fewer, fields in _fewer(job.spec, code):
+        yield _tried("fewer_workers", _most_workers(job.spec), fewer, fields, desk)
+    for asked_for, tried, found in desk.later():
+        yield Change("later", asked_for, tried, found)
+        if found.admitted:
+            break
+    if (dearer := _dearer(job, terms, desk)) is not None:
+        yield dearer
+
+
+def _fewer(spec: Spec, code: str) -> Iterator[tuple[int, Spec]]:
+    """(workers, what would be said) of smaller gangs: of half and a quarter of the workers, or the fewest that the job
+    must have; and where it is size that is refused, of half and a quarter of those."""
+    most, least = _most_workers(spec), int(spec.get("min_workers", 1))
+    for fewer in sorted({max(most // 2, least), max(most // 4, least)} - {most}):
+        yield fewer, {"max_workers": fewer}
+    if code in ("no_room", "larger_than_window"):
+        for fewer in sorted({max(least // 2, 1), max(least // 4, 1)} - {least}):
+            yield fewer, {"max_workers": fewer, "min_workers": fewer}
+
+
+def _most_workers(spec: Spec) -> int:
+    return int(spec.get("max_workers", spec["chunks"]))
+
+
+def _dearer(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
+    """A higher value or limit, as high as the answer says that it takes.
+
+    An answer may name no more than a lower bound of the price, or hit the other limit next: so it is raised again, a
+    few times.
+    """
+    fields: dict[str, Any] = {}
+    first: tuple[str, float] | None = None
+    after = 0.0
+    for _ in range(MOST_RAISES):
+        raised = None if terms.reason is None else _raise({**job.spec, **fields}, terms.reason)
+        if raised is None:
+            break
+        what, before, after, said = raised
+        first = first or (what, before)
+        fields |= said
+        terms = desk.ask(fields)
+    if first is None:
+        return None
+    what, before = first
+    after = fields["max_price"] if what == "higher_max_price" else after
+    return Change(what, before, float(after), terms, fields)
+
+
+def _raise(spec: Spec, reason: Reason) -> tuple[str, float, float, Spec] | None:
+    """(what, from, to, what would be said) for a refusal for the price; nothing for any other."""
+    price, worth = _price(reason.numbers), reason.numbers.get("value", reason.numbers.get("best_value"))
+    if reason.code == "over_max_price" and price is not None and spec.get("max_price") is not None:
+        return "higher_max_price", float(spec["max_price"]), price, {"max_price": price}
+    if price is not None:
+        price -= float(reason.numbers.get("own_part") or 0.0)  # it need only be worth what does not come back
+    if reason.code == "not_worth_it":
+        price = LEAST_PRICE  # none was asked for yet: the next answer names one
+    if reason.code not in ("outbid", "not_worth_it") or price is None or not isinstance(worth, int | float):
+        return None
+    return "higher_value", float(worth), price * MARGIN, {"value": _raised(spec["value"], float(worth), price)}
+
+
+def _price(numbers: Mapping[str, Any]) -> float | None:
+    price = numbers.get("price", numbers.get("price_at_least", numbers.get("net_price_at_least")))
+    return float(price) if isinstance(price, int | float) else None
+
+
+def _tried(what: str, before: float, after: float, fields: Spec, desk: Desk) -> Change:
+    return Change(what, before, after, desk.ask(fields), fields)
+
+
+def _raised(value: Spec, worth: float, price: float) -> dict[str, Any]:
+    """The same curve, so much higher that the schedule in question is worth a little more than its price."""
+    name = {"linear": "base", "deadline": "base", "convex": "scale", "sigmoid": "priority"}[value["kind"]]
+    if value["kind"] == "linear" or worth <= 0:
+        return {**value, name: value[name] + price * MARGIN - worth}
+    return {**value, name: value[name] * price * MARGIN / worth}

@@ -1,0 +1,223 @@
+"""What a job's program did: its log page by page, and its progress with the loss of every epoch."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import Http404, StreamingHttpResponse
+from django.http.response import HttpResponseBase
+from rest_framework import serializers
+from rest_framework.request import Request
+
+from scheduling.jobs import (
+    LogQuestion,
+    curve,
+    job_by_id,
+    job_runs,
+    log_found,
+    log_whole,
+    numbers_view,
+    predicted_end,
+    series_of,
+)
+from scheduling.models import Run, RunState
+from scheduling.programs.levels import LEVELS
+from tenants.api.fields import Answer, Moment
+from tenants.api.listing import choice, whole, word
+from tenants.api.operations import operation
+from tenants.api.views import TenantView
+from tenants.roles import Permission
+
+MOST_LINES = 500
+AFTER = whole("after", "Where the last page ended: its `after`. Without it, from the beginning.", "")
+SEARCH = word("search", "Only lines with this text, in whichever case.", "")
+LEVEL = choice("level", LEVELS, "Only lines that say this level or a graver one.", "")
+WHO = word("who", "Only lines of this one, as `worker 1`.", "")
+TEXT = "text/plain"
+
+
+class LogLineShown(Answer):
+    at = Moment()
+    who = serializers.CharField(help_text="`engine`, `coordinator 0`, or a worker or parameter server with its rank.")
+    text = serializers.CharField()
+    level = serializers.ChoiceField(
+        [("", "none"), *((level, level) for level in LEVELS)], help_text="As far as the line says one in a usual way."
+    )
+
+
+class LogShown(Answer):
+    run = serializers.IntegerField(allow_null=True, help_text="Each run has a log of its own; null before the first.")
+    lines = LogLineShown(many=True, help_text=f"At most {MOST_LINES}.")
+    after = serializers.IntegerField(help_text="Ask for the next page with this.")
+    more = serializers.BooleanField(help_text="There is a next page already.")
+
+
+class EpochShown(Answer):
+    epoch = serializers.IntegerField()
+    at = Moment(help_text="When it was complete.")
+    loss = serializers.FloatField()
+    seconds = serializers.FloatField()
+    workers = serializers.IntegerField()
+
+
+class RunShown(Answer):
+    run = serializers.IntegerField()
+    state = serializers.ChoiceField(RunState.choices)
+    detail = serializers.CharField(help_text="Why it ended; empty while it runs.")
+    started_at = Moment(allow_null=True)
+    ended_at = Moment(allow_null=True)
+    lost_workers = serializers.IntegerField(help_text="Workers that were lost and started again.")
+
+
+class NumberPointShown(Answer):
+    at = Moment(help_text="When it was read.")
+    value = serializers.FloatField()
+
+
+class SeriesShown(Answer):
+    name = serializers.CharField(help_text="As the program calls it.")
+    points = NumberPointShown(many=True, help_text="At most 400, evenly thinned, with the newest.")
+
+
+class ProgressShown(Answer):
+    runs = RunShown(many=True, help_text="The newest first; empty before the first, and where the job has no program.")
+    epoch = serializers.IntegerField(help_text="Epochs that are complete.")
+    epochs = serializers.IntegerField()
+    predicted_end = Moment(allow_null=True, help_text="By its speed.")
+    minibatch_seconds = serializers.FloatField(allow_null=True, help_text="Measured: one mini-batch on one worker.")
+    exchange_seconds = serializers.FloatField(allow_null=True, help_text="Measured: one exchange of gradients.")
+    curve = EpochShown(many=True, help_text="Of our own trainer.")
+    numbers = SeriesShown(many=True, help_text="What a program of people's own reported, by name.")
+    bad_lines = serializers.IntegerField(help_text="Lines that it reported and that could not be read.")
+    address = serializers.CharField(help_text="Where it can be watched, as it printed itself; empty where it did not.")
+
+
+LOG_EXAMPLE: dict[str, Any] = {
+    "run": 12,
+    "lines": [
+        {
+            "at": "2026-03-02T12:20:00.041000Z",
+            "who": "engine",
+            "text": "Started: 3 processes and a coordinator on s1.",
+            "level": "",
+        },
+        {
+            "at": "2026-03-02T12:20:04.812000Z",
+            "who": "coordinator 0",
+            "text": "epoch 1 of 20: loss 1.3862",
+            "level": "",
+        },
+    ],
+    "after": 148,
+    "more": False,
+}
+PROGRESS_EXAMPLE: dict[str, Any] = {
+    "runs": [
+        {
+            "run": 12,
+            "state": "running",
+            "detail": "",
+            "started_at": "2026-03-02T12:20:00.041000Z",
+            "ended_at": None,
+            "lost_workers": 0,
+        }
+    ],
+    "epoch": 1,
+    "epochs": 20,
+    "predicted_end": "2026-03-02T12:21:16.812000Z",
+    "minibatch_seconds": 0.71,
+    "exchange_seconds": 0.002,
+    "curve": [{"epoch": 1, "at": "2026-03-02T12:20:04.812000Z", "loss": 1.3862, "seconds": 3.6, "workers": 2}],
+    "numbers": [],
+    "bad_lines": 0,
+    "address": "",
+}
+
+
+class JobLogs(TenantView):
+    @operation(
+        "jobs_logs",
+        summary="The log of a job",
+        description="Of its newest run, from the oldest line on. A program that writes too much is cut, and the log "
+        "says so. When `run` changes, begin again without `after`. A search looks through four MiB at a time: where "
+        "nothing is found and there is `more`, go on from `after`.",
+        permission=Permission.JOBS_VIEW,
+        answer=LogShown,
+        filters=(AFTER, SEARCH, LEVEL, WHO),
+        answer_example=LOG_EXAMPLE,
+        tag="jobs",
+    )
+    def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        runs = _runs(job_id)
+        if not runs:
+            return self.shown(LogShown, {"run": None, "lines": [], "after": 0, "more": False})
+        asked = self.parameters
+        levels = asked.get("level") or [""]
+        question = LogQuestion(asked.get("search", ""), min(levels, key=[*LEVELS, ""].index), asked.get("who", ""))
+        page = log_found(runs[0], question, int(asked.get("after") or 0), MOST_LINES)
+        return self.shown(LogShown, {"run": runs[0].pk, "lines": page.lines, "after": page.after, "more": page.more})
+
+
+class JobLogFile(TenantView):
+    @operation(
+        "jobs_log_file",
+        summary="The log of a job as a file",
+        description="All of its newest run's, as text: a line for each, with its moment and who wrote it.",
+        permission=Permission.JOBS_VIEW,
+        file=TEXT,
+        tag="jobs",
+    )
+    def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        runs = _runs(job_id)
+        answer = StreamingHttpResponse(log_whole(runs[0]) if runs else (), content_type=f"{TEXT}; charset=utf-8")
+        answer.headers["Content-Disposition"] = f'attachment; filename="job-{job_id}.log"'
+        return answer
+
+
+class JobProgress(TenantView):
+    @operation(
+        "jobs_progress",
+        summary="How far a job is",
+        description="The loss of every epoch over all runs of the job, its measured speed, and when it will be done.",
+        permission=Permission.JOBS_VIEW,
+        answer=ProgressShown,
+        answer_example=PROGRESS_EXAMPLE,
+        tag="jobs",
+    )
+    def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
+        runs = _runs(job_id)
+        points, numbers = curve(runs), numbers_view(runs)
+        told = runs[0].progress if runs else {}
+        epochs = int(told.get("epochs", 0))
+        values = {
+            "runs": [_run_values(run) for run in runs],
+            "epoch": points[-1].epoch if points else 0,
+            "epochs": epochs,
+            "predicted_end": predicted_end(runs[0], points, epochs) if runs else None,
+            "minibatch_seconds": told.get("minibatch_seconds"),
+            "exchange_seconds": told.get("exchange_seconds"),
+            "curve": points,
+            "numbers": series_of(runs) if numbers else [],
+            "bad_lines": numbers.bad_lines if numbers else 0,
+            "address": numbers.address if numbers else "",
+        }
+        return self.shown(ProgressShown, values)
+
+
+def _runs(job_id: int) -> list[Run]:
+    """Those of another tenant's job are nowhere."""
+    job = job_by_id(job_id)
+    if job is None:
+        raise Http404
+    return job_runs(job)
+
+
+def _run_values(run: Run) -> dict[str, Any]:
+    return {
+        "run": run.pk,
+        "state": run.state,
+        "detail": run.detail,
+        "started_at": run.started_at,
+        "ended_at": run.ended_at,
+        "lost_workers": run.restarts,
+    }

@@ -1,0 +1,54 @@
+"""A job whose program ended before its award did: its state at once, its cells back on sale, its payment to the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from scheduling.feed import EventKind, events_append, job_event
+from scheduling.jobs import while_running
+from scheduling.market.calendar import lane_lock
+from scheduling.market.settle import RESERVATION_ENDED
+from scheduling.models import ALIVE, Award, JobState, Lane, TrainingJob
+
+_KINDS = {
+    JobState.FINISHED: EventKind.JOB_FINISHED,
+    JobState.FAILED: EventKind.JOB_FAILED,
+    JobState.STOPPED: EventKind.JOB_STOPPED,
+}
+
+
+@transaction.atomic
+def job_end_early(
+    *, award_id: int, state: JobState, code: str, numbers: Mapping[str, Any], at: datetime
+) -> TrainingJob | None:
+    """What it reserved is paid to its end, or over-reporting would be free. None: the job was somewhere else already.
+
+    The slot that is running is the last that its units are kept for; what the instant lane sells of the rest is for
+    its tenant's account.
+    """
+    award = Award.objects.select_related("job", "pool").get(pk=award_id)
+    batch = lane_lock(pool_id=award.pool_id, lane=Lane.BATCH)
+    lane_lock(pool_id=award.pool_id, lane=Lane.INSTANT)
+    job = TrainingJob.objects.select_for_update(of=("self",)).select_related("pool").get(pk=award.job_id)
+    award = Award.objects.select_for_update(of=("self",)).select_related("pool").get(pk=award_id)
+    if job.attempt != award.attempt or not _may_end(job, award, state):
+        return None
+    job.state, job.ended_at, job.reason_code, job.reason_numbers = state, at, code, dict(numbers)
+    job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
+    cut = while_running(award, job, batch, at) if award.state in ALIVE else {"award": None}
+    about = {"slot": job.pool.slot_at(at), **cut} | ({"reason": code, "numbers": dict(numbers)} if code else {})
+    events_append([job_event(_KINDS[state], job, at=at, data=about)])
+    return job
+
+
+def _may_end(job: TrainingJob, award: Award, state: JobState) -> bool:
+    """A program that finished at the very end may be told of after the clock has passed it: then its job was stopped,
+    or in an elastic pool paused."""
+    if award.work_left is not None and (job.state, state) == (JobState.QUEUED, JobState.FINISHED):
+        return True
+    late = job.state == JobState.STOPPED and job.reason_code == RESERVATION_ENDED and state == JobState.FINISHED
+    return late or job.state in (JobState.AWARDED, JobState.RUNNING)

@@ -1,0 +1,73 @@
+"""A gang ended: what follows for the job, the award and the money, once."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from django.db import transaction
+
+from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
+from scheduling.models import ALIVE, Award, JobState, Run, RunState
+from scheduling.models.runs import OPEN
+from scheduling.runs.early_ends import job_end_early
+from scheduling.runs.failures import award_fail
+
+PROGRAM_FAILED = "program_failed"
+TOLD = ("epoch", "epochs")  # of its progress: how far it came
+STATES = {
+    FINISHED: RunState.FINISHED,
+    STOPPED: RunState.STOPPED,
+    PAUSED: RunState.PAUSED,
+    FAILED: RunState.FAILED,
+    LOST: RunState.LOST,
+}
+
+
+@transaction.atomic
+def run_end(*, run: Run, status: Status, at: datetime) -> bool:
+    """Needs every tenant's scope. False: somebody noted it before.
+
+    The platform's fault returns what was not delivered, and the job waits again. The program's own fault, and an end
+    before the time, do not: what was reserved is paid. Where its time was over, the clock says what that means.
+    A gang that is lost after its award was taken back is no loss: its server may be gone.
+    """
+    taken_back = status.end == LOST and not Award.objects.filter(pk=run.award_id, state__in=ALIVE).exists()
+    moved = Run.objects.filter(pk=run.pk, state__in=OPEN).update(
+        state=RunState.STOPPED if taken_back else STATES[status.end],
+        started_at=_moment(status.started_at),
+        ended_at=_moment(status.ended_at) or at,
+        exit_code=status.exit_code,
+        detail=status.detail[:200],
+        progress=dict(status.progress),
+        restarts=status.restarts,
+        delivered=[[each.server, each.began, each.ended] for each in status.delivered],
+        seen_at=at,
+    )
+    if not moved:
+        return False
+    if status.end == FINISHED:
+        job_end_early(award_id=run.award_id, state=JobState.FINISHED, code="", numbers={}, at=at)
+    elif status.end == FAILED:
+        numbers = {"detail": status.detail[:200]} | {n: status.progress[n] for n in TOLD if n in status.progress}
+        job_end_early(award_id=run.award_id, state=JobState.FAILED, code=PROGRAM_FAILED, numbers=numbers, at=at)
+    elif status.end == LOST:  # where it was taken back already, it may have been gone before that
+        slot, began = run.award.pool.slot_at(_moment(status.ended_at) or at), _moment(status.started_at)
+        if run.number == 0 and (began is None or run.award.pool.slot_at(began) > run.award.start):
+            slot = run.award.start  # where that is not paid yet: nothing of the award ran in it
+        award_fail(award_id=run.award_id, slot=slot, detail=status.detail, at=at, losses=losses_in_a_row(run.job_id))
+    return True
+
+
+def losses_in_a_row(job_id: int) -> int:
+    """How often the platform lost this job, up to now, without an epoch (or a step) more than it had before."""
+    losses, farthest = 0, 0
+    for state, progress in Run.objects.filter(job=job_id).order_by("pk").values_list("state", "progress"):
+        numbers = progress.get("numbers", progress)
+        epoch = numbers.get("epoch", numbers.get("step", 0))
+        losses = (0 if epoch > farthest else losses) + (state == RunState.LOST)
+        farthest = max(farthest, epoch)
+    return losses
+
+
+def _moment(seconds: float | None) -> datetime | None:
+    return None if seconds is None else datetime.fromtimestamp(seconds, UTC)

@@ -1,0 +1,133 @@
+"""The engines of this installation: the local one, and those that the file of `ENGINES_FILE` names."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from django.conf import settings
+from django.db import connection
+
+from scheduling.engines.base import Engine, Timings
+from scheduling.engines.local.engine import TIMINGS, LocalEngine
+from scheduling.engines.programs import PROGRAMS
+from scheduling.engines.slurm.accounting import Accounted, accounted
+from scheduling.engines.slurm.commands import Commands
+from scheduling.engines.slurm.engine import SlurmEngine
+from scheduling.engines.slurm.settings import SlurmSettings, WrongEngine
+from scheduling.models import Pool, ServerCapacity
+
+LOCAL = "local"
+NOBODY_SECONDS = 60.0
+_LOCK = 0x656E67  # of the one engine of a name at work
+
+
+def engine_lock(name: str) -> tuple[int, int]:
+    """The two keys of the database's lock that the engine of this name holds while it is at work."""
+    return _LOCK, zlib.crc32(name.encode()) - 2**31
+
+
+def engines_at_work(names: Iterable[str]) -> set[str]:
+    """Those of these names whose lock somebody holds. PostgreSQL lists keys without their sign."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT objid::bigint FROM pg_locks WHERE locktype = 'advisory' AND classid::bigint = %s AND objsubid = 2"
+            " AND granted AND database = (SELECT oid FROM pg_database WHERE datname = current_database())",
+            [_LOCK],
+        )
+        held = {key for (key,) in cursor.fetchall()}
+    return {name for name in names if engine_lock(name)[1] % 2**32 in held}
+
+
+def local_engine() -> LocalEngine:
+    """Processes of this machine, below the data folder."""
+    return LocalEngine(settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS, shared=settings.SHARED_DIR)
+
+
+def slurm_engine(name: str) -> SlurmEngine:
+    """A cluster; raises `WrongEngine` with a sentence."""
+    return SlurmEngine(name, slurm_settings(name), settings.RUNS_DIR, Path(settings.BASE_DIR), PROGRAMS)
+
+
+def engine_named(name: str) -> Engine:
+    """Raises `WrongEngine` where there is none, or its settings cannot be."""
+    return local_engine() if name == LOCAL else slurm_engine(name)
+
+
+def timings_of(name: str) -> Timings:
+    """What the engine can keep."""
+    return TIMINGS if name == LOCAL else slurm_settings(name).timings
+
+
+def units_sold(name: str) -> dict[str, dict[str, int]]:
+    """By server and resource, what the engine's pools have; of one that is in no pool, nothing."""
+    sold: dict[str, dict[str, int]] = {}
+    rows = ServerCapacity.objects.filter(server__pool__engine=name).order_by("server__name", "resource_id")
+    for server, resource, units in rows.values_list("server__name", "resource__name", "units"):
+        sold.setdefault(server, {})[resource] = units
+    return sold
+
+
+def patience_of(name: str) -> float:
+    """Of the market with this engine, in seconds; the longest where the engine is not configured any more."""
+    try:
+        return timings_of(name).patience
+    except WrongEngine:
+        return NOBODY_SECONDS
+
+
+def accounted_of(pool: Pool, first: int, last: int) -> Sequence[Accounted] | str:
+    """What the accounting of the pool's cluster says of these slots, or why nothing, as a sentence."""
+    if pool.engine == LOCAL:
+        return "The engine of this machine has no accounting of its own: what was delivered is known."
+    try:
+        commands = Commands(slurm_settings(pool.engine))
+    except WrongEngine as error:
+        return str(error)
+    return accounted(commands, pool.slot_start(first).timestamp(), pool.slot_start(last + 1).timestamp())
+
+
+def engine_openness(name: str) -> str:
+    """What programs of several tenants can see of each other on the engine's cluster, as a sentence, or nothing."""
+    try:
+        return "" if name == LOCAL else slurm_settings(name).openness
+    except WrongEngine as error:
+        return str(error)
+
+
+def engine_flaw(name: str, slot_seconds: int) -> str:
+    """Why a pool cannot have this engine, as a sentence; empty where it can."""
+    try:
+        timings = timings_of(name)
+    except WrongEngine as error:
+        return str(error)
+    if slot_seconds < timings.least_slot:
+        return f"Slots of the engine {name} last {timings.least_slot:g} seconds at least, not {slot_seconds}."
+    return ""
+
+
+def slurm_settings(name: str) -> SlurmSettings:
+    """As the file says now; raises `WrongEngine`."""
+    path = Path(settings.ENGINES_FILE) if settings.ENGINES_FILE else None
+    if path is None:
+        raise WrongEngine(f"There is no engine {name!r}: ENGINES_FILE names no file in which it could stand.")
+    try:
+        changed = path.stat().st_mtime_ns
+    except OSError as error:
+        raise WrongEngine(f"ENGINES_FILE cannot be read: {error}.") from None
+    return _read(path, changed, name)
+
+
+@cache
+def _read(path: Path, changed: int, name: str) -> SlurmSettings:
+    try:
+        described: Any = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError) as error:
+        raise WrongEngine(f"{path} is not JSON: {error}.") from None
+    if not isinstance(described, dict) or name not in described:
+        raise WrongEngine(f"There is no engine {name!r} in {path}.")
+    return SlurmSettings.read(name, described[name])

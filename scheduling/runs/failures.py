@@ -1,0 +1,197 @@
+"""The platform fails: what was not delivered is given back, and the jobs wait again with their first arrival."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime, timedelta
+
+from django.db import transaction
+
+from scheduling.cluster import may_change_cluster, pool_lock, server_subject
+from scheduling.feed import EventKind, event, events_append, job_event
+from scheduling.market.calendar import lane_lock
+from scheduling.market.settle import AT_ONCE, Cause, Next, awards_void, jobs_locked, refunds_post
+from scheduling.models import (
+    ALIVE,
+    Award,
+    AwardState,
+    Event,
+    JobFloor,
+    JobState,
+    Lane,
+    Server,
+    ServerState,
+    TrainingJob,
+)
+from tenants import history
+from tenants.access import Access, Refused
+from tenants.scoping import scope_disabled
+
+ENGINE_ERROR = "engine_error"
+LONGEST_DETAIL = 200  # characters of what an engine says went wrong
+MOST_LOSSES = 5  # in a row, of one job, without an epoch more than before
+
+
+@dataclass(frozen=True)
+class ServerLost:
+    """`awards` were cut short, `refunded` micro-credits returned, `jobs` wait again, `floors` will be planned anew."""
+
+    awards: int
+    refunded: int
+    jobs: int
+    floors: int
+
+
+@dataclass(frozen=True)
+class AwardFailed:
+    """`slot`: the first that is not paid for. `waits`: the job was queued again. `repeated`: it was void before."""
+
+    award: Award
+    slot: int
+    refunded: int
+    waits: bool
+    repeated: bool
+
+
+@transaction.atomic
+def server_lose(*, server: Server, by: Access, reason: str, at: datetime) -> ServerLost | Refused:
+    """From the slot that is running on, the server delivers nothing.
+
+    Every award with units there is void, all of it: a gang does not run without one of its servers. The slot that is
+    running counts as not delivered. The owners are paid for the slots before it, also where those wait for a late
+    settlement.
+    """
+    if refusal := may_change_cluster(by, reason):
+        return refusal
+    pool_lock(server.pool)
+    settled_slot, decided_slot = _lanes_locked(server.pool_id)
+    slot = max(settled_slot + 1, server.pool.slot_at(at))
+    server.refresh_from_db()
+    if server.state == ServerState.LOST:
+        return Refused("already_lost", f"{server.name} is lost already.")
+    before, server.state = server.state, ServerState.LOST
+    server.lost_from, server.lost_after = slot, decided_slot
+    server.save(update_fields=["state", "lost_from", "lost_after"])
+    with scope_disabled("a lost server held units of several tenants"):
+        lost = _lose(server, slot, at)
+    after = {"state": server.state, "awards": lost.awards, "refunded": lost.refunded, "jobs": lost.jobs}
+    after |= {"lost_from": server.lost_from, "lost_after": server.lost_after}
+    subject = server_subject(server)
+    history.append(
+        at=at, by=by, action="server_lose", subject=subject, reason=reason, before={"state": before}, after=after
+    )
+    return lost
+
+
+@transaction.atomic
+def award_fail(
+    *, award_id: int, slot: int, detail: str, at: datetime, losses: int = 0, gone_at: datetime | None = None
+) -> AwardFailed | Refused:
+    """The engine could not run this award from `slot` on, by no fault of its tenant. Told twice, it happens once.
+
+    What is settled stays settled: the refund begins with the first slot that is not. Slots before `slot` were
+    delivered, and are paid for. An award that is void already, from a later slot on, is void from this one on. What its
+    tenant gave up before that slot is paid to its end, as nothing of it was to be delivered any more.
+    `detail` says what went wrong, in the engine's words. `losses`: how often in a row this job came no farther. It
+    waits longer each time, and is given up in the end: whatever the platform cannot do, another try does not help.
+    `gone_at`: nobody can say whether its gang runs, but it does not after this moment. The job does not begin before.
+    """
+    with scope_disabled("an engine fails for whoever runs on it"):
+        award = Award.objects.select_related("pool").filter(pk=award_id).first()
+        if award is None:
+            return Refused("unknown_award", "There is no such award.")
+        settled_slot, _ = _lanes_locked(award.pool_id)
+        first = max(settled_slot + 1, slot)
+        award.refresh_from_db(from_queryset=Award.objects.select_related("pool").select_for_update(of=("self",)))
+        if award.state == AwardState.VOID and first >= award.paid_until:
+            return AwardFailed(award, award.paid_until, award.returned, waits=False, repeated=True)
+        if award.state not in (*ALIVE, AwardState.VOID) or first >= award.used_until:
+            return Refused("already_over", "All that was sold with this award is delivered or given back.")
+        following = after_losses(losses, award.pool.slot_at(at))
+        if gone_at is not None and gone_at > at and not following.given_up:
+            free = award.pool.slot_at(gone_at - timedelta.resolution) + 1
+            following = replace(following, not_before=max(following.not_before, free))
+        cause = Cause(ENGINE_ERROR, {"detail": detail[:LONGEST_DETAIL]} | _tries(losses, following))
+        voided = awards_void(award.pool, [award], first, cause, at, following)
+        events_append(voided.events)
+        refunds_post(voided)
+    return AwardFailed(award, award.paid_until, award.returned, waits=bool(voided.again), repeated=False)
+
+
+def after_losses(losses: int, slot: int) -> Next:
+    """`losses` in a row, the last one in this slot: 0, 2, 4, 8 slots of rest, and the fifth is the last."""
+    if losses >= MOST_LOSSES:
+        return Next(given_up=True)
+    return AT_ONCE if losses < 2 else Next(not_before=slot + 2 ** (losses - 1))
+
+
+def _tries(losses: int, following: Next) -> dict[str, int]:
+    """What the reason says beside how it went wrong: how often, if more than once, and until when it rests."""
+    often = {"losses": losses} if losses > 1 else {}
+    return often | ({"next_slot": following.not_before} if following.not_before else {})
+
+
+def _lanes_locked(pool_id: int) -> tuple[int, int]:
+    """Neither lane moves an award any more. The last slots that are settled, and decided."""
+    batch = lane_lock(pool_id=pool_id, lane=Lane.BATCH)
+    lane_lock(pool_id=pool_id, lane=Lane.INSTANT)
+    return (batch.settled_slot, batch.decided_slot) if batch else (-1, -1)
+
+
+def _lose(server: Server, slot: int, at: datetime) -> ServerLost:
+    """`slot`: the first that is not delivered."""
+    cause = Cause("server_lost", {"server": server.name})
+    voided = awards_void(server.pool, awards_on(server, slot), slot, cause, at)
+    floors = _floors_void(server, slot, at)
+    lost = ServerLost(len(voided.awards), voided.refunded, len(voided.again), floors)
+    events_append([_public(server, lost, at), *voided.events])
+    refunds_post(voided)
+    return lost
+
+
+def awards_on(server: Server, slot: int) -> list[Award]:
+    """Alive, with units on the server in this slot or later. What a tenant gave up before is on no server any more."""
+    # The database narrows it to rows with the server's number anywhere; what the number means is seen here.
+    near = Award.objects.filter(
+        pool=server.pool, state__in=ALIVE, end__gt=slot, allocation__contains=[[server.pk]]
+    ).order_by("pk")
+    return [award for award in near if award.used_until > slot and _touches(award.allocation, server.pk, slot)]
+
+
+def _touches(allocation: Sequence[Sequence[int]], server_id: int, slot: int) -> bool:
+    return any(row[0] == server_id and row[2] > slot for row in allocation)
+
+
+def _floors_void(server: Server, slot: int, at: datetime) -> int:
+    """Waiting jobs that were promised cells there are promised others at the next interval: a new attempt. What was
+    promised there to a job that was served otherwise is void by the server's word (`snapshots.floors`)."""
+    void = floors_on(server, slot)
+    waiting = jobs_locked(void)
+    for job in waiting:
+        job.attempt += 1
+    TrainingJob.objects.bulk_update(waiting, ["attempt"], batch_size=1_000)
+    events_append(_replanned(job, server, at) for job in waiting)
+    return len(waiting)
+
+
+def _replanned(job: TrainingJob, server: Server, at: datetime) -> Event:
+    data = {"job": job.pk, "reason": "floor_lost", "server": server.name}
+    return job_event(EventKind.JOB_REQUEUED, job, at=at, data=data)
+
+
+def floors_on(server: Server, slot: int) -> list[int]:
+    """Numbers of the waiting jobs whose floor has units on the server in this slot or later."""
+    promised = JobFloor.objects.filter(
+        job__pool=server.pool, job__state=JobState.QUEUED, end__gt=slot, allocation__contains=[[server.pk]], draft=False
+    ).select_related("job")
+    return [
+        floor.job_id
+        for floor in promised
+        if floor.attempt == floor.job.attempt and _touches(floor.allocation, server.pk, slot)
+    ]
+
+
+def _public(server: Server, lost: ServerLost, at: datetime) -> Event:
+    data = {"server": server.name, "awards": lost.awards, "refunded": lost.refunded}
+    return event(EventKind.SERVER_LOST, pool_id=server.pool_id, subject=f"server:{server.name}", at=at, data=data)

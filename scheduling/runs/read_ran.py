@@ -1,0 +1,95 @@
+"""Charged against ran: for every slot that a job with a program was charged for, how long it ran on each server."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from scheduling.engines.slurm.accounting import Accounted
+from scheduling.models import Award, Pool, Run, RunState, Server
+
+CLOSE_SECONDS = 3.0  # of a slot, for starting and saving; less than this is no difference
+REASONS = {
+    RunState.FINISHED: "the program was done",
+    RunState.STOPPED: "it was stopped",
+    RunState.PAUSED: "the market was stopped",
+    RunState.FAILED: "the program failed",
+    RunState.LOST: "the platform lost it",
+}
+HEADS = (
+    "job", "tenant", "slot", "server", "workers", "ps", "charged_seconds", "ran_seconds", "accounted_seconds",
+    "difference",
+)  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Ran:
+    """One job in one slot on one server. `accounted_seconds`: by the cluster's own accounting; None where nobody asked
+    or knows. `difference`: why it ran for less than it was charged, or longer; or empty."""
+
+    job: int
+    tenant: str
+    slot: int
+    server: str
+    workers: int
+    ps: int
+    charged_seconds: float
+    ran_seconds: float
+    accounted_seconds: float | None
+    difference: str
+
+
+def charged_against_ran(
+    pool: Pool, first: int, last: int, parts: Sequence[Accounted] | str = "nobody was asked"
+) -> Iterator[Ran]:
+    """Slots from `first` to `last`, both of them settled. `parts`: see `accounted_of`. Needs every tenant's scope."""
+    awards = Award.objects.filter(pool=pool, start__lte=last, end__gt=first, job__spec__has_key="program")
+    awards = awards.select_related("tenant", "pool").order_by("pk")
+    names = dict(Server.objects.filter(pool=pool).values_list("pk", "name"))
+    runs: dict[int, list[Run]] = {}
+    for run in Run.objects.filter(job__in={award.job_id for award in awards}).order_by("pk"):
+        runs.setdefault(run.job_id, []).append(run)
+    for award in awards:
+        for slot in range(max(award.start, first), min(award.end, last + 1)):
+            there = [(names[row[0]], row[3], row[4]) for row in award.allocation if row[1] <= slot < row[2]]
+            for server, workers, ps in there:
+                charged = float(pool.slot_seconds) if slot < award.paid_until else 0.0
+                mine = runs.get(award.job_id, [])
+                ran = sum(_overlap(pool, slot, run, server) for run in mine)
+                known = None if isinstance(parts, str) else _accounted(pool, slot, mine, server, parts)
+                why = _difference(charged, ran, mine) or _less_accounted(ran, known)
+                slug = award.tenant.slug
+                yield Ran(award.job_id, slug, slot, server, workers, ps, charged, round(ran, 3), known, why)
+
+
+def _overlap(pool: Pool, slot: int, run: Run, server: str) -> float:
+    return sum(_inside(pool, slot, since, until) for name, since, until in run.delivered if name == server)
+
+
+def _accounted(pool: Pool, slot: int, runs: Sequence[Run], server: str, parts: Sequence[Accounted]) -> float:
+    """A part waits inside its job for the slot; that time is in no slot of its own."""
+    keys = {run.key for run in runs}
+    mine = [each for each in parts if each.key in keys and each.server == server]
+    return round(sum(_inside(pool, slot, each.begin, math.inf if each.end is None else each.end) for each in mine), 3)
+
+
+def _inside(pool: Pool, slot: int, since: float, until: float) -> float:
+    begin, end = pool.slot_start(slot).timestamp(), pool.slot_start(slot + 1).timestamp()
+    return max(0.0, min(end, until) - max(begin, since))
+
+
+def _less_accounted(ran: float, known: float | None) -> str:
+    if known is None or ran - known <= CLOSE_SECONDS:
+        return ""
+    return "its cluster's accounting knows of less"
+
+
+def _difference(charged: float, ran: float, runs: list[Run]) -> str:
+    if abs(charged - ran) <= CLOSE_SECONDS:
+        return ""
+    if not runs:
+        return "nothing was started"
+    if charged < ran:
+        return "it ran in a slot that was refunded"
+    return REASONS.get(RunState(runs[-1].state), "it has not ended")

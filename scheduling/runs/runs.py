@@ -1,0 +1,303 @@
+"""Awards really run: what begins is started, what changes is changed, what ended is told, once each.
+
+One engine process calls `runs_tick` each second and whenever an award moved. Every call finds out from the rows what is
+to be done, so one that is late, repeated or cut short by a crash does no harm.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from django.db import IntegrityError, transaction
+from django.db.models import Exists, OuterRef, Q
+
+from scheduling.catalogue import secrets_opened
+from scheduling.core.scenario import BadScenario
+from scheduling.engines.base import ENDED, FAILED, LOST, RUNNING, STOPPING, UNKNOWN, Engine, Fault, Gang, Handle, Status
+from scheduling.feed import EventKind, events_append, job_event, tenant_tell
+from scheduling.market.decide import program_kept, program_of
+from scheduling.market.view import PROGRAM
+from scheduling.models import ALIVE, Award, Pool, Run, RunState, Server
+from scheduling.models.runs import OPEN
+from scheduling.programs.stored import stored_program
+from scheduling.runs.ends import run_end
+from scheduling.runs.plans import amounts, decided_within, ends_at, gang_fault, generations, is_all_reduce, own_program
+from scheduling.runs.slots import next_slot, still_open
+from tenants.scoping import scope_disabled
+
+LOOKED = timedelta(seconds=4)  # how often a run notes that its engine is there
+
+
+@dataclass(frozen=True)
+class Ticked:
+    """How many runs began and ended in this call. `late`: of gangs that were first seen at work, the seconds since they
+    could begin. `ends`: state and detail of each run that ended."""
+
+    started: int
+    ended: int
+    late: tuple[float, ...] = ()
+    ends: tuple[tuple[str, str], ...] = ()
+
+
+def runs_tick(*, engine: Engine, at: datetime) -> Ticked:
+    """Bring the engine to what is awarded, and the rows to what the engine did: one question about all that run, and
+    one submission of all that begin."""
+    engine.touch()
+    with scope_disabled("an engine carries out awards of all tenants"):
+        runs = list(_open_runs(engine))
+        # The engine or the database died in the middle of a beginning: submitted again, it is the same gang.
+        cut_off = [run for run in runs if not run.reference and run.award.state in ALIVE]
+        gone = _submit(engine, cut_off, at)
+        runs = [run for run in runs if run.pk not in gone]
+        statuses = engine.observe([handle_of(run) for run in runs])
+        late = tuple(_late(run, statuses[run.key]) for run in runs if _begins(run, statuses[run.key]))
+        over = gone | {run.pk for run in runs if _follow(engine, run, statuses[run.key], at)}
+        opened = [run for award in list(awards_due(engine, at)) if (run := _open(engine, award, at))]
+        refused = _submit(engine, opened, at)
+        rows = Run.objects.filter(pk__in=over | refused) if over or refused else Run.objects.none()
+        ends = tuple(rows.order_by("pk").values_list("state", "detail"))
+    return Ticked(len(opened) - len(refused), len(over), late, ends)
+
+
+def runs_reconcile(*, engine: Engine, at: datetime) -> None:
+    """After a restart: what lives is ours again, whatever else of ours lives is ended."""
+    engine.touch()
+    with scope_disabled("an engine looks for gangs of all tenants"):
+        for run in _open_runs(engine):
+            if not run.reference and (found := engine.find(home(run), run.key)):
+                Run.objects.filter(pk=run.pk).update(reference=dict(found.reference))
+        engine.reconcile([handle_of(run) for run in _open_runs(engine)])
+
+
+def runs_note_ends(*, engine: Engine, at: datetime) -> None:
+    """The market stops, and its gangs have been ended: how, while the database can still be told."""
+    with scope_disabled("gangs of all tenants have ended"):
+        runs = {run.key: run for run in _open_runs(engine)}
+        for key, status in engine.observe([handle_of(run) for run in runs.values()]).items():
+            if status.state == ENDED:
+                run_end(run=runs[key], status=status, at=at)
+
+
+def next_start(*, at: datetime) -> datetime | None:
+    """When the next award with a program begins, if that is within a minute."""
+    with scope_disabled("an engine waits for awards of all tenants"):
+        moments = [
+            pool.slot_start(slot)
+            for pool in Pool.objects.all()
+            for slot in Award.objects.filter(
+                pool=pool, state__in=ALIVE, start__gt=pool.slot_at(at), job__spec__has_key=PROGRAM
+            )
+            .order_by("start")
+            .values_list("start", flat=True)[:1]
+        ]
+    return min(moments, default=None)
+
+
+def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
+    """Awards with a program that run now, or will in a moment, and have no run but paused ones."""
+    begun = Run.objects.filter(award=OuterRef("pk")).exclude(state=RunState.PAUSED)
+    lead = timedelta(seconds=engine.timings.lead)
+    goes_on = Run.objects.filter(job=OuterRef("job"), state__in=OPEN)
+    for pool in Pool.objects.filter(engine=engine.name):
+        alive = Award.objects.filter(
+            pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at + lead), end__gt=pool.slot_at(at)
+        )
+        due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun)).select_related("job", "pool")
+        if pool.is_elastic:  # its gang of the slot before goes on, or has to be gone first
+            due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun.exclude(_too_late(pool, at))))
+            due = due.exclude(Exists(goes_on)).select_related("job", "pool")
+        for award in due.order_by("start", "pk"):
+            if award.used_until > max(pool.slot_at(at), award.start - 1):
+                yield award
+
+
+def _too_late(pool: Pool, at: datetime) -> Q:
+    """Runs that were carried into the slot that runs and ended for want of a decision just before: begun is another."""
+    return Q(state=RunState.STOPPED, ended_at__lt=pool.slot_start(pool.slot_at(at)) + decided_within(pool))
+
+
+def handle_of(run: Run) -> Handle:
+    """How the engine knows it."""
+    return Handle(run.key, home(run), run.reference)
+
+
+def home(run: Run) -> str:
+    """What is kept from one of a job's runs to the next lies together."""
+    return f"job-{run.job_id}"
+
+
+def _open_runs(engine: Engine) -> Iterator[Run]:
+    rows = Run.objects.filter(engine=engine.name, state__in=OPEN).select_related("award__pool", "award__job")
+    return iter(list(rows.order_by("pk")))
+
+
+# Beginning.
+
+
+def _open(engine: Engine, award: Award, at: datetime) -> Run | None:
+    """The row of a new gang, before anything of it exists. None: somebody else began it."""
+    try:
+        with transaction.atomic():
+            run = Run.objects.create(
+                tenant_id=award.tenant_id,
+                job=award.job,
+                award=award,
+                number=Run.objects.filter(award=award).count(),
+                engine=engine.name,
+                key=secrets.token_hex(16),
+                program=str(award.job.spec[PROGRAM].get("name", ""))[:40],
+                ends_at=ends_at(award, at),
+                due_at=max(award.pool.slot_start(award.start), award.awarded_at),
+                seen_at=at,
+            )
+            data = {"job": award.job_id, "award": award.pk, "run": run.number, "engine": run.engine, **_named(award)}
+            events_append([job_event(EventKind.JOB_RUN_STARTED, award.job, at=at, data=data)])
+            return run
+    except IntegrityError:
+        return None
+
+
+def _named(award: Award) -> dict[str, Any]:
+    """What is started, for the history: the version and its digest, never its words. What is built in has neither."""
+    asked = award.job.spec[PROGRAM]
+    name, version, owner = str(asked.get("name", "")), asked.get("version"), asked.get("owner")
+    stored = None
+    if version is not None:
+        wanted: dict[str, Any] = {"name": name, "version": version, "owner": owner}
+        stored = stored_program(tenant_id=award.tenant_id, **wanted, with_archive=False)
+    digest = stored.program.digest if stored else ""
+    return {"program": name, "version": version, "owner": owner or "", "digest": digest}
+
+
+def _submit(engine: Engine, runs: Sequence[Run], at: datetime) -> set[int]:
+    """Have these started, all at once; the rows of those that cannot be, whose end is noted."""
+    gangs: list[Gang] = []
+    ends: dict[str, Status] = {}
+    for run in runs:
+        try:
+            gang = gang_of(run, run.award, at)
+        except BadScenario as error:
+            ends[run.key] = Status(ENDED, end=FAILED, detail=f"{error}.")
+        else:
+            if isinstance(gang, Fault):
+                ends[run.key] = Status(ENDED, end=LOST, detail=gang.sentence)
+            else:
+                gangs.append(gang)
+    answers = engine.submit(gangs) if gangs else {}
+    for run in runs:
+        answer = answers.get(run.key)
+        if isinstance(answer, Handle):
+            run.reference = dict(answer.reference)
+            run.save(update_fields=["reference"])
+        elif isinstance(answer, Fault):
+            ends[run.key] = Status(ENDED, end=LOST, detail=answer.sentence)
+        if run.key in ends:
+            run_end(run=run, status=ends[run.key], at=at)
+    return {run.pk for run in runs if run.key in ends}
+
+
+def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
+    """What the engine is told; raises `BadScenario` where the program is not what it was at the submission. A fault: an
+    award from before the rule would start more than it has units for."""
+    spec, own, values = award.job.spec, None, {}
+    if (kept := program_kept(spec, tenant_id=award.tenant_id)) is not None:
+        stored, chosen = kept
+        seconds = float(award.pool.slot_seconds)
+        opened = secrets_opened(stored.program, award.tenant.slug)
+        if isinstance(opened, str):
+            return Fault(opened)
+        told: dict[str, Any] = {"job": award.job_id, "slot_seconds": seconds, "archive": stored.archive}
+        own = own_program(stored.program, chosen, secrets=opened, **told)
+    elif (ours := program_of(spec)) is not None:
+        values = ours[1]
+    else:
+        raise BadScenario(PROGRAM, "is missing")
+    planned = generations(award, _servers(award), at, all_reduce=is_all_reduce(award))
+    if fault := gang_fault(award, planned, keeps_size=own is not None and own.keeps_size):
+        return fault
+    return Gang(
+        key=run.key,
+        home=home(run),
+        program=run.program,
+        parameters=values,
+        generations=planned,
+        end_at=run.ends_at.timestamp(),
+        open_ended=award.work_left is not None,
+        amounts=amounts(award),
+        tenant=award.tenant.slug,
+        own=own,
+    )
+
+
+def _servers(award: Award) -> dict[int, str]:
+    return dict(Server.objects.filter(pk__in={row[0] for row in award.allocation}).values_list("pk", "name"))
+
+
+# Following.
+
+
+def _begins(run: Run, status: Status) -> bool:
+    """Whether it is seen at work for the first time; one that goes on after a stop of the market is not late."""
+    return run.started_at is None and status.started_at is not None and run.number == 0
+
+
+def _late(run: Run, status: Status) -> float:
+    return max(0.0, (status.started_at or 0.0) - run.due_at.timestamp())
+
+
+def _follow(engine: Engine, run: Run, status: Status, at: datetime) -> bool:
+    """True: it ended. What cannot be asked about stays as it is; the clock gives it up after the engine's patience."""
+    if status.state == ENDED:
+        ended = run_end(run=run, status=status, at=at)
+        _tell(run)
+        return ended
+    if run.award.work_left is not None and run.award.state not in ALIVE:
+        if (following := next_slot(run)) is None:
+            if not still_open(run):
+                engine.stop(handle_of(run))
+            return False
+        _carry_on(engine, run, following, at)
+    end = ends_at(run.award, at)
+    if run.award.state not in ALIVE:
+        engine.stop(handle_of(run))
+    elif end != run.ends_at:
+        engine.change(handle_of(run), end.timestamp())
+    _note(run, status, end, at)
+    return False
+
+
+def _carry_on(engine: Engine, run: Run, award: Award, at: datetime) -> None:
+    """The gang goes on with the numbers of the next slot. Done twice it is the same: a generation has one number."""
+    end = ends_at(award, at)
+    planned = generations(award, _servers(award), at, all_reduce=is_all_reduce(award))
+    engine.change(handle_of(run), end.timestamp(), planned)
+    run.award, run.ends_at = award, end
+    run.number = Run.objects.filter(award=award).count()
+    run.save(update_fields=["award", "number", "ends_at"])
+
+
+def _note(run: Run, status: Status, end: datetime, at: datetime) -> None:
+    """Write what changed, and now and then that somebody looked."""
+    before = (run.state, run.progress, run.restarts, run.ends_at)
+    if status.state != UNKNOWN:
+        run.state = RunState.RUNNING if status.state in (RUNNING, STOPPING) else RunState.STARTING
+        run.progress, run.restarts = dict(status.progress), status.restarts
+    run.ends_at = end if run.award.state in ALIVE else run.ends_at
+    if status.started_at is not None:
+        run.started_at = datetime.fromtimestamp(status.started_at, UTC)
+    changed = before != (run.state, run.progress, run.restarts, run.ends_at)
+    seen = status.state != UNKNOWN
+    if changed or (seen and at - run.seen_at > LOOKED):
+        run.seen_at = at if seen else run.seen_at
+        run.save(update_fields=["state", "progress", "restarts", "started_at", "ends_at", "seen_at"])
+    if changed:
+        _tell(run)
+
+
+def _tell(run: Run) -> None:
+    """Open pages of the job look again."""
+    tenant_tell(run.tenant_id, f"job-run:{run.job_id}")

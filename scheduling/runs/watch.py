@@ -1,0 +1,77 @@
+"""The engine is silent: awards that it should be running are told as failed before their slot is paid for."""
+
+from __future__ import annotations
+
+from datetime import datetime, timedelta
+
+from scheduling.market.view import PROGRAM
+from scheduling.models import ALIVE, Award, Lane, LaneClock, Pool, Run, RunState
+from scheduling.models.runs import OPEN
+from scheduling.runs.engines import patience_of
+from scheduling.runs.failures import award_fail
+from tenants.scoping import scope_disabled
+
+HEARD = timedelta(seconds=10)  # an engine that is there notes it every four seconds
+STARTS_WITHIN = timedelta(seconds=60)  # of what is slow to start, for so long is paid
+PAUSE = timedelta(seconds=60)  # after a stop of the market, until gangs go on
+SILENT = "the engine is silent"
+
+
+def runs_watch(*, pool: Pool, at: datetime) -> int:
+    """How many awards were failed. `at` is now: an engine is no part of the market's own time."""
+    with scope_disabled("the engine may be silent for any tenant"):
+        first = _first_unsettled(pool)
+        running = Award.objects.filter(
+            pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at), end__gt=first, job__spec__has_key=PROGRAM
+        )
+        awards = [award for award in running.select_related("pool") if award.used_until > first]
+        listed = list(Run.objects.filter(award__in=awards).order_by("number"))
+        runs = {run.award_id: run for run in listed}  # the last of each
+        paused = {run.award_id: run.ended_at or run.seen_at for run in listed if run.state == RunState.PAUSED}
+        patience = timedelta(seconds=patience_of(pool.engine))  # without a look of the engine
+        late = []
+        for award in awards:
+            run, slot_end = runs.get(award.pk), pool.slot_start(max(award.start, first) + 1)
+            since = _undelivered_since(award, run, paused.get(award.pk), slot_end, patience, at)
+            if since is not None:
+                late.append((award, pool.slot_at(since), _gone_at(award, run, patience)))
+        for award, slot, gone_at in late:
+            award_fail(award_id=award.pk, slot=max(award.start, slot), detail=SILENT, at=at, gone_at=gone_at)
+    return len(late)
+
+
+def _first_unsettled(pool: Pool) -> int:
+    settled = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("settled_slot", flat=True).first()
+    return 0 if settled is None else settled + 1
+
+
+def _undelivered_since(
+    award: Award, run: Run | None, paused_at: datetime | None, slot_end: datetime, patience: timedelta, at: datetime
+) -> datetime | None:
+    """The moment since which nobody knows that anything of the award ran, where that is too long. None: it is well.
+
+    `run`: its last one. `paused_at`: when the one before it ended, or it itself, to go on later. `slot_end`: of the
+    first slot that is not paid yet, which is not to be paid if nothing ran in all of it.
+    """
+    begin = award.pool.slot_start(award.start)
+    if run is None:
+        return begin if at >= slot_end or at - max(begin, award.awarded_at) > patience else None
+    if run.state not in (*OPEN, RunState.PAUSED):
+        return None
+    began = run.started_at if run.state in OPEN else None
+    if run.state in OPEN and at - run.seen_at > patience:
+        return run.seen_at if began else paused_at or begin
+    if paused_at is not None:
+        return paused_at if (began is None or began >= slot_end) and (began or at) - paused_at > PAUSE else None
+    if at < slot_end or (began is not None and began < slot_end):
+        return None
+    last = award.work_left is None and at >= award.pool.slot_start(award.used_until)
+    over = last or slot_end - begin >= STARTS_WITHIN
+    return begin if over or (began is None and at - run.seen_at > HEARD) else None
+
+
+def _gone_at(award: Award, run: Run | None, patience: timedelta) -> datetime | None:
+    """When nothing of it can run any more, although nobody can ask: its plan or its lease is over. None: it is now."""
+    if run is None or run.state not in OPEN:
+        return None
+    return min(award.pool.slot_start(award.used_until), run.seen_at + patience)

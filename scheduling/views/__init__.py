@@ -1,1 +1,0 @@
-"""Pages about the cluster and the market. A view parses, calls, renders."""

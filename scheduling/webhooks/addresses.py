@@ -1,0 +1,132 @@
+"""Which addresses the market may call: public ones. Asked when a webhook is made, and again of the very address that is
+connected to, so that a name which changes its answer in between gains nothing."""
+
+from __future__ import annotations
+
+import socket
+from collections.abc import Callable, Collection, Sequence
+from dataclasses import dataclass
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address, ip_network
+from urllib.parse import urlsplit
+
+from django.conf import settings
+
+from tenants.access import Refused
+
+Resolver = Callable[[str, int], Sequence[str]]  # (host, port) -> addresses
+LONGEST_URL = 500
+PRIVATE = (
+    "This address is not a public one. Receivers in the operator's own network are called only where the operator has "
+    "set WEBHOOKS_ALLOW_PRIVATE=true."
+)
+_UNICAST = IPv6Network("2000::/3")  # all that is handed out to networks of the world; the rest is local or reserved
+_TRANSLATED = IPv6Network("64:ff9b::/96")  # NAT64: an IPv4 address at the end
+_ISATAP = frozenset({0x00005EFE, 0x02005EFE})  # before an IPv4 address at the end
+# What `is_global` of some versions of Python lets pass, and no receiver has.
+_NO_RECEIVER = tuple(
+    map(
+        ip_network,
+        (
+            "168.63.129.16/32",  # answers machines of a cloud about themselves
+            "192.0.0.0/24",  # protocols; 192.0.0.192 answers machines of a cloud about themselves
+            "192.88.99.0/24",  # relays from IPv6 to IPv4
+            "2001::/23",  # protocols; 2001::/32 are tunnels to whatever the sender likes
+            "2001:db8::/32",  # documentation
+            "3fff::/20",  # documentation
+        ),
+    )
+)
+
+
+@dataclass(frozen=True)
+class Target:
+    """Where to connect to, and by which name to ask."""
+
+    scheme: str
+    host: str  # as certificates name it
+    port: int
+    path: str  # with the query
+    address: str  # the one to connect to
+
+    @property
+    def authority(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port == _port(self.scheme) else f"{host}:{self.port}"
+
+
+def addresses_of(host: str, port: int) -> list[str]:
+    """As the system's resolver answers; raises OSError."""
+    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+
+
+def target_of(url: str, *, resolve: Resolver = addresses_of) -> Target | Refused:
+    """Resolves the name once. Every address that it has must be public, and the first is the one to connect to."""
+    parts = _parts(url)
+    if isinstance(parts, Refused):
+        return parts
+    scheme, host, port, path = parts
+    try:
+        found = resolve(host, port)
+    except (OSError, UnicodeError):
+        return _wrong("The name of this host is not known.")
+    if not found:
+        return _wrong("The name of this host is not known.")
+    if not settings.WEBHOOKS_ALLOW_PRIVATE and not all(is_public(address) for address in found):
+        return _wrong(PRIVATE, "webhook_address_private")
+    return Target(scheme, host, port, path, found[0])
+
+
+def is_public(address: str) -> bool:
+    """Neither private, loopback, link-local (where clouds keep their metadata), site-local, shared, reserved, multicast
+    nor for documentation; and no such address inside an IPv6 one."""
+    try:
+        found = ip_address(address)
+    except ValueError:
+        return False
+    if isinstance(found, IPv4Address):
+        return _is_of_the_world(found)
+    if (carrier := found.ipv4_mapped) or found in _TRANSLATED:  # IPv4, in other letters
+        return _is_of_the_world(carrier or _last(found))
+    inner = found.sixtofour or (_last(found) if int(found) >> 32 & 0xFFFFFFFF in _ISATAP else None)
+    return found in _UNICAST and _is_of_the_world(found) and (inner is None or _is_of_the_world(inner))
+
+
+def _is_of_the_world(address: IPv4Address | IPv6Address) -> bool:
+    known = address.is_global and not address.is_multicast and not address.is_reserved
+    return known and not any(address in network for network in _NO_RECEIVER)
+
+
+def _last(address: IPv6Address) -> IPv4Address:
+    """The IPv4 address in its last 32 bits."""
+    return IPv4Address(int(address) & 0xFFFFFFFF)
+
+
+def _parts(url: str) -> tuple[str, str, int, str] | Refused:
+    if not 0 < len(url) <= LONGEST_URL or not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        return _wrong(f"An address has 1 to {LONGEST_URL} printable ASCII characters and no blank.")
+    try:
+        split = urlsplit(url)
+        host, port = split.hostname, split.port
+    except ValueError:
+        return _wrong("This is no address.")
+    schemes = ("https", "http") if settings.WEBHOOKS_ALLOW_PRIVATE else ("https",)
+    if split.scheme not in schemes or not host:
+        return _wrong("An address begins with https:// and a host.")
+    if split.username is not None or split.password is not None or split.fragment:
+        return _wrong("An address has neither a name, a password nor a fragment.")
+    port = _port(split.scheme) if port is None else port
+    allowed: Collection[int] | None = settings.WEBHOOKS_PORTS
+    if port == 0 or (allowed is not None and port not in allowed):
+        known = f" Open are {', '.join(map(str, sorted(allowed)))}." if allowed else ""
+        return _wrong(f"Port {port} is not open for webhooks.{known} An operator opens others with WEBHOOKS_PORTS.")
+    path = (split.path or "/") + (f"?{split.query}" if split.query else "")
+    return split.scheme, host, port, path
+
+
+def _port(scheme: str) -> int:
+    return 443 if scheme == "https" else 80
+
+
+def _wrong(sentence: str, code: str = "invalid_webhook_url") -> Refused:
+    return Refused(code, sentence)

@@ -1,0 +1,144 @@
+"""One call to a receiver: bounded in time and size, to exactly the address that was looked at, and no further.
+
+Redirects are answers like others, and no success. The request is written and the answer read here, on a socket of our
+own, because every step must heed one deadline and none may look a name up again.
+"""
+
+from __future__ import annotations
+
+import socket
+import ssl
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from http.client import HTTPException, HTTPResponse
+from io import BytesIO
+from typing import Any, cast
+
+from scheduling.webhooks.addresses import Resolver, Target, addresses_of, target_of
+from tenants.access import Refused
+
+PATIENCE_SECONDS = 5.0
+MOST_BYTES = 16_384  # of an answer, head included
+SHOWN = 1_000  # characters of an answer that the log keeps
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """`flaw`: why no answer came, or why it counts for nothing; empty where the receiver took it."""
+
+    status: int | None
+    flaw: str
+    answer: str = ""
+
+    @property
+    def worked(self) -> bool:
+        return not self.flaw
+
+
+def call(
+    url: str,
+    *,
+    headers: Mapping[str, str],
+    body: bytes,
+    resolve: Resolver = addresses_of,
+    patience: float = PATIENCE_SECONDS,
+) -> Outcome:
+    target = target_of(url, resolve=resolve)
+    if isinstance(target, Refused):
+        return Outcome(None, target.sentence)
+    ends = time.monotonic() + patience
+    try:
+        with _connected(target, ends) as connection:
+            _send(connection, _request(target, headers, body), ends)
+            return _outcome(_received(connection, ends))
+    except TimeoutError:
+        return Outcome(None, f"No answer in {patience:g} seconds.")
+    except ssl.SSLError as error:
+        return Outcome(None, f"No trusted connection: {error.reason or 'TLS failed'}."[:200])
+    except OSError as error:
+        return Outcome(None, f"No connection: {error.strerror or 'it broke'}."[:200])
+    except HTTPException:
+        return Outcome(None, "The answer is not HTTP.")
+
+
+def _connected(target: Target, ends: float) -> socket.socket:
+    plain = socket.create_connection((target.address, target.port), timeout=_left(ends))
+    if target.scheme == "http":
+        return plain
+    try:
+        plain.settimeout(_left(ends))
+        return ssl.create_default_context().wrap_socket(plain, server_hostname=target.host)
+    except BaseException:
+        plain.close()
+        raise
+
+
+def _request(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+    lines = [f"POST {target.path} HTTP/1.1", f"Host: {target.authority}", f"Content-Length: {len(body)}"]
+    lines += ["Accept: */*", "Connection: close", *(f"{name}: {value}" for name, value in headers.items())]
+    return "\r\n".join([*lines, "", ""]).encode("ascii") + body
+
+
+def _send(connection: socket.socket, content: bytes, ends: float) -> None:
+    connection.settimeout(_left(ends))
+    connection.sendall(content)
+
+
+def _received(connection: socket.socket, ends: float) -> bytes:
+    """The head, and as much of the body as comes in time: the status is what counts."""
+    found = bytearray()
+    while len(found) < MOST_BYTES and not _is_whole(found):
+        try:
+            connection.settimeout(_left(ends))
+            piece = connection.recv(4_096)
+        except TimeoutError:
+            if b"\r\n\r\n" in found:
+                break
+            raise
+        if not piece:
+            break
+        found += piece
+    return bytes(found[:MOST_BYTES])
+
+
+def _is_whole(found: bytearray) -> bool:
+    """Somebody who keeps the connection open need not be waited for."""
+    head, mark, body = bytes(found).partition(b"\r\n\r\n")
+    if not mark:
+        return False
+    fields = dict(line.lower().split(b":", 1) for line in head.split(b"\r\n")[1:] if b":" in line)
+    length = fields.get(b"content-length", b"").strip()
+    return length.isdigit() and len(length) < 10 and len(body) >= int(length)
+
+
+class _Held:
+    """Bytes in place of a socket, for the standard library's reader."""
+
+    def __init__(self, content: bytes) -> None:
+        self._content = content
+
+    def makefile(self, *_: Any) -> BytesIO:
+        return BytesIO(self._content)
+
+
+def _outcome(content: bytes) -> Outcome:
+    response = HTTPResponse(cast(socket.socket, _Held(content)))
+    response.begin()
+    try:
+        answer = response.read(SHOWN)
+    except HTTPException:  # cut off in the middle of its body
+        answer = b""
+    text = "".join(letter for letter in answer.decode("utf-8", "replace") if letter.isprintable() or letter == "\n")
+    status = response.status
+    if 200 <= status < 300:
+        return Outcome(status, "", text)
+    told = "Redirects are not followed." if 300 <= status < 400 else "Only 200 to 299 count as taken."
+    return Outcome(status, f"The answer was {status}. {told}", text)
+
+
+def _left(ends: float) -> float:
+    left = ends - time.monotonic()
+    if left <= 0:
+        raise TimeoutError
+    return left

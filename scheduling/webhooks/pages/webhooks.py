@@ -1,0 +1,145 @@
+"""Webhooks of the open tenant, and the log of what was told at one of them. Secrets are shown once."""
+
+from __future__ import annotations
+
+from django import forms
+from django.contrib import messages
+from django.http import Http404, HttpResponse
+from django.http.response import HttpResponseBase
+from django.shortcuts import redirect, render
+from django.utils import timezone
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_safe
+
+from scheduling.feed import OWN_KINDS
+from scheduling.models import DeliveryState, Webhook
+from scheduling.webhooks import changes
+from scheduling.webhooks.addresses import LONGEST_URL
+from scheduling.webhooks.read_webhooks import DeliverySeen, deliveries_seen, delivery_list, webhook_by_id, webhook_list
+from tenants.access import AccessRequest, Refused
+from tenants.roles import Permission
+from tenants.views.gate import posted_from, requires, tell
+from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
+
+KINDS = [(kind, kind.replace("_", " ").capitalize()) for kind in sorted(OWN_KINDS)]
+LOG = Table(
+    columns=(
+        Column("id", "delivery"),
+        Column("event_id", "event"),
+        Column("kind", "kind", value=lambda row: row.event.kind),
+        Column("subject", "subject", value=lambda row: row.event.subject),
+        Column("state", "state"),
+        Column("tries", "tries", numeric=True),
+        Column("created_at", "created"),
+        Column("ended_at", "ended"),
+    ),
+    file="deliveries",
+)
+
+
+class WebhookForm(forms.Form):
+    url = forms.CharField(
+        max_length=LONGEST_URL,
+        label="Address",
+        help_text="A public address that begins with https://. Events are sent there as they happen.",
+        widget=forms.URLInput(attrs={"autocomplete": "off"}),
+    )
+    kinds = forms.MultipleChoiceField(
+        choices=KINDS, required=False, widget=forms.CheckboxSelectMultiple, label="Which events? None chosen: all."
+    )
+
+
+@require_safe
+@requires(Permission.WEBHOOKS_CHANGE)
+def tenant_webhooks(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    return _page(request, WebhookForm())
+
+
+@never_cache
+@posted_from("tenant_webhooks")
+@requires(Permission.WEBHOOKS_CHANGE)
+def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
+    """The answer shows the secret, once."""
+    form = WebhookForm(request.POST)
+    if not form.is_valid():
+        return _page(request, form)
+    outcome = changes.webhook_create(by=request.access, at=timezone.now(), **form.cleaned_data)
+    if isinstance(outcome, Refused):
+        form.add_error("url", outcome.sentence)
+        return _page(request, form)
+    return _page(request, WebhookForm(), outcome)
+
+
+@require_safe
+@requires(Permission.WEBHOOKS_CHANGE)
+def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
+    """One of them with its log: a delivery for each event, with every try."""
+    found = _found(pk)
+    rows = delivery_list(found)
+    if (state := request.GET.get("state", "")) in DeliveryState.values:
+        rows = rows.filter(state=state)
+    if asks_csv(request):
+        return csv_response(request, rows, LOG)
+    table = table_of(request, rows, LOG)
+    seen: list[DeliverySeen] = deliveries_seen(table.rows)
+    form = WebhookForm(initial={"url": found.url, "kinds": found.kinds})
+    context = {"webhook": found, "table": table, "deliveries": seen, "form": form, "state": state}
+    return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
+
+
+@posted_from("tenant_webhook")
+@requires(Permission.WEBHOOKS_CHANGE)
+def webhook_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    """Its address and kinds; or switches it on or off where that was pressed."""
+    at = timezone.now()
+    if "active" in request.POST:
+        active = request.POST["active"] == "on"
+        outcome = changes.webhook_change(webhook_id=pk, active=active, by=request.access, at=at)
+        tell(request, outcome, "It is switched on, and told what it missed." if active else "It is switched off.")
+        return redirect("tenant_webhook", tenant_slug, pk)
+    form = WebhookForm(request.POST)
+    if not form.is_valid():
+        field, errors = next(iter(form.errors.items()))
+        messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
+        return redirect("tenant_webhook", tenant_slug, pk)
+    outcome = changes.webhook_change(webhook_id=pk, by=request.access, at=at, **form.cleaned_data)
+    tell(request, outcome, "The webhook is changed.")
+    return redirect("tenant_webhook", tenant_slug, pk)
+
+
+@never_cache
+@posted_from("tenant_webhook")
+@requires(Permission.WEBHOOKS_CHANGE)
+def webhook_secret(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    outcome = changes.webhook_secret_renew(webhook_id=pk, by=request.access, at=timezone.now())
+    if isinstance(outcome, Refused):
+        raise Http404
+    return _page(request, WebhookForm(), outcome)
+
+
+@posted_from("tenant_webhook")
+@requires(Permission.WEBHOOKS_CHANGE)
+def webhook_remove(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
+    outcome = changes.webhook_remove(webhook_id=pk, by=request.access, at=timezone.now())
+    tell(request, outcome, "The webhook is removed.")
+    return redirect("tenant_webhooks", tenant_slug)
+
+
+@posted_from("tenant_webhook")
+@requires(Permission.WEBHOOKS_CHANGE)
+def webhook_replay(request: AccessRequest, tenant_slug: str, pk: int, delivery: int) -> HttpResponse:
+    outcome = changes.webhook_replay(webhook_id=pk, delivery_id=delivery, by=request.access, at=timezone.now())
+    tell(request, outcome, "The event is told again in a moment.")
+    return redirect("tenant_webhook", tenant_slug, pk)
+
+
+def _page(request: AccessRequest, form: WebhookForm, issued: changes.IssuedWebhook | None = None) -> HttpResponse:
+    context = {"webhooks": list(webhook_list().order_by("pk")), "form": form, "issued": issued}
+    return render(request, "webhooks/webhooks.html", context)
+
+
+def _found(pk: int) -> Webhook:
+    found = webhook_by_id(pk)
+    if found is None:
+        raise Http404
+    return found

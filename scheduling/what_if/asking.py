@@ -1,0 +1,206 @@
+"""Asking what would have happened, reading the answer, and changing one's mind."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from datetime import datetime, timedelta
+from typing import Any
+
+from django.db.models import Count, Q
+
+from scheduling.core import records
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import View
+from scheduling.market.decide import code_version
+from scheduling.market.view import DEMANDS, demands_check, steps_of
+from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
+from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, said
+from scheduling.what_if.seen import WhatIfSeen, seen, seen_all
+from tenants.access import Access, Refused
+from tenants.roles import Permission
+from tenants.scoping import scope_disabled
+from tenants.services.members import NOT_ALLOWED
+
+STEPS = 4
+ELASTIC = "elastic"  # the name of the policy that an elastic pool's intervals are stored with
+KEPT = timedelta(days=7)
+MOST_OPEN = 3  # of one person
+MOST_OF_TENANT = 10  # open, about jobs of one tenant
+MOST_A_DAY = 60  # of one person
+MOST_IN_ALL = 30  # open
+MOST_JOBS = 1_000  # waiting in an interval that is decided again twice
+HEAVY = tuple(f"interval__{name}" for name in ("view", "plan", "windows", "policy"))  # a megabyte, for nothing here
+
+UNKNOWN = Refused("unknown_what_if", "There is no such question.")
+UNKNOWN_INTERVAL = Misasked("unknown_interval", "There is no such interval.", "interval")
+UNKNOWN_JOB = Misasked("unknown_job", "There is no such job.", "job")
+UNKNOWN_FIELD = Misasked("unknown_field", f"This cannot be said otherwise. What can: {', '.join(FIELDS)}.", "field")
+NOT_THERE = Misasked("did_not_wait", "The job was not among those that this interval decided about.", "job")
+NO_CHANGE = Misasked("no_change", "That is what the job said.", "value")
+TOO_LARGE = Refused("too_large", f"More than {MOST_JOBS} jobs waited in this interval: too many to decide it again.")
+OTHER_CODE = Refused(
+    "other_code",
+    "The interval was decided by another version of the rules: a difference could be that of the rules.",
+)
+BY_SLOT = Refused(
+    "decided_by_slot",
+    "An elastic pool decides every slot anew: what one slot is worth to a job follows from slots that came later.",
+)
+UNREADABLE = Refused("unreadable", "What is stored of the interval cannot be read. Verify the interval.")
+TOO_MANY = Refused("too_many_open", f"{MOST_OPEN} questions of yours are not answered yet. Wait, or cancel one.")
+TOO_MANY_OF_TENANT = Refused(
+    "too_many_open", f"{MOST_OF_TENANT} questions about this tenant's jobs are not answered yet. Wait for one of them."
+)
+TOO_MANY_TODAY = Refused("too_many_today", f"You asked {MOST_A_DAY} questions within a day. Come back tomorrow.")
+BUSY = Refused("too_many_in_all", "Too many questions wait for an answer. Try again in a minute.")
+OVER = Refused("what_if_over", "This question is not open any more.")
+
+
+def what_if_fields() -> tuple[str, ...]:
+    return FIELDS
+
+
+def what_if_start(
+    *, pool_id: int, number: int, job_id: int, field: str, value: Any, by: Access, at: datetime
+) -> WhatIfSeen | Refused:
+    """Ask. `value` in the words of a specification (`arrival`: slots of the pool); None: as if it were not given."""
+    with scope_disabled("an interval is decided again for all of its jobs"):
+        job = TrainingJob.objects.filter(pk=job_id, pool=pool_id).first()
+        if job is None or not _may(by, job.tenant_id):
+            return UNKNOWN_JOB if _may_at_all(by) else NOT_ALLOWED
+        interval = Interval.objects.filter(pool=pool_id, number=number).first()
+        if interval is None:
+            return UNKNOWN_INTERVAL
+        if refusal := _cannot(interval, job, field, value) or _too_many(job.tenant_id, by, at):
+            return refusal
+        row = WhatIf.objects.create(
+            tenant_id=job.tenant_id,
+            interval=interval,
+            job=job,
+            field=field,
+            said=said(job, field),
+            instead=value,
+            total=STEPS,
+            asked_by=by.user,
+            asked_at=at,
+            expires_at=at + KEPT,
+        )
+        return seen(row, by)
+
+
+def what_if_read(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
+    """Whoever asked, and the staff."""
+    with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
+        row = _row(what_if_id, by, at)
+        return row if isinstance(row, Refused) else seen(row, by)
+
+
+def what_ifs_newest(*, by: Access, at: datetime, most: int = 20) -> tuple[WhatIfSeen, ...]:
+    """The reader's own, newest first; in a tenant, those about its jobs."""
+    with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
+        rows = WhatIf.objects.filter(asked_by=by.user, expires_at__gt=at).order_by("-pk")
+        if by.tenant is not None:
+            rows = rows.filter(tenant=by.tenant)
+        return seen_all(rows.select_related("interval").defer(*HEAVY)[:most], by) if _may_at_all(by) else ()
+
+
+def what_if_cancel(*, what_if_id: int, by: Access, at: datetime) -> WhatIfSeen | Refused:
+    """Whoever works it out finds it cancelled, and keeps nothing."""
+    with scope_disabled("a tenant's answer is about everybody's jobs, and names only its own"):
+        row = _row(what_if_id, by, at)
+        if isinstance(row, Refused):
+            return row
+        still = WhatIf.objects.filter(pk=row.pk, state__in=OPEN_WORK)
+        if not still.update(state=WorkState.CANCELLED, ended_at=at):
+            return OVER
+        row = _row(what_if_id, by, at)
+        return row if isinstance(row, Refused) else seen(row, by)
+
+
+def _row(what_if_id: int, by: Access, at: datetime) -> WhatIf | Refused:
+    rows = WhatIf.objects.select_related("interval").defer(*HEAVY)
+    row = rows.filter(pk=what_if_id, expires_at__gt=at).first()
+    if row is None or not _may(by, row.tenant_id):
+        return UNKNOWN
+    if not _is_staff(by) and row.asked_by != by.user:
+        return UNKNOWN
+    return row
+
+
+def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Refused | None:
+    """Why this interval cannot be decided again with this said of this job."""
+    if field not in FIELDS:
+        return UNKNOWN_FIELD
+    if json.loads(bytes(interval.policy)).get("name") == ELASTIC:
+        return BY_SLOT
+    if interval.jobs_waiting > MOST_JOBS:
+        return TOO_LARGE
+    if interval.code_version != code_version():
+        return OTHER_CODE
+    try:
+        view = records.view_from(zlib.decompress(bytes(interval.view)))
+    except (zlib.error, ValueError, KeyError, TypeError):
+        return UNREADABLE
+    if not any(other.number == job.pk and other.arrival < view.slot for other in view.waiting):
+        return NOT_THERE
+    return _floor_given(view, job, field) or _wrong_value(view, job, field, value)
+
+
+def _wrong_value(view: View, job: TrainingJob, field: str, value: Any) -> Refused | None:
+    real = job_as_reported(view, job)
+    if isinstance(real, Refused):
+        return real
+    other = job_otherwise(view, job, real, field, value)
+    if isinstance(other, Refused):
+        return other
+    try:
+        if field in DEMANDS:  # what no submission may ask for is no question either
+            demands_check({field: value}, steps_of(job.pool))
+    except BadScenario as error:
+        return Misasked("invalid_value", f"{error}.", "value")
+    return NO_CHANGE if said(job, field) == value else None
+
+
+def _floor_given(view: View, job: TrainingJob, field: str) -> Refused | None:
+    """A floor is given once, by what the job said then: what it says later does not move it (G2). Whoever has no cells
+    has no floor, whatever it says."""
+    if field in TERMS or job.pk not in view.floors or view.floors[job.pk].draft:
+        return None
+    owner = view.jobs[job.pk].tenant
+    if not view.cluster.quota[:, owner].any() and not view.floors[job.pk].allocation:
+        return None
+    rows = JobFloor.objects.filter(job=job, interval__slot__lt=view.slot).order_by("-attempt", "-interval")
+    number = rows.values_list("interval__number", flat=True).first()
+    where = f" in interval {number}. Ask about that one" if number else " in an earlier interval"
+    return Misasked("floor_given", f"The job's floor was given by what it said{where}.", "field", number)
+
+
+def _too_many(tenant_id: int, by: Access, at: datetime) -> Refused | None:
+    waiting = WhatIf.objects.filter(state__in=OPEN_WORK).aggregate(
+        of_person=Count("pk", filter=Q(asked_by=by.user)),
+        of_tenant=Count("pk", filter=Q(tenant=tenant_id)),
+        in_all=Count("pk"),
+    )
+    if waiting["of_person"] >= MOST_OPEN:
+        return TOO_MANY
+    if WhatIf.objects.filter(asked_by=by.user, asked_at__gt=at - timedelta(days=1)).count() >= MOST_A_DAY:
+        return TOO_MANY_TODAY
+    if waiting["of_tenant"] >= MOST_OF_TENANT:
+        return TOO_MANY_OF_TENANT
+    return BUSY if waiting["in_all"] >= MOST_IN_ALL else None
+
+
+def _is_staff(by: Access) -> bool:
+    return by.allows(Permission.FAIRNESS_VIEW)
+
+
+def _may_at_all(by: Access) -> bool:
+    return _is_staff(by) or (by.tenant is not None and by.allows(Permission.JOBS_VIEW))
+
+
+def _may(by: Access, tenant_id: int) -> bool:
+    """A tenant asks about its own jobs, the staff about everybody's; in a tenant there are only its own."""
+    if by.tenant is not None and by.tenant.pk != tenant_id:
+        return False
+    return _is_staff(by) or (by.tenant is not None and by.allows(Permission.JOBS_VIEW))

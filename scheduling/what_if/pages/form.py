@@ -1,0 +1,185 @@
+"""The form of a question: which job, which of the things it said, and what it would have said instead.
+
+What is said instead is entered in the fields of the form of a job. What these have no place for is entered as JSON.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+from typing import Any
+
+from django import forms
+
+from scheduling.models import ResourceKind
+from scheduling.quotes.pages.submit_form import (
+    KINDS,
+    PLAIN,
+    VALUE_FIELDS,
+    JobForm,
+    field_of,
+    plain,
+    value_asked,
+    value_fields,
+)
+from scheduling.what_if.asking import what_if_fields
+from scheduling.what_if.otherwise import Misasked
+from scheduling.what_if.read_jobs import IntervalAsked, JobAsked
+from scheduling.what_if.read_words import FIELD_WORDS, FieldWords, said_words
+from tenants.access import Refused
+from tenants.form_fields import NumberField
+
+VALUE, ARRIVAL, TEXT = "value", "arrival", "as_text"
+DEMANDS = {"worker_demand": "worker_takes_", "ps_demand": "ps_takes_"}
+MOST_TEXT = 2_000
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """`said`: what the job said in the field. `is_found`: whether it is the job that was named, if one was."""
+
+    job: JobAsked | None
+    field: str
+    is_found: bool = True
+
+    @property
+    def words(self) -> FieldWords:
+        return FIELD_WORDS[self.field]
+
+    @property
+    def said(self) -> Any:
+        if self.job is None:
+            return None
+        return self.job.arrival if self.field == ARRIVAL else self.job.spec.get(self.field)
+
+    @property
+    def said_words(self) -> str:
+        return said_words(self.field, self.said)
+
+
+def chosen_of(found: IntervalAsked, asked: Mapping[str, str]) -> Chosen:
+    """Where nothing is chosen, or what is not there, it is the first job, and its worth."""
+    text = asked.get("job", "").strip().removeprefix("J-")
+    number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+    job, field = found.job(number), asked.get("field", VALUE)
+    is_found = job is not None or not text
+    return Chosen(job or next(iter(found.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
+
+
+def field_choices() -> list[tuple[str, list[tuple[str, str]]]]:
+    """By group, in the order of the words."""
+    known = [(name, words) for name, words in FIELD_WORDS.items() if name in what_if_fields()]
+    return [
+        (group, [(name, words.title) for name, words in rows])
+        for group, rows in groupby(known, key=lambda row: row[1].group)
+    ]
+
+
+class OtherwiseForm(JobForm):
+    """What the job would have said in one field: of all fields of a job only those that mean it."""
+
+    def __init__(self, chosen: Chosen, data: Any = None, *, kinds: Sequence[ResourceKind]) -> None:
+        super().__init__(data, kinds=kinds, initial=_initial(chosen, kinds))
+        self.chosen = chosen
+        self.fields |= {ARRIVAL: _arrival(), TEXT: _text()}
+        wanted = _inputs(chosen, kinds)
+        self.fields = {name: self.fields[name] for name in wanted}
+        for name in wanted:
+            if name != "kind":
+                self.fields[name].widget.attrs.setdefault("class", "input")
+
+    @property
+    def is_worth(self) -> bool:
+        return "kind" in self.fields
+
+    @property
+    def has_several(self) -> bool:
+        """Then no input says what the field means."""
+        return len(self.fields) > 1 or TEXT in self.fields
+
+    def inputs(self) -> Iterator[tuple[forms.BoundField, str]]:
+        """Each field with its unit."""
+        return ((self[name], "" if name == TEXT else self.chosen.words.unit) for name in self.fields)
+
+    def said_instead(self) -> Any:
+        """Of a valid form, in the words of a specification; None: as if it were not said."""
+        found, field = self.cleaned_data, self.chosen.field
+        if TEXT in self.fields:
+            return found[TEXT]
+        if field == VALUE:
+            return value_asked(found)
+        if field in DEMANDS:
+            return {kind.name: plain(found[name]) for kind, name in _takes(field, self.kinds) if found.get(name)}
+        value = found.get(field)
+        return None if value in (None, "") else plain(value)
+
+    def clean_as_text(self) -> Any:
+        text = self.cleaned_data[TEXT].strip()
+        try:
+            return json.loads(text, parse_constant=_no_number) if text else None
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError("This is not JSON.") from error
+
+    def complain(self, refused: Refused) -> None:
+        """At the input that the refusal is about; what is about none of them is said above all."""
+        if not isinstance(refused, Misasked) or refused.field != "value":
+            self.add_error(None, refused.sentence)
+            return
+        place, _, about = refused.sentence.partition(": ")
+        inner = field_of(place) if about else None
+        if inner in self.fields and about:
+            self.add_error(inner, about[:1].upper() + about[1:])
+        else:
+            self.add_error(next(iter(self.fields)), refused.sentence)
+
+
+def _inputs(chosen: Chosen, kinds: Sequence[ResourceKind]) -> tuple[str, ...]:
+    said, field = chosen.said, chosen.field
+    if field == VALUE and (said is None or (isinstance(said, Mapping) and said.get("kind") in KINDS)):
+        return ("kind", *dict.fromkeys(name for fields in VALUE_FIELDS.values() for name in fields))
+    if field in DEMANDS and (said is None or _is_known(said, kinds)):
+        return tuple(name for _, name in _takes(field, kinds))
+    if field == ARRIVAL or (field in PLAIN and not isinstance(said, list | dict)):
+        return (field,)
+    return (TEXT,)
+
+
+def _initial(chosen: Chosen, kinds: Sequence[ResourceKind]) -> dict[str, Any]:
+    """The form opens with what the job said: one changes what one likes."""
+    said, field = chosen.said, chosen.field
+    if said is None:
+        return {}
+    if TEXT in _inputs(chosen, kinds):
+        return {TEXT: json.dumps(said, indent=1)}
+    if field == VALUE:
+        return value_fields(said)
+    if field in DEMANDS:
+        return {name: plain(said.get(kind.name, "")) for kind, name in _takes(field, kinds)}
+    return {field: plain(said)}
+
+
+def _takes(field: str, kinds: Sequence[ResourceKind]) -> list[tuple[ResourceKind, str]]:
+    return [(kind, f"{DEMANDS[field]}{kind.name}") for kind in kinds]
+
+
+def _is_known(said: Any, kinds: Sequence[ResourceKind]) -> bool:
+    return isinstance(said, Mapping) and set(said) <= {kind.name for kind in kinds}
+
+
+def _arrival() -> NumberField:
+    widget = forms.TextInput(attrs={"inputmode": "decimal", "autocomplete": "off"})
+    errors = {"required": "Say the slot.", "invalid": "Enter a number."}
+    words = FIELD_WORDS[ARRIVAL]
+    return NumberField(label=words.title, help_text=words.meaning, widget=widget, error_messages=errors)
+
+
+def _text() -> forms.CharField:
+    widget = forms.Textarea(attrs={"class": "input log", "rows": 8, "spellcheck": "false"})
+    told = "In JSON, as a program says it. Empty: as if it were not said."
+    return forms.CharField(label="Instead", help_text=told, required=False, max_length=MOST_TEXT, widget=widget)
+
+
+def _no_number(_: str) -> float:
+    raise ValueError("no such number")

@@ -1,0 +1,187 @@
+"""A question and its answer as the page has them: lines of before, after and difference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from django.urls import reverse
+
+from scheduling.market.view import OPERATOR_ID
+from scheduling.models import Pool
+from scheduling.what_if.read_words import FIELD_WORDS, gains_sentence, outcome_sentence, outcome_words, said_words
+from scheduling.what_if.seen import JobRow, Result, WhatIfSeen
+from tenants.ledger.amounts import credits_of, micro
+from tenants.models import Tenant
+
+Names = Mapping[int, tuple[str, str]]  # of a job: its name, and its tenant's short one
+STEPS = ("", "The interval is read.", "It is decided as it was.", "It is decided otherwise.", "Done.")
+
+
+@dataclass(frozen=True)
+class Line:
+    """`before`, `after`: credits where `is_money`, else words."""
+
+    title: str
+    before: object
+    after: object
+    is_money: bool = False
+
+    @property
+    def difference(self) -> float | None:
+        if not self.is_money or not isinstance(self.before, float) or not isinstance(self.after, float):
+            return None
+        return credits_of(micro(self.after) - micro(self.before))  # as a reader works it out
+
+
+@dataclass(frozen=True)
+class OtherJob:
+    label: str
+    before: str
+    after: str
+    paid_before: float
+    paid_after: float
+
+    @property
+    def difference(self) -> float:
+        return credits_of(micro(self.paid_after) - micro(self.paid_before))
+
+
+@dataclass(frozen=True)
+class Answer:
+    sentence: str
+    gains: str
+    lines: tuple[Line, ...]
+    others: tuple[OtherJob, ...]
+    prices: tuple[Line, ...]
+    all_together: float
+    promises: bool  # whether what waiting jobs are promised would be another
+    result: Result
+
+
+@dataclass(frozen=True)
+class Question:
+    """With the addresses that lead on from it; `tenant`: in whose place it is shown, or over all."""
+
+    seen: WhatIfSeen
+    pool: Pool
+    job_name: str
+    job_slug: str
+    tenant: Tenant | None
+
+    @property
+    def title(self) -> str:
+        words = FIELD_WORDS.get(self.seen.field)
+        return words.title if words else self.seen.field
+
+    @property
+    def said(self) -> str:
+        return said_words(self.seen.field, self.seen.said)
+
+    @property
+    def instead(self) -> str:
+        return said_words(self.seen.field, self.seen.instead)
+
+    @property
+    def step(self) -> str:
+        return STEPS[min(self.seen.done, len(STEPS) - 1)] or "It waits for its turn."
+
+    @property
+    def sentence(self) -> str:
+        """What came of it, in one sentence; empty until then."""
+        asked = _asked(self.seen.result)
+        return outcome_sentence(f"J-{self.seen.job_id}", asked.before, asked.after) if asked else self.seen.sentence
+
+    @property
+    def there(self) -> str:
+        return Places(self.tenant).question(self.seen.id)
+
+    @property
+    def cancel(self) -> str:
+        return Places(self.tenant).cancel(self.seen.id)
+
+    @property
+    def again(self) -> str:
+        ask = Places(self.tenant).ask(self.pool, self.seen.number)
+        return f"{ask}?job={self.seen.job_id}&field={self.seen.field}"
+
+    @property
+    def interval(self) -> str:
+        return Places(self.tenant).interval(self.pool, self.seen.number)
+
+
+@dataclass(frozen=True)
+class Places:
+    """The same pages in a tenant, and over all of them."""
+
+    tenant: Tenant | None
+
+    def _at(self, name: str, *args: object) -> str:
+        return reverse(f"tenant_{name}", args=[self.tenant.slug, *args]) if self.tenant else reverse(name, args=args)
+
+    @property
+    def questions(self) -> str:
+        return self._at("what_ifs")
+
+    def question(self, pk: int) -> str:
+        return self._at("what_if", pk)
+
+    def cancel(self, pk: int) -> str:
+        return self._at("what_if_cancel", pk)
+
+    def ask(self, pool: Pool, number: int) -> str:
+        return self._at("what_if_ask", pool.slug, number)
+
+    def interval(self, pool: Pool, number: int) -> str:
+        if self.tenant:
+            return reverse("interval", args=[self.tenant.slug, pool.slug, number])
+        return reverse("fairness_interval", args=[pool.slug, number])
+
+
+def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> Answer | None:
+    """None until it is worked out. `names`: of the jobs that the reader may see; `labels`: of the resources."""
+    seen = question.seen
+    result, asked = seen.result, _asked(seen.result)
+    if result is None or asked is None:
+        return None
+    by_tenant = {row.tenant: row.difference for row in result.tenants if row.tenant is not None}
+    own, operator = by_tenant.get(seen.tenant_id, 0.0), by_tenant.get(OPERATOR_ID, 0.0)
+    total = credits_of(sum(micro(row.difference) for row in result.tenants))
+    return Answer(
+        sentence=question.sentence,
+        gains=gains_sentence(own, total - own - operator, operator),
+        lines=tuple(_lines(asked)),
+        others=tuple(_other(row, names) for row in result.jobs if not row.is_asked),
+        prices=tuple(
+            Line(labels.get(row.resource, row.resource), row.before, row.after, True) for row in result.prices
+        ),
+        all_together=total,
+        promises=any(micro(row.promised) for row in result.tenants),
+        result=result,
+    )
+
+
+def _asked(result: Result | None) -> JobRow | None:
+    return next((row for row in result.jobs if row.is_asked), None) if result else None
+
+
+def _lines(asked: JobRow) -> Iterable[Line]:
+    before, after = asked.before, asked.after
+    yield Line("What it gets", outcome_words(before), outcome_words(after))
+    yield Line("Worth", float(before["value"]), float(after["value"]), is_money=True)
+    yield Line("Pays", float(before["paid"]), float(after["paid"]), is_money=True)
+    yield Line("Worth less what it pays", _left(before), _left(after), is_money=True)
+    if before["floor"] or after["floor"]:
+        yield Line("Promised at home while it waits", float(before["floor"]), float(after["floor"]), is_money=True)
+
+
+def _left(outcome: Mapping[str, Any]) -> float:
+    return float(outcome["value"]) - float(outcome["paid"])
+
+
+def _other(row: JobRow, names: Names) -> OtherJob:
+    name, slug = names.get(row.job or 0, ("", ""))
+    label = f"J-{row.job} {name}".rstrip() + (f", {slug}" if slug else "") if row.job else row.label
+    words = outcome_words(row.before), outcome_words(row.after)
+    return OtherJob(label[:1].upper() + label[1:], *words, float(row.before["paid"]), float(row.after["paid"]))

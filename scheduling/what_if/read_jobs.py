@@ -1,0 +1,105 @@
+"""Which jobs an interval decided about, for whoever asks what would have been if one had said something else."""
+
+from __future__ import annotations
+
+import json
+import zlib
+from collections.abc import Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.core.types import AWARDED
+from scheduling.models import Award, Interval, Pool, TrainingJob
+from scheduling.what_if.read_words import outcome_words
+from tenants.models import Tenant
+from tenants.scoping import scope_disabled
+
+UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
+
+
+@dataclass(frozen=True)
+class JobAsked:
+    """A job that waited in the interval; `got`: what it got there, in words."""
+
+    id: int
+    name: str
+    tenant: str
+    slug: str
+    spec: Mapping[str, Any]
+    arrival: float
+    got: str
+
+
+@dataclass(frozen=True)
+class IntervalAsked:
+    interval: Interval
+    jobs: tuple[JobAsked, ...]
+    is_readable: bool
+    before: int | None
+    after: int | None
+
+    def job(self, job_id: int | None) -> JobAsked | None:
+        return next((job for job in self.jobs if job.id == job_id), None)
+
+
+def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None) -> IntervalAsked | None:
+    """With the tenant's own jobs, in its scope; without a tenant, for those who may see everybody's."""
+    interval = Interval.objects.filter(pool=pool, number=number).defer("policy", "windows").first()
+    if interval is None:
+        return None
+    found = _decided(interval)
+    later = Interval.objects.filter(pool=pool, number=number + 1).exists()
+    return IntervalAsked(
+        interval=interval,
+        jobs=_jobs(found, tenant) if found else (),
+        is_readable=found is not None,
+        before=number - 1 if number > 1 else None,
+        after=number + 1 if later else None,
+    )
+
+
+def last_decided(pool: Pool, *, tenant: Tenant | None) -> int | None:
+    """The number of the newest interval that gave something to a job of the tenant, or to anybody's."""
+    if tenant is None:
+        rows = Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("-number")
+        return rows.values_list("number", flat=True).first()
+    awards = Award.objects.filter(tenant=tenant, pool=pool, interval__isnull=False).order_by("-pk")
+    return awards.values_list("interval__number", flat=True).first()
+
+
+def jobs_named(job_ids: Iterable[int], *, tenant: Tenant | None) -> dict[int, tuple[str, str]]:
+    """Name of each job, and the short name of its tenant."""
+    with _reading(tenant):
+        rows = TrainingJob.objects.filter(pk__in=set(job_ids)).values_list("pk", "name", "tenant__slug")
+        return {pk: (name, slug) for pk, name, slug in rows}
+
+
+def _reading(tenant: Tenant | None) -> AbstractContextManager[None]:
+    return scope_disabled("an auditor asks about everybody's jobs") if tenant is None else nullcontext()
+
+
+def _decided(interval: Interval) -> dict[int, str] | None:
+    """Number of each job that waited, and came before the slot of the decision -> what it got. None: unreadable."""
+    try:
+        view, plan = (json.loads(zlib.decompress(bytes(part))) for part in (interval.view, interval.plan))
+        booked = {row["job"]: {"state": AWARDED, **row} for row in plan["bookings"]}
+        left = {row["job"]: {"state": row["state"], "reason": row["code"]} for row in plan["refusals"]}
+        waiting, came = set(view["waiting"]), {row["number"]: row["arrival"] for row in view["jobs"]}
+    except UNREADABLE:
+        return None
+    got = left | booked
+    return {
+        number: outcome_words(got[number]) if number in got else "no news"
+        for number in sorted(waiting)
+        if came[number] < view["slot"]
+    }
+
+
+def _jobs(found: Mapping[int, str], tenant: Tenant | None) -> tuple[JobAsked, ...]:
+    with _reading(tenant):
+        rows = list(TrainingJob.objects.filter(pk__in=found).select_related("tenant").order_by("pk"))
+    return tuple(
+        JobAsked(row.pk, row.name, row.tenant.name, row.tenant.slug, row.spec, row.arrival, found[row.pk])
+        for row in rows
+    )

@@ -1,0 +1,200 @@
+"""What a job may say about itself, in words; and what it would have meant if it had said something else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import Any
+
+from scheduling.core.types import AWARDED, EXPIRED, REJECTED, WAITING
+from scheduling.market.reads import reason_few
+from tenants.ledger.amounts import CENT, exported, micro, plain, shown, typed
+
+Outcome = Mapping[str, Any]  # as scheduling.core.metrics.misreports has it
+
+
+@dataclass(frozen=True)
+class FieldWords:
+    title: str
+    meaning: str
+    unit: str = ""
+    group: str = "Its units"
+
+
+WORTH, TERMS, WORK, TIME = "What it is worth", "Its terms", "Its work", "Its time"
+FIELD_WORDS: Mapping[str, FieldWords] = MappingProxyType(
+    {
+        "value": FieldWords("Worth", "What an end is worth, and how that falls with every slot.", "", WORTH),
+        "max_price": FieldWords("Pay at most", "For the whole run. Nothing: no limit of its own.", "credits", TERMS),
+        "rent": FieldWords("Renting", "Whether it may run on the units of others.", "", TERMS),
+        "priority": FieldWords("Priority among its tenant's jobs", "Larger goes first. Nothing: 0.", "", TERMS),
+        "epochs": FieldWords("Epochs", "How often the whole data is gone through.", "", WORK),
+        "chunks": FieldWords("Chunks", "Equal parts of the data: no more workers than chunks help.", "", WORK),
+        "minibatches": FieldWords(
+            "Mini-batches in a chunk", "Steps a worker takes through one chunk. Nothing: 1.", "", WORK
+        ),
+        "minibatch_seconds": FieldWords("Time per mini-batch", "On one worker, without the exchange.", "seconds", WORK),
+        "update_seconds": FieldWords("Time to apply an update", "On a parameter server. Nothing: 0.", "seconds", WORK),
+        "gradient_mb": FieldWords(
+            "Gradients", "Exchanged at every mini-batch once the job is spread. Nothing: none.", "MB", WORK
+        ),
+        "min_workers": FieldWords("Workers, at least", "It never runs on fewer. Nothing: 1."),
+        "max_workers": FieldWords("Workers, at most", "Nothing: one for each chunk."),
+        "max_ps": FieldWords("Parameter servers, at most", "Nothing: as many as the workers need."),
+        "worker_demand": FieldWords("A worker takes", "Units of each resource, for one worker."),
+        "ps_demand": FieldWords("A parameter server takes", "Units of each resource, for one parameter server."),
+        "worker_mbps": FieldWords("Bandwidth of a worker", "Needed if there are gradients.", "Mbit/s"),
+        "ps_mbps": FieldWords("Bandwidth of a parameter server", "Says how many workers one can serve.", "Mbit/s"),
+        "arrival": FieldWords("When it came", "In slots of the pool; not before it really came.", "slots", TIME),
+    }
+)
+RENTING = MappingProxyType({"auto": "whenever it is worth it", "never": "never: home only", "budget": "in its budget"})
+_CURVES: Mapping[str, Callable[[Mapping[str, Any]], str]] = MappingProxyType(
+    {
+        "linear": lambda v: f"{_plain(v['base'])}, less {_plain(-v['slope'] + 0.0)} for each slot",
+        "convex": lambda v: (
+            f"{typed(micro(v['scale'] ** v['power']))} after one slot, falling with power {_plain(v['power'])}"
+        ),
+        "deadline": lambda v: (
+            f"{_plain(v['base'])} until {_plain(v['deadline'])} slots have passed, nothing after that"
+        ),
+        "sigmoid": lambda v: f"{_plain(v['priority'])}, about half of it left after {_plain(v['target'])} slots",
+    }
+)
+
+
+def said_words(field: str, value: Any) -> str:
+    """What was said in a field, as a sentence can have it."""
+    if value is None:
+        return "nothing"
+    if field == "value":
+        return _curve(value)
+    if field == "rent" and value in RENTING:
+        return RENTING[value]
+    if isinstance(value, Mapping):
+        return ", ".join(f"{_plain(amount)} {name}" for name, amount in value.items()) or "nothing"
+    unit = FIELD_WORDS[field].unit if field in FIELD_WORDS else ""
+    return f"{_plain(value)} {unit}".rstrip()
+
+
+def _curve(value: Any) -> str:
+    try:
+        return _CURVES[value["kind"]](value)
+    except (KeyError, TypeError, ValueError, OverflowError):
+        return json.dumps(value)
+
+
+def _plain(value: Any) -> str:
+    return plain(value) if isinstance(value, int | float) and not isinstance(value, bool) else json.dumps(value)
+
+
+def outcome_words(outcome: Outcome) -> str:
+    """What a job got, in a few words. Slots are half open."""
+    if outcome["state"] == AWARDED:
+        where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
+        return f"slots {outcome['start']} to {outcome['end']}, {_gang(outcome)}{where}"
+    said = {WAITING: "waits on", REJECTED: "refused", EXPIRED: "expired"}.get(outcome["state"], "not there yet")
+    return f"{said}: {reason_few(outcome['reason'])}" if outcome.get("reason") else said
+
+
+def _gang(outcome: Outcome) -> str:
+    workers, ps = outcome["workers"], outcome["ps"]
+    return _count(workers, "worker") + (f" and {_count(ps, 'parameter server')}" if ps else "")
+
+
+def _count(number: int, word: str) -> str:
+    return f"{number} {word}" + ("" if number == 1 else "s")
+
+
+def outcome_sentence(name: str, before: Outcome, after: Outcome) -> str:
+    """What the other report would have meant for its job, in numbers."""
+    got, gets = before["state"] == AWARDED, after["state"] == AWARDED
+    if got and gets:
+        if before == after:
+            words = _listed([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
+            return f"Nothing would have been different for {name}: {words}."
+        moves = [_run(before, after), _changed("paid", before["paid"], after["paid"])]
+        return f"{name} would have {_listed([*moves, _changed('been worth', before['value'], after['value'])])}."
+    if gets:
+        words = _listed([f"run in {_place(after)}", *_terms(after, "paid", "been worth")])
+        return f"{name} would have {words}, in place of {_idle(before)[1]}."
+    if got:
+        words = _listed([f"running in {_place(before)}", *_terms(before, "paying", "being worth")])
+        return f"{name} would have {_idle(after)[0]} in place of {words}."
+    if _idle(before) == _idle(after):
+        return f"{name} would have {_idle(after)[0]}, as it did{_kept(before, after)}."
+    return f"{name} would have {_idle(after)[0]} in place of {_idle(before)[1]}{_kept(before, after)}."
+
+
+def gains_sentence(own: float, others: float, operator: float) -> str:
+    """`own`: by how much more the job's tenant gains; all other tenants together; the operator. In credits."""
+    rest = [f"{who} {_more(number)}" for who, number in (("all others together", others), ("the operator", operator))]
+    return f"Its tenant would have gained {_more(own)}, {rest[0]}, and {rest[1]}."
+
+
+def _run(before: Outcome, after: Outcome) -> str:
+    was, now = ((outcome["start"], outcome["end"]) for outcome in (before, after))
+    if was == now:
+        said = f"run in slots {now[0]} to {now[1]} as it did"
+    else:
+        said = f"run in slots {now[0]} to {now[1]} in place of {was[0]} to {was[1]}"
+    if before["ps"] != after["ps"]:
+        said += f", on {_gang(after)} in place of {_gang(before)}"
+    elif before["workers"] != after["workers"]:
+        said += f", on {_count(after['workers'], 'worker')} in place of {before['workers']}"
+    if before["phase"] != after["phase"]:
+        said += {"own": ", at home and not rented", "shared": ", rented and not at home"}.get(after["phase"], "")
+    return said
+
+
+def _changed(verb: str, before: float, after: float) -> str:
+    if micro(before) == micro(after):
+        return f"{verb} {credits_words(after)} as it did"
+    return f"{verb} {_more(after - before)}"
+
+
+def _more(difference: float) -> str:
+    if micro(difference) == 0:
+        return "the same"
+    return f"{credits_words(abs(difference))} {'more' if difference > 0 else 'less'}"
+
+
+def _terms(outcome: Outcome, paid: str, worth: str) -> tuple[str, str]:
+    return f"{paid} {credits_words(outcome['paid'])}", f"{worth} {credits_words(outcome['value'])}"
+
+
+def _place(outcome: Outcome) -> str:
+    where = {"own": ", at home", "shared": ", rented"}.get(outcome["phase"], "")
+    return f"slots {outcome['start']} to {outcome['end']} ({_gang(outcome)}{where})"
+
+
+def _idle(outcome: Outcome) -> tuple[str, str]:
+    """Behind "would have", and behind "in place of"."""
+    why = f" ({reason_few(outcome['reason'])})" if outcome.get("reason") else ""
+    perfect, gerund = {
+        WAITING: ("waited on", "waiting on"),
+        REJECTED: ("been refused", "being refused"),
+        EXPIRED: ("expired", "expiring"),
+    }.get(outcome["state"], ("not been there yet", "not being there yet"))
+    return perfect + why, gerund + why
+
+
+def _kept(before: Outcome, after: Outcome) -> str:
+    """Its promise at home, where that is another."""
+    was, now = before.get("floor") or 0.0, after.get("floor") or 0.0
+    if micro(was) == micro(now):
+        return ""
+    return f", with a place at home that is worth {_more(now - was)}"
+
+
+def credits_words(amount: float) -> str:
+    """Two digits, and all six where two would say nothing."""
+    exact = micro(amount)
+    write = exported if 0 < abs(exact) < CENT else shown
+    return write(exact).replace("-", "\N{MINUS SIGN}")
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return f"{', '.join(parts[:-1])}, and {parts[-1]}"

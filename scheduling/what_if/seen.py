@@ -1,0 +1,164 @@
+"""A question and its answer as one reader may see them: an auditor everybody, a tenant itself and others unnamed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from scheduling.market.view import OPERATOR_ID
+from scheduling.models import OPEN_WORK, WhatIf
+from tenants.access import Access
+from tenants.models import Tenant
+from tenants.roles import Permission
+
+OTHERS_SEE = ("state", "phase", "start", "end", "workers", "ps", "paid")  # of a job, as on the chart of servers
+
+
+@dataclass(frozen=True)
+class JobRow:
+    """`before`, `after`: state, reason, phase, start, end, workers, ps, paid, value, floor; of another tenant's job
+    only what everybody sees of it. Amounts are credits."""
+
+    job: int | None
+    tenant: int | None
+    label: str
+    is_asked: bool
+    before: Mapping[str, Any]
+    after: Mapping[str, Any]
+
+
+@dataclass(frozen=True)
+class TenantRow:
+    """Gains of this interval; None where they are not the reader's, or no amount of a tenant is.
+
+    `promised`: by how much more the floors are worth of its jobs that go on waiting.
+    """
+
+    tenant: int | None
+    label: str
+    before: float | None
+    after: float | None
+    difference: float
+    promised: float
+
+
+@dataclass(frozen=True)
+class PriceRow:
+    """The highest posted price of the interval's windows."""
+
+    resource: str
+    before: float
+    after: float
+
+
+@dataclass(frozen=True)
+class Result:
+    interval: int
+    is_whole: bool  # everybody is named
+    jobs: tuple[JobRow, ...]
+    tenants: tuple[TenantRow, ...]
+    prices: tuple[PriceRow, ...]
+
+
+@dataclass(frozen=True)
+class WhatIfSeen:
+    id: int
+    pool_id: int
+    number: int
+    job_id: int
+    tenant_id: int
+    field: str
+    said: Any
+    instead: Any
+    state: str
+    done: int
+    of: int
+    code: str
+    sentence: str
+    asked_at: datetime
+    expires_at: datetime
+    result: Result | None
+
+    @property
+    def is_open(self) -> bool:
+        return self.state in OPEN_WORK
+
+
+@dataclass(frozen=True)
+class _Eyes:
+    """What the reader may see."""
+
+    is_whole: bool
+    money: bool  # what the own tenant gains
+    names: Mapping[int, str]
+
+
+def seen(row: WhatIf, by: Access) -> WhatIfSeen:
+    """Needs the scope of all tenants."""
+    return seen_all([row], by)[0]
+
+
+def seen_all(rows: Iterable[WhatIf], by: Access) -> tuple[WhatIfSeen, ...]:
+    """Needs the scope of all tenants; one query for all of their names."""
+    found = list(rows)
+    ids = {each["tenant"] for row in found for each in (row.result or {}).get("tenants", ())}
+    names = dict(Tenant.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
+    eyes = _Eyes(by.allows(Permission.FAIRNESS_VIEW), by.allows(Permission.LEDGER_VIEW), names)
+    return tuple(_seen(row, eyes) for row in found)
+
+
+def _seen(row: WhatIf, eyes: _Eyes) -> WhatIfSeen:
+    return WhatIfSeen(
+        id=row.pk,
+        pool_id=row.interval.pool_id,
+        number=row.interval.number,
+        job_id=row.job_id,
+        tenant_id=row.tenant_id,
+        field=row.field,
+        said=row.said,
+        instead=row.instead,
+        state=row.state,
+        done=row.done,
+        of=row.total,
+        code=row.code,
+        sentence=row.sentence,
+        asked_at=row.asked_at,
+        expires_at=row.expires_at,
+        result=None if row.result is None else _result(row, eyes),
+    )
+
+
+def _result(row: WhatIf, eyes: _Eyes) -> Result:
+    found: Mapping[str, Any] = row.result or {}
+    jobs = [r if eyes.is_whole or r["tenant"] == row.tenant_id else _unnamed(r) for r in found["jobs"]]
+    return Result(
+        interval=row.interval.number,
+        is_whole=eyes.is_whole,
+        jobs=tuple(_job(r, row.job_id, place) for place, r in enumerate(jobs, 1)),
+        tenants=tuple(_tenant(r, row.tenant_id, eyes) for r in found["tenants"]),
+        prices=tuple(PriceRow(*price) for price in found["prices"]),
+    )
+
+
+def _unnamed(job: Mapping[str, Any]) -> dict[str, Any]:
+    parts = {when: {name: job[when][name] for name in OTHERS_SEE} for when in ("before", "after")}
+    return {"job": None, "tenant": None, **parts}
+
+
+def _job(job: Mapping[str, Any], asked: int, place: int) -> JobRow:
+    label = f"job {job['job']}" if job["job"] else f"another tenant's job ({place})"
+    return JobRow(job["job"], job["tenant"], label, job["job"] == asked, job["before"], job["after"])
+
+
+def _tenant(found: Mapping[str, Any], own: int, eyes: _Eyes) -> TenantRow:
+    """What another tenant gains by how much tells what its jobs are worth to it: only the difference is shown."""
+    before, after, tenant = found["before"], found["after"], found["tenant"]
+    difference, promised = after - before, found["promised_after"] - found["promised_before"]
+    if not eyes.is_whole and tenant not in (own, OPERATOR_ID):
+        return TenantRow(None, "another tenant", None, None, difference, promised)
+    label = "the operator" if tenant == OPERATOR_ID else eyes.names.get(tenant, f"tenant {tenant}")
+    if not eyes.money and tenant == own:
+        return TenantRow(tenant, label, None, None, difference, promised)
+    return TenantRow(tenant, label, before, after, difference, promised)

@@ -1,0 +1,68 @@
+"""Calls that compute for long, such as quotes and verifications: a tenant has a few of them under way at once.
+
+Counted in Redis, so that all web processes count together. Each place has an end of its own, so that whoever is killed
+does not hold one for good.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from functools import cache
+from typing import Any
+
+from django.conf import settings
+from redis import Redis
+from redis.exceptions import RedisError
+
+PATIENCE_SECONDS = 0.5
+WAIT_SECONDS = 1  # until a place may be free: most of these calls take less
+UNDER_WAY = "Your tenant has quotes, questions or verifications under way already. Ask again in a moment."
+# A sorted set of places with their ends. What is over goes, then there is one more, or there is not.
+TAKE = """
+redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])
+if redis.call('ZCARD', KEYS[1]) >= tonumber(ARGV[3]) then return 0 end
+redis.call('ZADD', KEYS[1], ARGV[2], ARGV[4])
+redis.call('EXPIRE', KEYS[1], ARGV[5])
+return 1
+"""
+log = logging.getLogger(__name__)
+
+
+@contextmanager
+def costly_place(party: str, *, at: float, name: Callable[[], object] = uuid.uuid4) -> Iterator[bool]:
+    """Whether there is a place for one more call of this party. It is given back at the end of the block.
+
+    `at`: seconds since 1970. Where Redis does not answer there is a place, as for calls in `tenants.api.limits`.
+    """
+    key, member, longest = f"bourse:costly:{party}", str(name()), 2 * settings.REQUEST_SECONDS
+    try:
+        taken = bool(_take()(keys=[key], args=[at, at + longest, settings.COSTLY_AT_ONCE, member, longest]))
+    except RedisError:
+        log.warning("costly calls are not counted: Redis does not answer")
+        yield True
+        return
+    try:
+        yield taken
+    finally:
+        if taken:
+            _give_back(key, member)
+
+
+def _give_back(key: str, member: str) -> None:
+    try:
+        counters().zrem(key, member)
+    except RedisError:
+        log.warning("a place of a costly call is not given back: Redis does not answer. It ends by itself")
+
+
+@cache
+def counters() -> Redis:
+    return Redis.from_url(settings.REDIS_URL, socket_timeout=PATIENCE_SECONDS, socket_connect_timeout=PATIENCE_SECONDS)
+
+
+@cache
+def _take() -> Callable[..., Any]:
+    return counters().register_script(TAKE)

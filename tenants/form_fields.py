@@ -1,0 +1,61 @@
+"""Fields of forms that read numbers by the letter. Django's own also take "1_000", Arabic digits, "1e3" and " 1"."""
+
+from __future__ import annotations
+
+import math
+import re
+from typing import Any
+
+from django import forms
+
+from tenants.ledger.amounts import MOST, amount_read, plain, spelt, typed
+
+_WHOLE = re.compile(r"-?[0-9]{1,18}")
+_NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")
+
+
+class AmountField(forms.CharField):
+    """Credits as "12.5"; the cleaned value is micro-credits, or None where nothing stands."""
+
+    default_error_messages = {"invalid": "Write credits as 12.5, with at most six digits after the point."}
+
+    def __init__(self, *, least: int = 0, most: int = MOST, **options: Any) -> None:
+        super().__init__(**({"strip": False} | options))
+        self.least, self.most = least, most
+
+    def to_python(self, value: Any) -> Any:
+        if value in self.empty_values:
+            return None
+        amount = amount_read(value)
+        if amount is None:
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        if not self.least <= amount <= self.most:
+            raise forms.ValidationError(
+                f"Must be from {spelt(self.least)} to {spelt(self.most)} credits.", code="range"
+            )
+        return amount
+
+    def prepare_value(self, value: Any) -> Any:
+        return typed(value) if isinstance(value, int) else value
+
+
+class WholeField(forms.IntegerField):
+    """A whole number in plain digits."""
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and value and not _WHOLE.fullmatch(value):
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)
+
+
+class NumberField(forms.FloatField):
+    """A number in plain digits, with a point or without."""
+
+    def to_python(self, value: Any) -> Any:
+        if isinstance(value, str) and value and not _NUMBER.fullmatch(value):
+            raise forms.ValidationError(self.error_messages["invalid"], code="invalid")
+        return super().to_python(value)
+
+    def prepare_value(self, value: Any) -> Any:
+        """Without a power of ten, which would not be read back."""
+        return plain(value) if isinstance(value, float) and math.isfinite(value) else value

@@ -1,0 +1,183 @@
+"""Which counters a try to log in meets.
+
+Strangers are slowed by address and by account, so that many addresses are of little use to somebody who guesses. People
+whom the market knows have counters that no stranger moves: those who are logged in and give their password again, and
+those who come from a device at which this account has logged in before. Somebody who comes from an address at which the
+account has logged in of late is not slowed by what strangers try elsewhere, only by what is tried at that address.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import logging
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TypeVar
+
+from allauth.account.adapter import get_adapter
+from django.core.exceptions import ValidationError
+from django.http import HttpRequest
+
+from tenants.devices import device_known
+from tenants.models import User
+from tenants.selectors import person_by_address
+from tenants.tries import (
+    FORGOTTEN,
+    KEPT,
+    CannotCount,
+    Counter,
+    Pace,
+    is_remembered,
+    remember,
+    tries_count,
+    tries_forget,
+    tries_succeed,
+)
+
+MINUTE, HOUR, DAY = 60, 3_600, 86_400
+PASSWORD, CODE, MAIL = "password", "code", "mail"
+
+OF_ACCOUNT = Pace(free=5, first=30, most=15 * MINUTE, memory=6 * HOUR)
+OF_ADDRESS = Pace(free=20, first=30, most=15 * MINUTE, memory=HOUR)
+OF_ONESELF = Pace(free=5, first=10, most=5 * MINUTE, memory=HOUR)
+# Right passwords cost the machine as much as wrong ones.
+LOG_INS = Pace(free=30, first=MINUTE, most=MINUTE, memory=MINUTE, window=True)
+# Each mail to one mailbox is a nuisance to its owner.
+MAILS_TO_ACCOUNT = Pace(free=3, first=MINUTE, most=HOUR, memory=6 * HOUR)
+MAILS_FROM_ADDRESS = Pace(free=10, first=MINUTE, most=HOUR, memory=6 * HOUR)
+MAILS_TO_ONESELF = Pace(free=3, first=MINUTE, most=15 * MINUTE, memory=HOUR)
+ADDRESS_KNOWN_SECONDS = 30 * DAY
+
+WAIT = "Too many tries. Wait {}, then try again"
+NOT_COUNTED = "Nobody can log in for a moment. Try again in a minute."
+log = logging.getLogger(__name__)
+
+Who = TypeVar("Who", str, User)
+
+
+def password_try(request: HttpRequest, login: str) -> Sequence[Counter]:
+    """Counts the try, or refuses it as a form does. The answer is for `tries_succeed`."""
+    return _counted(_password_counters, request, login, f"{WAIT}, or set a new password by mail.")
+
+
+def code_try(request: HttpRequest, user: User) -> Sequence[Counter]:
+    """Of the second factor. Whoever comes so far knows the password."""
+    return _counted(_code_counters, request, user, f"{WAIT}.")
+
+
+def mail_try(request: HttpRequest, login: str) -> None:
+    """Of a mail with which a new password is set. Each counts, for there is nothing to be right or wrong about."""
+    _counted(_mail_counters, request, login, f"{WAIT}.")
+
+
+def right(counters: Sequence[Counter]) -> None:
+    """What was tried was right."""
+    with _as_far_as_redis_answers("a try that was right stays counted"):
+        tries_succeed(counters)
+
+
+def person_known(request: HttpRequest, user: User) -> None:
+    """This person has just proved who it is. The answer to this request makes the device known, too."""
+    request.known_device_of = user  # type: ignore[attr-defined]
+    with _as_far_as_redis_answers("an address is not remembered"):
+        remember(_place(_account(user, ""), _address(request)), seconds=ADDRESS_KNOWN_SECONDS)
+
+
+def strangers_forget(user: User) -> None:
+    """With a new password what was guessed about the one before counts no more."""
+    with _as_far_as_redis_answers("wrong passwords stay counted"):
+        tries_forget([f"{PASSWORD}:account:{_account(user, '')}"])
+
+
+def now() -> float:
+    return time.time()
+
+
+def _counted(
+    counters_of: Callable[[HttpRequest, Who], Sequence[Counter]], request: HttpRequest, who: Who, told: str
+) -> Sequence[Counter]:
+    try:
+        counters = counters_of(request, who)
+        wait = tries_count(counters, at=now())
+    except CannotCount:
+        raise ValidationError(NOT_COUNTED, code="not_counted") from None
+    if wait:
+        raise ValidationError(told.format(_words(wait)), code="too_many_tries")
+    return counters
+
+
+@contextmanager
+def _as_far_as_redis_answers(otherwise: str) -> Iterator[None]:
+    """Nobody who proved who it is is sent away because of what Redis could not note."""
+    try:
+        yield
+    except CannotCount:
+        log.warning("%s: Redis does not answer", otherwise)
+
+
+def _words(seconds: int) -> str:
+    return f"{seconds} second{'s' * (seconds != 1)}" if seconds <= 90 else f"{-(-seconds // MINUTE)} minutes"
+
+
+def _password_counters(request: HttpRequest, login: str) -> Sequence[Counter]:
+    user = person_by_address(login)
+    account = _account(user, login)
+    if user is not None and (oneself := _oneself(request, user)):
+        return [
+            Counter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGOTTEN),
+            Counter(f"log-ins:account:{account}", LOG_INS, KEPT),
+        ]
+    address = _address(request)
+    return [
+        *_of_strangers(PASSWORD, account, address),
+        Counter(f"log-ins:address:{address}", LOG_INS, KEPT),
+    ]
+
+
+def _code_counters(request: HttpRequest, user: User) -> Sequence[Counter]:
+    if oneself := _oneself(request, user):
+        return [Counter(f"{CODE}:{oneself}", OF_ONESELF, FORGOTTEN)]
+    return _of_strangers(CODE, _account(user, ""), _address(request))
+
+
+def _mail_counters(request: HttpRequest, login: str) -> Sequence[Counter]:
+    user = person_by_address(login)
+    if user is not None and (oneself := _oneself(request, user)):
+        return [Counter(f"{MAIL}:{oneself}", MAILS_TO_ONESELF, KEPT)]
+    return [
+        Counter(f"{MAIL}:account:{_account(user, login)}", MAILS_TO_ACCOUNT, KEPT),
+        Counter(f"{MAIL}:address:{_address(request)}", MAILS_FROM_ADDRESS, KEPT),
+    ]
+
+
+def _of_strangers(what: str, account: str, address: str) -> list[Counter]:
+    place = _place(account, address)
+    target = place if is_remembered(place) else f"account:{account}"
+    return [Counter(f"{what}:address:{address}", OF_ADDRESS), Counter(f"{what}:{target}", OF_ACCOUNT)]
+
+
+def _oneself(request: HttpRequest, user: User) -> str:
+    """The name of the counter of somebody who is known; empty for a stranger."""
+    if request.user.is_authenticated and request.user.pk == user.pk:
+        return f"person:{user.pk}"
+    device = device_known(request, user)
+    return f"device:{user.pk}:{device}" if device else ""
+
+
+def _account(user: User | None, login: str) -> str:
+    """An address without an account is counted like one with it, so that nobody learns which are."""
+    return str(user.pk) if user else hashlib.sha256(login.strip().lower().encode()).hexdigest()
+
+
+def _place(account: str, address: str) -> str:
+    return f"place:{account}:{address}"
+
+
+def _address(request: HttpRequest) -> str:
+    """Of IPv6 the network: a household has 2^64 addresses."""
+    found = ipaddress.ip_address(get_adapter().get_client_ip(request))
+    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
+        return str(ipaddress.IPv6Network((found, 64), strict=False))
+    return str(getattr(found, "ipv4_mapped", None) or found)

@@ -1,0 +1,29 @@
+"""Mails that the product writes itself; those about accounts are allauth's."""
+
+from __future__ import annotations
+
+import logging
+from smtplib import SMTPException
+
+from django.core.mail import send_mail
+
+from tenants.models import Invitation
+
+log = logging.getLogger(__name__)
+
+
+def invitation_mail(invitation: Invitation, link: str) -> bool:
+    """Whether it was sent. Where no mail server answers, whoever invites passes the link on."""
+    until = invitation.expires_at
+    text = (
+        f"{invitation.invited_by} invites you to {invitation.tenant} on Bourse, as {invitation.role}.\n\n"
+        f"{link}\n\n"
+        f"The link is for {invitation.email}, works once, and until {until:%d %B %Y, %H:%M} UTC. With it you make your "
+        "account, by a password or by single sign-on where your organisation has one.\n"
+    )
+    try:
+        send_mail(f"{invitation.tenant} on Bourse", text, None, [invitation.email])
+    except (OSError, SMTPException):
+        log.warning("an invitation to %s could not be sent by mail", invitation.email, exc_info=True)
+        return False
+    return True

@@ -1,0 +1,92 @@
+"""Secrets that the database keeps for us, encrypted with a key that follows from SECRET_KEY: a copy of the database
+alone has none of them.
+
+SECRET_KEY_FALLBACKS are the keys before it, newest first. What was stored under one of them can still be read, until
+`manage.py keys --carry` has stored it anew and they can go.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Literal, Protocol
+
+from cryptography.fernet import Fernet, InvalidToken, MultiFernet
+from django.conf import settings
+
+PURPOSE = b"secrets that are stored in the database"
+
+
+class UnreadableSecret(Exception):
+    """It was stored under a SECRET_KEY that is not known here any more."""
+
+
+@dataclass(frozen=True)
+class Carried:
+    """How many rows stood under today's key already, how many were brought there, and how many nobody can read."""
+
+    already: int
+    carried: int
+    unreadable: int
+
+
+class HasSecret(Protocol):
+    secret: str
+
+    def save(self, *, update_fields: Iterable[str]) -> None: ...
+
+
+def store(secret: str) -> str:
+    """Each time another text, under the newest key."""
+    return _box(settings.SECRET_KEY).encrypt(secret.encode()).decode()
+
+
+def reveal(stored: str) -> str:
+    try:
+        return MultiFernet([_box(key) for key in _keys()]).decrypt(stored.encode()).decode()
+    except InvalidToken:
+        raise UnreadableSecret("SECRET_KEY and SECRET_KEY_FALLBACKS do not have the key of a stored secret.") from None
+
+
+def secret_state(stored: str) -> Literal["current", "older", "unreadable"]:
+    """Under which key it is. Empty: a version before 1.0 made it of a key, and it is not stored yet."""
+    if not stored:
+        return "older"
+    try:
+        reveal(stored)
+        _box(settings.SECRET_KEY).decrypt(stored.encode())
+    except UnreadableSecret:
+        return "unreadable"
+    except InvalidToken:
+        return "older"
+    return "current"
+
+
+def stored_anew(rows: Iterable[HasSecret]) -> Carried:
+    """Of rows that the caller has locked."""
+    already = carried = unreadable = 0
+    for row in rows:
+        state = secret_state(row.secret)
+        if state == "older":
+            row.secret = store(reveal(row.secret))
+            row.save(update_fields=["secret"])
+        already += state == "current"
+        carried += state == "older"
+        unreadable += state == "unreadable"
+    return Carried(already, carried, unreadable)
+
+
+def oldest_key() -> str:
+    """From this one versions before 1.0 derived what is stored since."""
+    return _keys()[-1]
+
+
+def _keys() -> list[str]:
+    return [settings.SECRET_KEY, *settings.SECRET_KEY_FALLBACKS]
+
+
+def _box(key: str) -> Fernet:
+    return Fernet(base64.urlsafe_b64encode(hmac.new(key.encode(), PURPOSE, hashlib.sha256).digest()))

@@ -1,0 +1,244 @@
+"""Every code that the product may tell somebody, as its own text has them: read with `ast`, nothing is run.
+
+A code is what a `Reason`, a `Cause`, a refusal or a `Problem` is made with, what a job's `reason_code` is set to, and
+what an event names as a "reason". It is found where it stands as a text, as a constant of a module, or as what is given
+to a function that passes it on.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+APPS = ("marketplace", "scheduling", "tenants")
+# Constructors that take a code, and where: its place among the arguments, and its name.
+REASONS = {"Reason": 0, "Cause": 0}
+PROBLEMS = {"Problem": 1, "Unavailable": 0}
+REFUSED = "Refused"
+# Classes of these names that are something else.
+OTHERS = {
+    "scheduling/core/policies/dorm/policy.py": {"Problem"},
+    "scheduling/engines/programs.py": {"Problem"},
+    "scheduling/operator/api/pool_fields.py": {"Reason"},
+}
+# Names in a dictionary that is written out, where something decides; on pages, in the interface and on the command line
+# a "reason" is what a person wrote.
+KEYS = {"reason", "reason_code"}
+WITHOUT_KEYS = ("/pages/", "/api/", "/management/", "/lab/", "/app/", "/engines/", "/models/", "/read_", "/reads/")
+
+
+@dataclass(frozen=True)
+class Code:
+    """`kind`: reason, refusal or problem. `numbers`: the names of its numbers where they are written out. `maker`: the
+    class that it is given to."""
+
+    kind: str
+    code: str
+    place: str
+    maker: str = ""
+    numbers: frozenset[str] | None = None
+    state: str | None = None  # of a Refusal around it: the name of the constant, "WAITING" where there is none
+
+
+@dataclass
+class Module:
+    path: str
+    tree: ast.Module
+    imported: dict[str, str] = field(default_factory=dict)  # name here -> name there
+    constants: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def nodes(self) -> list[ast.AST]:
+        return list(ast.walk(self.tree))
+
+
+@dataclass(frozen=True)
+class PassedOn:
+    """A parameter of a function that becomes a code inside."""
+
+    kind: str
+    function: str
+    place: int
+    name: str
+    default: ast.expr | None
+
+
+@dataclass
+class Found:
+    codes: list[Code] = field(default_factory=list)
+    open: list[str] = field(default_factory=list)  # "path: expression" that nobody can read a code from
+
+
+def modules(root: Path = ROOT, apps: Sequence[str] = APPS) -> list[Module]:
+    paths = [path for app in apps for path in sorted((root / app).rglob("*.py")) if "migrations" not in path.parts]
+    return [module_of(path.relative_to(root).as_posix(), path.read_text(encoding="utf-8")) for path in paths]
+
+
+def module_of(path: str, source: str) -> Module:
+    module = Module(path, ast.parse(source))
+    for node in module.tree.body:
+        if isinstance(node, ast.Assign):
+            for target in node.targets:
+                module.constants |= dict(_texts(target, node.value))
+    for node in module.nodes:
+        if isinstance(node, ast.ImportFrom):
+            module.imported |= {alias.asname or alias.name: alias.name for alias in node.names}
+    return module
+
+
+def _texts(target: ast.expr, value: ast.expr) -> Iterator[tuple[str, str]]:
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, other in zip(target.elts, value.elts, strict=False):
+            yield from _texts(one, other)
+    elif isinstance(target, ast.Name) and isinstance(value, ast.Constant) and isinstance(value.value, str):
+        yield target.id, value.value
+
+
+def codes_of(sources: Sequence[Module]) -> Found:
+    """All of them, and the places whose code cannot be read."""
+    constants = {name: text for module in sources for name, text in module.constants.items()}
+    refusals = _derived(sources, REFUSED)
+    found, passed = Found(), []
+    for module in sources:
+        for kind, expression, call in _sites(module, refusals):
+            owner = _parameter(module, expression)
+            if owner is not None:
+                passed.append((module, PassedOn(kind, *owner)))
+            else:
+                _note(found, module, constants, kind, expression, call)
+    for module, each in passed:
+        private = each.function.startswith("_")
+        for other in [module] if private else sources:
+            for call in other.nodes:
+                if isinstance(call, ast.Call) and _name(call.func) == each.function:
+                    given = _argument(call, each.place, each.name) or each.default
+                    if given is not None:
+                        _note(found, other, constants, each.kind, given, None)
+    return found
+
+
+def _derived(sources: Sequence[Module], base: str) -> set[str]:
+    """Names of the class and of all that derive from it."""
+    known, more = {base}, True
+    while more:
+        classes = [node for module in sources for node in module.nodes if isinstance(node, ast.ClassDef)]
+        added = {node.name for node in classes if any(_name(parent) in known for parent in node.bases)} - known
+        known, more = known | added, bool(added)
+    return known
+
+
+def _sites(module: Module, refusals: set[str]) -> Iterator[tuple[str, ast.expr, ast.Call | None]]:
+    """(kind, the expression of the code, the call it is given to)."""
+    others = OTHERS.get(module.path, set())
+    for node in module.nodes:
+        if isinstance(node, ast.Call):
+            name = _name(node.func)
+            kinds = {name: ("reason", REASONS.get(name, 0))} if name in REASONS else {}
+            kinds |= {name: ("problem", PROBLEMS[name])} if name in PROBLEMS else {}
+            kinds |= {name: ("refusal", 0)} if name in refusals else {}
+            if name in kinds and name not in others:
+                kind, place = kinds[name]
+                if (code := _argument(node, place, "code")) is not None:
+                    yield kind, code, node
+            for keyword in node.keywords:
+                if keyword.arg == "reason_code":
+                    yield "reason", keyword.value, None
+        elif isinstance(node, ast.Assign):
+            for target in node.targets:
+                yield from (("reason", value, None) for value in _assigned(target, node.value))
+        elif isinstance(node, ast.Dict) and _names_reasons(module.path):
+            for key, value in zip(node.keys, node.values, strict=True):
+                if isinstance(key, ast.Constant) and key.value in KEYS:
+                    yield "reason", value, None
+
+
+def _names_reasons(path: str) -> bool:
+    return path.startswith("scheduling/") and not any(part in path for part in WITHOUT_KEYS)
+
+
+def _assigned(target: ast.expr, value: ast.expr) -> Iterator[ast.expr]:
+    """What an attribute `reason_code` is set to."""
+    if isinstance(target, ast.Tuple) and isinstance(value, ast.Tuple):
+        for one, other in zip(target.elts, value.elts, strict=True):
+            yield from _assigned(one, other)
+    elif isinstance(target, ast.Attribute) and target.attr == "reason_code":
+        yield value
+
+
+def _note(
+    found: Found, module: Module, constants: Mapping[str, str], kind: str, expression: ast.expr, call: ast.Call | None
+) -> None:
+    texts = _read(module, constants, expression)
+    place = f"{module.path}:{expression.lineno}"
+    if texts is None:
+        found.open.append(f"{module.path}: {ast.unparse(expression)}")
+        return
+    maker = "" if call is None else _name(call.func)
+    numbers = _numbers(call) if call is not None and kind == "reason" else None
+    state = _state(module, call) if call is not None and kind == "reason" else None
+    found.codes += [Code(kind, text, place, maker, numbers, state) for text in texts if text]
+
+
+def _read(module: Module, constants: Mapping[str, str], expression: ast.expr) -> list[str] | None:
+    """The texts that the expression may be; nothing for what was a code before (`reason.code`); None: unreadable."""
+    if isinstance(expression, ast.Constant):
+        return [expression.value] if isinstance(expression.value, str) else []
+    if isinstance(expression, ast.IfExp):
+        both = [_read(module, constants, one) for one in (expression.body, expression.orelse)]
+        return None if None in both else [text for one in both for text in one or ()]
+    if isinstance(expression, ast.Attribute) and expression.attr in ("code", "reason_code"):
+        return []
+    if isinstance(expression, ast.Name):
+        if expression.id in module.constants:
+            return [module.constants[expression.id]]
+        known = constants.get(module.imported.get(expression.id, ""))
+        return None if known is None else [known]
+    return None
+
+
+def _parameter(module: Module, expression: ast.expr) -> tuple[str, int, str, ast.expr | None] | None:
+    """(function, place, name, default) where the expression is a parameter of the function around it."""
+    if not isinstance(expression, ast.Name):
+        return None
+    for node in module.nodes:
+        if isinstance(node, ast.FunctionDef) and any(inner is expression for inner in ast.walk(node)):
+            names = [argument.arg for argument in node.args.args]
+            if expression.id in names:
+                place = names.index(expression.id)
+                late = place - (len(names) - len(node.args.defaults))
+                return node.name, place, expression.id, node.args.defaults[late] if late >= 0 else None
+            if expression.id in [argument.arg for argument in node.args.kwonlyargs]:
+                return node.name, len(names), expression.id, None
+    return None
+
+
+def _numbers(call: ast.Call) -> frozenset[str] | None:
+    given = _argument(call, 1, "numbers")
+    if given is None:
+        return frozenset()
+    if isinstance(given, ast.Dict) and all(isinstance(key, ast.Constant) for key in given.keys):
+        return frozenset(key.value for key in given.keys if isinstance(key, ast.Constant))
+    return None
+
+
+def _state(module: Module, call: ast.Call) -> str | None:
+    """What becomes of the job, where a Refusal is made around the reason and says so itself."""
+    for node in module.nodes:
+        if isinstance(node, ast.Call) and _name(node.func) == "Refusal" and call in node.args:
+            state = _argument(node, 2, "state")
+            return "WAITING" if state is None else ast.unparse(state)
+    return None
+
+
+def _argument(call: ast.Call, place: int, name: str) -> ast.expr | None:
+    if len(call.args) > place:
+        return call.args[place]
+    return next((keyword.value for keyword in call.keywords if keyword.arg == name), None)
+
+
+def _name(expression: ast.expr) -> str:
+    return getattr(expression, "id", getattr(expression, "attr", ""))

@@ -1,0 +1,57 @@
+"""What section 11 promises, on random markets: nobody below alone, and everything that `piece_promises` lists.
+
+PIECE_PROMISES sets how many markets are tried; PIECE_PROMISES_OF which implementation is put to the test.
+"""
+
+from __future__ import annotations
+
+import os
+from functools import lru_cache
+
+import pytest
+
+from scheduling.core.scenario import Scenario
+from scheduling.core.types import EXPIRED, OWN, SHARED, WAITING
+from tests.core.piece_markets import piece_market
+from tests.core.piece_promises import broken
+from tests.core.piece_runs import RUNS
+from tests.core.reference_pieces import Run
+
+MARKETS = int(os.environ.get("PIECE_PROMISES", "40"))
+RUN = RUNS[os.environ.get("PIECE_PROMISES_OF", "policy")]
+BLOCK = 20
+
+
+@lru_cache(maxsize=40)
+def outcome(seed: int) -> tuple[Scenario, Run]:
+    scenario = piece_market(seed)
+    return scenario, RUN(scenario)
+
+
+@pytest.mark.parametrize("first", range(0, MARKETS, BLOCK))
+def test_every_promise_is_kept(first: int) -> None:
+    for seed in range(first, min(first + BLOCK, MARKETS)):
+        lines = broken(*outcome(seed))
+        assert not lines, f"seed {seed}: " + "; ".join(lines)
+
+
+def test_the_markets_put_the_promises_to_the_test() -> None:
+    """Parts are bought by owners and by guests, three and more of one job; runs at home are shortened; some jobs expire
+    with a part done, some are left waiting with one; some have a part of their payment back."""
+    seen = dict.fromkeys(("parts", "of guests", "three and more", "shortened", "expired", "waiting", "settled"), 0)
+    for seed in range(40):
+        scenario, run = outcome(seed)
+        cells = scenario.cluster.cells
+        assert cells is not None
+        for state in run.states:
+            rented = [booking for booking in state.bookings if booking.phase == SHARED]
+            unfinished = [booking for booking in rented if booking.work < state.job.work]
+            seen["parts"] += len(unfinished)
+            seen["of guests"] += len(unfinished) if not cells[:, state.job.tenant].any() else 0
+            seen["three and more"] += len(rented) >= 3
+            seen["shortened"] += bool(rented) and any(booking.phase == OWN for booking in state.bookings)
+            seen["expired"] += bool(rented) and state.state == EXPIRED
+            seen["waiting"] += bool(rented) and state.state == WAITING
+            seen["settled"] += state.alone is not None
+    assert min(seen.values()) >= 2, seen
+    assert min(seen["parts"], seen["of guests"], seen["settled"]) >= 10, seen

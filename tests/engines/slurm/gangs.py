@@ -1,0 +1,133 @@
+"""Gangs on a cluster that the test started, and an engine that is driven by hand."""
+
+from __future__ import annotations
+
+import secrets
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from scheduling.engines.base import ENDED, Fault, Gang, Generation, Handle, Status
+from scheduling.engines.launcher import files
+from scheduling.engines.launcher.files import Folder, Records
+from scheduling.engines.launcher.parts import part_name
+from scheduling.engines.slurm.engine import SlurmEngine
+from scheduling.engines.slurm.settings import SlurmSettings
+from tests.engines.local import ALL, QUICK, ROOT, SMALL, people_of
+from tests.engines.slurm.cluster import Cluster
+
+LONG = QUICK | {"epochs": 1000, "minibatch_ms": 20.0, "chunks": 4}
+SHORT = LONG | {"epochs": 4}
+Counts = Mapping[str, Mapping[str, int]]
+PATIENCE = 90.0
+
+
+def settings(slurm: Cluster, **changed: Any) -> SlurmSettings:
+    values = {
+        "kind": "slurm",
+        "partition": "main",
+        "reservation": "bourse",
+        "shared": str(slurm.shared),
+        "python": sys.executable,
+        "conf": str(slurm.conf),
+        "resources": {"worker": "cpus", "ps": "cpus"},
+    }
+    return SlurmSettings.read("slurm", values | changed)
+
+
+@contextmanager
+def engine_on(
+    slurm: Cluster, own: Path | None = None, knows: Sequence[Handle] = (), **changed: Any
+) -> Iterator[SlurmEngine]:
+    """An engine with a folder of its own, or another's; whatever of it is left in the end is cancelled."""
+    root = own or slurm.folder / f"own-{secrets.token_hex(4)}"
+    engine = SlurmEngine("slurm", settings(slurm, **changed), root, ROOT, ALL, limits=SMALL)
+    engine.touch()
+    engine.reconcile(knows)
+    try:
+        yield engine
+    finally:
+        slurm.call("scancel", "-u", engine.settings.service_account)
+        for process in people_of(str(slurm.shared / "job-")):
+            process.kill()
+
+
+def gang(servers: Counts, parameters: Mapping[str, Any] = LONG, *, after: float = 3.0, seconds: float = 60.0,
+         program: str = "trainer", home: str = "") -> Gang:  # fmt: skip
+    """That begins in a moment, all of it one generation."""
+    at = time.time() + after
+    values = ALL[program].validate(parameters)
+    assert isinstance(values, dict), values
+    generation = Generation(1, at, at + seconds, servers)
+    amounts = {role: {role: 1.0} for role in ("worker", "ps")}
+    key = secrets.token_hex(16)
+    return Gang(key, home or f"job-{key[:6]}", program, values, (generation,), at + seconds, amounts=amounts)
+
+
+def start(engine: SlurmEngine, asked: Gang) -> Handle:
+    answer = engine.submit([asked])[asked.key]
+    assert not isinstance(answer, Fault), answer
+    return answer
+
+
+def look(engine: SlurmEngine, handle: Handle) -> Status:
+    engine.touch()
+    return engine.observe([handle])[handle.key]
+
+
+def until(
+    engine: SlurmEngine, handle: Handle, condition: Callable[[Status], object], patience: float = PATIENCE
+) -> Status:
+    """Look again and again until its status is so."""
+    deadline = time.monotonic() + patience
+    while not condition(status := look(engine, handle)):
+        assert time.monotonic() < deadline, f"it did not come true in {patience:g} s\n{status}\n{story(engine, handle)}"
+        time.sleep(0.1)
+    return status
+
+
+def runs(engine: SlurmEngine, handle: Handle, epoch: int = 1) -> Status:
+    """It trains, and has come so far."""
+    return until(engine, handle, lambda status: status.progress.get("epoch", 0) >= epoch)
+
+
+def ended(engine: SlurmEngine, handle: Handle, patience: float = PATIENCE) -> Status:
+    return until(engine, handle, lambda status: status.state == ENDED, patience)
+
+
+def record(engine: SlurmEngine, handle: Handle, server: str, generation: int = 1) -> dict[str, Any]:
+    """What the launcher on that server wrote last."""
+    return files.read(Folder(engine.shared, handle.home, handle.key, part_name(generation, server)).state) or {}
+
+
+def pid_of(engine: SlurmEngine, handle: Handle, server: str, role: str, rank: int = 0) -> int:
+    members = record(engine, handle, server)["members"]
+    return int(next(pid for one, number, _, pid in members if (one, number) == (role, rank)))
+
+
+def launchers(handle: Handle, server: str) -> list[Any]:
+    """The two processes that watch over a part, the outer one first."""
+    found = [each for each in people_of(handle.key) if each.cmdline()[-1:] == [server] and "part" in each.cmdline()]
+    return sorted(found, key=lambda each: each.pid)
+
+
+def nobody_is_left(handle: Handle, patience: float = 40.0) -> None:
+    deadline = time.monotonic() + patience
+    while left := people_of(handle.key):
+        assert time.monotonic() < deadline, str(left)
+        time.sleep(0.05)
+
+
+def log_of(engine: SlurmEngine, handle: Handle) -> str:
+    page = Records(engine.root).log_tail(handle.home, handle.key, 1_000)
+    return "\n".join(f"{line.role} {line.rank} {line.text}" for line in page.lines)
+
+
+def story(engine: SlurmEngine, handle: Handle) -> str:
+    folder = engine.shared / handle.home / handle.key
+    outputs = [f"{path.name}: {path.read_text(errors='replace')[-800:]}" for path in sorted(folder.glob("*.out"))]
+    jobs = [str(job) for job in engine.listing.jobs.values() if handle.key in job.comment]
+    return "\n".join([log_of(engine, handle), *outputs, *jobs])

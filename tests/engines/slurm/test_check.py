@@ -1,0 +1,79 @@
+"""`engine --check`: what breaks our promises is said, and nothing else is."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+
+from scheduling.engines.slurm.nodes import nodes_of
+from tests.engines.slurm.cluster import Cluster, cluster
+from tests.engines.slurm.gangs import engine_on
+
+
+def test_cluster_that_is_set_up_as_we_need_it_breaks_no_promise(slurm: Cluster) -> None:
+    with engine_on(slurm, resources={"worker": "gres:gpu", "ps": "cpus"}) as engine:
+        sold = {name: {"worker": 2, "ps": 8} for name in ("n1", "n2", "n3")}
+        assert [finding.sentence for finding in engine.check(sold) if finding.breaks] == []
+        assert not list((engine.shared / "probes").iterdir())
+        nodes = nodes_of(engine.commands)[1]
+        assert [(node.name, node.cpus, node.memory_mb, node.amount("gres:gpu")) for node in nodes] == [
+            ("n1", 8, 1024, 2), ("n2", 8, 1024, 2), ("n3", 8, 1024, 2),
+        ]  # fmt: skip
+
+
+def test_everything_that_is_wrong_is_said(slurm: Cluster) -> None:
+    with engine_on(slurm, reservation="other", user="nobody", resources={"worker": "gres:gpu", "ps": "cpus"}) as engine:
+        slurm.reserve("other", ["n1"], "60", "IGNORE_JOBS,OVERLAP")
+        try:
+            sold = {"n1": {"worker": 3, "ps": 9}, "n2": {"worker": 1}, "n9": {"worker": 1}}
+            said = {finding.sentence for finding in engine.check(sold) if finding.breaks}
+        finally:
+            slurm.call("scontrol", "delete", "ReservationName=other")
+        assert "The server n1 has 2 of gres:gpu, and its pools sell 3." in said
+        assert "The server n1 has 8 of cpus, and its pools sell 9." in said
+        assert "The partition main has no server n9." in said
+        assert "The reservation other does not have the servers n2, n9." in said
+        assert "The reservation other is not for the account nobody." in said
+        assert "The reservation other ends in 0 days, not in 30 or more." in said
+        assert any(sentence.startswith("A probe on n2 was refused") for sentence in said)
+
+
+def test_partition_reservation_or_resource_that_is_not_there_is_said(slurm: Cluster) -> None:
+    wrong = {"partition": "nowhere", "reservation": "nothing", "resources": {"worker": "gres:unheard"}}
+    with engine_on(slurm, **wrong) as engine:
+        said = [finding.sentence for finding in engine.check({"n1": {"worker": 1}}) if finding.breaks]
+    for sentence in (
+        "The partition nowhere cannot be shown",
+        "The reservation nothing cannot be shown",
+        "There is no partition nowhere, or it has no servers",
+        "The server n1 has 0 of gres:unheard, and its pools sell 1",
+    ):
+        assert any(each.startswith(sentence) for each in said), said
+
+
+@pytest.mark.wide
+def test_configuration_against_us_is_said() -> None:
+    wrong = {"EnforcePartLimits": "NO", "SlurmdTimeout": 300, "MinJobAge": 30, "OverSubscribe": "FORCE:2"}
+    with cluster(("n1",), **wrong) as slurm, engine_on(slurm, reservation="") as engine:
+        said = {finding.sentence.partition(":")[0] for finding in engine.check({}) if finding.breaks}
+        assert said == {
+            "EnforcePartLimits is not ALL",
+            "SlurmdTimeout is 300 s, not at most 60",
+            "MinJobAge is 30 s, not at least 300",
+            "OverSubscribe of the partition main is FORCE",
+            "There is no reservation",
+        }
+        slurm.kill("slurmctld")
+        [finding] = engine.check({})
+        assert finding.sentence.startswith("Slurm does not answer: ")
+
+
+def test_clock_that_differs_is_said(slurm: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    ours = time.time
+    with engine_on(slurm) as engine:
+        monkeypatch.setattr("scheduling.engines.slurm.check.time.time", lambda: ours() + 5.0)
+        said = [finding.sentence for finding in engine.check({}) if finding.breaks]
+    assert len(said) == 3
+    assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])

@@ -1,0 +1,57 @@
+"""A program that people brought, on a real Slurm: one launcher on each server, and one job together."""
+
+from __future__ import annotations
+
+import json
+import secrets
+import time
+from dataclasses import replace
+
+import pytest
+
+from scheduling.engines.base import FINISHED, LOST, Gang, Generation
+from tests.engines.own import HERE, RING, archive, told_to_engines
+from tests.engines.slurm.cluster import Cluster
+from tests.engines.slurm.gangs import ended, engine_on, log_of, nobody_is_left, start, story, until
+
+
+def test_an_all_reduce_over_two_servers_goes_on_on_three_and_a_missing_program_is_told(slurm: Cluster) -> None:
+    files = archive(ring_train__py=(HERE / "ring_train.py").read_bytes())
+    told = told_to_engines(RING, files, 60.0, {"steps": 60})
+    told = replace(told, command=replace(told.command, variables={"PAUSE": "0.3"}), grace_seconds=4.0)
+    at = time.time() + 3.0
+    one = {"worker": 1, "ps": 0}
+    first = Generation(1, at, at + 200.0, {"n1": one, "n2": {"worker": 2, "ps": 0}})
+    amounts = {"worker": {"worker": 1.0}, "ps": {"ps": 1.0}}
+    ring = Gang(secrets.token_hex(16), "job-ring", "ring", {}, (first,), at + 200.0, amounts=amounts, own=told)
+    missing = replace(told, command=replace(told.command, words=("torchrun-9",)))
+    alone = (Generation(1, at, at + 60.0, {"n3": one}),)
+    lost = Gang(secrets.token_hex(16), "job-lost", "lost", {}, alone, at + 60.0, amounts=amounts, own=missing)
+    with engine_on(slurm) as engine:
+        handles = [start(engine, each) for each in (ring, lost)]
+        status = ended(engine, handles[1])
+        assert (status.end, status.detail) == (LOST, "torchrun-9 was not found on node n3")
+        until(engine, handles[0], lambda status: status.progress.get("numbers", {}).get("step", 0) >= 2)
+        begin = time.time() + 6.0
+        second = Generation(2, begin, begin + 200.0, {"n1": one, "n2": one, "n3": one})
+        engine.change(handles[0], begin + 200.0, [second])
+        status = ended(engine, handles[0], 120.0)
+        assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handles[0])
+        said = [json.loads(line[line.index("{") :]) for line in log_of(engine, handles[0]).splitlines() if "{" in line]
+        assert {each["rank"] for each in said} == {0, 1, 2}
+        assert {(each["world"], each["restart"]) for each in said} == {(3, 1)}
+        assert {0 < each["resumed"] < 60 for each in said} == {True}
+        assert len({each["w"] for each in said}) == 1
+        assert said[0]["w"] == pytest.approx(fitted(60), rel=1e-12)
+        assert status.progress["numbers"]["step"] == 60
+        assert {each.server for each in status.delivered} == {"n1", "n2", "n3"}
+        for handle in handles:
+            nobody_is_left(handle)
+
+
+def fitted(steps: int) -> float:
+    """Where the same descent ends in one process."""
+    points, w = [(k / 64, 3 * k / 64) for k in range(64)], 0.0
+    for _ in range(steps):
+        w -= 0.5 * sum(2 * (w * x - y) * x for x, y in points) / len(points)
+    return w

@@ -1,0 +1,98 @@
+"""Each tenant's jobs as its own user, by a rule for sudo that the test stands in for."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from scheduling.engines.base import FINISHED, Fault, Gang, Generation
+from scheduling.engines.slurm.commands import queue
+from tests.engines.own import script, told_to_engines
+from tests.engines.slurm.cluster import Cluster
+from tests.engines.slurm.gangs import ended, engine_on, log_of, nobody_is_left, start, story, until
+
+USERS = {"physics": "daemon", "chemistry": "bin"}  # every Debian has them
+# What sudo does with `-n -u USER VARIABLE=VALUE ... COMMAND ...`, for whoever is root.
+SUDO = """#!/bin/sh
+[ "$1 $2" = "-n -u" ] || exit 1
+user=$3; shift 3
+exec setpriv --reuid "$user" --regid "$(id -g "$user")" --init-groups env -i "PATH=$PATH" "$@"
+"""
+PEEK = """
+id -un
+ls "$OTHER" > /dev/null 2>&1 && echo "looked into $OTHER" || echo "kept out"
+sleep "${WAIT:-0}"
+"""
+pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can stand in for sudo")
+
+
+@pytest.fixture
+def rule(slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A sudo, and a reservation for the users of both tenants."""
+    tool = tmp_path / "sudo"
+    tool.write_text(SUDO)
+    tool.chmod(0o755)
+    made = slurm.call(
+        "scontrol", "create", "reservation", "ReservationName=both", "StartTime=now", "Duration=UNLIMITED",
+        "Users=root,daemon,bin", "Nodes=n1,n2,n3", "Flags=IGNORE_JOBS,OVERLAP",
+    )  # fmt: skip
+    assert made.returncode == 0, made.stderr
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    yield
+    slurm.call("scontrol", "delete", "ReservationName=both")
+
+
+def peeking(tenant: str, server: str, other: Path, seconds: int = 0) -> Gang:
+    document = script(PEEK, environment={"OTHER": str(other), "WAIT": str(seconds)})
+    told, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
+    part = Generation(1, at, at + 120.0, {server: {"worker": 1, "ps": 0}})
+    key, amounts = secrets.token_hex(16), {"worker": {"worker": 1.0}}
+    return Gang(
+        key, f"job-{key[:6]}", "peek", {}, (part,), at + 120.0, amounts=amounts, tenant=tenant, own=told
+    )  # fmt: skip
+
+
+def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cancelled_as_them(
+    slurm: Cluster, rule: None
+) -> None:
+    settings = {"run_as": "tenant", "users": USERS, "reservation": "both", "python": "/usr/bin/python3"}
+    with engine_on(slurm, **settings) as engine:
+        assert [finding.sentence for finding in engine.check({}) if finding.breaks] == []
+        physics = peeking("physics", "n1", slurm.shared, 100)
+        first = start(engine, physics)
+        chemistry = peeking("chemistry", "n2", slurm.shared / physics.home)
+        second = start(engine, chemistry)
+        status = ended(engine, second, 90.0)
+        assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, second)
+        assert "worker 0 bin" in log_of(engine, second)
+        assert "worker 0 kept out" in log_of(engine, second)
+        until(engine, first, lambda status: "worker 0 daemon" in log_of(engine, first))
+        users = {job.comment.split(":")[1]: job.user for job in queue(engine.commands)[1]}
+        assert (users[first.key], users[second.key]) == ("daemon", "bin")
+        with engine_on(slurm, **settings) as stranger:  # it knows of nobody, and cancels as whoever they are
+            stranger.observe([])
+            nobody_is_left(first, 30.0)
+        (slurm.shared / first.home / first.key / "part-1-n1" / "log").unlink()
+        (slurm.shared / first.home / first.key / "part-1-n1" / "log").symlink_to("/etc/passwd")
+        engine.observe([first])
+        assert "root:x" not in (engine.root / first.home / first.key / "log").read_text()
+        unknown = peeking("history", "n1", slurm.shared)
+        sentence = "The engine slurm runs jobs as their tenants, and has no user for history."
+        assert engine.submit([unknown])[unknown.key] == Fault(sentence)
+
+
+def test_check_says_what_the_rule_does_not_allow(slurm: Cluster, tmp_path: Path) -> None:
+    users = {"physics": "daemon", "chemistry": "nobody-there"}
+    with engine_on(slurm, run_as="tenant", users=users) as engine:
+        engine.commands.environment["PATH"] = f"{tmp_path}{os.pathsep}/usr/bin"  # without the rule
+        (tmp_path / "sudo").write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+        (tmp_path / "sudo").chmod(0o755)
+        said = {finding.sentence for finding in engine.check({}) if finding.breaks}
+    assert "Nothing of physics can be run: sbatch as daemon: sudo: a password is required." in said
+    assert "Nothing of chemistry can be run: there is no user nobody-there here." in said
+    assert "The reservation bourse is not for the account daemon." in said

@@ -1,0 +1,108 @@
+"""What every engine is asked and may answer: many at once, `unknown`, a lease that is kept no longer than it may."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+import pytest
+from django.utils import timezone
+
+from scheduling.engines.base import UNKNOWN, Fault, Gang, Generation, Handle, Status, Timings, merged
+from scheduling.management.commands.engine import Lease
+from scheduling.models import AwardState, Run, RunState
+from scheduling.runs.runs import runs_tick
+from scheduling.runs.watch import runs_watch
+from tenants.scoping import scope_disabled
+from tests.engines.local import until
+from tests.engines.market import award_on, jobs_of, place, run_of, world
+from tests.scheduling.live import again, book_is_sound, money
+
+TIMINGS = Timings(lead=2.5, least_slot=1.0, patience=20.0, lease=15.0, stop=2.0)
+
+
+class Silent:
+    """An engine that takes gangs and can then not be asked about them. It counts how often it was."""
+
+    name = "local"
+    timings = TIMINGS
+
+    def __init__(self) -> None:
+        self.submitted: list[list[str]] = []
+        self.observed: list[int] = []
+        self.touched = 0
+        self.refused: set[int] = set()
+
+    def touch(self) -> None:
+        self.touched += 1
+
+    def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
+        self.submitted.append([gang.key for gang in gangs])
+        return {
+            gang.key: Fault("It is full") if number in self.refused else Handle(gang.key, gang.home, {"here": True})
+            for number, gang in enumerate(gangs)
+        }
+
+    def observe(self, handles: Sequence[Handle]) -> dict[str, Status]:
+        self.observed.append(len(handles))
+        return {handle.key: Status(UNKNOWN, detail="nobody answers") for handle in handles}
+
+    def stop(self, handle: Handle, *, pause: bool = False) -> None: ...
+
+
+@pytest.mark.django_db
+def test_gang_of_which_nothing_is_known_keeps_its_row_and_is_refunded_after_the_engines_patience() -> None:
+    pool, tenant, award = world(seconds=60)
+    engine: Any = Silent()
+    runs_tick(engine=engine, at=timezone.now())
+    seen = run_of(award).seen_at
+    later = timezone.now() + timedelta(seconds=19)
+    assert runs_tick(engine=engine, at=later).ended == 0
+    run = run_of(award)
+    assert (run.state, run.seen_at, run.detail) == (RunState.STARTING, seen, "")
+    assert runs_watch(pool=pool, at=later) == 0
+    assert runs_watch(pool=pool, at=later + timedelta(seconds=3)) == 1
+    assert (again(award).state, again(award).returned) == (AwardState.VOID, 30)
+    assert jobs_of(award).reason_code == "engine_error"
+    assert money(tenant) == (1_000_000_000, 0, 0)
+    assert book_is_sound()
+
+
+@pytest.mark.django_db
+def test_all_that_begin_are_one_submission_and_all_that_run_are_one_question() -> None:
+    pool, tenant = place(seconds=60)
+    awards = [award_on(pool, tenant, f"s{number}") for number in range(3)]
+    engine: Any = Silent()
+    engine.refused = {1}
+    ticked = runs_tick(engine=engine, at=timezone.now())
+    assert (ticked.started, [len(keys) for keys in engine.submitted]) == (2, [3])
+    runs_tick(engine=engine, at=timezone.now())
+    assert engine.observed[-1] == 2
+    with scope_disabled("the test looks at runs"):
+        states = dict(Run.objects.values_list("award", "state"))
+    assert [states[award.pk] for award in awards] == [RunState.STARTING, RunState.LOST, RunState.STARTING]
+    assert [again(award).returned for award in awards] == [0, 30, 0]
+
+
+def test_equal_neighbours_are_one_generation() -> None:
+    small, large = {"s1": {"worker": 1}}, {"s1": {"worker": 2}}
+    parts = [Generation(1, 0.0, 1.0, small), Generation(2, 1.0, 2.0, small), Generation(3, 2.0, 3.0, large)]
+    assert merged(parts) == (Generation(1, 0.0, 2.0, small), Generation(3, 2.0, 3.0, large))
+    assert len(merged([parts[0], Generation(4, 5.0, 6.0, small)])) == 2  # a pause lies between
+
+
+def test_lease_is_renewed_while_the_loop_is_slow_but_not_where_it_stands_still() -> None:
+    engine: Any = Silent()
+    lease = Lease(engine)
+    assert TIMINGS.spare == 3.0
+    lease.keep()
+    lease.renew(time.monotonic() + 2.9)
+    assert engine.touched == 1
+    lease.renew(time.monotonic() + 3.1)  # the loop has not come round for so long
+    assert engine.touched == 1
+    lease.start()
+    until(lambda: engine.touched >= 2)
+    lease.end()
+    assert not lease._thread.is_alive()

@@ -1,0 +1,48 @@
+"""A script of PyTorch's that was written for torchrun runs unchanged, and is resized in the middle."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import time
+from dataclasses import replace
+
+import pytest
+
+from scheduling.engines.base import FINISHED, Handle
+from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.local.accounts import Rights
+from scheduling.engines.local.surroundings import code_for, ours
+from tests.conftest import FOLDER
+from tests.engines.local import ROOT, ended, engine_in, start, story, text_of
+from tests.engines.own import HERE, RING, archive, own, resized, with_environment, workers
+
+pytestmark = pytest.mark.skipif(
+    importlib.util.find_spec("torch") is None,
+    reason="PyTorch is not installed here (its build without CUDA is enough), so no script of PyTorch has been run",
+)
+DDP = RING | {"name": "ddp", "command": ["python3", "-u", "ddp_train.py", "{steps}"], "grace_seconds": 10}
+
+
+def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() -> None:
+    files = archive(ddp_train__py=(HERE / "ddp_train.py").read_bytes())
+    roomy = Limits(address_space_mb=32_768, memory_mb=8_192, processes=400, cpu_least=600)
+    here = ours(code_for([], ROOT, FOLDER / "torch-code"), [])  # a copy of PyTorch for other accounts would be large
+    chosen = Rights(here.python, here.environment, own=False, bare=os.geteuid() == 0, readable=())
+    with engine_in(limits=roomy, rights=chosen) as engine:
+
+        def loss(handle: Handle) -> tuple[float, str]:
+            assert ended(engine, handle, patience=240).end == FINISHED, story(engine, handle)
+            line = next(line for line in text_of(engine, handle).splitlines() if line.startswith("loss"))
+            return float(line.split()[1]), line.partition(" on ")[2]
+
+        two = (time.time(), workers(2))
+        undisturbed, _ = loss(start(engine, own(DDP, two, packed=files, home="job-1", seconds=240, steps=30)))
+        gang = own(DDP, two, packed=files, home="job-2", seconds=240, slot_seconds=30.0, steps=30)
+        gang = replace(gang, own=with_environment(gang, PAUSE="0.5"))
+        four = workers(2) | workers(2, "s2")
+        found, sizes = loss(resized(engine, gang, four, lambda handle: "epoch 3" in text_of(engine, handle)))
+    world, _, first = sizes.split()
+    assert world == "4"
+    assert 3 <= int(first) < 30
+    assert found == pytest.approx(undisturbed, rel=1e-3, abs=1e-9)

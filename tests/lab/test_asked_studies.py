@@ -1,0 +1,288 @@
+"""Studies in the product: worked at in pieces, called off, killed, gone on with; read by staff and owners."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.utils import timezone
+
+from scheduling.app.tasks import studies_tick
+from scheduling.lab import rounds
+from scheduling.lab.requests import (
+    file_bytes,
+    study_cancel,
+    study_create,
+    study_remove,
+    study_resume,
+    study_show,
+    study_start,
+)
+from scheduling.lab.rounds import studies_round
+from scheduling.lab.studies.study_text import study_document
+from scheduling.models import LabFile, LabStudy, StudyState
+from tenants.access import Access, Refused
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
+from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
+from tests.scheduling.auditors import Clock
+from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
+from tests.scheduling.commands.files import said
+from tests.scheduling.markets import make_waiting
+from tests.scheduling.pages import client_as
+
+pytestmark = pytest.mark.django_db
+
+AUDIT = Access(user=None, tenant=None, roles=frozenset({AUDITOR}))
+TEXT = STUDY + "rules: [alone, backfill, market]\nworth: [by_hour]\n"
+RESULTS = ("report.html", "figures.csv")
+
+
+@pytest.fixture(scope="module")
+def log(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A study's folder, and what the command makes of it."""
+    folder = tmp_path_factory.mktemp("log")
+    path = write_study(folder, simulated_log(folder, made_jobs(days=3, each=9)), TEXT)
+    said("lab", path, "--output", folder / "out", "--processes", 1)
+    return folder
+
+
+def asked(log: Path, *, at_once: bool = True, content: bytes | None = None, **fields: object) -> LabStudy:
+    content = (log / "log.txt").read_bytes() if content is None else content
+    document = study_document(log / "STUDY.yaml") | fields
+    found = study_create(document=document, files={"log.txt": content}, starts_at_once=at_once, by=AUDIT, at=NOON)
+    assert isinstance(found, LabStudy), found
+    return found
+
+
+def nobody() -> None:
+    """Nothing else was asked about the past."""
+
+
+def worked(study: LabStudy, clock: Callable[[], datetime] = timezone.now) -> LabStudy:
+    studies_round(clock=clock, others=nobody)
+    study.refresh_from_db()
+    return study
+
+
+def results(study: LabStudy) -> list[bytes | None]:
+    return [file_bytes(study.pk, name) for name in RESULTS]
+
+
+def of_command(log: Path) -> list[bytes | None]:
+    return [(log / "out" / name).read_bytes() for name in RESULTS]
+
+
+# ---- worked at in pieces ----
+
+
+def test_study_is_read_priced_started_and_gives_the_bytes_of_the_command(log: Path) -> None:
+    study = worked(asked(log, at_once=False))
+    assert (study.state, study.total, study.done, study.history["jobs"]) == (StudyState.READY, 3, 0, 27)
+    assert study.minutes is not None
+    assert set(study.owners) == {"vision", "speech", "climate"}
+    worked(study)
+    assert study.state == StudyState.READY  # nothing begins by itself
+    assert isinstance(study_start(study_id=study.pk, by=AUDIT, at=NOON), LabStudy)
+    studies_tick()
+    study.refresh_from_db()
+    assert (study.state, study.done) == (StudyState.DONE, 3)
+    assert study.digest[:12] in (file_bytes(study.pk, "report.html") or b"").decode()
+    assert results(study) == of_command(log)
+    assert study.sentence.startswith("market beside alone: ")
+    assert study.answer["low"] <= study.answer["saved"] <= study.answer["high"]
+
+
+def test_killed_in_the_second_replay_it_goes_on_behind_the_first(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    study, made = asked(log), []
+    whole = rounds.replay_bytes
+
+    def until_killed(*args: object) -> bytes:
+        if len(made) == 3:  # two to learn what it will take, one that is kept
+            raise KeyboardInterrupt
+        made.append(args)
+        return whole(*args)  # type: ignore[arg-type]
+
+    with monkeypatch.context() as patch:
+        patch.setattr(rounds, "replay_bytes", until_killed)
+        with pytest.raises(KeyboardInterrupt):
+            studies_round(clock=timezone.now, others=nobody)
+    study.refresh_from_db()
+    assert (study.state, study.done) == (StudyState.RUNNING, 1)
+    [kept] = LabFile.objects.filter(study=study, name__endswith=".npz").values_list("pk", flat=True)
+    worked(study)
+    assert study.state == StudyState.DONE
+    assert LabFile.objects.filter(pk=kept).exists()  # what was finished is not made again
+    assert results(study) == of_command(log)
+
+
+def test_called_off_within_a_replay_it_keeps_nothing_more_and_can_go_on(log: Path) -> None:
+    study = asked(log)
+
+    def others() -> None:
+        if LabStudy.objects.get(pk=study.pk).state == StudyState.RUNNING:
+            study_cancel(study_id=study.pk, by=AUDIT, at=NOON)
+
+    studies_round(clock=Clock(1.0), others=others)
+    study.refresh_from_db()
+    assert (study.state, study.done) == (StudyState.CANCELLED, 0)
+    assert not LabFile.objects.filter(study=study, name__endswith=".npz").exists()
+    assert isinstance(study_resume(study_id=study.pk, by=AUDIT, at=NOON), LabStudy)
+    assert worked(study).state == StudyState.DONE
+    assert results(study) == of_command(log)
+
+
+def test_others_have_their_turn_every_other_second_of_a_replay(log: Path) -> None:
+    study, turns = asked(log), []
+    studies_round(clock=Clock(0.5), others=lambda: turns.append(LabStudy.objects.get(pk=study.pk).state))
+    assert set(turns) == {StudyState.READING, StudyState.RUNNING}
+
+
+def test_it_breaks_off_three_times_and_says_so(log: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def killed(*args: object) -> bytes:
+        raise KeyboardInterrupt
+
+    study = asked(log)
+    with monkeypatch.context() as patch:
+        patch.setattr(rounds, "replay_bytes", killed)
+        for _ in range(3):
+            with pytest.raises(KeyboardInterrupt):
+                studies_round(clock=timezone.now, others=nobody)
+    assert worked(study).state == StudyState.FAILED
+    assert "three times" in study.sentence
+
+
+def test_line_that_cannot_be_read_is_named_and_a_strict_reading_ends_there(log: Path) -> None:
+    lines = (log / "log.txt").read_text().splitlines()
+    many = "\n".join([*lines, *(f"{9000 + k}|{lines[1].split('|', 1)[1]}" for k in range(80)), "what is this"]).encode()
+    study = worked(asked(log, at_once=False, content=many))
+    assert (study.state, study.history["bad_lines"]) == (StudyState.READY, 1)
+    assert study.history["bad"][0][0] == len(lines) + 81
+    history = study_document(log / "STUDY.yaml")["history"] | {"strict": True}
+    strict = worked(asked(log, content=many, history=history))
+    assert (strict.state, f"line {len(lines) + 81}" in strict.sentence) == (StudyState.FAILED, True)
+
+
+def test_a_pools_own_past_is_a_history() -> None:
+    pool = make_pool(epoch_at=datetime(2026, 10, 1, tzinfo=UTC), slot_seconds=3600)
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    server = make_server(pool, worker=8, ps=2)
+    for tenant in (lumen, castor):
+        make_cells(server, tenant, {"worker": 4, "ps": 1})
+    for arrival in (0.5, 1.2, 2.1, 26.0, 26.5, 50.0):
+        make_waiting(pool, lumen if arrival < 26 else castor, arrival)
+    document = {"rules": ["alone", "backfill"], "worth": ["by_hour"]}
+    period = {"first_at": datetime(2026, 9, 1, tzinfo=UTC), "last_at": datetime(2026, 10, 20, tzinfo=UTC)}
+    found = study_create(document=document, files={}, pool=pool, starts_at_once=True, by=AUDIT, at=NOON, **period)
+    assert isinstance(found, LabStudy), found
+    study = worked(found)
+    assert (study.state, study.sentence[:22]) == (StudyState.DONE, "backfill beside alone:")
+    assert (study.history["first"], study.history["days"], study.owners) == ("2026-10-01", 3, ["lumen", "castor"])
+
+
+# ---- refusals ----
+
+
+@pytest.mark.parametrize(
+    ("change", "files", "words"),
+    [
+        ({"history": {"format": "sacct", "file": "/etc/passwd", "zone": "UTC"}}, {}, "none of the files sent"),
+        ({"history": {"format": "sacct", "file": "../x", "zone": "UTC"}}, {"../x": b""}, "no name of a file"),
+        ({"rules": ["gold"]}, {"log.txt": b""}, "rules[0]"),
+        ({"draws": float("nan")}, {"log.txt": b""}, "neither a number nor a text"),
+        ({}, {"log.txt": b"", "other.txt": b""}, "named nowhere"),
+    ],
+)
+def test_study_that_cannot_be_is_refused(
+    log: Path, change: dict[str, object], files: dict[str, bytes], words: str
+) -> None:
+    document = study_document(log / "STUDY.yaml") | change
+    found = study_create(document=document, files=files, by=AUDIT, at=NOON)
+    assert isinstance(found, Refused)
+    assert (found.code, words in found.sentence) == ("invalid_study", True), found
+    assert not LabStudy.objects.exists()
+
+
+def test_three_of_a_person_wait_and_only_the_staff_asks(log: Path) -> None:
+    for _ in range(3):
+        asked(log)
+    document, files = study_document(log / "STUDY.yaml"), {"log.txt": b""}
+    many = study_create(document=document, files=files, by=AUDIT, at=NOON)
+    assert isinstance(many, Refused)
+    assert many.code == "studies_waiting"
+    member = Access(user=None, tenant=None, roles=frozenset({OWNER}))
+    study = LabStudy.objects.all()[0]
+    outcomes = [
+        study_create(document=document, files=files, by=member, at=NOON),
+        study_start(study_id=study.pk, by=member, at=NOON),
+        study_cancel(study_id=study.pk, by=member, at=NOON),
+        study_resume(study_id=study.pk, by=member, at=NOON),
+        study_show(study_id=study.pk, is_shown=True, by=member),
+        study_remove(study_id=study.pk, by=member),
+    ]
+    assert {outcome.code for outcome in outcomes if isinstance(outcome, Refused)} == {"not_allowed"}
+    assert all(isinstance(outcome, Refused) for outcome in outcomes)
+
+
+# ---- pages ----
+
+
+def test_auditor_uploads_a_log_sees_the_cost_starts_it_and_reads_the_report(log: Path) -> None:
+    client = client_as(AUDITOR, None)
+    upload = SimpleUploadedFile("log.txt", (log / "log.txt").read_bytes())
+    fields = {"title": "By hand", "pool": "", "log": upload, "format": "sacct", "zone": "UTC", "unit": "gpu"}
+    fields |= {"owner": "account", "rules": ["alone", "market"], "worth": ["by_hour"]}
+    fields |= {"what_1": "keep", "who_1": "vision", "what_2": "theta", "who_2": ""}
+    assert client.post("/lab/new/", {**fields, "log": ""}).status_code == 422
+    upload.seek(0)
+    made = client.post("/lab/new/", fields)
+    assert made.status_code == 302, made.context["form"].errors
+    there = made["Location"]
+    assert 'hx-trigger="every 1s"' in client.get(there).content.decode()
+    studies_tick()
+    page = client.get(there).content.decode()
+    assert "less than a minute" in page
+    assert "Start it" in page
+    assert client.post(f"{there}start/").status_code == 302
+    studies_tick()
+    page = client.get(there).content.decode()
+    assert "vision lent nothing" in page
+    assert (
+        page.index("of waiting saved") < page.index("Who gains") < page.index("Day by day") < page.index("Winners and")
+    )
+    assert b"data-figure" in b"".join(client.get(f"{there}report/").streaming_content)  # type: ignore[attr-defined]
+    assert "By hand" in client.get("/lab/").content.decode()
+    assert client.get(f"{there}?part=state").status_code == 200
+    assert client.post(f"{there}remove/").status_code == 302
+    assert client.get(there).status_code == 404
+    assert client_as(OPERATOR, None).get("/lab/new/").status_code == 200
+
+
+def test_owner_reads_its_own_row_and_no_other_name(log: Path) -> None:
+    study = asked(log, rules=["alone", "market", {"name": "climate twice", "rule": "market", "double": ["climate"]}])
+    worked(study)
+    vision, bystander = make_tenant("vision"), make_tenant("bystander")
+    there = f"/t/vision/lab/{study.pk}/"
+    owner = client_as(BILLING, vision)
+    assert owner.get(there).status_code == 404  # until it is shown
+    assert isinstance(study_show(study_id=study.pk, is_shown=True, by=AUDIT), LabStudy)
+    page = owner.get(there).content.decode()
+    assert "vision" in page
+    assert 'class="me"' in page
+    assert "Another owner" in page
+    assert "speech" not in page
+    assert "climate" not in page
+    assert study.title in owner.get("/t/vision/lab/").content.decode()
+    assert client_as(OWNER, bystander).get(f"/t/bystander/lab/{study.pk}/").status_code == 404
+    assert client_as(VIEWER, vision).get(there).status_code == 403
+
+
+def test_page_of_a_finished_study_takes_few_queries_and_little_time(log: Path) -> None:
+    study = worked(asked(log))
+    client = client_as(AUDITOR, None)
+    client.get(f"/lab/{study.pk}/")
+    began = timezone.now()
+    client.get(f"/lab/{study.pk}/")
+    assert timezone.now() - began < timedelta(milliseconds=300)

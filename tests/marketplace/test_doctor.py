@@ -1,0 +1,192 @@
+"""`manage.py doctor` names what is wrong with an installation, and says what helps."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+from collections import namedtuple
+from datetime import timedelta
+
+import pytest
+from celery.exceptions import OperationalError as BrokerError
+from django.conf import settings as configured
+from django.core.management import call_command
+from django.db import connection, transaction
+from django.utils import timezone
+from pytest_django.fixtures import Settings
+
+from marketplace.backup import MADE
+from marketplace.doctor import BROKEN, CHECKS, WARNING, WELL, Finding, examine
+from marketplace.embedded.state import ROLE
+from marketplace.forecast import forecast
+from marketplace.tasks import heartbeat
+from scheduling.feed import EventKind
+from scheduling.feed.events import event, events_append
+from scheduling.management.commands.engine import _listener, _mine
+from tenants import history
+from tenants.access import access_of_system
+from tests.database import overrule, run
+from tests.scheduling.builders import make_pool
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture(autouse=True)
+def _one_worker(monkeypatch: pytest.MonkeyPatch) -> None:
+    answer_as(monkeypatch, {"celery@here": {"ok": "pong"}})
+
+
+def answer_as(monkeypatch: pytest.MonkeyPatch, answers: dict[str, dict[str, str]] | None) -> None:
+    class Inspect:
+        def ping(self):
+            return answers
+
+    monkeypatch.setattr("marketplace.doctor.app.control.inspect", lambda timeout: Inspect())
+
+
+def found(name: str) -> list[Finding]:
+    return [finding for finding in examine(timezone.now()) if finding.name == name]
+
+
+def one(name: str) -> Finding:
+    (only,) = found(name)
+    return only
+
+
+def test_each_check_says_something_and_only_what_is_amiss_has_advice() -> None:
+    findings = examine(timezone.now())
+    assert [name for name in CHECKS if name not in {finding.name for finding in findings}] == []
+    assert all(bool(finding.advice) == (finding.state != WELL) for finding in findings)
+    states = {finding.name: finding.state for finding in findings}
+    healthy = ("database", "roles", "migrations", "broker", "clocks", "workers", "market", "engine", "mail", "proxy")
+    assert {name: states[name] for name in healthy} == dict.fromkeys(healthy, WELL)
+
+
+def test_beat_is_missed_until_it_shows_a_sign_of_life(monkeypatch) -> None:
+    assert one("beat").state == BROKEN
+    heartbeat()
+    assert one("beat").state == WELL
+    answer_as(monkeypatch, None)
+    assert "No worker answers" in one("workers").sentence
+
+
+def test_broker_that_is_away_is_said_by_each_check_that_needs_it(monkeypatch) -> None:
+    def fail(timeout: float) -> None:
+        raise BrokerError("Error 111 connecting to 127.0.0.1:1. Connection refused.")
+
+    monkeypatch.setattr("marketplace.doctor.app.control.inspect", fail)
+    assert one("workers").sentence == "Redis does not answer: OperationalError."
+
+
+def test_engine_is_at_work_while_it_holds_its_lock() -> None:
+    make_pool()
+    assert one("engine").advice == "Start `manage.py engine --name local`."
+    with _listener() as listener:
+        assert _mine(listener, "local")
+        assert one("engine") == Finding("engine", WELL, "At work: the engine local.")
+    assert one("engine").state == BROKEN
+
+
+def test_pool_that_nobody_decides_is_late() -> None:
+    pool = make_pool()
+    assert one("market").sentence.startswith(f"The pool {pool.slug} is ")
+
+
+def test_role_that_may_do_too_much_is_a_warning_and_one_that_lacks_a_right_is_broken() -> None:
+    overrule(f"GRANT TRUNCATE ON scheduling_event TO {ROLE}; REVOKE INSERT ON ledger_seal FROM {ROLE}")
+    assert [finding.state for finding in found("roles")] == [WARNING, BROKEN]
+
+
+def test_migration_that_is_pending_is_named() -> None:
+    (last,) = run("SELECT max(name) FROM django_migrations WHERE app = 'scheduling'")[0]
+    overrule("DELETE FROM django_migrations WHERE name = %s", [last])
+    assert one("migrations").sentence == f"To be migrated: 1, first scheduling {last}."
+
+
+@pytest.mark.parametrize(("seconds", "state"), [(0.1, WELL), (-3.0, WARNING), (60.0, BROKEN)])
+def test_clock_that_is_apart_is_named(seconds: float, state: str, monkeypatch) -> None:
+    monkeypatch.setattr("marketplace.doctor._clock_of_broker", lambda: seconds)
+    assert one("clocks").state == state
+    if state != WELL:
+        assert f"{abs(seconds):.1f} s {'ahead of' if seconds > 0 else 'behind'} ours" in one("clocks").sentence
+
+
+def test_what_does_not_answer_is_one_line_and_the_others_are_looked_at(settings: Settings) -> None:
+    settings.REDIS_URL = "redis://127.0.0.1:1/0"
+    assert one("broker") == Finding(
+        "broker", BROKEN, "Redis does not answer: ConnectionError.", "Look at it and at REDIS_URL."
+    )
+    assert one("database").state == WELL
+
+
+def test_full_disk_is_broken(monkeypatch) -> None:
+    usage = namedtuple("usage", "total used free")
+    monkeypatch.setattr(shutil, "disk_usage", lambda place: usage(100 << 30, 99 << 30, 1 << 30))
+    assert {finding.state for finding in found("disk")} == {BROKEN}
+
+
+def test_mail_that_nobody_takes_is_broken(settings: Settings) -> None:
+    settings.EMAIL_BACKEND = "django.core.mail.backends.smtp.EmailBackend"
+    settings.EMAIL_HOST, settings.EMAIL_PORT = "127.0.0.1", 1
+    assert one("mail").sentence.startswith("127.0.0.1:1 takes no mail: ")
+
+
+def test_proxy_that_is_half_believed_is_named(settings: Settings) -> None:
+    settings.DEVELOPMENT, settings.SECURE_SSL_REDIRECT, settings.ALLOWED_HOSTS = False, True, ["bourse.example"]
+    assert "BEHIND_TLS_PROXY=true" in one("proxy").advice
+    settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
+    assert one("proxy").advice == "Set TRUSTED_PROXY_COUNT=1."
+    settings.ALLAUTH_TRUSTED_PROXY_COUNT = 1
+    assert one("proxy").state == WELL
+
+
+def test_backup_grows_old() -> None:
+    assert one("backup").sentence == "No backup was ever made."
+    for hours, state in ((40, WARNING), (2, WELL)):
+        with transaction.atomic():
+            at = timezone.now() - timedelta(hours=hours)
+            history.append(at=at, by=access_of_system("backup"), action=MADE, subject="installation")
+        assert one("backup").state == state
+
+
+def test_command_ends_with_1_where_something_is_broken_and_speaks_to_programs(settings: Settings) -> None:
+    settings.DEVELOPMENT = True
+    out = io.StringIO()
+    with pytest.raises(SystemExit) as ended:
+        call_command("doctor", json=True, stdout=out)
+    assert ended.value.code == 1
+    assert {finding["state"] for finding in json.loads(out.getvalue())} == {WELL, WARNING, BROKEN}
+    heartbeat()
+    out = io.StringIO()
+    call_command("doctor", stdout=out)
+    assert "warning  backup      No backup was ever made. Run `manage.py backup" in out.getvalue()
+
+
+def test_forecast_counts_the_rows_of_the_last_days_and_their_bytes() -> None:
+    at = timezone.now()
+    with transaction.atomic():
+        start = at - timedelta(days=100)
+        history.append(at=start, by=access_of_system("tests"), action="test_begin", subject="installation")
+    for days, count in ((50, 10), (3, 14)):
+        when = at - timedelta(days=days)
+        events_append([event(EventKind.SLOT_SETTLED, pool_id=None, at=when) for _ in range(count)])
+    others = {line.name: line for line in forecast(at)}["files of programs"]  # of other tests
+    log = configured.RUNS_DIR / "gang" / "log"
+    log.parent.mkdir(parents=True)
+    log.write_bytes(b"x" * 700)
+    try:
+        growth = {line.name: line for line in forecast(at)}
+    finally:
+        shutil.rmtree(log.parent)
+    events = growth["scheduling_event"]
+    assert (events.rows, events.fresh, events.rows_a_day) == (24, 14, pytest.approx(2.0))
+    assert events.bytes_in_a_year == pytest.approx(365 * 2 * events.bytes / 24)
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_total_relation_size('scheduling_event')")
+        assert cursor.fetchone() == (events.bytes,)
+    files = growth["files of programs"]
+    assert (files.bytes - others.bytes, files.bytes_a_day - others.bytes_a_day) == (700, pytest.approx(100))
+    out = io.StringIO()
+    call_command("doctor", forecast=True, stdout=out)
+    assert out.getvalue().splitlines()[-1].startswith(f"All {len(growth)} together: ")

@@ -1,0 +1,71 @@
+"""When jobs may begin, what they wait for, until when they are worth something, and arrays."""
+
+from __future__ import annotations
+
+from hypothesis import given, seed, settings
+from hypothesis import strategies as st
+
+from scheduling.programs import ordering
+from scheduling.programs.fields import FieldRefusal
+from scheduling.programs.ordering import APART, TOGETHER, Standing, arrival, members, purchase, standing, until
+from scheduling.programs.worth import HALF, NOTHING, Worth
+
+many = settings(max_examples=200, deadline=None, database=None)
+
+
+def test_a_job_begins_when_all_that_it_waits_for_have_ended_well() -> None:
+    assert standing([], {}) == Standing("ready")
+    assert standing([1, 2], {1: "done", 2: "done"}) == Standing("ready")
+    assert standing([1, 2, 3], {1: "done", 2: "open", 3: "open"}) == Standing("waits", (2, 3))
+    assert standing([1, 2], {1: "open", 2: "failed"}) == Standing("never", (2,))
+    assert standing([1, 9], {1: "done"}) == Standing("never", (9,))
+
+
+@many
+@seed(41)
+@given(st.dictionaries(st.integers(1, 9), st.sampled_from([ordering.DONE, ordering.OPEN, ordering.FAILED])))
+def test_only_good_ends_make_it_ready_and_a_bad_one_is_for_good(states: dict[int, str]) -> None:
+    found = standing(list(states), states)
+    assert (found.state == "ready") == all(state == "done" for state in states.values())
+    assert (found.state == "never") == ("failed" in states.values())
+    assert all(states[job] != "done" for job in found.jobs)
+
+
+def test_it_arrives_no_sooner_than_it_may_begin() -> None:
+    assert arrival(100.0, None, None) == 100.0
+    assert arrival(100.0, 50.0, None) == 100.0
+    assert arrival(100.0, 200.0, 150.0) == 200.0
+    assert arrival(100.0, 200.0, 250.0) == 250.0
+
+
+def test_after_a_deadline_it_is_worth_nothing() -> None:
+    said = Worth(36_000, 100.0, HALF)
+    assert until(said, 0.0, 7200.0, 3600.0) == Worth(7200, 100.0, NOTHING)
+    assert until(said, 0.0, 72_000.0, 3600.0) == Worth(72_000, 100.0, NOTHING)
+    earlier = Worth(1800, 100.0, NOTHING)
+    assert until(earlier, 0.0, 7200.0, 900.0) is earlier
+    refused = until(said, 1000.0, 4000.0, 3600.0)
+    assert isinstance(refused, FieldRefusal)
+    assert refused == FieldRefusal("deadline", "is 600 seconds too soon for a run that began at once")
+    assert isinstance(until(said, 1000.0, 0.0, 1.0), FieldRefusal)
+
+
+def test_an_array_is_one_job_for_each_index() -> None:
+    found = members("sweep", [3, 1, 3])
+    assert isinstance(found, tuple)
+    assert [(member.index, member.name) for member in found] == [(1, "sweep[1]"), (3, "sweep[3]")]
+    assert isinstance(members("sweep", range(1000)), tuple)
+    for wrong in (members("sweep", []), members("sweep", range(1001)), members("sweep", [-1])):
+        assert isinstance(wrong, FieldRefusal)
+        assert wrong.field == "array"
+    long = members("x" * 198, [10])
+    assert isinstance(long, FieldRefusal)
+    assert long.field == "name"
+
+
+@many
+@seed(42)
+@given(st.dictionaries(st.integers(0, 20), st.booleans(), min_size=1))
+def test_members_are_bought_all_or_none_or_one_by_one(awarded: dict[int, bool]) -> None:
+    assert purchase(APART, awarded) == {index for index, award in awarded.items() if award}
+    assert purchase(TOGETHER, awarded) == (set(awarded) if all(awarded.values()) else set())

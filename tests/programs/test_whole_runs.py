@@ -1,0 +1,95 @@
+"""A script that was written for torchrun runs unchanged with what its processes are told, also on another number of
+workers after a restart."""
+
+from __future__ import annotations
+
+import json
+import os
+import socket
+import subprocess
+import sys
+from pathlib import Path
+
+import bourse_progress
+from scheduling.programs.catalogue import Owner, Program, command_of, read, values_of
+from scheduling.programs.progress import read as read_progress
+from scheduling.programs.starting import Member, Process, Start, processes
+from tests.patience import PATIENCE
+
+SCRIPT = Path(__file__).with_name("plain_train.py")
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+    return port
+
+
+def program() -> Program:
+    found = read(
+        {
+            "name": "plain",
+            "shape": "all_reduce",
+            "command": [sys.executable, str(SCRIPT), "{steps}"],
+            "processes_per_worker": "each_gpu",
+            "parameters": [{"name": "steps", "kind": "whole", "default": 100, "least": 1}],
+            "resize": "restart",
+        },
+        Owner(),
+    )
+    assert isinstance(found, Program), found
+    return found
+
+
+def run(folder: Path, steps: int, workers: int, *, gpus: int = 1, restart: int = 0) -> list[float]:
+    """What each process says w is in the end. The first one listens before the others come."""
+    port = free_port()
+    members = tuple(
+        Member("worker", rank, "127.0.0.1", port, tuple(str(k) for k in range(gpus))) for rank in range(workers)
+    )
+    (folder / "progress").mkdir(parents=True, exist_ok=True)
+    start = Start(1, "t", 300.0, 2_000_000_000, str(folder / "kept"), str(folder / "progress"), restart, members)
+    values = values_of(program(), {"steps": steps})
+    assert isinstance(values, dict)
+    first, *others = processes(command_of(program(), values, ""), start)
+    started = [begin(first)]
+    try:
+        assert started[0].stdout is not None
+        assert started[0].stdout.readline() == "listening\n"
+        started += [begin(each) for each in others]
+        answers = [process.communicate(timeout=PATIENCE)[0] for process in started]
+        assert [process.returncode for process in started] == [0] * len(started)
+    finally:
+        for process in started:
+            process.kill()
+            process.wait()
+    said = [json.loads(answer.splitlines()[-1]) for answer in answers]
+    assert [each["rank"] for each in said] == list(range(workers * gpus))
+    return [each["w"] for each in said]
+
+
+def begin(process: Process) -> subprocess.Popen[str]:
+    environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(bourse_progress.__file__).parent)}
+    return subprocess.Popen(
+        process.words, env=environment | dict(process.environment), stdout=subprocess.PIPE, text=True
+    )
+
+
+def test_two_and_four_workers_end_where_an_undisturbed_run_ends(tmp_path: Path) -> None:
+    (alone,) = run(tmp_path / "alone", 60, 1)
+    assert 2.9 < alone < 3.0
+    assert all(abs(w - alone) < 1e-9 for w in run(tmp_path / "two", 60, 2))
+    assert all(abs(w - alone) < 1e-9 for w in run(tmp_path / "gpus", 60, 2, gpus=2))
+    run(tmp_path / "resized", 30, 2)
+    assert all(abs(w - alone) < 1e-9 for w in run(tmp_path / "resized", 60, 4, restart=1))
+
+
+def test_each_process_tells_its_loss_in_a_file_of_its_own(tmp_path: Path) -> None:
+    run(tmp_path, 20, 2)
+    files = sorted((tmp_path / "progress").iterdir())
+    assert [file.name for file in files] == ["worker-0.jsonl", "worker-1.jsonl"]
+    for file in files:
+        found = read_progress(file.read_bytes())
+        assert found.bad == 0
+        assert found.rows[-1]["step"] == found.rows[-1]["of"] == 20
+        assert found.rows[-1]["loss"] <= found.rows[0]["loss"]

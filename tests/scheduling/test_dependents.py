@@ -1,0 +1,175 @@
+"""Jobs that wait for others of their tenant: they enter the market once those have ended well, or end with them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from scheduling.app.clock import pool_advance
+from scheduling.audit.verification.jobs import jobs_verify
+from scheduling.jobs import InvalidJob, Submitted, job_submit
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.market.decide.dependents import dependents_move, fates
+from scheduling.market.reads import jobs_named, reason_sentence
+from scheduling.models import HELD, Pool, StartEstimate, TrainingJob
+from tenants.access import Access
+from tenants.roles import SUBMITTER
+from tenants.scoping import scope_disabled
+from tests.database import overrule
+from tests.scheduling.builders import make_tenant
+from tests.scheduling.clocks import advance, moment
+from tests.scheduling.live import INSTANT, member
+from tests.scheduling.markets import SPEC, again, make_market
+from tests.scheduling.pages import client_as
+
+pytestmark = pytest.mark.django_db
+
+
+@pytest.fixture
+def world() -> tuple[Pool, Access]:
+    pool, (lumen, _) = make_market("lumen", "castor", instant_policy=INSTANT)
+    return pool, member(lumen)
+
+
+def submitted(pool: Pool, by: Access, *after: TrainingJob, slot: float = 0.1, **words: Any) -> Any:
+    wish = {"lane": "batch", "name": "train", "at": moment(pool, slot)} | words
+    outcome = job_submit(pool=pool, spec=SPEC, by=by, after=[job.pk for job in after], **wish)
+    return outcome.job if isinstance(outcome, Submitted) else outcome
+
+
+def proven(pool: Pool) -> list[Any]:
+    with scope_disabled("the test verifies everything"):
+        return jobs_verify(pool, list(TrainingJob.objects.select_related("pool")))
+
+
+def test_enters_the_market_at_the_boundary_at_which_the_other_has_ended_well(world) -> None:
+    pool, by = world
+    first = submitted(pool, by)
+    second = submitted(pool, by, first)
+    assert (second.state, second.reason_code, second.reason_numbers) == (
+        "queued",
+        "waits_for_jobs",
+        {"jobs": f"J-{first.pk}"},
+    )
+    with scope_disabled("nobody can say when it starts"):
+        assert StartEstimate.objects.filter(job=second).count() == 0
+    for slot in range(1, 30):
+        before = again(first).state
+        advance(pool, slot)
+        if again(first).state != "finished":
+            assert again(second).reason_code == "waits_for_jobs"
+            assert again(second).not_before == HELD
+        elif before != "finished":
+            assert (again(second).arrival, again(second).not_before) == (slot, 0)  # its value counts from here
+            assert again(second).reason_code != "waits_for_jobs"
+    assert {again(job).state for job in (first, second)} == {"finished"}
+    assert proven(pool) == []
+
+
+def test_chain_ends_with_the_job_that_did_not_end_well(world) -> None:
+    pool, by = world
+    first = submitted(pool, by)
+    second = submitted(pool, by, first)
+    third = submitted(pool, by, second)
+    job_cancel(job_id=first.pk, by=by, at=moment(pool, 0.2))
+    advance(pool, 1)
+    reasons = [(again(job).state, again(job).reason_code, again(job).reason_numbers) for job in (second, third)]
+    assert reasons == [
+        ("rejected", "dependency_failed", {"job": first.pk, "outcome": "cancelled"}),
+        ("rejected", "dependency_failed", {"job": second.pk, "outcome": "rejected"}),
+    ]
+    assert "was cancelled" in reason_sentence(pool, *reasons[0][1:])
+    assert proven(pool) == []
+    assert dependents_move(pool=pool, at=moment(pool, 1)) == 0  # a second worker finds nothing to do
+
+
+def test_begins_neither_before_its_own_moment_nor_before_the_other_has_ended(world) -> None:
+    pool, by = world
+    first = submitted(pool, by)
+    later = submitted(pool, by, first, begin=moment(pool, 25.5))
+    advance(pool, 20)
+    assert again(first).state == "finished"
+    assert (again(later).arrival, again(later).reason_code) == (25.5, "waiting_for_interval")
+    assert proven(pool) == []
+
+
+def test_is_taken_back_while_it_waits_and_named_jobs_are_part_of_its_key(world) -> None:
+    pool, by = world
+    first = submitted(pool, by)
+    second = submitted(pool, by, first, client_key="k")
+    assert submitted(pool, by, first, client_key="k") == second
+    assert submitted(pool, by, client_key="k").code == "key_reused"
+    assert job_cancel(job_id=second.pk, by=by, at=moment(pool, 0.3)).state == "cancelled"
+    advance(pool, 30)
+    assert (again(second).state, again(second).reason_code) == ("cancelled", "cancelled_by")
+    assert proven(pool) == []
+    overrule("UPDATE scheduling_trainingjob SET after = '[]' WHERE id = %s", [second.pk])
+    assert "not what was submitted" in str(proven(pool))
+
+
+def test_who_has_ended_well_already_is_not_waited_for(world) -> None:
+    pool, by = world
+    first = submitted(pool, by)
+    advance(pool, 20)
+    second = submitted(pool, by, first, slot=20.1)
+    assert (second.reason_code, second.not_before, second.after) == ("waiting_for_interval", 0, [first.pk])
+    advance(pool, 40)
+    assert again(second).state == "finished"
+    assert proven(pool) == []
+
+
+def test_foreign_jobs_and_jobs_that_do_not_exist_are_refused_alike(world) -> None:
+    pool, by = world
+    foreign = submitted(pool, member(make_tenant("castor")))
+    own = submitted(pool, by)
+    job_cancel(job_id=own.pk, by=by, at=moment(pool, 0.2))
+    missing = TrainingJob(pk=own.pk + 1)
+    for job, sentence in (
+        (foreign, f"after: must be jobs of the tenant, and there is no J-{foreign.pk}."),
+        (missing, f"after: must be jobs of the tenant, and there is no J-{missing.pk}."),
+        (own, f"after: must be jobs that can end well, and J-{own.pk} is cancelled."),
+    ):
+        refusal = submitted(pool, by, job)
+        assert isinstance(refusal, InvalidJob)
+        assert (refusal.code, refusal.field, refusal.sentence) == ("invalid_job", "after", sentence)
+    assert submitted(pool, by, foreign, lane="instant").sentence == "after: a job of the instant lane is decided now."
+
+
+def test_boundary_that_somebody_else_works_on_is_left_to_them(world, monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, by = world
+    submitted(pool, by, submitted(pool, by))
+    monkeypatch.setattr("scheduling.market.decide.dependents.lane_lock", lambda **_: None)
+    assert pool_advance(pool_id=pool.pk, at=moment(pool, 1)).busy
+
+
+def test_late_clock_ends_nobody_before_it_was_submitted(world) -> None:
+    pool, by = world
+    first = submitted(pool, by, slot=7.1)
+    second = submitted(pool, by, first, slot=7.2)
+    job_cancel(job_id=first.pk, by=by, at=moment(pool, 7.3))
+    advance(pool, 7.5)  # from boundary 0 on
+    assert (again(second).state, again(second).ended_at) == ("rejected", second.submitted_at)
+    assert proven(pool) == []
+
+
+def test_fates_of_whole_chains_in_one_pass() -> None:
+    states = {1: "finished", 2: "failed", 3: "running", 4: "queued", 5: "queued", 6: "queued", 7: "queued"}
+    fate = fates({4: [1], 5: [1, 2], 6: [3], 7: [1, 5]}, states)
+    assert fate.free == {4}
+    assert fate.broken == {5: (2, "failed"), 7: (5, "rejected")}
+
+
+def test_names_of_many_jobs_are_counted() -> None:
+    assert jobs_named([8, 9]) == "J-8, J-9"
+    assert jobs_named(range(1, 12)).endswith("J-8 and 3 more")
+
+
+def test_page_names_whom_it_waits_for_with_their_states(world) -> None:
+    pool, by = world
+    first = submitted(pool, by, name="prepare")
+    second = submitted(pool, by, first)
+    page = client_as(SUBMITTER, by.tenant).get(f"/t/lumen/jobs/{second.pk}/", secure=True).content.decode()
+    assert f"Waits for J-{first.pk}." in page
+    assert f'/t/lumen/jobs/{first.pk}/">J-{first.pk} prepare</a>' in page
+    assert "It waits for" in page  # in its story

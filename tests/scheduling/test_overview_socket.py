@@ -1,0 +1,82 @@
+"""The socket of the overview hears every tenant and pool, and lets nobody in but the staff."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+from asgiref.sync import async_to_sync, sync_to_async
+from asgiref.testing import ApplicationCommunicator
+from django.utils import timezone
+
+from scheduling.feed import notify
+from scheduling.feed.events import event, events_append
+from scheduling.feed.socket import OverviewConsumer
+from tenants.models import Tenant, User
+from tenants.roles import AUDITOR, OWNER
+from tenants.scoping import scope_disabled
+from tests.patience import PATIENCE
+from tests.tenants.builders import make_member, make_staff, make_tenant
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def socket_of(user: User | None, query: bytes = b"") -> ApplicationCommunicator:
+    handshake = {"type": "websocket", "path": "/ws/overview/", "query_string": query, "headers": [], "user": user}
+    return ApplicationCommunicator(OverviewConsumer.as_asgi(), handshake)
+
+
+async def said(socket: ApplicationCommunicator) -> dict[str, Any]:
+    message = await socket.receive_output(timeout=PATIENCE)
+    return json.loads(message["text"]) if message["type"] == "websocket.send" else message
+
+
+async def connected(socket: ApplicationCommunicator) -> dict[str, Any]:
+    await socket.send_input({"type": "websocket.connect"})
+    return await said(socket)
+
+
+def test_staff_hear_what_happens_to_any_tenant() -> None:
+    lumen, auditor = make_tenant("lumen"), make_staff(AUDITOR).user
+
+    async def story() -> list[dict[str, Any]]:
+        socket = socket_of(auditor)
+        heard = [await connected(socket), await said(socket)]
+        await sync_to_async(notify.tenant_tell)(lumen.pk, "money")
+        heard.append(await said(socket))
+        await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+        await socket.wait(timeout=PATIENCE)
+        return heard
+
+    accepted, first, news = async_to_sync(story)()
+    assert accepted["type"] == "websocket.accept"
+    assert (first["topics"], news["topics"]) == ([], ["money"])
+
+
+def test_after_a_gap_everything_is_asked_for_again() -> None:
+    lumen, auditor = make_tenant("lumen"), make_staff(AUDITOR).user
+    with scope_disabled("the test makes an event"):
+        events_append([event("job_waiting", pool_id=None, tenant_id=lumen.pk, at=timezone.now(), subject="job:42")])
+
+    async def story() -> dict[str, Any]:
+        socket = socket_of(auditor, b"after=0")
+        await connected(socket)
+        first = await said(socket)
+        await socket.send_input({"type": "websocket.disconnect", "code": 1000})
+        await socket.wait(timeout=PATIENCE)
+        return first
+
+    assert set(async_to_sync(story)()["topics"]) == set(notify.EVERYBODY)
+
+
+@pytest.mark.parametrize("who", ["owner", "nobody"])
+def test_others_are_turned_away(who: str) -> None:
+    tenant: Tenant = make_tenant("lumen")
+    user = make_member(tenant, OWNER).user if who == "owner" else None
+
+    async def story() -> dict[str, Any]:
+        return await connected(socket_of(user))
+
+    closed = async_to_sync(story)()
+    assert (closed["type"], closed["code"]) == ("websocket.close", 4404)

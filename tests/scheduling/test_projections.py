@@ -1,0 +1,91 @@
+"""Why a projected start moved, and how past projections held: on the page of a job and for programs."""
+
+from __future__ import annotations
+
+import pytest
+from django.template.loader import render_to_string
+from django.test import Client
+
+from scheduling.core.policies.astraea import Why
+from scheduling.jobs.projections import Held, Projection, _Said, _said, held, job_projection
+from scheduling.models import AlonePlan, JobState, TenantPolicy, TrainingJob
+from tenants.roles import OWNER
+from tenants.scoping import scope
+from tests.api.builders import program_of
+from tests.scheduling.clocks import advance, moment
+from tests.scheduling.markets import make_market, make_waiting
+from tests.scheduling.renewing import ONE
+from tests.tenants.builders import make_member
+
+QUEUED, CANCELLED, EXPIRED = JobState.QUEUED, JobState.CANCELLED, JobState.EXPIRED
+
+
+def test_how_projections_held_is_counted_over_those_that_are_old_enough() -> None:
+    said = [
+        _Said(1, start=10, began=10, state=JobState.FINISHED),
+        _Said(1, start=10, began=4, state=JobState.FINISHED),  # it rented before
+        _Said(1, start=10, began=12, state=JobState.RUNNING),
+        _Said(1, start=10, began=18, state=JobState.FINISHED),
+        _Said(1, start=10, began=None, state=EXPIRED),
+        _Said(1, start=10, began=None, state=QUEUED),  # late already
+        _Said(1, start=30, began=None, state=EXPIRED),  # it will never start
+        _Said(1, start=30, began=None, state=QUEUED),  # nobody knows yet
+        _Said(1, start=10, began=22, state=JobState.AWARDED),  # late, and not begun yet
+        _Said(1, start=30, began=22, state=JobState.AWARDED),  # nobody knows yet
+        _Said(1, start=10, began=None, state=CANCELLED),
+    ]
+    found = held(said, slot=20)
+    assert found == Held(projections=8, by_then=2, later=2, later_by=5.0, not_started=4)
+    assert found.sentence == (
+        "of 8 jobs with a projected start, 2 started by then; 2 later, half of them by at most 5 slots; "
+        "4 not at all, or not yet."
+    )
+    assert held([], slot=20) == Held()
+
+
+@pytest.mark.django_db
+def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_projections_held() -> None:
+    """One worker at home. The first job runs from 2 to 8, the second waits behind it. At 4 a third one comes, which is
+    worth more for its size. A fourth one comes when all of them have begun: the second was late."""
+    pool, (lumen,) = make_market("lumen", worker=1, ps=1, clock_first=2, clock_cap=2, clock_restart=False)
+    with scope(lumen):
+        TenantPolicy.objects.create(pool=pool, plan=AlonePlan.RENEW)
+    linear = {"kind": "linear", "slope": -1.0}
+    make_waiting(pool, lumen, epochs=6, priority=2, value={**linear, "base": 300.0}, **ONE)
+    waits = make_waiting(pool, lumen, epochs=3, value={"kind": "linear", "slope": -3.0, "base": 90.0}, **ONE)
+    advance(pool, 2.5)
+    before = projected(waits, 2.5)
+    assert before is not None
+    assert (before.start, before.moved, before.mine, before.pool) == (8, None, Held(), Held())
+    comes = make_waiting(pool, lumen, 3.0, epochs=3, value={"kind": "linear", "slope": -30.0, "base": 900.0}, **ONE)
+    advance(pool, 4.5)
+    now = projected(waits, 4.5)
+    assert now is not None
+    moved = now.moved
+    assert moved is not None
+    assert (now.start, moved.before, moved.why, moved.jobs) == (11, 8, Why.WORTH, (comes.pk,))
+    sentence = f"interval {moved.interval}: your job J-{comes.pk} is worth more for its size, and has that place now."
+    shown = " ".join(render_to_string("jobs/job_projection.html", {"projection": now}).split())
+    assert f"Planned anew at {sentence}" in shown
+    assert "Before, it was projected to begin at" in shown
+    browser = Client()
+    browser.force_login(make_member(lumen, OWNER).user)
+    page = browser.get(f"/t/lumen/jobs/{waits.pk}/", secure=True).content.decode()
+    assert f"Planned anew at {sentence}" in " ".join(page.split())
+    caller = program_of(OWNER, lumen)
+    told = caller.get(f"tenants/lumen/jobs/{waits.pk}/explain/").json()["projection"]
+    assert (told["start_slot"], told["moved"]["start_slot"], told["moved"]["jobs"]) == (11, 8, [comes.pk])
+    assert told["moved"]["sentence"].endswith(sentence)
+    advance(pool, 12.5)
+    late = make_waiting(pool, lumen, 12.6, epochs=3, value={**linear, "base": 300.0}, **ONE)
+    advance(pool, 14.5)
+    last = projected(late, 14.5)
+    assert last is None  # it has begun at 14, for good
+    with scope(lumen):
+        assert held(_said(pool, 14), 14) == Held(projections=2, by_then=1, later=1, later_by=3.0, not_started=0)
+
+
+def projected(job: TrainingJob, slot: float) -> Projection | None:
+    with scope(job.tenant):
+        row = TrainingJob.objects.select_related("pool").get(pk=job.pk)
+        return job_projection(row, at=moment(job.pool, slot))
