@@ -70,7 +70,9 @@ class Command(BaseCommand):
         if (pool := past_due()) is None:
             return
         days = (at - pool.epoch_at).days
-        self.stdout.write(f"Making a past of {days} days by the market's own rules. This takes less than a minute, once ...")
+        self.stdout.write(
+            f"Making a past of {days} days by the market's own rules. This takes less than a minute, once ..."
+        )
         steps, began = logging.getLogger(STEPS_LOG), time.monotonic()
         level = steps.level
         steps.setLevel(logging.WARNING)  # of a month's steps nobody reads a line each
