@@ -33,7 +33,7 @@ OPTIONS = (
 def measure() -> Iterator[dict[str, Any]]:
     yield _reading()
     with scope_disabled("the benchmark fills a whole market"):
-        pool = bench_interval._market()
+        pool = bench_interval.market()
         for slot in range(WINDOW):
             interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
         bench_interval._jobs(pool, WAITING, arrivals=(0.0, WINDOW - 1.0))

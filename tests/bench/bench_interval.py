@@ -69,7 +69,7 @@ PARTS = {  # what is called in the step -> the part of it that the call belongs 
 def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
         for plan in AlonePlan:
-            yield from _two_intervals(_market(plan), f"plans: {plan}")
+            yield from _two_intervals(market(plan), f"plans: {plan}")
 
 
 def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
@@ -86,7 +86,7 @@ def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
     yield _replay(pool, f"verify_intervals; {about}")
 
 
-def _market(plan: str) -> Pool:
+def market(plan: AlonePlan = AlonePlan.KEEP) -> Pool:
     fixed = {"mode": "guarantee", "theta": {"worker": 4.0, "ps": 4.0}, "price_floor": {"worker": 0.05, "ps": 0.05}}
     pool = Pool.objects.create(
         slug=f"large-{plan}",

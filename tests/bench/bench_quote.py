@@ -27,7 +27,7 @@ BOUNDS = {"floor": 0.05, "ceiling": {"worker": 10.0, "ps": 10.0}}
 
 def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
-        pool = bench_interval._market()
+        pool = bench_interval.market()
         pool.instant_policy = {"name": "oasis", "worker_price": BOUNDS, "ps_price": BOUNDS}
         overwrite(pool)
         for slot in range(WINDOW):
