@@ -6,14 +6,18 @@ the stored intervals, whose fairness is worked out as the product does it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from datetime import timedelta
 
 import numpy as np
 
 from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.feed.events import events_append
 from scheduling.market.decide.interval import Busy, interval_run
+from scheduling.market.decide.submissions import submission_event
 from scheduling.market.settle.slots import slot_settle
+from scheduling.market.view.jobs import arrival_of
 from scheduling.models import Interval, IntervalFairness, Pool, Server, TrainingJob
 from scheduling.operator.server_states import server_return
 from scheduling.runs.failures import server_lose
@@ -70,8 +74,17 @@ def _servers(workers: int) -> list[int]:
     return [workers - workers // 2, workers // 2] if workers > 8 else [workers] if workers else []
 
 
-def live(pool: Pool, tenants: list[Tenant], slots: int, *, jobs: float, seed: int = 7) -> int:
-    """So many slots from the epoch on, so many jobs in each on average. Returns how many servers were lost."""
+def live(
+    pool: Pool,
+    tenants: list[Tenant],
+    slots: int,
+    *,
+    jobs: float,
+    seed: int = 7,
+    also: Callable[[int], None] | None = None,
+) -> int:
+    """So many slots from the epoch on, so many jobs in each on average. `also` happens at the end of each slot.
+    Returns how many servers were lost."""
     dice, lost = np.random.default_rng(seed), 0
     day = DAY_SECONDS // int(pool.slot_seconds)
     with scope_disabled("the month is that of all tenants"):
@@ -79,8 +92,11 @@ def live(pool: Pool, tenants: list[Tenant], slots: int, *, jobs: float, seed: in
             slot_settle(pool_id=pool.pk, slot=slot - 1, at=at(pool, slot))
             assert not isinstance(interval_run(pool_id=pool.pk, slot=slot, at=at(pool, slot)), Busy)
             busiest = tenants[(slot // (BURST_DAYS * day)) % len(tenants)]
-            TrainingJob.objects.bulk_create(_jobs(pool, tenants, busiest, slot, int(dice.poisson(jobs)), dice))
+            come = TrainingJob.objects.bulk_create(_jobs(pool, tenants, busiest, slot, int(dice.poisson(jobs)), dice))
+            events_append([submission_event(job, at=job.submitted_at) for job in come])
             lost += _fail(pool, slot, day, dice)
+            if also is not None:
+                also(slot)
     return lost
 
 
@@ -90,6 +106,7 @@ def _jobs(
     for moment in np.sort(dice.uniform(slot, slot + 1, size=count)):
         tenant = busiest if dice.random() < 0.5 else tenants[int(dice.integers(len(tenants)))]
         workers, length = int(dice.integers(1, 7)), int(dice.integers(1, 7))
+        submitted_at = pool.epoch_at + timedelta(seconds=pool.slot_seconds * float(moment))
         base = workers * length * float(dice.uniform(0.3, 3.0))
         yield TrainingJob(
             tenant=tenant,
@@ -106,8 +123,8 @@ def _jobs(
                 "max_workers": workers,
                 "value": {"kind": "linear", "slope": -round(base / 30, 4), "base": round(base, 4)},
             },
-            submitted_at=pool.epoch_at,
-            arrival=float(moment),
+            submitted_at=submitted_at,
+            arrival=arrival_of(pool, submitted_at),
             request_digest="0" * 64,
         )
 

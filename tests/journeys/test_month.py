@@ -4,10 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.models import IntervalFairness
+from scheduling.models import AlonePlan, Award, IntervalFairness, TenantPolicy
+from tenants.scoping import scope_disabled
 from tests.journeys.month import DAY_SECONDS, DAYS, live, make_month, promises
+from tests.journeys.upsets import Upsets
+from tests.journeys.week import everything_holds
 
 SLOT_SECONDS = 6 * 3600
+REST = 40  # slots in which nobody submits, so that everything ends
 
 
 @pytest.mark.wide
@@ -34,3 +38,33 @@ def test_a_month_of_the_papers_own_rules_breaks_promises() -> None:
     print(f"\nten days in paper mode: {found}")
     assert found.broken
     assert all(got < alone for _, _, _, got, alone in found.broken)
+
+
+@pytest.mark.wide
+@pytest.mark.django_db
+@pytest.mark.parametrize("seed", [1, 2])
+def test_a_month_with_both_plans_in_which_everything_happens(seed: int) -> None:
+    """Slots of three hours. Half of the tenants keep their plans, half renew them; some change their mind. Servers are
+    lost and drained, cells sold, jobs taken back, and processes die while they pay."""
+    pool, tenants = make_month(slot_seconds=SLOT_SECONDS // 2, clock_cap=4)
+    with scope_disabled("of all tenants"):
+        for number, tenant in enumerate(tenants):
+            plan = (AlonePlan.KEEP, AlonePlan.RENEW)[number % 2]
+            TenantPolicy.objects.update_or_create(pool=pool, tenant=tenant, defaults={"plan": plan})
+        upsets = Upsets(pool, tenants, seed=seed)
+        slots = DAYS * 2 * DAY_SECONDS // SLOT_SECONDS
+        lost = live(pool, tenants, slots, jobs=4.0, seed=seed, also=upsets)
+        adjusted = Award.objects.filter(pool=pool, adjusted__gt=0).count()
+        closed = Award.objects.filter(pool=pool, rent="closed").count()
+    found = promises(pool, servers_lost=lost)
+    held = everything_holds(pool)
+    print(
+        f"\na month of both plans: {found}; {dict(upsets.counts)}; {closed} rents closed, {adjusted} gave back; {held}"
+    )
+    assert found.broken == ()
+    assert found.certificates > 200
+    assert lost >= 4
+    assert closed > 10
+    assert adjusted, "alone was never better than what was rented: nothing came back"
+    happened = ("cancelled", "drained", "returned", "sold", "plans", "died paying", "died deciding")
+    assert all(upsets.counts[what] for what in happened)
