@@ -1,4 +1,5 @@
-"""Whole runs over a real log: FIFO, fair shares and Astraea's guarantee on 80 days of the Philly cluster.
+"""Whole runs over a real log: FIFO, fair shares and Astraea's guarantee, with plans kept and with plans renewed, on 80
+days of the Philly cluster.
 
 The log is looked for in the folder that PHILLY_TRACE names, else in ../shared/traces/philly beside the repository.
 Without it there is nothing to measure, and one line says so.
@@ -20,6 +21,7 @@ from typing import Any
 from scheduling.core import metrics, policies
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.simulation import simulate
+from scheduling.core.types import KEEP, RENEW
 from scheduling.core.workload import philly
 
 TRACE = Path(os.environ.get("PHILLY_TRACE") or Path(__file__).resolve().parents[3] / "shared" / "traces" / "philly")
@@ -34,7 +36,7 @@ def measure() -> Iterator[Figure]:
     if not (TRACE / "jobs.csv.gz").exists():
         yield figure("philly", None, "", None, "skipped: no Philly log here; PHILLY_TRACE may name its folder")
         return
-    for measured in (reading, fifo, fair, guarantee):
+    for measured in (reading, fifo, fair, guarantee, renewed):
         with get_context("spawn").Pool(1) as process:
             yield from process.apply(measured)
 
@@ -64,9 +66,10 @@ def reading() -> list[Figure]:
     ]
 
 
-def run(settings: dict[str, Any]) -> tuple[Scenario, Any, float, list[tuple[int, float]]]:
-    """(scenario, outcome, seconds, when so many jobs were settled)."""
-    scenario = read(philly_document())
+def run(settings: dict[str, Any], plan: str = KEEP) -> tuple[Scenario, Any, float, list[tuple[int, float]]]:
+    """(scenario, outcome, seconds, when so many jobs were settled). `plan`: of every tenant."""
+    document = philly_document()
+    scenario = read(document | {"tenants": [tenant | {"plan": plan} for tenant in document["tenants"]]})
     policy = policies.build(settings, scenario.cluster, scenario.jobs)
     begin = time.perf_counter()
     settled: list[tuple[int, float]] = [(0, 0.0)]
@@ -100,16 +103,24 @@ def fair() -> list[Figure]:
 
 
 def guarantee() -> list[Figure]:
-    scenario, outcome, seconds, settled = run(GUARANTEE)
+    return guaranteed("philly_astraea_guarantee", KEEP)
+
+
+def renewed() -> list[Figure]:
+    return guaranteed("philly_astraea_guarantee_renewed", RENEW)
+
+
+def guaranteed(name: str, plan: str) -> list[Figure]:
+    scenario, outcome, seconds, settled = run(GUARANTEE, plan)
     summary = metrics.summary(scenario, outcome)
     detail = f"{described(scenario, summary, seconds)}, {summary['jobs_below_floor']} jobs below their floor"
     costs = thirds(settled, len(scenario.jobs))
     each = ", ".join(f"{cost:.2f}" for cost in costs)
     return [
-        figure("philly_astraea_guarantee", round(seconds / 60, 2), "minutes", "at most 4", detail),
-        figure("philly_astraea_guarantee_memory", round(peak_gib(), 2), "GiB", "under 2", "peak of the process"),
+        figure(name, round(seconds / 60, 2), "minutes", "at most 4", detail),
+        figure(f"{name}_memory", round(peak_gib(), 2), "GiB", "under 2", "peak of the process"),
         figure(
-            "philly_astraea_guarantee_growth",
+            f"{name}_growth",
             round(costs[-1] / costs[0], 2),
             "last third / first",
             "flat",
