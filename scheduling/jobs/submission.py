@@ -234,6 +234,10 @@ def spec_checked(
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
         read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+        if read.job.divisible:  # whoever booked a part of a job would stop the market: an award is for all of it
+            raise BadScenario(
+                "divisible", "pools sell whole jobs only; pieces are rented in scenario files and studies"
+            )
         spec = program_pinned(spec, tenant_id=tenant.pk, job=read.job) if pinned else spec
         if pool.is_elastic:
             check_speeds([read.job])  # the pool's policy believes them
