@@ -12,6 +12,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import Any
 
+from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.jobs import read_value
 from scheduling.core.types import Reason
 from scheduling.jobs import Checked, job_checked
 from scheduling.market.decide import Estimate, program_kept, start_estimate
@@ -171,7 +173,8 @@ def _raise(spec: Spec, reason: Reason) -> tuple[str, float, float, Spec] | None:
         price = LEAST_PRICE  # none was asked for yet: the next answer names one
     if reason.code not in ("outbid", "not_worth_it") or price is None or not isinstance(worth, int | float):
         return None
-    return "higher_value", float(worth), price * MARGIN, {"value": _raised(spec["value"], float(worth), price)}
+    value = _raised(spec["value"], float(worth), price)
+    return None if value is None else ("higher_value", float(worth), price * MARGIN, {"value": value})
 
 
 def _price(numbers: Mapping[str, Any]) -> float | None:
@@ -183,9 +186,17 @@ def _tried(what: str, before: float, after: float, fields: Spec, desk: Desk) -> 
     return Change(what, before, after, desk.ask(fields), fields)
 
 
-def _raised(value: Spec, worth: float, price: float) -> dict[str, Any]:
-    """The same curve, so much higher that the schedule in question is worth a little more than its price."""
+def _raised(value: Spec, worth: float, price: float) -> dict[str, Any] | None:
+    """The same curve, so much higher that the schedule in question is worth a little more than its price; None where
+    no job may say so high a number: a curve that has all but reached zero is not raised by any sensible factor."""
     name = {"linear": "base", "deadline": "base", "convex": "scale", "sigmoid": "priority"}[value["kind"]]
     if value["kind"] == "linear" or worth <= 0:
-        return {**value, name: value[name] + price * MARGIN - worth}
-    return {**value, name: value[name] * price * MARGIN / worth}
+        raised = value[name] + price * MARGIN - worth
+    else:
+        raised = value[name] * price * MARGIN / worth
+    curve = {**value, name: raised}
+    try:
+        read_value(curve, "value")
+    except BadScenario:
+        return None
+    return curve

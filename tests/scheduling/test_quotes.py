@@ -107,6 +107,15 @@ def test_change_that_is_proposed_wins() -> None:
     assert award.paid == found.change.terms.price
 
 
+def test_a_worth_that_has_all_but_gone_is_not_raised_beyond_what_a_job_may_say() -> None:
+    """A sigmoid long past its moment: to be worth its price again it would need a priority of 100 digits."""
+    pool, lumen, _ = market()
+    faded = {"kind": "sigmoid", "priority": 40.0, "decay": 100.0, "target": 0.5}
+    found = quote(pool, lumen, epochs=6, value=faded)
+    assert not found.terms.admitted
+    assert found.change is None or found.change.what not in ("higher_value", "higher_max_price")
+
+
 def test_change_may_be_a_higher_value() -> None:
     pool, lumen, _ = market()
     low = {"kind": "linear", "slope": -0.001, "base": 0.045}
