@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -15,12 +16,14 @@ from django.utils import timezone
 from prometheus_client import CollectorRegistry, generate_latest
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.metrics_core import Metric
+from prometheus_client.multiprocess import MultiProcessCollector
 from prometheus_client.parser import text_string_to_metric_families
 from prometheus_client.registry import Collector
 from redis.exceptions import RedisError
 from rest_framework.request import Request
 
 from marketplace.health import queued_tasks
+from scheduling.common.measured import MEASURED
 from scheduling.operator.read_engines import engine_figures
 from scheduling.operator.read_gauges import MEANING, Gauge, gauges
 from tenants.api.operations import Operation
@@ -53,8 +56,8 @@ def metrics_text(at: datetime) -> str:
             return str(kept)
     except RedisError:
         log.warning("metrics are not kept: Redis does not answer")
-        return written(gauges(at), engine_figures())
-    text = written([*gauges(at), Gauge(TASKS, queued_tasks(), {})], engine_figures())
+        return written(gauges(at), engine_figures()) + measured()
+    text = written([*gauges(at), Gauge(TASKS, queued_tasks(), {})], engine_figures()) + measured()
     cache.set("metrics", text, timeout=KEPT_SECONDS)
     return text
 
@@ -65,6 +68,15 @@ def written(found: Sequence[Gauge], texts: Sequence[str] = ()) -> str:
     registry.register(_Figures(found))
     registry.register(_Counted(texts))
     return generate_latest(registry).decode()
+
+
+def measured() -> str:
+    """What the processes that serve measured of their work: all of them where they share a folder for it."""
+    if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
+        registry = CollectorRegistry()
+        MultiProcessCollector(registry)
+        return generate_latest(registry).decode()
+    return generate_latest(MEASURED).decode()
 
 
 @dataclass(frozen=True, eq=False)

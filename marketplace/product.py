@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import shutil
 import signal
 import socket
 import sys
@@ -19,6 +20,7 @@ from marketplace.embedded import Servers, State
 from marketplace.restarts import Keeper, Place
 
 HOST = "127.0.0.1"
+SERVE = ("web", "worker")  # processes that share what they measure; the engine tells its own figures
 PATIENCE_SECONDS = 5.0  # a little longer than web processes take to end
 
 
@@ -31,6 +33,11 @@ class Places:
     base: Path
     logs: Path
     state: State
+
+    @property
+    def measured(self) -> Path:
+        """Where the processes that serve keep what they measure of their work, for `/metrics`."""
+        return self.logs.parent / "measured"
 
 
 def require_free(port: int, patience: float = PATIENCE_SECONDS) -> None:
@@ -80,6 +87,7 @@ def running(
             keeper.places.append(Place(child, again, answers))
         prepare()
         stack.callback(sweep)
+        _empty(places.measured)
         commands = _commands(port)
         tell(f"Starting {', '.join(name for name, _ in commands)} ...")
         for name, command in commands:
@@ -126,8 +134,16 @@ def web_processes() -> int:
 def _start(name: str, command: list[str], places: Places) -> Child:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(places.base)}
     environment.pop("DATABASE_OWNER_URL", None)  # children serve; only their parent migrates
+    if name.startswith(SERVE):
+        environment["PROMETHEUS_MULTIPROC_DIR"] = str(places.measured)
     command = [sys.executable, "-m", *command]
     return children.start(name, command, log=places.logs / f"{name}.log", environment=environment)
+
+
+def _empty(folder: Path) -> None:
+    """Numbers of processes that are gone: a monitor takes them for a start from zero, as it is."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
 
 
 def _answers(port: int) -> bool:

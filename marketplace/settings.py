@@ -79,6 +79,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "marketplace.requests.MeasuringMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "marketplace.compression.CompressionMiddleware",
     "marketplace.static.StaticFilesMiddleware",

@@ -298,7 +298,7 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
     estimate = None if unknown else estimate_keep(job=job, read=checked.read, frontier=frontier, at=at)
     steps.done("estimate")
     events_append([submission_event(job, at=at, estimate=estimate, instead_of=instead_of, begin=wish.begin)])
-    steps.done("tell")
+    steps.done("tell", last=True)
     return Submitted(job, None, repeated=False)
 
 

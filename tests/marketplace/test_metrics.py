@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import math
+import os
+import subprocess
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -12,19 +16,20 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from marketplace.metrics import Gauge, written
+from marketplace.metrics import Gauge, measured, written
 from scheduling.models import Lane, PriceTick, ResourceKind
 from scheduling.operator.read_gauges import MEANING, gauges
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import problem, program_of
 from tests.ledger.builders import tamper
 from tests.scheduling.live import make_award, moment, publish, settle
-from tests.scheduling.markets import make_renting, make_waiting
+from tests.scheduling.markets import make_renting, make_waiting, run_slots
 from tests.tenants.builders import client_of, make_member, make_staff
 
 pytestmark = pytest.mark.django_db
 
 NAMES = {*MEANING, "task_queue_length"}
+MEASURED = ("use_case_seconds", "step_seconds", "request_seconds")  # by the processes that serve
 
 
 def figures(text: str) -> dict[str, float]:
@@ -66,7 +71,8 @@ def test_operators_program_reads_the_figures_of_the_market(market: Any) -> None:
     assert found['payment_imbalance_credits{pool="main"}'] == 0
     assert found["ledger_imbalance_credits"] == 0
     assert found["task_queue_length"] >= 0
-    assert {name.partition("{")[0] for name in found} <= NAMES
+    names = {name.partition("{")[0] for name in found}
+    assert {name for name in names if not name.startswith(MEASURED)} <= NAMES
 
 
 def test_figure_that_must_be_nothing_tells_of_a_broken_book(market: Any) -> None:
@@ -116,3 +122,42 @@ def test_text_is_as_prometheus_reads_it() -> None:
         'bourse_capacity_units{pool="main"} 12.0',
         'bourse_capacity_units{pool="b"} 0.5',
     ]
+
+
+def test_intervals_settlements_and_requests_are_measured() -> None:
+    pool, _, renter = make_renting()
+    make_waiting(pool, renter)
+    caller = program_of(OPERATOR, renter)
+
+    def counted() -> dict[str, float]:
+        cache.clear()
+        return figures(caller.get("/metrics").content.decode())
+
+    before = counted()
+    assert [run_slots(pool, slot, slot) for slot in (0, 1)][1], "an interval closed"
+    settle(pool, 0)
+    caller.get("/no-such-page")
+    after = counted()
+    for name in (
+        'use_case_seconds_count{use_case="interval"}',
+        'step_seconds_count{step="decide",use_case="interval"}',
+        'use_case_seconds_count{use_case="settlement"}',
+        'step_seconds_count{step="pay",use_case="settlement"}',
+        'request_seconds_count{method="GET",route="metrics",status="2xx"}',
+        'request_seconds_count{method="GET",route="none",status="4xx"}',
+    ):
+        assert after[name] > before.get(name, 0.0), name
+
+
+def test_what_several_processes_measure_is_added_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    measures = (
+        "import django; django.setup(); from scheduling.common.measured import REQUEST_SECONDS as took;"
+        "took.labels('jobs', 'GET', '2xx').observe(0.2)"
+    )
+    environment = {**os.environ, "PROMETHEUS_MULTIPROC_DIR": str(tmp_path)}
+    for _ in range(2):
+        subprocess.run([sys.executable, "-c", measures], env=environment, check=True)
+    monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", str(tmp_path))
+    found = figures(measured())
+    assert found['request_seconds_count{method="GET",route="jobs",status="2xx"}'] == 2
+    assert found['request_seconds_sum{method="GET",route="jobs",status="2xx"}'] == pytest.approx(0.4)

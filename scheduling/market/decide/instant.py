@@ -70,12 +70,12 @@ def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Seq
             try:
                 with transaction.atomic():
                     award = _award(job, answer, booking, clock, told, at)
-                steps.done("award", award=award.pk, start=award.start, end=award.end, paid=award.paid)
+                steps.done("award", last=True, award=award.pk, start=award.start, end=award.end, paid=award.paid)
                 return award
             except _TooDear as error:  # the batch lane, or another pool, took money of this tenant meanwhile
                 reason, clock.head = error.reason, head
         _refuse(job, answer, booking, reason, clock, told, at)
-        steps.done("refuse", reason=reason.code)
+        steps.done("refuse", last=True, reason=reason.code)
     return None
 
 

@@ -86,7 +86,7 @@ def _decided(clock: LaneClock, slot: int, at: datetime, steps: Steps) -> Interva
                     _lock_funds(pool)
                 return _attempt(pool, clock, slot, at, frame, steps)
         except FundsMoved:
-            steps.done("undone: balances moved", attempt=attempt)
+            steps.done("undone", attempt=attempt, why="balances moved")
             if attempt == ATTEMPTS:
                 raise
     raise AssertionError("the last attempt returns or raises")
@@ -139,7 +139,7 @@ def _attempt(
         if isinstance(post_many(postings=[*arrears, *plans.holds_of(awards, interval)]), InsufficientFunds):
             raise FundsMoved
         clock.head = interval.digest
-        steps.done("hold", paid=interval.paid)
+        steps.done("hold", last=True, paid=interval.paid)
     clock.frontier = frontier_after(clock, plan, slot)
     clock.memory = clock.memory if plan.memory is None else dict(plan.memory)
     return interval

@@ -112,7 +112,7 @@ def slot_settle(*, pool_id: int, slot: int, at: datetime) -> Settled | Busy | No
 
         # 5. Tell everybody the sums, and whose money runs out.
         _tell(pool, settled, charges, at)
-        steps.done("tell", quietly=not charges)
+        steps.done("tell", quietly=not charges, last=True)
     return settled
 
 
