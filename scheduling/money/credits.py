@@ -19,6 +19,7 @@ from tenants.ledger.postings import (
     Posting,
     TenantBalances,
     available,
+    collection_key,
     earned,
 )
 from tenants.ledger.selectors import TransactionView, balances, transaction_view
@@ -120,7 +121,7 @@ def earned_collect(*, at: datetime) -> int:
 @transaction.atomic
 def _collect(tenant_id: int, at: datetime) -> int:
     hour = at.astimezone(UTC).replace(minute=0, second=0, microsecond=0)
-    key = f"collect:{tenant_id}:{hour:%Y-%m-%dT%H}"
+    key = collection_key(tenant_id, f"{hour:%Y-%m-%dT%H}")
     amount = balances_lock(tenant_ids=[tenant_id])[tenant_id].earned
     if not amount or transaction_view(key=key):
         return 0

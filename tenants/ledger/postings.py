@@ -69,6 +69,12 @@ def held(tenant_id: int) -> AccountName:
     return AccountName("held", tenant_id)
 
 
+def collection_key(tenant_id: int, begin: str) -> str:
+    """Of the posting that makes what a tenant earned spendable, once in an hour of UTC: `begin` is as 2026-11-23T16, or
+    with less of it what such keys begin with."""
+    return f"collect:{tenant_id}:{begin}"
+
+
 @lru_cache(maxsize=NAMES)
 def earned(tenant_id: int) -> AccountName:
     return AccountName("earned", tenant_id)

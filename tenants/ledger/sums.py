@@ -9,7 +9,7 @@ from typing import Any
 
 from django.db import connection
 
-from tenants.ledger.postings import TENANT_KINDS, AccountName, available, earned, held
+from tenants.ledger.postings import TENANT_KINDS, AccountName, available, collection_key, earned, held
 from tenants.scoping import tenant_require
 
 
@@ -131,15 +131,28 @@ def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]
 
 
 def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
-    """Tenant id -> what it earned from the beginning of this UTC day on; from day totals."""
+    """Tenant id -> what it earned from the beginning of this UTC day on: from day totals, and what was made spendable
+    meanwhile."""
     tenant_require(None)
-    by_account = {earned(tenant_id).id: tenant_id for tenant_id in tenant_ids}
+    accounts = {tenant_id: earned(tenant_id).id for tenant_id in tenant_ids}
     rows = _rows(
-        "SELECT account_id, sum(amount)::bigint FROM ledger_daytotal"
-        " WHERE account_id = ANY(%s) AND day >= %s GROUP BY 1",
-        [list(by_account), day],
+        "SELECT account, sum(amount)::bigint FROM ("
+        "  SELECT account_id AS account, amount FROM ledger_daytotal WHERE account_id = ANY(%s) AND day >= %s"
+        "  UNION ALL"
+        "  SELECT p.account, -e.amount FROM unnest(%s::bigint[], %s::text[], %s::text[]) AS p (account, low, high)"
+        "   CROSS JOIN LATERAL (SELECT id FROM ledger_transaction"
+        '                        WHERE key >= p.low COLLATE "C" AND key < p.high COLLATE "C" OFFSET 0) t'
+        "    JOIN ledger_entry e ON e.transaction_id = t.id AND e.account_id = p.account) parts GROUP BY 1",
+        [
+            list(accounts.values()),
+            day,
+            list(accounts.values()),
+            [collection_key(tenant_id, f"{day:%Y-%m-%d}") for tenant_id in accounts],
+            [collection_key(tenant_id, "~") for tenant_id in accounts],
+        ],
     )
-    return dict.fromkeys(tenant_ids, 0) | {by_account[account_id]: amount for account_id, amount in rows}
+    found = dict(rows)
+    return {tenant_id: found.get(account, 0) for tenant_id, account in accounts.items()}
 
 
 def book_difference() -> int:

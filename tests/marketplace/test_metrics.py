@@ -18,6 +18,7 @@ from django.utils import timezone
 
 from marketplace.metrics import Gauge, measured, written
 from scheduling.models import Lane, PriceTick, ResourceKind
+from scheduling.money.credits import earned_collect
 from scheduling.operator.read_gauges import MEANING, gauges
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import problem, program_of
@@ -89,6 +90,9 @@ def test_what_was_earned_is_divided_by_the_units_lent() -> None:
     found = {(gauge.name, gauge.labels.get("tenant")): gauge.value for gauge in gauges(moment(1))}
     assert found["reward_per_contributed_unit_credits", "owner"] == 24 / (8 + 4)
     assert found["reward_jain_index", None] == 1
+    assert earned_collect(at=moment(2)) == 24_000_000
+    again = {(gauge.name, gauge.labels.get("tenant")): gauge.value for gauge in gauges(moment(3))}
+    assert again["reward_per_contributed_unit_credits", "owner"] == 24 / (8 + 4), "what was made spendable was earned"
 
 
 def test_nobody_but_the_staff_reads_it(market: Any) -> None:
