@@ -58,6 +58,7 @@ UNITS: Mapping[str, Unit] = MappingProxyType(
         "limit": Unit.CODE,
         "losses": Unit.TIMES,
         "max_price": Unit.CREDITS,
+        "members": Unit.COUNT,
         "most": Unit.COUNT,
         "needs_slots": Unit.SLOTS,
         "net_price_at_least": Unit.CREDITS,
@@ -72,6 +73,7 @@ UNITS: Mapping[str, Unit] = MappingProxyType(
         "refunded": Unit.MICRO_CREDITS,
         "resource": Unit.TEXT,
         "role": Unit.CODE,
+        "served": Unit.COUNT,
         "server": Unit.TEXT,
         "size": Unit.COUNT,
         "slot": Unit.SLOT,
@@ -114,6 +116,7 @@ class ReasonCode(StrEnum):
     WAITING_FOR_INTERVAL = "waiting_for_interval", Ends.WAITS, "closes_at", "slot", "instant"
     NO_MORE_INTERVALS = "no_more_intervals", Ends.WAITS
     WAITING_AT_HOME = "waiting_at_home", Ends.WAITS, "start", "value"
+    BOUGHT_TOGETHER = "bought_together", Ends.WAITS, "members", "served"
     MARKET_HELD = "market_held", Ends.WAITS
     # A part of it is done.
     IN_PIECES = "in_pieces", Ends.WAITS, "done", "worth"

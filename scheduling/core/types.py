@@ -130,6 +130,7 @@ class Job:
     rent: str | None = None  # overrides the tenant's rent policy
     divisible: bool = False  # may be saved and go on later: it rents in pieces (D1)
     save_slots: float = 0.0  # slots that a save and the load after it lose
+    together: int | None = None  # its group: all jobs of it that wait are bought in one interval, or none is
     samples: Samples = field(default_factory=Samples)
 
     def __post_init__(self) -> None:

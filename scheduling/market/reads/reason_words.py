@@ -206,6 +206,17 @@ def _too_small(pool: Pool, numbers: Numbers) -> str:
     return f"Each {member} of its program would take {numbers['takes']:g} and needs at least {unit}."
 
 
+def _together(pool: Pool, numbers: Numbers) -> str:
+    members, served = numbers["members"], numbers["served"]
+    if served is None:
+        return f"Its array of {members} jobs is bought together, and other arrays had their turn in this interval."
+    if served == members:
+        return (
+            f"Its array of {members} jobs is bought together, and another one that came before would have come apart."
+        )
+    return f"Its array is bought together or not at all: {served} of its {members} jobs could have been served."
+
+
 def _in_pieces(pool: Pool, numbers: Numbers) -> str:
     worth = f"; to you that is worth {_credits(numbers['worth'])} credits so far" if numbers["worth"] else ""
     return f"{_percent(numbers['done'])} of it is done{worth}. The rest waits for the next interval."
@@ -239,6 +250,11 @@ WORDS: Mapping[str, Words] = MappingProxyType(
         ReasonCode.WAITING_AT_HOME: Words(
             "better off later at home",
             lambda pool, n: f"Renting is not worth it; it starts on your own cells at {_clock(pool, n['start'])}.",
+        ),
+        ReasonCode.BOUGHT_TOGETHER: Words(
+            "not all of its array could be served",
+            _together,
+            "Cancel some of its jobs, or submit them to be bought one by one.",
         ),
         ReasonCode.MARKET_HELD: Words(
             "the market is on hold",

@@ -75,7 +75,7 @@ def _world(settings: Settings, view: View, changed: Mapping[int, Floor], tenant:
     numbers = [n for n, floor in view.floors.items() if floor.draft]
     if view.cluster.tenants[tenant].plan == RENEW:
         numbers += [n for n in changed if n not in view.floors]
-    mine = [view.jobs[n] for n in numbers if view.jobs[n].tenant == tenant]
+    mine = [view.jobs[n] for n in numbers if view.jobs[n].tenant == tenant and view.jobs[n].together is None]
     waiting = [waiting_from(settings, view.cluster, job, start) for job in mine]
     return [each for each in waiting if each.best > LEAST_VALUE]
 

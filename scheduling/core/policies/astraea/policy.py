@@ -12,15 +12,32 @@ from typing import Any, ClassVar
 
 from scheduling.core.policies.astraea import pieces, refusals, renewal, trailing
 from scheduling.core.policies.astraea.clock import Turn, turn
-from scheduling.core.policies.astraea.floors import award_at_home, plan_floors
+from scheduling.core.policies.astraea.floors import award_at_home
 from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.screening import never_served, screen
 from scheduling.core.policies.astraea.settings import Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
+from scheduling.core.policies.astraea.together import Served, groups_of, plan_floors_together, reasons, sort_out
 from scheduling.core.policies.astraea.what_if import WhatIf
-from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, View, Window
+from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, Refusal, View, Window
+
+
+@dataclass(frozen=True)
+class _Dealt:
+    """The windows of one boundary, dealt out. `left`: the jobs that were offered them and are not done; `finished`:
+    those that are."""
+
+    bookings: list[Booking]
+    windows: list[Window]
+    left: list[Job]
+    finished: frozenset[int]
+    last: Round
+
+    def served(self) -> Served:
+        """Who got what."""
+        return Served(self.finished, frozenset(booking.job for booking in self.bookings))
 
 
 @dataclass(frozen=True)
@@ -98,20 +115,39 @@ class Astraea(Settings):
         for each in settled:
             if each.job in rests:
                 rests[each.job] = rests[each.job].after(0, -each.refund, rests[each.job].worth)
-        bookings: list[Booking] = []
-        windows: list[Window] = []
-        for start, end in now.windows:
-            round_ = Round(self, view, start, end, bookings, rests)
-            round_, window = _decide_round(round_, jobs, floors)
-            windows.append(window)
-            bookings += [*round_.pieces.values(), *round_.awards.values()]
-            jobs = [job for job in jobs if job.number not in round_.awards]
-            rests = round_.rests
-        refused += [refusals.waiting(round_, job, floors.get(job.number)) for job in jobs]
+        groups = groups_of(collected, floors)
+
+        def deal(left_out: frozenset[int]) -> _Dealt:
+            asking = [job for job in jobs if job.number not in left_out]
+            return self._deal(view, now, asking, floors, rests)
+
+        found = sort_out(groups, view.slot, deal, _Dealt.served)
+        dealt, kept_back = found.answer, reasons(groups, found.left_out)
+        refused += [refusals.waiting(dealt.last, job, floors.get(job.number)) for job in dealt.left]
+        refused += [Refusal(job.number, kept_back[job.number]) for job in jobs if job.number in kept_back]
         refused += refusals.until_the_interval_closes(now, late)
-        made = (tuple(bookings), tuple(refused), tuple(given), tuple(windows))
+        made = (tuple(dealt.bookings), tuple(refused), tuple(given), tuple(dealt.windows))
+        rests = dealt.last.rests
         worths = pieces.changed(view, rests)
         return Plan(*made, memory, now.frontier, settlements=tuple(settled), worths=worths)
+
+    def _deal(
+        self, view: View, now: Turn, jobs: Sequence[Job], floors: Mapping[int, Floor], rests: Mapping[int, Rest]
+    ) -> _Dealt:
+        """The windows one after the other, with these jobs."""
+        bookings: list[Booking] = []
+        windows: list[Window] = []
+        finished: set[int] = set()
+        left = list(jobs)
+        for start, end in now.windows:
+            round_ = Round(self, view, start, end, bookings, rests)
+            round_, window = _decide_round(round_, left, floors)
+            windows.append(window)
+            bookings += [*round_.pieces.values(), *round_.awards.values()]
+            finished |= round_.awards.keys()
+            left = [job for job in left if job.number not in round_.awards]
+            rests = round_.rests
+        return _Dealt(bookings, windows, left, frozenset(finished), round_)
 
     def _stored(self, view: View, rests: Mapping[int, Rest], floors: Mapping[int, Floor], slot: int) -> dict[int, Rest]:
         """The rests with the worths that hold from the boundary at `slot` on (D4)."""
@@ -133,12 +169,15 @@ class Astraea(Settings):
         if not self.floor or not now.windows:
             return []
         new = [job for job in jobs if job.number not in view.floors]
+        # Of all that were collected: a group one of whose jobs was just refused for good is not whole any more.
+        groups = groups_of([j for j in view.waiting if j.arrival < view.slot and j.number not in view.floors], {})
         if not renewal.renews(view, new):
-            return plan_floors(self, view, new, now.windows[0])
-        renewed = renewal.renew(self, view, new, now.windows)
+            return plan_floors_together(self, view, new, now.windows[0], groups)
+        # A draft is no promise: who is bought together has a plan that is kept, or none.
+        renewed = renewal.renew(self, view, [job for job in new if job.together is None], now.windows)
         view = replace(view, floors={**view.floors, **{floor.job: floor for floor in renewed}})
         kept = [job for job in new if job.number not in view.floors]
-        return renewed + plan_floors(self, view, kept, now.windows[0])
+        return renewed + plan_floors_together(self, view, kept, now.windows[0], groups)
 
 
 def _decide_round(round_: Round, jobs: Sequence[Job], floors: Mapping[int, Floor]) -> tuple[Round, Window]:

@@ -38,7 +38,7 @@ class WhatIf:
         self.others = view.waiting[:-1]
         self.quick = policy.floor and len(self.now.windows) == 1 and policy.price == POSTED
         self.quick = self.quick and not renewal.renews(view, view.waiting)  # one job more may move all its owner's
-        self.quick = self.quick and not any(job.divisible for job in self.others)
+        self.quick = self.quick and not any(job.divisible or job.together is not None for job in self.others)
         if self.quick:
             self._plan_others(*self.now.windows[0])
 
