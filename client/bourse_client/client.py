@@ -129,11 +129,14 @@ class Client:
         pool: str,
         name: str = "",
         count: int | None = None,
+        together: bool = False,
         key: str | None = None,
     ) -> JobArray:
         """Many jobs that differ in their index, all of them or none: `said` as for `job_describe`, by a script that has
-        an `--array`; or with `count`, in `hours`, or as `{"spec": ...}`."""
+        an `--array`; or with `count`, in `hours`, or as `{"spec": ...}`. `together`: they are bought in one interval,
+        all or none, and not one by one."""
         body = {"pool": pool, **said} | ({"name": name} if name else {}) | ({"count": count} if count else {})
+        body |= {"together": True} if together else {}
         return cast(JobArray, self.post(self.of_tenant("jobs/arrays/"), body, key))
 
     def array(self, array_id: int) -> JobArray:

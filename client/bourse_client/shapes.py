@@ -39,6 +39,7 @@ class JobArray(TypedDict):
     first_job: int
     jobs: int
     indexes: list[int]
+    together: bool
     states: dict[str, int]
     price: str
     submitted_at: str

@@ -35,10 +35,10 @@ from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
 
-TOGETHER = InvalidJob(
+NOT_AT_ONCE = InvalidJob(
     "invalid_job",
-    "together: the members of an array are bought one by one, and not all or none.",
-    "together",
+    "lane: an array waits for the next interval. The instant lane answers each job by itself: submit them so.",
+    "lane",
 )
 
 
@@ -66,6 +66,7 @@ class _Wish:
     begin: datetime | None
     after: Sequence[int]
     description: JobDescription | None = None
+    together: bool = False
 
 
 def array_submit(
@@ -80,17 +81,20 @@ def array_submit(
     begin: datetime | None = None,
     after: Sequence[int] = (),
     together: bool = False,
+    lane: str = Lane.BATCH.value,
 ) -> SubmittedArray | Refused:
     """`count` jobs of one specification, with the indexes from 0 on, in the batch lane. Where their program has a
-    parameter `index`, each is told its own. A submission with a client key happens once."""
+    parameter `index`, each is told its own. `together`: those of them that wait are bought in one interval, all or
+    none. A submission with a client key happens once."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
-    if together:
-        return TOGETHER
+    if lane != Lane.BATCH:
+        return NOT_AT_ONCE
     request = {"name": name, "spec": dict(spec), "array": count, "after": sorted(set(after))}
+    request |= {"together": True} if together else {}
     digest = request_digest(pool, request | ({"begin": begin.isoformat()} if begin is not None else {}))
     who, later = (by.tenant, by.user, at, client_key), (begin, sorted(set(after)))
-    return _submit(_Wish(pool, name, spec, range(count), *who, digest, *later))
+    return _submit(_Wish(pool, name, spec, range(count), *who, digest, *later, together=together))
 
 
 def array_describe(
@@ -102,13 +106,14 @@ def array_describe(
     at: datetime,
     client_key: str | None = None,
     together: bool = False,
+    lane: str = Lane.BATCH.value,
 ) -> SubmittedArray | Refused:
     """The same of what a person said: in hours with a `count`, or by a script with `--array`."""
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
-    if together:
-        return TOGETHER
-    digest = request_digest(pool, {"said": said.document, "array": count})
+    if lane != Lane.BATCH:
+        return NOT_AT_ONCE
+    digest = request_digest(pool, {"said": said.document, "array": count} | ({"together": True} if together else {}))
     with scope(by.tenant):
         if before := _earlier(client_key, digest):
             return before
@@ -126,7 +131,7 @@ def array_describe(
         spec = {**spec, **program}
     indexes = understood.indexes or range(count or 0)
     who, later = (by.tenant, by.user, at, client_key), (understood.begin, understood.after)
-    return _submit(_Wish(pool, understood.name, spec, indexes, *who, digest, *later, understood.row))
+    return _submit(_Wish(pool, understood.name, spec, indexes, *who, digest, *later, understood.row, together))
 
 
 def _earlier(client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
@@ -164,6 +169,8 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return checked
     if never := never_fits(checked.job, frontier=checked.frontier):
         return never
+    if wish.together and (apart := _bought_apart(pool, checked.job.spec)):
+        return InvalidJob("invalid_job", as_sentence(f"together: {apart}"), "together")
     unfinished = jobs_unfinished(wish.after)
     if isinstance(unfinished, str):
         return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
@@ -181,6 +188,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         submitted_by=wish.user,
     )
     checked.job.array, checked.job.request_digest = array, wish.digest
+    checked.job.together = wish.together
     checked.job.after, checked.job.not_before = list(wish.after), HELD if unfinished else 0
     waiting_said(checked, max(at, wish.begin or at))
     jobs = [copy(checked.job) for _ in listed]
@@ -193,6 +201,17 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         wish.description.save(force_insert=True)
     events_append([submission_event(job, at=at, begin=wish.begin) for job in jobs])
     return SubmittedArray(array, repeated=False)
+
+
+def _bought_apart(pool: Pool, spec: Mapping[str, Any]) -> str | None:
+    """Why members of such an array cannot be bought all or none in this pool; None where they can."""
+    if pool.is_elastic:
+        return (
+            "an elastic pool deals out one slot at a time, to each job by itself, so no jobs of it are bought together"
+        )
+    if spec.get("divisible"):
+        return "jobs that rent in pieces (`divisible`) are bought part by part, so they cannot be bought together"
+    return None
 
 
 def _specs(spec: Mapping[str, Any], listed: Sequence[Member], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:

@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
-from django.db.models import Count, F, Min, Sum
+from django.db.models import Count, F, Min, Q, Sum
 
 from scheduling.models import Award, JobArray, JobState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -15,12 +15,13 @@ from scheduling.models.jobs import LIVE_STATES
 @dataclass(frozen=True)
 class ArraySums:
     """`states`: those in which there are members, in the order of a job's life, with how many. `price`: micro-credits,
-    the sum of what its members show."""
+    the sum of what its members show. `together`: whether they are bought in one interval, all or none."""
 
     array: JobArray
     first_job: int
     states: Mapping[str, int]
     price: int
+    together: bool
 
     @property
     def size(self) -> int:
@@ -42,17 +43,20 @@ def array_sums(arrays: Collection[int]) -> dict[int, ArraySums]:
         return {}
     rows = {array.pk: array for array in JobArray.objects.filter(pk__in=arrays).select_related("pool", "submitted_by")}
     members = TrainingJob.objects.filter(array__in=rows).order_by()
-    counts = members.values("array", "state").annotate(count=Count("pk"), first=Min("pk"))
+    bound = Count("pk", filter=Q(together=True))
+    counts = members.values("array", "state").annotate(count=Count("pk"), first=Min("pk"), bound=bound)
     states: dict[int, dict[str, int]] = {number: {} for number in rows}
     first: dict[int, int] = {}
+    together = set[int]()
     for count in counts:
         number = count["array"]
+        together |= {number} if count["bound"] else set()
         states[number][count["state"]] = count["count"]
         first[number] = min(first.get(number, count["first"]), count["first"])
     awards = Award.objects.filter(job__array__in=rows, attempt=F("job__attempt")).order_by()
     paid = dict(awards.values_list("job__array").annotate(sum=Sum(F("paid") - F("returned"))))
     return {
-        number: ArraySums(array, first[number], _in_order(states[number]), paid.get(number, 0))
+        number: ArraySums(array, first[number], _in_order(states[number]), paid.get(number, 0), number in together)
         for number, array in rows.items()
     }
 

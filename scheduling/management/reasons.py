@@ -45,7 +45,7 @@ NUMBERS: Mapping[str, Any] = MappingProxyType(
     {
         "asked": 8, "asked_price": 6.4, "asked_ps": 2, "best_value": -1.5, "closes_at": 120,
         "detail": "the program ended with status 1", "end": 126, "epoch": 3, "epochs": 8, "free": 5, "job": 88,
-        "jobs": "J-88, J-90", "outcome": "failed", "left": 4.0,
+        "jobs": "J-88, J-90", "outcome": "failed", "members": 10, "served": 7, "left": 4.0,
         "limit": "over_budget", "losses": 5, "max_price": 10.0, "most": 4, "needs_slots": 50, "next_slot": 128,
         "percent": 25, "price": 12.5, "ps": 1, "ps_mbps": 100.0, "refunded": 1_600_000, "resource": "gpu",
         "server": "s01", "size": 720_000, "slot": 120, "slots": 30, "start": 120, "user": "Ada", "value": 9.0,

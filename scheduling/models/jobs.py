@@ -33,8 +33,8 @@ HELD = 2**53  # `not_before` of a job that waits for others: a slot that never c
 
 
 class JobArray(TenantOwned):
-    """Jobs that were submitted in one act and are alike but for their index. What is decided, paid and told is each
-    member's own."""
+    """Jobs that were submitted in one act and are alike but for their index. What is paid and told is each member's
+    own; what is decided too, unless they are bought together."""
 
     tenant = models.ForeignKey("tenants.Tenant", on_delete=models.PROTECT, related_name="+")
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
@@ -77,6 +77,8 @@ class TrainingJob(TenantOwned):
     ended_at = models.DateTimeField(null=True, blank=True)
     array = models.ForeignKey(JobArray, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     array_place = models.PositiveSmallIntegerField(default=0)  # among its members; in lists the first stands for all
+    # Whether those members of its array that wait are bought in one interval, all or none.
+    together = models.BooleanField(default=False, db_default=False)
 
     class Meta(TenantOwned.Meta):
         ordering = ["id"]
@@ -100,6 +102,9 @@ class TrainingJob(TenantOwned):
             ),
             models.UniqueConstraint(
                 fields=["array", "array_place"], condition=Q(array__isnull=False), name="job_of_array_once"
+            ),
+            models.CheckConstraint(
+                condition=Q(together=False) | Q(array__isnull=False), name="job_together_with_its_array"
             ),
             models.CheckConstraint(condition=Q(lane__in=Lane.values), name="job_lane_known"),
             models.CheckConstraint(condition=Q(state__in=JobState.values), name="job_state_known"),

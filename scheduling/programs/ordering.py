@@ -13,7 +13,6 @@ from scheduling.programs.worth import NOTHING, Worth
 
 DONE, OPEN, FAILED = "done", "open", "failed"  # of a job that another one waits for
 READY, WAITS, NEVER = "ready", "waits", "never"
-TOGETHER, APART = "together", "apart"
 MOST_MEMBERS = 1_000
 
 
@@ -73,9 +72,3 @@ def members(name: str, indexes: Sequence[int], longest: int = 200) -> tuple[Memb
             "name", f"must be at most {longest - len(str(chosen[-1])) - 2} characters for such an array"
         )
     return tuple(Member(index, f"{name}[{index}]") for index in chosen)
-
-
-def purchase(how: str, awarded: Mapping[int, bool]) -> frozenset[int]:
-    """The members, of those that a decision was about, that are bought: all or none where they go together."""
-    taken = frozenset(index for index, award in awarded.items() if award)
-    return taken if how == APART or len(taken) == len(awarded) else frozenset()

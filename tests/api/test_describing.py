@@ -281,3 +281,7 @@ def test_script_with_an_array_is_submitted_in_one_call(world) -> None:
     problem(submit(caller, script=text, worth=WORTH), 422, "invalid_job")
     taken = caller.post(f"tenants/lumen/jobs/arrays/{array['id']}/cancel/").json()
     assert taken["states"] == {"cancelled": 4}
+    bound = caller.post("tenants/lumen/jobs/arrays/", body | {"together": True, "lane": "batch"}).json()
+    assert (array["together"], bound["together"]) == (False, True)
+    at_once = problem(caller.post("tenants/lumen/jobs/arrays/", body | {"lane": "instant"}), 422, "invalid_job")
+    assert at_once["detail"].startswith("lane: an array waits for the next interval.")

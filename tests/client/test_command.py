@@ -194,6 +194,22 @@ def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_f
     assert len(stub.asked) == 1
 
 
+def test_array_is_bought_together_where_that_is_asked_for(bourse: Bourse, job_file: Path) -> None:
+    said: dict[str, Any] = {"token": "t", "tenant": "lumen"}
+    taken = good(ARRAY | {"together": True}, status=201)
+    with stub_server(taken, good(PARSED | {"indexes": [3, 5]}), taken, good(PARSED)) as stub:
+        ended = bourse("jobs", "submit", job_file, "--count", "2", "--together", url=stub.address, **said)
+        words = ("jobs", "submit", "-", "--pool", "main", "--together", *WORDS)
+        script = bourse(*words, stdin=SCRIPT, url=stub.address, **said)
+        one = bourse(*words, stdin=SCRIPT, url=stub.address, **said)
+        file = bourse("jobs", "submit", job_file, "--together", url=stub.address, **said)
+    line = LINE.replace("2 jobs:", "2 jobs, bought together:")
+    assert (ended.out.strip(), script.out.strip()) == (line, line), (ended.err, script.err)
+    assert [json.loads(stub.asked[place].body)["together"] for place in (0, 2)] == [True, True]
+    assert (one.status, file.status, len(stub.asked)) == (2, 2, 4)
+    assert "--together is for an array of jobs" in file.err
+
+
 def test_array_is_one_line_in_the_list_and_is_shown_and_taken_back_as_one(bourse: Bourse) -> None:
     array = {name: ARRAY[name] for name in ("id", "name", "jobs", "states", "price")} | {"index": 3}
     page = {"next": None, "previous": None, "results": [JOB | {"array": array}, JOB | {"array": None}]}

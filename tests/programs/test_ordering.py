@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from scheduling.programs import ordering
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.ordering import APART, TOGETHER, Standing, arrival, members, purchase, standing, until
+from scheduling.programs.ordering import Standing, arrival, members, standing, until
 from scheduling.programs.worth import HALF, NOTHING, Worth
 
 many = settings(max_examples=200, deadline=None, database=None)
@@ -61,11 +61,3 @@ def test_an_array_is_one_job_for_each_index() -> None:
     long = members("x" * 198, [10])
     assert isinstance(long, FieldRefusal)
     assert long.field == "name"
-
-
-@many
-@seed(42)
-@given(st.dictionaries(st.integers(0, 20), st.booleans(), min_size=1))
-def test_members_are_bought_all_or_none_or_one_by_one(awarded: dict[int, bool]) -> None:
-    assert purchase(APART, awarded) == {index for index, award in awarded.items() if award}
-    assert purchase(TOGETHER, awarded) == (set(awarded) if all(awarded.values()) else set())

@@ -12,6 +12,7 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
+from scheduling.audit.verification.intervals import intervals_verify
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs.arrays import SubmittedArray, array_submit
 from scheduling.jobs.cancellation import array_cancel, job_cancel
@@ -24,6 +25,7 @@ from tenants.scoping import scope, scope_disabled
 from tests.catalogue.builders import allow
 from tests.scheduling.builders import make_tenant
 from tests.scheduling.clocks import advance, moment
+from tests.scheduling.elastic_world import make_elastic
 from tests.scheduling.live import INSTANT, member
 from tests.scheduling.markets import SPEC, make_market
 from tests.scheduling.pages import client_as
@@ -96,7 +98,13 @@ def test_is_submitted_once_under_its_key_and_the_key_is_that_of_jobs_too(world) 
     [
         (1001, {}, "invalid_job", "count: must be 1 to 1,000 jobs"),
         (0, {}, "invalid_job", "count: must be 1 to 1,000 jobs"),
-        (2, {"together": True}, "invalid_job", "together: the members of an array are bought one by one"),
+        (
+            2,
+            {"together": True, "spec": SPEC | {"divisible": True}},
+            "invalid_job",
+            "together: jobs that rent in pieces",
+        ),
+        (2, {"lane": "instant"}, "invalid_job", "lane: an array waits for the next interval"),
         (2, {"name": "x" * 199}, "invalid_job", "name: must be at most 197 characters"),
         (2, {"after": [987654]}, "invalid_job", "after: must be jobs of the tenant"),
         (2, {"spec": SPEC | {"epochs": 0}}, "invalid_job", "epochs"),
@@ -204,3 +212,77 @@ def test_form_submits_a_script_with_an_array_as_a_whole() -> None:
     refused = client.post("/t/lumen/submit/", form | {"wanted": "instant", "key": "c" * 32}, secure=True)
     assert refused.status_code == 422
     assert "goes to the batch lane as a whole" in refused.content.decode()
+
+
+def in_one_interval(by: Access) -> list[set[int | None]]:
+    """Of each array, the intervals in which its members were awarded; None: not yet."""
+    with scope(by.tenant):
+        award = {award.job_id: award.interval_id for award in Award.objects.all()}
+    found: dict[int, set[int | None]] = {}
+    for job in jobs(by):
+        if job.array_id is not None:
+            found.setdefault(job.array_id, set()).add(award.get(job.pk))
+    return list(found.values())
+
+
+def test_members_that_go_together_are_bought_in_one_interval(world) -> None:
+    """Lumen's own two workers and the other's: three jobs fit at once, and thirty never do. One by one some would."""
+    pool, by = world
+    array, many = submitted(pool, by, 3, together=True), submitted(pool, by, 30, together=True, name="many")
+    advance(pool, 6)
+    bought, waiting = in_one_interval(by)
+    assert (len(bought), None in bought) == (1, False)
+    assert waiting == {None}
+    assert {job.reason_code for job in jobs(by) if job.array_id == many.pk} == {"bought_together"}
+    assert (sums(by, array).together, sums(by, many).together) == (True, True)
+    with scope_disabled("the test verifies everything"):
+        found = intervals_verify(pool_ids=[pool.pk])
+    assert found.is_clean, found.findings
+    assert proven(pool) == []
+    assert audit.verify().is_clean
+
+
+def test_apart_some_are_bought_where_not_all_are(world) -> None:
+    pool, by = world
+    submitted(pool, by, 30)
+    advance(pool, 2)
+    assert None in in_one_interval(by)[0]
+    assert len(in_one_interval(by)[0]) > 1
+
+
+def test_what_is_left_of_an_array_is_bought_without_what_was_taken_back(world) -> None:
+    pool, by = world
+    submitted(pool, by, 30, together=True)
+    for job in jobs(by)[2:]:
+        job_cancel(job_id=job.pk, by=by, at=moment(pool, 0.2))
+    advance(pool, 6)
+    with scope(by.tenant):
+        assert Award.objects.count() == 2
+        assert Award.objects.values("interval").distinct().count() == 1
+
+
+def test_form_submits_an_array_that_is_bought_together_and_page_and_list_say_so() -> None:
+    _, lumen = market()
+    allow(lumen)
+    client = client_as(OWNER, lumen)
+    script = "#!/bin/bash\n#SBATCH --gpus=1 --time=0:00:30 --array=0-2\necho $SLURM_ARRAY_TASK_ID\n"
+    at = (timezone.now() + timedelta(hours=3)).strftime("%Y-%m-%dT%H:%M:%S")
+    form = SHORT | {"source": "script", "script": script, "by": at, "name": "", "together": "on"}
+    one = client.post("/t/lumen/submit/", form | {"script": script.replace(" --array=0-2", "")}, secure=True)
+    assert one.status_code == 422
+    assert "the script has no --array, so it is one job" in one.content.decode()
+    answer = client.post("/t/lumen/submit/", form, secure=True)
+    assert answer.status_code == 302, answer.content.decode()
+    with scope(lumen):
+        assert {job.together for job in TrainingJob.objects.all()} == {True}
+    assert "bought in one interval, all of them or none" in page(
+        client, answer.headers["Location"].partition("jobs/")[2]
+    )
+    assert "Bought together." in page(client)
+
+
+def test_elastic_pool_buys_no_jobs_together() -> None:
+    pool, _, renter = make_elastic()
+    refusal = submitted(pool, member(renter), 2, together=True)
+    assert (refusal.code, refusal.field) == ("invalid_job", "together")
+    assert refusal.sentence.startswith("together: an elastic pool deals out one slot at a time")

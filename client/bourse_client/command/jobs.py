@@ -40,8 +40,9 @@ def submit(session: Session) -> int:
     if words.count:
         _one_alone(words)
         spec = {"spec": asked.spec} | ({"after": words.after} if words.after else {})
-        array = session.client.array_submit(spec, pool=asked.pool, name=asked.name, count=words.count, key=words.key)
-        return _array(session, array)
+        how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
+        return _array(session, session.client.array_submit(spec, pool=asked.pool, name=asked.name, **how))
+    _no_array(words)
     said = {"pool": asked.pool, "name": asked.name, "otherwise": otherwise, "key": words.key}
     said |= {"after": words.after} if words.after else {}
     return _end(session, session.client.job_submit(asked.spec, lane=asked.lane, **said))
@@ -67,7 +68,9 @@ def describe(session: Session, script: str) -> int:
     where: dict[str, Any] = {"pool": pool, "lane": words.lane or "batch", "otherwise": words.otherwise}
     if parsed["indexes"]:
         _one_alone(words)
-        return _array(session, session.client.array_submit(said, pool=pool, key=words.key))
+        together = getattr(words, "together", False)
+        return _array(session, session.client.array_submit(said, pool=pool, together=together, key=words.key))
+    _no_array(words)
     return _end(session, session.client.job_describe(said, key=words.key, **where))
 
 
@@ -78,7 +81,8 @@ def _array(session: Session, array: JobArray) -> int:
     else:
         jobs = count(array["jobs"])
         name, price = plain(array["name"]), credits(array["price"])
-        session.screen.line(f"Array A-{array['id']}  {name}  {jobs} jobs: {_states(array)}; they pay {price}")
+        how = ", bought together" if array.get("together") else ""  # servers of before do not say
+        session.screen.line(f"Array A-{array['id']}  {name}  {jobs} jobs{how}: {_states(array)}; they pay {price}")
     return exits.DONE
 
 
@@ -91,6 +95,11 @@ def _one_alone(words: Namespace) -> None:
         raise exits.UsageError(
             "--wait, --otherwise and --lane instant are for one job; `bourse jobs list --array` shows an array's."
         )
+
+
+def _no_array(words: Namespace) -> None:
+    if getattr(words, "together", False):
+        raise exits.UsageError("--together is for an array of jobs: give --count, or a script with --array.")
 
 
 def _end(session: Session, job: JobWithSpec) -> int:

@@ -91,6 +91,7 @@ def _add_jobs(commands: Any) -> None:
     submit = _add(words, "submit", "jobs:submit", "submit a job: a file of YAML, JSON, or a batch script of Slurm")
     _add_job_file(submit)
     submit.add_argument("--count", type=_number, metavar="N", help="an array of so many jobs (a script has --array)")
+    submit.add_argument("--together", action="store_true", help="buy the array's jobs in one interval, all or none")
     _add_worth(submit)
     _add_submission(submit)
     listed = _add(words, "list", "jobs:listed", "list jobs, the newest first")

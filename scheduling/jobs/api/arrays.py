@@ -35,7 +35,8 @@ class Arrays(TenantView):
         summary="Submit an array of jobs",
         description="A script with `#SBATCH --array`, or a `count` of jobs said by `spec` or in `hours`: 1,000 at "
         "most, all of them or none. Where their program has a parameter `index`, each job is told its own. They wait "
-        "for the next interval and are decided one by one. An `Idempotency-Key` makes a repetition no second array.",
+        "for the next interval and are decided one by one, or `together`. An `Idempotency-Key` "
+        "makes a repetition no second array.",
         permission=Permission.JOBS_SUBMIT,
         body=NewArray,
         answer=ArrayShown,
@@ -53,7 +54,7 @@ class Arrays(TenantView):
         if (pool := pool_by_slug(asked["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
-        wish |= {"together": asked.get("together", False)}
+        wish |= {name: asked[name] for name in ("together", "lane") if name in asked}
         if said is not None:
             outcome = array_describe(said=said, count=asked.get("count"), **wish)
         elif missing := [name for name in ("spec", "name", "count") if name not in asked]:

@@ -98,6 +98,11 @@ class Submission(Saying):
 
 
 class NewArray(InWords):
+    lane = Word(
+        choices=Lane.choices,
+        required=False,
+        help_text="`batch`, also where it is left out. `instant` is refused: that lane answers each job by itself.",
+    )
     spec = Numbers(required=False, help_text="In place of a script or hours: each job in the words of a scenario file.")
     count = Whole(
         min_value=1,
@@ -105,7 +110,11 @@ class NewArray(InWords):
         required=False,
         help_text="How many jobs, with the indexes from 0 on; left out with a script, which has `#SBATCH --array`.",
     )
-    together = Flag(required=False, help_text="All members or none. Refused: they are bought one by one.")
+    together = Flag(
+        required=False,
+        help_text="`true`: those of its jobs that wait are bought in one interval, all or none. Else: one by one. "
+        "Refused in an elastic pool, and for jobs that rent in pieces.",
+    )
 
 
 class ReasonShown(Answer):
@@ -169,6 +178,7 @@ class ArrayShown(Answer):
     first_job = serializers.IntegerField(help_text="Its members are numbered from here on, and listed by `?array=`.")
     jobs = serializers.IntegerField(source="size")
     indexes = serializers.ListField(source="array.indexes", child=serializers.IntegerField())
+    together = serializers.BooleanField(help_text="Whether its jobs are bought in one interval, all or none.")
     states = Numbers(help_text="State -> how many of its members are in it.")
     price = Credits(help_text="What its members pay in all, as far as it is decided.")
     submitted_at = Moment(source="array.submitted_at")
@@ -329,6 +339,7 @@ ARRAY_EXAMPLE: dict[str, Any] = {
     "first_job": 4713,
     "jobs": 10,
     "indexes": list(range(10)),
+    "together": False,
     "states": {"queued": 7, "running": 2, "finished": 1},
     "price": "37.500000",
     "submitted_at": "2026-03-02T12:19:51.204000Z",

@@ -38,6 +38,7 @@ def submission_document(job: TrainingJob, *, lane: str, estimate: StartEstimate 
     document |= {"after": job.after} if job.after else {}
     if job.array_id is not None or job.array_place:
         document["array"] = [job.array_id, job.array_place]
+    document |= {"together": True} if job.together else {}
     return document
 
 

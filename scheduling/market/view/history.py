@@ -19,6 +19,7 @@ NOTES = (
     "machines, owners' instructions and policies are those of now, not of then",
     "jobs that their owners took back, and those that waited for others and never came in, are left out",
     "each job comes once, when it was submitted, however often it was begun",
+    "jobs of an array that was bought together are bought one by one",
 )
 
 
@@ -31,13 +32,13 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int, prices: Mapping
     rows = list(
         TrainingJob.objects.filter(pool=pool, arrival__gte=first, arrival__lt=last, not_before__lt=HELD)
         .exclude(state=JobState.CANCELLED)
-        .only("spec", "tenant_id", "arrival", "lane")
+        .only("spec", "tenant_id", "arrival", "lane", "array_id", "together")
         .order_by("pk")
     )
     frame = pool_frame(pool, also={row.tenant_id for row in rows})
     reader = JobReader(frame)
     jobs = tuple(
-        replace(reader.read(row), number=number, name=f"job {row.pk}", arrival=row.arrival - first)
+        replace(reader.read(row), number=number, name=f"job {row.pk}", arrival=row.arrival - first, together=None)
         for number, row in enumerate(rows)
     )
     cluster = _named(frame, jobs)

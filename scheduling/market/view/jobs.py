@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
@@ -28,7 +29,8 @@ class JobReader:
 
     def read(self, row: TrainingJob) -> Job:
         """A job that was accepted: its specification was checked when it was submitted."""
-        return self.read_spec(row.spec, number=row.pk, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+        job = self.read_spec(row.spec, number=row.pk, tenant_id=row.tenant_id, arrival=row.arrival, lane=row.lane)
+        return replace(job, together=row.array_id) if row.together else job
 
     def read_spec(self, spec: Mapping[str, Any], *, number: int, tenant_id: int, arrival: float, lane: str) -> Job:
         """Raises `BadScenario` naming the field of the specification that cannot be used.

@@ -68,6 +68,7 @@ from tenants.views.gate import costly, open_tenant, posted_from, requires
 
 FORM_BUTTON = "1"  # as the button beside a text says it
 NOTHING_TOLD = ToldCard()
+NO_ARRAY = InvalidJob("invalid_job", "together: the script has no --array, so it is one job.", "together")
 NOT_CARRIED = "What stood there cannot be said here, and was not carried over. It still stands where it was."
 
 
@@ -219,12 +220,15 @@ def _submitted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, 
         "client_key": f"form:{form.cleaned_data['key']}",
     }
     if asked.said is not None and asked.lane == Lane.BATCH and is_array(asked.said):
-        array = array_describe(said=asked.said, count=None, **wish)
+        array = array_describe(said=asked.said, count=None, together=bool(form.cleaned_data["together"]), **wish)
         if isinstance(array, SubmittedArray):
             return redirect(f"{reverse('tenant_jobs', args=[open_tenant(request).slug])}?array={array.array.pk}")
         _complain(form, array)
         return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
     wish |= {"lane": asked.lane, "otherwise": asked.otherwise}
+    if form.cleaned_data["source"] == SCRIPT and form.cleaned_data["together"] and not is_array(asked.said):
+        _complain(form, NO_ARRAY)
+        return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
     if asked.said is not None:
         outcome = job_describe(said=asked.said, **wish)
     else:

@@ -84,6 +84,9 @@ def short_fields(programs: Sequence[Offered]) -> dict[str, forms.Field]:
             strip=False,
             widget=forms.Textarea(attrs={"class": "input log", "rows": 12, "spellcheck": "false"}),
         ),
+        "together": forms.BooleanField(
+            label="Buy the jobs of its --array in one interval, all of them or none", required=False
+        ),
         "script_file": forms.FileField(
             label="Or a file", required=False, allow_empty_file=True, widget=forms.FileInput(attrs={"class": "input"})
         ),

@@ -1,0 +1,24 @@
+"""Jobs of an array may be bought together. Those that exist are bought one by one."""
+
+from __future__ import annotations
+
+from django.db import migrations, models
+
+
+class Migration(migrations.Migration):
+    dependencies = [("scheduling", "0050_usual_plan")]
+
+    operations = [
+        migrations.AddField(
+            model_name="trainingjob",
+            name="together",
+            field=models.BooleanField(db_default=False, default=False),
+        ),
+        migrations.AddConstraint(
+            model_name="trainingjob",
+            constraint=models.CheckConstraint(
+                condition=models.Q(("together", False), ("array__isnull", False), _connector="OR"),
+                name="job_together_with_its_array",
+            ),
+        ),
+    ]
