@@ -96,13 +96,16 @@ class Client:
         lane: Lane = "batch",
         otherwise: Literal["batch"] | None = None,
         after: Sequence[int] = (),
+        after_arrays: Sequence[int] = (),
         key: str | None = None,
     ) -> JobWithSpec:
         """The job as it is now: a refused one of the instant lane has the state `rejected` and its reason, or with
-        `otherwise` waits for the next interval. `after`: jobs that must have ended well before."""
+        `otherwise` waits for the next interval. `after`: jobs that must have ended well before, and
+        `after_arrays`: arrays all of whose jobs must."""
         body: dict[str, Any] = {"pool": pool, "name": name, "lane": lane, "spec": dict(spec)}
         body |= {"otherwise": otherwise} if otherwise else {}
         body |= {"after": list(after)} if after else {}
+        body |= {"after_arrays": list(after_arrays)} if after_arrays else {}
         return cast(JobWithSpec, self.post(self.of_tenant("jobs/"), body, key))
 
     def job_parse(self, said: Mapping[str, Any], *, pool: str) -> Parsed:

@@ -59,6 +59,7 @@ class Job(TypedDict):
     hold: str
     reason: Reason
     after: list[int]
+    after_arrays: list[int]
     attempt: int
     workers: int
     parameter_servers: int
@@ -89,6 +90,7 @@ class Parsed(TypedDict):
     spec: dict[str, Any]
     begin: str | None
     after: list[int]
+    after_arrays: list[int]
     indexes: list[int]
     lines: list[ScriptLine]
 

@@ -28,7 +28,7 @@ from scheduling.market.view import PROGRAM
 from scheduling.models import HELD, JobArray, JobDescription, Lane, Pool, TrainingJob
 from scheduling.programs.catalogue import values_of
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.ordering import Member, members
+from scheduling.programs.ordering import Member, Waited, members, waited_in_order
 from tenants.access import Access, Refused
 from tenants.models import Tenant, User
 from tenants.roles import Permission
@@ -64,7 +64,7 @@ class _Wish:
     client_key: str | None
     digest: str
     begin: datetime | None
-    after: Sequence[int]
+    after: Sequence[Waited]
     description: JobDescription | None = None
     together: bool = False
 
@@ -79,7 +79,7 @@ def array_submit(
     at: datetime,
     client_key: str | None = None,
     begin: datetime | None = None,
-    after: Sequence[int] = (),
+    after: Sequence[Waited] = (),
     together: bool = False,
     lane: str = Lane.BATCH.value,
 ) -> SubmittedArray | Refused:
@@ -90,10 +90,10 @@ def array_submit(
         return NOT_ALLOWED
     if lane != Lane.BATCH:
         return NOT_AT_ONCE
-    request = {"name": name, "spec": dict(spec), "array": count, "after": sorted(set(after))}
+    request = {"name": name, "spec": dict(spec), "array": count, "after": waited_in_order(after)}
     request |= {"together": True} if together else {}
     digest = request_digest(pool, request | ({"begin": begin.isoformat()} if begin is not None else {}))
-    who, later = (by.tenant, by.user, at, client_key), (begin, sorted(set(after)))
+    who, later = (by.tenant, by.user, at, client_key), (begin, waited_in_order(after))
     return _submit(_Wish(pool, name, spec, range(count), *who, digest, *later, together=together))
 
 

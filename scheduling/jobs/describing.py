@@ -33,7 +33,7 @@ from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of
 from scheduling.programs.hours import InHours
-from scheduling.programs.ordering import members, until
+from scheduling.programs.ordering import Waited, members, until, waited_in_order
 from scheduling.programs.sbatch import Line, LineRefusal, Script
 from scheduling.programs.sbatch import read as script_read
 from scheduling.programs.sbatch.request import GPUS, ask
@@ -71,7 +71,7 @@ class Said:
     zone: tzinfo = UTC
     program: Mapping[str, Any] | None = None
     index: int | None = None
-    after: tuple[int, ...] = ()
+    after: tuple[Waited, ...] = ()
 
     @property
     def how(self) -> str:
@@ -110,7 +110,7 @@ class Understood:
     document: Mapping[str, Any] | None = None  # of the program that a script becomes; None: nothing of it would run
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of that program
     indexes: tuple[int, ...] = ()  # of the script's array
-    after: tuple[int, ...] = ()
+    after: tuple[Waited, ...] = ()
     after_line: int = 0  # of the script, that names them
 
     @property
@@ -206,7 +206,7 @@ class Head:
     lines: tuple[Line, ...] = ()
     document: Mapping[str, Any] | None = None
     indexes: tuple[int, ...] = ()
-    after: tuple[int, ...] = ()
+    after: tuple[Waited, ...] = ()
     after_line: int = 0
 
 
@@ -243,7 +243,7 @@ def understand(
         document=head.document,
         parameters={INDEX: head.indexes[0] if said.index is None else said.index} if head.indexes else {},
         indexes=head.indexes,
-        after=tuple(sorted({*said.after, *head.after})),
+        after=tuple(waited_in_order({*said.after, *head.after})),
         after_line=head.after_line,
     )
 

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
+from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_by_use import MOST_SLOTS, SoFar, joined, so_far
 from scheduling.jobs.read_life import Happening, Step, happenings, life
 from scheduling.jobs.read_queue import QueuePlace, queue_place
@@ -14,6 +15,7 @@ from scheduling.jobs.read_slots import SlotTable, slot_table
 from scheduling.market.reads import JobView, Payee, job_view, payees
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
+from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.ledger.amounts import adding_up, micro
 from tenants.ledger.selectors import TransactionView, transactions_about
 
@@ -95,6 +97,7 @@ class JobPage:
     postings: tuple[TransactionView, ...]
     asked_interval: int | None  # the number of the one that gave it its place, or else its floor
     others: tuple[TrainingJob, ...]  # that must have ended well before it, the first of them
+    other_arrays: tuple[ArraySums, ...]  # all of whose jobs must have, the first of them
     queue: QueuePlace | None  # while it waits for an interval
     by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
 
@@ -177,13 +180,14 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
         asked_interval=None if pool.is_elastic else _asked_interval(award, floor),
         others=_others(job),
+        other_arrays=tuple(array_sums(after_arrays(job.after)[:MOST_OTHERS]).values()),
         queue=queue_place(job, at=at),
         by_use=by_use,
     )
 
 
 def _others(job: TrainingJob) -> tuple[TrainingJob, ...]:
-    named = job.after[:MOST_OTHERS]
+    named = after_jobs(job.after)[:MOST_OTHERS]
     return tuple(TrainingJob.objects.filter(pk__in=named).only("name", "state").order_by("pk")) if named else ()
 
 

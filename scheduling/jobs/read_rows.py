@@ -10,6 +10,7 @@ from django.db.models import QuerySet
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.market.reads import JobView, job_view
 from scheduling.models import ALIVE, Award, Lane, LaneClock, RentState, TrainingJob
+from scheduling.programs.ordering import after_arrays, after_jobs
 from tenants.repeated import RepeatedRead
 
 
@@ -29,6 +30,14 @@ class JobRow:
     @property
     def as_member(self) -> JobRow | None:
         return None if self.array is None else self
+
+    @property
+    def after_jobs(self) -> list[int]:
+        return after_jobs(self.job.after)
+
+    @property
+    def after_arrays(self) -> list[int]:
+        return after_arrays(self.job.after)
 
     @property
     def start_slot(self) -> int | None:

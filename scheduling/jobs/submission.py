@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
+from django.db.models import Q
 
 from scheduling.common import Steps, as_sentence
 from scheduling.core.estimates.remaining import check_speeds
@@ -29,9 +30,10 @@ from scheduling.market.decide import (
 )
 from scheduling.market.reads import jobs_named
 from scheduling.market.view import SpecRead, arrival_of, spec_read
-from scheduling.models import HELD, Award, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
+from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
+from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named, waited_in_order
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.access import Access, Refused, RefusedForMoney
 from tenants.models import Tenant, User
@@ -78,7 +80,7 @@ class Wish:
     digest: str
     description: JobDescription | None
     begin: datetime | None
-    after: Sequence[int]
+    after: Sequence[Waited]
 
 
 @dataclass(frozen=True)
@@ -102,21 +104,21 @@ def job_submit(
     otherwise: str | None = None,
     description: JobDescription | None = None,
     begin: datetime | None = None,
-    after: Sequence[int] = (),
+    after: Sequence[Waited] = (),
 ) -> Submitted | Refused:
     """`spec`: the job in the words of a scenario file, without name, tenant, lane and arrival.
 
     `otherwise`: "batch", for a job that waits for the next interval if the instant lane does not take it at once.
     `description`: what was said, if `spec` was made of it; stored with the job. `begin`: no sooner than then does the
-    job arrive, and its value counts from then. `after`: numbers of jobs of the tenant that must have ended well before.
-    A submission with a client key happens once: repeated, also after a lost reply, it gives the same job back, and
-    does what of it was not done.
+    job arrive, and its value counts from then. `after`: numbers of jobs of the tenant that must have ended
+    well before, and arrays all of whose jobs must, as A-12. A submission with a client key happens once: repeated, also
+    after a lost reply, it gives the same job back, and does what of it was not done.
     """
     if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
         return NOT_ALLOWED
     if refusal := lanes_refused(lane, otherwise) or _later_refused(lane, begin, after, at):
         return refusal
-    after = sorted(set(after))
+    after = waited_in_order(after)
     digest = _digest(pool, name, spec, lane, otherwise, description, begin, after)
     wish = Wish(by.tenant, pool, name, spec, by.user, at, client_key, digest, description, begin, after)
     with scope(by.tenant):
@@ -145,7 +147,7 @@ def _taken(job: TrainingJob) -> bool:
     return job.lane == Lane.BATCH or job.state != JobState.REJECTED
 
 
-def _later_refused(lane: str, begin: datetime | None, after: Sequence[int], at: datetime) -> InvalidJob | None:
+def _later_refused(lane: str, begin: datetime | None, after: Sequence[Waited], at: datetime) -> InvalidJob | None:
     if begin is not None and begin > at and lane == Lane.INSTANT:
         return InvalidJob("invalid_job", "begin: a job of the instant lane is decided now.", "begin")
     if after and lane == Lane.INSTANT:
@@ -153,19 +155,29 @@ def _later_refused(lane: str, begin: datetime | None, after: Sequence[int], at: 
     return None
 
 
-def jobs_unfinished(after: Sequence[int]) -> tuple[int, ...] | str:
+def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     """Those of them that are still to end; or what is wrong with waiting for them. Needs the tenant's scope: a job of
     another tenant is one that is not there."""
     if len(after) > MOST_AFTER:
-        return f"must be at most {MOST_AFTER} jobs"
-    rows = TrainingJob.objects.filter(pk__in=after) if after else TrainingJob.objects.none()
-    states = {row.pk: row for row in rows.only("state")}
-    for number in after:
-        if number not in states:
-            return f"must be jobs of the tenant, and there is no J-{number}"
-        if states[number].state not in (*LIVE_STATES, JobState.FINISHED):
-            return f"must be jobs that can end well, and J-{number} is {states[number].get_state_display().lower()}"
-    return tuple(number for number in after if states[number].state != JobState.FINISHED)
+        return f"must be at most {MOST_AFTER} jobs and arrays"
+    named = Q(pk__in=after_jobs(after)) | Q(array__in=after_arrays(after))
+    rows = TrainingJob.objects.filter(named) if after else TrainingJob.objects.none()
+    found: dict[Waited, list[TrainingJob]] = {each: [] for each in after}
+    for row in rows.only("state", "array_id").order_by("pk"):
+        for each in (row.pk, array_named(row.array_id or 0)):
+            if each in found:
+                found[each].append(row)
+    for each, rows_of_it in found.items():
+        if not rows_of_it:
+            what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
+            meant = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
+            hint = f"; the array of that number is {array_named(int(each))}" if meant else ""
+            return f"must be {what} of the tenant, and there is no {name}{hint}"
+        for row in rows_of_it:
+            if row.state not in (*LIVE_STATES, JobState.FINISHED):
+                name = f"J-{row.pk} of {each}" if isinstance(each, str) else f"J-{row.pk}"
+                return f"must be jobs that can end well, and {name} is {row.get_state_display().lower()}"
+    return tuple(each for each, rows_of_it in found.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
 
 
 @transaction.atomic
@@ -345,7 +357,7 @@ def _digest(
     otherwise: str | None,
     description: JobDescription | None,
     begin: datetime | None,
-    after: Sequence[int],
+    after: Sequence[Waited],
 ) -> str:
     """What was said counts where there is a description: the same words, said a moment later, are another value."""
     if description is not None:

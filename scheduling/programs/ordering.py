@@ -5,7 +5,7 @@ Moments are seconds on one clock, whichever; who asks has turned a calendar's mo
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from scheduling.programs.fields import FieldRefusal
@@ -15,6 +15,8 @@ DONE, OPEN, FAILED = "done", "open", "failed"  # of a job that another one waits
 READY, WAITS, NEVER = "ready", "waits", "never"
 MOST_MEMBERS = 1_000
 
+Waited = int | str  # what a job waits for: the number of a job, or the name of an array, as A-12
+
 
 @dataclass(frozen=True)
 class Standing:
@@ -22,10 +24,35 @@ class Standing:
     ever beginning."""
 
     state: str  # ready | waits | never
-    jobs: tuple[int, ...] = ()
+    jobs: tuple[Waited, ...] = ()
 
 
-def standing(after_ok: Sequence[int], states: Mapping[int, str]) -> Standing:
+def array_named(number: int) -> str:
+    """As people write an array, and as a job that waits for all of its members names it."""
+    return f"A-{number}"
+
+
+def array_number(waited: Waited) -> int | None:
+    """Of an array; None: it is a job."""
+    return int(waited.removeprefix("A-")) if isinstance(waited, str) else None
+
+
+def after_jobs(waited: Iterable[Waited]) -> list[int]:
+    """The jobs among them."""
+    return [each for each in waited if not isinstance(each, str)]
+
+
+def after_arrays(waited: Iterable[Waited]) -> list[int]:
+    """The numbers of the arrays among them."""
+    return [number for each in waited if (number := array_number(each)) is not None]
+
+
+def waited_in_order(waited: Iterable[Waited]) -> list[Waited]:
+    """Each once: jobs by their numbers, then arrays by theirs."""
+    return sorted(set(waited), key=lambda each: (isinstance(each, str), int(str(each).removeprefix("A-"))))
+
+
+def standing(after_ok: Sequence[Waited], states: Mapping[Waited, str]) -> Standing:
     """Where a job stands that begins when all these have ended well. One that nobody knows any more has not."""
     lost = tuple(job for job in after_ok if states.get(job, FAILED) == FAILED)
     if lost:

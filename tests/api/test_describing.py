@@ -281,7 +281,14 @@ def test_script_with_an_array_is_submitted_in_one_call(world) -> None:
     problem(submit(caller, script=text, worth=WORTH), 422, "invalid_job")
     taken = caller.post(f"tenants/lumen/jobs/arrays/{array['id']}/cancel/").json()
     assert taken["states"] == {"cancelled": 4}
+    behind = SCRIPT.replace("--gpus=4", f"--gpus=4 --dependency=afterok:A-{array['id']}:{rows[0].pk}")
+    refused = problem(parse(caller, script=behind), 422, "invalid_job")["numbers"]["faults"]
+    assert refused[0]["sentence"].endswith(f"J-{rows[0].pk} is cancelled")
     bound = caller.post("tenants/lumen/jobs/arrays/", body | {"together": True, "lane": "batch"}).json()
     assert (array["together"], bound["together"]) == (False, True)
+    shown = submit(caller, script=SCRIPT, worth=WORTH, after_arrays=[bound["id"]]).json()
+    assert (shown["after"], shown["after_arrays"]) == ([], [bound["id"]])
+    named = SCRIPT.replace("--gpus=4", f"--gpus=4 --dependency=afterok:A-{bound['id']}")
+    assert parse(caller, script=named).json()["after_arrays"] == [bound["id"]]
     at_once = problem(caller.post("tenants/lumen/jobs/arrays/", body | {"lane": "instant"}), 422, "invalid_job")
     assert at_once["detail"].startswith("lane: an array waits for the next interval.")

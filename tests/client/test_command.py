@@ -185,11 +185,13 @@ def test_script_with_an_array_is_submitted_in_one_call_and_told_in_one_line(bour
 def test_file_with_a_count_is_an_array_and_none_is_awaited(bourse: Bourse, job_file: Path) -> None:
     said = {"token": "t", "tenant": "lumen"}
     with stub_server(good(ARRAY, status=201)) as stub:
-        ended = bourse("jobs", "submit", job_file, "--count", "2", "--after", "7", url=stub.address, **said)
+        ended = bourse(
+            "jobs", "submit", job_file, "--count", "2", "--after", "7", "--after", "A-4", url=stub.address, **said
+        )
         refused = bourse("jobs", "submit", job_file, "--count", "2", "--wait", url=stub.address, **said)
     assert (ended.status, ended.out.strip()) == (0, LINE), ended.err
     body = json.loads(stub.asked[0].body)
-    assert (body["count"], body["after"], "lane" in body) == (2, [7], False)
+    assert (body["count"], body["after"], body["after_arrays"], "lane" in body) == (2, [7], [4], False)
     assert refused.status == 2
     assert len(stub.asked) == 1
 

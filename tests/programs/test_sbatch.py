@@ -74,6 +74,7 @@ VALUES: list[tuple[str, str, Any]] = [
     ("--array=0-999", "array", tuple(range(1000))),
     ("--dependency=afterok:12", "dependency", (12,)),
     ("-d afterok:15:12,afterok:3", "dependency", (3, 12, 15)),
+    ("--dependency=afterok:A-10:12,afterok:A-9:A-010", "dependency", (12, "A-9", "A-10")),
     ("--chdir=/data/me", "chdir", "/data/me"),
     ("--output=logs/%x-%A_%4a.out", "output", "logs/%x-%A_%4a.out"),
     ("--export=NONE", "export", Export(everything=False)),

@@ -9,6 +9,7 @@ import pytest
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs import InvalidJob, Submitted, job_submit
+from scheduling.jobs.arrays import SubmittedArray, array_submit
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.market.decide.dependents import dependents_move, fates
 from scheduling.market.reads import jobs_named, reason_sentence
@@ -173,3 +174,75 @@ def test_page_names_whom_it_waits_for_with_their_states(world) -> None:
     assert f"Waits for J-{first.pk}." in page
     assert f'/t/lumen/jobs/{first.pk}/">J-{first.pk} prepare</a>' in page
     assert "It waits for" in page  # in its story
+
+
+def array_of(pool: Pool, by: Access, count: int = 3, **words: Any) -> Any:
+    wish = {"name": "sweep", "spec": SPEC, "at": moment(pool, 0.1)} | words
+    outcome = array_submit(pool=pool, by=by, count=count, **wish)
+    return outcome.array if isinstance(outcome, SubmittedArray) else outcome
+
+
+def test_a_job_waits_for_all_jobs_of_an_array(world) -> None:
+    pool, by = world
+    array = array_of(pool, by)
+    wish = {"lane": "batch", "name": "sum", "at": moment(pool, 0.2), "after": [f"A-{array.pk}"]}
+    outcome = job_submit(pool=pool, spec=SPEC, by=by, **wish)
+    assert isinstance(outcome, Submitted)
+    last = outcome.job
+    assert (last.reason_code, last.reason_numbers) == ("waits_for_jobs", {"jobs": f"A-{array.pk}"})
+    with scope_disabled("the test looks at the array's jobs"):
+        members = list(TrainingJob.objects.filter(array=array))
+    for slot in range(1, 40):
+        advance(pool, slot)
+        assert (again(last).not_before == 0) == ({again(job).state for job in members} == {"finished"})
+    assert again(last).state == "finished"
+    html = client_as(SUBMITTER, by.tenant).get(f"/t/lumen/jobs/{last.pk}/", secure=True).content.decode()
+    assert "To begin after all jobs of" in html
+    assert f"A-{array.pk} sweep" in html
+    assert proven(pool) == []
+
+
+def test_it_ends_with_the_first_job_of_the_array_that_did_not_end_well(world) -> None:
+    pool, by = world
+    array = array_of(pool, by, 40)
+    wish = {"lane": "batch", "name": "sum", "at": moment(pool, 0.2), "after": [f"A-{array.pk}"]}
+    outcome = job_submit(pool=pool, spec=SPEC, by=by, **wish)
+    assert isinstance(outcome, Submitted)
+    follower = array_of(pool, by, 2, name="more", after=[f"A-{array.pk}", outcome.job.pk], at=moment(pool, 0.3))
+    with scope_disabled("the test looks at the array's jobs"):
+        lost = TrainingJob.objects.get(array=array, array_place=30)
+        waiting = [outcome.job, *TrainingJob.objects.filter(array=follower)]
+    job_cancel(job_id=lost.pk, by=by, at=moment(pool, 0.4))
+    advance(pool, 1)
+    ends = [(again(job).state, again(job).reason_code, again(job).reason_numbers["job"]) for job in waiting]
+    assert (
+        ends == [("rejected", "dependency_failed", lost.pk)] + [("rejected", "dependency_failed", outcome.job.pk)] * 2
+    )
+    late = array_of(pool, by, 2, after=[f"A-{array.pk}"], at=moment(pool, 1.5))
+    assert late.sentence == f"after: must be jobs that can end well, and J-{lost.pk} of A-{array.pk} is cancelled."
+    assert proven(pool) == []
+
+
+def test_somebody_elses_array_is_one_that_is_not_there(world) -> None:
+    pool, by = world
+    foreign = array_of(pool, member(make_tenant("castor")))
+    for number in (foreign.pk, 987654):
+        refusal = array_of(pool, by, after=[f"A-{number}"])
+        assert refusal.sentence == f"after: must be arrays of the tenant, and there is no A-{number}."
+        assert refusal.field == "after"
+
+
+def test_bare_number_of_an_array_is_refused_with_how_it_is_written(world) -> None:
+    pool, by = world
+    overrule("SELECT setval(pg_get_serial_sequence('scheduling_jobarray', 'id'), 900000)", [])
+    array = array_of(pool, by)
+    refusal = array_of(pool, by, after=[array.pk])
+    assert refusal.sentence.endswith(f"there is no J-{array.pk}; the array of that number is A-{array.pk}.")
+
+
+def test_an_array_stands_as_the_worst_of_its_jobs() -> None:
+    members = {"A-1": [1, 2], "A-2": [2, 3], "A-3": [1, 9]}
+    states = {1: "finished", 2: "finished", 3: "running", 9: "failed"}
+    fate = fates({10: ["A-1"], 11: ["A-2"], 12: ["A-3"], 13: ["A-1", "A-2"], 14: ["A-2", "A-3"]}, states, members)
+    assert fate.free == {10}
+    assert fate.broken == {12: (9, "failed"), 14: (9, "failed")}

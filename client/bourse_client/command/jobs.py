@@ -10,7 +10,7 @@ from bourse_client.command import exits
 from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
 from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, zone
-from bourse_client.command.scripts import described, lines_told, script_of
+from bourse_client.command.scripts import after_said, described, lines_told, script_of, waited_in_words
 from bourse_client.command.session import Session
 from bourse_client.command.written import asked_in, is_script, text_of
 from bourse_client.shapes import (
@@ -39,12 +39,12 @@ def submit(session: Session) -> int:
     otherwise = words.otherwise or asked.otherwise
     if words.count:
         _one_alone(words)
-        spec = {"spec": asked.spec} | ({"after": words.after} if words.after else {})
+        spec = {"spec": asked.spec} | after_said(words)
         how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
         return _array(session, session.client.array_submit(spec, pool=asked.pool, name=asked.name, **how))
     _no_array(words)
     said = {"pool": asked.pool, "name": asked.name, "otherwise": otherwise, "key": words.key}
-    said |= {"after": words.after} if words.after else {}
+    said |= after_said(words)
     return _end(session, session.client.job_submit(asked.spec, lane=asked.lane, **said))
 
 
@@ -245,7 +245,7 @@ def _show(screen: Screen, job: JobWithSpec) -> None:
         ("name", job["name"]),
         ("state", job["state"]),
         ("why", job["reason"]["sentence"]),
-        ("after", ", ".join(map(str, job["after"]))),
+        ("after", waited_in_words(job)),
         ("array", f"A-{array['id']}, index {array['index']}" if (array := job["array"]) else ""),
         ("lane", job["lane"]),
         ("pool", job["pool"]),

@@ -136,9 +136,9 @@ def _add_submission(parser: ArgumentParser) -> None:
     parser.add_argument(
         "--after",
         action="append",
-        type=_number,
+        type=_job_or_array,
         metavar="ID",
-        help="begin once this job has ended well; repeatable",
+        help="begin once this job has ended well, or all jobs of the array A-12; repeatable",
     )
     parser.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
     parser.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")

@@ -9,8 +9,9 @@ from datetime import datetime
 from typing import Any
 
 from bourse_client.command import exits
+from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.screen import Screen, moment, plain, zone
-from bourse_client.shapes import Parsed
+from bourse_client.shapes import Job, Parsed
 
 VERDICTS = {"understood": "understood", "ignored": "ignored", "not_kept": "not kept"}
 
@@ -27,8 +28,16 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
     worth |= {"by": words.by} if words.by else {}
     offset = datetime.now().astimezone().strftime("%z")  # as +0200
     said: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
-    said |= {"after": words.after} if words.after else {}
+    said |= after_said(words)
     return said | ({"name": words.name} if words.name else {})
+
+
+def after_said(words: Namespace) -> dict[str, list[int]]:
+    """What the job waits for: jobs, and arrays all of whose jobs it does."""
+    named: list[int] = words.after or []
+    arrays = [int(number) for number in named if isinstance(number, ArrayNumber)]
+    jobs = [number for number in named if not isinstance(number, ArrayNumber)]
+    return ({"after": jobs} if jobs else {}) | ({"after_arrays": arrays} if arrays else {})
 
 
 def script_of(words: Namespace) -> str:
@@ -44,6 +53,11 @@ def script_of(words: Namespace) -> str:
     return f"#!/bin/bash -eu\n#SBATCH {name}--gpus={words.gpus} --time={time}\n{shlex.join(words.words)}\n"
 
 
+def waited_in_words(told: Job | Parsed) -> str:
+    """As 88, 90, A-12. Servers of before know of no arrays here."""
+    return ", ".join([*map(str, told["after"]), *(f"A-{number}" for number in told.get("after_arrays", ()))])
+
+
 def lines_told(screen: Screen, parsed: Parsed, *, whole: bool) -> None:
     """On standard error, so that the answer stands alone on the other; `whole`: with the specification, on both."""
     for line in parsed["lines"]:
@@ -52,8 +66,8 @@ def lines_told(screen: Screen, parsed: Parsed, *, whole: bool) -> None:
         screen.note(f"{line['line']:>4}  {verdict:<10}  {plain(what + line['sentence'])}")
     if parsed["begin"]:
         screen.note(f"It begins not before {moment(parsed['begin'])} ({zone()}).")
-    if parsed["after"]:
-        screen.note(f"It begins once these have ended well: {', '.join(map(str, parsed['after']))}.")
+    if waits := waited_in_words(parsed):
+        screen.note(f"It begins once these have ended well: {waits}.")
     if parsed["indexes"]:
         screen.note(f"It makes {len(parsed['indexes'])} jobs, one for each index.")
     if whole:

@@ -12,7 +12,7 @@ from django.utils import timezone
 from rest_framework.request import Request
 
 from scheduling.common.api.views import UNKNOWN_POOL, pool_by_slug
-from scheduling.jobs.api.describing import said_of
+from scheduling.jobs.api.describing import after_of, said_of
 from scheduling.jobs.api.fields import ARRAY_EXAMPLE, NEW_ARRAY_EXAMPLE, ArrayShown, NewArray
 from scheduling.jobs.api.jobs import SUBMIT_REFUSALS, client_key_of, submission_refused
 from scheduling.jobs.arrays import array_describe, array_submit
@@ -60,7 +60,7 @@ class Arrays(TenantView):
         elif missing := [name for name in ("spec", "name", "count") if name not in asked]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:
-            later = {name: asked[name] for name in ("begin", "after") if name in asked}
+            later = {"after": after_of(asked)} | ({"begin": asked["begin"]} if "begin" in asked else {})
             outcome = array_submit(name=asked["name"], spec=asked["spec"], count=asked["count"], **later, **wish)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)

@@ -27,6 +27,7 @@ from scheduling.jobs.describing import Said, job_understood
 from scheduling.jobs.read_description import description_shown, lines_shown, with_description
 from scheduling.jobs.submission import InvalidJob
 from scheduling.models import TrainingJob
+from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named
 from tenants.access import Refused
 from tenants.api.operations import operation
 from tenants.api.views import TenantView
@@ -63,8 +64,9 @@ class JobsParse(TenantView):
         if isinstance(outcome, Refused):
             return self.refused(outcome, refusal_numbers(outcome))
         lines = lines_shown(said.script or "", outcome.lines)
-        fields = ("how", "name", "spec", "begin", "after", "indexes")
-        return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | {"lines": lines})
+        fields = ("how", "name", "spec", "begin", "indexes")
+        after = {"after": after_jobs(outcome.after), "after_arrays": after_arrays(outcome.after)}
+        return self.shown(Parsed, {field: getattr(outcome, field) for field in fields} | after | {"lines": lines})
 
 
 class JobDescribed(TenantView):
@@ -100,7 +102,12 @@ def said_of(asked: Mapping[str, Any]) -> Said | InvalidJob | None:
     if (zone := _zone(asked.get("zone", "UTC"))) is None:
         return InvalidJob("invalid_job", "zone: must be one such as Europe/Berlin or +02:00.", "zone")
     fields = {name: asked[name] for name in ("script", "hours", "name", "begin", "program", "index") if name in asked}
-    return Said(worth=asked["worth"], zone=zone, after=tuple(asked.get("after", ())), **fields)
+    return Said(worth=asked["worth"], zone=zone, after=tuple(after_of(asked)), **fields)
+
+
+def after_of(asked: Mapping[str, Any]) -> list[Waited]:
+    """What a job of this body waits for."""
+    return [*asked.get("after", ()), *map(array_named, asked.get("after_arrays", ()))]
 
 
 def _zone(text: str) -> tzinfo | None:

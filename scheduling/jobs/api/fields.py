@@ -73,6 +73,13 @@ class InWords(Form):
         help_text="Numbers of the tenant's jobs that must have ended well before; in the batch lane alone. If one of "
         "them does not, this one is refused with `dependency_failed`.",
     )
+    after_arrays = Several(
+        child=Whole(min_value=1),
+        required=False,
+        max_length=MOST_AFTER,
+        help_text="Numbers of the tenant's arrays, all of whose jobs must have ended well before. With `after`, 100 at "
+        "most.",
+    )
 
 
 class Saying(InWords):
@@ -151,9 +158,12 @@ class JobShown(Answer):
     hold = Credits(source="held", help_text="What is set aside for it and not paid out yet.")
     reason = ReasonShown(source="view.reason")
     after = serializers.ListField(
-        source="job.after",
+        source="after_jobs",
         child=serializers.IntegerField(),
         help_text="Jobs that must have ended well before. While it waits for them its reason is `waits_for_jobs`.",
+    )
+    after_arrays = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Arrays, all of whose jobs must have ended well before."
     )
     attempt = serializers.IntegerField(source="job.attempt", help_text="How often the platform made it wait anew.")
     workers = serializers.IntegerField(source="view.workers", help_text="At most, in any slot.")
@@ -202,6 +212,9 @@ class Parsed(Answer):
     spec = Numbers(help_text="What the market will be asked. A submission of it says the same.")
     begin = Moment(allow_null=True, help_text="Not before this moment; null: at once.")
     after = serializers.ListField(child=serializers.IntegerField(), help_text="Jobs that must have ended well before.")
+    after_arrays = serializers.ListField(
+        child=serializers.IntegerField(), help_text="Arrays, all of whose jobs must have ended well before."
+    )
     indexes = serializers.ListField(
         child=serializers.IntegerField(), help_text="Of a script with `--array`: a job for each, `spec` is the first's."
     )
@@ -312,6 +325,7 @@ JOB_EXAMPLE: dict[str, Any] = {
         "help": "",
     },
     "after": [],
+    "after_arrays": [],
     "attempt": 0,
     "workers": 4,
     "parameter_servers": 1,
@@ -397,6 +411,7 @@ PARSED_EXAMPLE: dict[str, Any] = {
     "spec": HOURS_SPEC_EXAMPLE,
     "begin": None,
     "after": [],
+    "after_arrays": [],
     "indexes": [],
     "lines": [],
 }

@@ -17,7 +17,7 @@ from rest_framework.request import Request
 
 from scheduling.common.api.shown import refusal_numbers
 from scheduling.common.api.views import UNKNOWN_POOL, pool_by_slug
-from scheduling.jobs.api.describing import said_of
+from scheduling.jobs.api.describing import after_of, said_of
 from scheduling.jobs.api.fields import (
     CANCELLED_EXAMPLE,
     EXPLAIN_EXAMPLE,
@@ -128,7 +128,7 @@ class Jobs(TenantView):
         elif missing := [name for name in ("spec", "name") if name not in asked]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:
-            later = {name: asked[name] for name in ("begin", "after") if name in asked}
+            later = {"after": after_of(asked)} | ({"begin": asked["begin"]} if "begin" in asked else {})
             outcome = job_submit(name=asked["name"], spec=asked["spec"], **later, **wish)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)

@@ -12,13 +12,25 @@ from datetime import datetime
 from typing import Any
 
 from django.db import transaction
+from django.db.models import Q
 
 from scheduling.feed import EventKind, events_append, job_event
 from scheduling.market.calendar.lanes import Busy, closes, lane_lock
 from scheduling.market.view.jobs import arrival_of
 from scheduling.models import HELD, Event, JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
-from scheduling.programs.ordering import DONE, FAILED, NEVER, OPEN, READY, standing
+from scheduling.programs.ordering import (
+    DONE,
+    FAILED,
+    NEVER,
+    OPEN,
+    READY,
+    Waited,
+    after_arrays,
+    after_jobs,
+    array_named,
+    standing,
+)
 from tenants.scoping import scope_disabled
 
 _OUTCOMES: Mapping[str, str] = {**dict.fromkeys(LIVE_STATES, OPEN), JobState.FINISHED: DONE}
@@ -45,9 +57,14 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
             return Busy()
         # 1. Gather who waits for whom, and how those are.
         waiting = dict(held.order_by("pk").values_list("pk", "after"))
-        named = TrainingJob.objects.filter(pk__in={number for after in waiting.values() for number in after})
+        waited = {each for after in waiting.values() for each in after}
+        named = TrainingJob.objects.filter(Q(pk__in=after_jobs(waited)) | Q(array__in=after_arrays(waited)))
+        rows_named = list(named.order_by("pk").values_list("pk", "state", "array"))
+        members: dict[str, list[int]] = {}
+        for number, _, array in rows_named:
+            members.setdefault(array_named(array or 0), []).append(number)
         # 2. Decide.
-        fate = fates(waiting, dict(named.values_list("pk", "state")))
+        fate = fates(waiting, {number: state for number, state, _ in rows_named}, members)
         # 3. Apply.
         rows = TrainingJob.objects.filter(pk__in=fate.free | fate.broken.keys()).order_by("pk")
         rows = list(rows.select_for_update(of=("self",)))
@@ -61,15 +78,32 @@ def dependents_move(*, pool: Pool, at: datetime) -> int | Busy:
         return len(rows)
 
 
-def fates(waiting: Mapping[int, Sequence[int]], states: Mapping[int, str]) -> Fates:
-    """`waiting`: job -> the jobs that it waits for, in the order of their numbers. `states`: of all that are named."""
+def fates(
+    waiting: Mapping[int, Sequence[Waited]],
+    states: Mapping[int, str],
+    members: Mapping[str, Sequence[int]] | None = None,
+) -> Fates:
+    """`waiting`: job -> what it waits for, in the order of their numbers. `states`: of all jobs that are named, and of
+    the `members` of all arrays that are. These have smaller numbers than whoever waits for them, so that an array is
+    looked at once, when all of it is settled."""
     now, free, broken = dict(states), set[int](), dict[int, tuple[int, str]]()
+    arrays: dict[str, tuple[str, int]] = {}  # how it stands, and the first of its members for which it does
+
+    def outcome(each: Waited) -> tuple[str, int]:
+        if not isinstance(each, str):
+            return _OUTCOMES.get(now[each], FAILED), each
+        if each not in arrays:
+            listed = [(_OUTCOMES.get(now[number], FAILED), number) for number in (members or {})[each]]
+            arrays[each] = min(listed, key=lambda found: (FAILED, OPEN, DONE).index(found[0]))
+        return arrays[each]
+
     for job, after in waiting.items():
-        outcome = standing(after, {number: _OUTCOMES.get(now[number], FAILED) for number in after})
-        if outcome.state == READY:
+        found = standing(after, {each: outcome(each)[0] for each in after})
+        if found.state == READY:
             free.add(job)
-        elif outcome.state == NEVER:
-            broken[job] = outcome.jobs[0], now[outcome.jobs[0]]
+        elif found.state == NEVER:
+            _, other = outcome(found.jobs[0])
+            broken[job] = other, now[other]
             now[job] = JobState.REJECTED.value
     return Fates(frozenset(free), broken)
 

@@ -14,6 +14,7 @@ from django.utils import timezone
 
 from scheduling.core.reasons import ReasonCode
 from scheduling.models import JobState, Pool
+from scheduling.programs.ordering import Waited
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.ledger.amounts import rounded
 
@@ -56,9 +57,9 @@ def reason_help(code: str) -> str:
     return known.help if known else ""
 
 
-def jobs_named(numbers: Iterable[int]) -> str:
-    """As people see them: J-88, J-90."""
-    names = [f"J-{number}" for number in numbers]
+def jobs_named(waited: Iterable[Waited]) -> str:
+    """As people see them: J-88, J-90, A-12."""
+    names = [each if isinstance(each, str) else f"J-{each}" for each in waited]
     rest = len(names) - MOST_NAMED
     return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
 

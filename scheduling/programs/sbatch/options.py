@@ -40,7 +40,9 @@ SUPPORTED: Mapping[str, Supported] = {
     "mem-per-gpu": Supported("mem_per_gpu", values.memory, "So much memory for each GPU."),
     "time": Supported("time", values.duration, "The job is bought for so long."),
     "array": Supported("array", values.indexes, "One job for each index."),
-    "dependency": Supported("dependency", values.after_ok, "It begins when these jobs have ended well."),
+    "dependency": Supported(
+        "dependency", values.after_ok, "It begins when these jobs, and all jobs of these arrays, have ended well."
+    ),
     "chdir": Supported("chdir", values.path, "The script starts in this folder."),
     "output": Supported("output", values.pattern, "What it prints is the job's log, under this name."),
     "export": Supported("export", values.export, "It starts with these variables."),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from scheduling.programs.fields import nearest, shown
+from scheduling.programs.ordering import Waited
 from scheduling.programs.sbatch.lines import (
     IGNORED,
     NOT_KEPT,
@@ -50,7 +51,7 @@ class Options:
     mem_per_gpu: int | None = None
     time: int | None = None
     array: tuple[int, ...] | None = None
-    dependency: tuple[int, ...] | None = None
+    dependency: tuple[Waited, ...] | None = None
     chdir: str | None = None
     output: str | None = None
     export: Export | None = None

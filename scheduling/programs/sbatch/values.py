@@ -6,6 +6,7 @@ import re
 from dataclasses import dataclass
 
 from scheduling.programs.fields import shown
+from scheduling.programs.ordering import Waited, array_named, waited_in_order
 
 MOST = 10**6  # of anything that is counted
 MOST_INDEXES = 1_000  # jobs of one array
@@ -167,20 +168,22 @@ def indexes(text: str) -> tuple[int, ...] | BadValue:
     return tuple(sorted(numbers))
 
 
-def after_ok(text: str) -> tuple[int, ...] | BadValue:
-    """Jobs that must have ended well: afterok:12 or afterok:12:15."""
+def after_ok(text: str) -> tuple[Waited, ...] | BadValue:
+    """Jobs that must have ended well, or all jobs of an array: afterok:12, afterok:12:15 or afterok:A-3."""
     if "?" in text:
         return BadValue("one of several conditions cannot be kept: all of them must hold", text.replace("?", ","))
-    jobs: list[int] = []
+    jobs: list[Waited] = []
     for part in text.split(","):
         kind, colon, rest = part.partition(":")
         numbers = rest.split(":")
         if kind != "afterok" or not colon:
             return BadValue(f"knows afterok alone, not {shown(kind)}", f"afterok:{rest or '12'}")
-        if not all(re.fullmatch(r"[0-9]{1,18}", number, re.ASCII) for number in numbers):
-            return BadValue(f"must be afterok: with numbers of jobs, not {shown(text)}", "afterok:12:15")
-        jobs += map(int, numbers)
-    return tuple(sorted(set(jobs)))
+        if not all(re.fullmatch(r"(A-)?[0-9]{1,18}", number, re.ASCII) for number in numbers):
+            return BadValue(
+                f"must be afterok: with numbers of jobs, or arrays as A-3, not {shown(text)}", "afterok:12:15"
+            )
+        jobs += [array_named(int(each[2:])) if each.startswith("A-") else int(each) for each in numbers]
+    return tuple(waited_in_order(jobs))
 
 
 def moment(text: str) -> When | BadValue:

@@ -226,10 +226,10 @@ def _submitted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, 
         _complain(form, array)
         return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
     wish |= {"lane": asked.lane, "otherwise": asked.otherwise}
-    if form.cleaned_data["source"] == SCRIPT and form.cleaned_data["together"] and not is_array(asked.said):
-        _complain(form, NO_ARRAY)
-        return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
     if asked.said is not None:
+        if asked.said.script is not None and form.cleaned_data["together"] and not is_array(asked.said):
+            _complain(form, NO_ARRAY)
+            return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
         outcome = job_describe(said=asked.said, **wish)
     else:
         outcome = submission(name=asked.name, spec=asked.spec, **wish)
