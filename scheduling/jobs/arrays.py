@@ -42,6 +42,13 @@ NOT_AT_ONCE = InvalidJob(
 )
 
 
+BOUGHT_BY_SLOT = InvalidJob(
+    "invalid_job",
+    "together: an elastic pool deals out one slot at a time, to each job by itself, so none are bought together.",
+    "together",
+)
+
+
 @dataclass(frozen=True)
 class SubmittedArray:
     """`repeated`: the same submission had been taken before."""
@@ -169,8 +176,8 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return checked
     if never := never_fits(checked.job, frontier=checked.frontier):
         return never
-    if wish.together and (apart := _bought_apart(pool, checked.job.spec)):
-        return InvalidJob("invalid_job", as_sentence(f"together: {apart}"), "together")
+    if wish.together and pool.is_elastic:
+        return BOUGHT_BY_SLOT
     unfinished = jobs_unfinished(wish.after)
     if isinstance(unfinished, str):
         return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
@@ -201,17 +208,6 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         wish.description.save(force_insert=True)
     events_append([submission_event(job, at=at, begin=wish.begin) for job in jobs])
     return SubmittedArray(array, repeated=False)
-
-
-def _bought_apart(pool: Pool, spec: Mapping[str, Any]) -> str | None:
-    """Why members of such an array cannot be bought all or none in this pool; None where they can."""
-    if pool.is_elastic:
-        return (
-            "an elastic pool deals out one slot at a time, to each job by itself, so no jobs of it are bought together"
-        )
-    if spec.get("divisible"):
-        return "jobs that rent in pieces (`divisible`) are bought part by part, so they cannot be bought together"
-    return None
 
 
 def _specs(spec: Mapping[str, Any], listed: Sequence[Member], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:

@@ -98,12 +98,6 @@ def test_is_submitted_once_under_its_key_and_the_key_is_that_of_jobs_too(world) 
     [
         (1001, {}, "invalid_job", "count: must be 1 to 1,000 jobs"),
         (0, {}, "invalid_job", "count: must be 1 to 1,000 jobs"),
-        (
-            2,
-            {"together": True, "spec": SPEC | {"divisible": True}},
-            "invalid_job",
-            "together: jobs that rent in pieces",
-        ),
         (2, {"lane": "instant"}, "invalid_job", "lane: an array waits for the next interval"),
         (2, {"name": "x" * 199}, "invalid_job", "name: must be at most 197 characters"),
         (2, {"after": [987654]}, "invalid_job", "after: must be jobs of the tenant"),
@@ -270,7 +264,7 @@ def test_form_submits_an_array_that_is_bought_together_and_page_and_list_say_so(
     form = SHORT | {"source": "script", "script": script, "by": at, "name": "", "together": "on"}
     one = client.post("/t/lumen/submit/", form | {"script": script.replace(" --array=0-2", "")}, secure=True)
     assert one.status_code == 422
-    assert "the script has no --array, so it is one job" in one.content.decode()
+    assert "The script has no --array, so it is one job" in one.content.decode()
     answer = client.post("/t/lumen/submit/", form, secure=True)
     assert answer.status_code == 302, answer.content.decode()
     with scope(lumen):

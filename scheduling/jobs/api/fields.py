@@ -120,7 +120,7 @@ class NewArray(InWords):
     together = Flag(
         required=False,
         help_text="`true`: those of its jobs that wait are bought in one interval, all or none. Else: one by one. "
-        "Refused in an elastic pool, and for jobs that rent in pieces.",
+        "Refused in an elastic pool.",
     )
 
 

@@ -368,6 +368,10 @@ def _complain(form: JobForm, refused: Refused) -> None:
         form.add_error(None, refused.sentence)
         return
     source = form.cleaned_data["source"]
+    if source == SCRIPT and refused.field == "together":
+        about = refused.sentence.partition(": ")[2]
+        form.add_error("together", about[:1].upper() + about[1:])
+        return
     if source in (SCRIPT, TEXT):  # a text begins with a name that is written small
         form.add_error(source, refused.sentence)
         return
