@@ -14,11 +14,4 @@ class Migration(migrations.Migration):
             name="together",
             field=models.BooleanField(db_default=False, default=False),
         ),
-        migrations.AddConstraint(
-            model_name="trainingjob",
-            constraint=models.CheckConstraint(
-                condition=models.Q(("together", False), ("array__isnull", False), _connector="OR"),
-                name="job_together_with_its_array",
-            ),
-        ),
     ]

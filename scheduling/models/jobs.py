@@ -103,9 +103,6 @@ class TrainingJob(TenantOwned):
             models.UniqueConstraint(
                 fields=["array", "array_place"], condition=Q(array__isnull=False), name="job_of_array_once"
             ),
-            models.CheckConstraint(
-                condition=Q(together=False) | Q(array__isnull=False), name="job_together_with_its_array"
-            ),
             models.CheckConstraint(condition=Q(lane__in=Lane.values), name="job_lane_known"),
             models.CheckConstraint(condition=Q(state__in=JobState.values), name="job_state_known"),
             models.CheckConstraint(
