@@ -74,7 +74,7 @@ def measured() -> str:
     """What the processes that serve measured of their work: all of them where they share a folder for it."""
     if os.environ.get("PROMETHEUS_MULTIPROC_DIR"):
         registry = CollectorRegistry()
-        MultiProcessCollector(registry)
+        MultiProcessCollector(registry)  # type: ignore[no-untyped-call]
         return generate_latest(registry).decode()
     return generate_latest(MEASURED).decode()
 
