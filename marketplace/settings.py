@@ -116,6 +116,7 @@ TEMPLATES = [
                 "tenants.context.shell",
                 "marketplace.version.shown",
                 "scheduling.market.pages.context.frame",
+                "scheduling.notices.pages.context.bell",
             ],
             "libraries": {"demo": "scheduling.demo.tags"},
         },
