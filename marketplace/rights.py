@@ -110,7 +110,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_labfile": (*ADDS, "DELETE"),
     "scheduling_budget": REMOVES,
     "scheduling_savedview": REMOVES,
-    "scheduling_notice": changes("read_at"),
+    "scheduling_notice": changes("mail_due_at", "mail_tries", "read_at"),
     "scheduling_noticechoice": CHANGES,
     "scheduling_noticeprofile": CHANGES,
     "scheduling_noticecursor": changes("cursor", "month"),

@@ -93,6 +93,7 @@ urlpatterns = [
     path("overview/jobs/", all_jobs.all_jobs, name="all_jobs"),
     path("notices/", notices.notices, name="notices"),
     path("notices/choices/", notices.notice_choices, name="notice_choices"),
+    path("notices/stop/<str:token>/", notices.notices_stop, name="notices_stop"),
     path("notices/read/", notices.notices_mark, name="notices_read"),
     path("operator/", include(operator_patterns)),
     path("fairness/", include(fairness_patterns)),

@@ -56,6 +56,8 @@ class Migration(migrations.Migration):
                 ("at", models.DateTimeField()),
                 ("bell", models.BooleanField()),
                 ("read_at", models.DateTimeField(blank=True, null=True)),
+                ("mail_due_at", models.DateTimeField(blank=True, null=True)),
+                ("mail_tries", models.PositiveSmallIntegerField(default=0)),
                 (
                     "event",
                     models.ForeignKey(
@@ -93,6 +95,11 @@ class Migration(migrations.Migration):
                     models.Index(
                         condition=models.Q(("bell", True), ("read_at", None)), fields=["person"], name="notice_unread"
                     ),
+                    models.Index(
+                        condition=models.Q(("mail_due_at__isnull", False)),
+                        fields=["mail_due_at"],
+                        name="notice_to_mail",
+                    ),
                 ],
                 "constraints": [
                     models.UniqueConstraint(fields=("person", "event"), name="notice_once_per_event"),
@@ -120,6 +127,12 @@ class Migration(migrations.Migration):
                 ("bell", models.BooleanField()),
                 ("toast", models.BooleanField()),
                 (
+                    "mail",
+                    models.CharField(
+                        blank=True, choices=[("", "No"), ("now", "At once"), ("digest", "Once a day")], max_length=6
+                    ),
+                ),
+                (
                     "person",
                     models.ForeignKey(
                         db_index=False,
@@ -130,7 +143,12 @@ class Migration(migrations.Migration):
                 ),
             ],
             options={
-                "constraints": [models.UniqueConstraint(fields=("person", "kind"), name="notice_choice_once_per_kind")],
+                "constraints": [
+                    models.UniqueConstraint(fields=("person", "kind"), name="notice_choice_once_per_kind"),
+                    models.CheckConstraint(
+                        condition=models.Q(("mail__in", ["", "now", "digest"])), name="notice_choice_mail_known"
+                    ),
+                ],
             },
         ),
         migrations.RunSQL(FROM_NOW_ON, migrations.RunSQL.noop),

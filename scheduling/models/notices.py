@@ -10,6 +10,12 @@ from scheduling.models.feed import Event
 from tenants.models import Tenant
 
 
+class MailWay(models.TextChoices):
+    NONE = "", "No"
+    NOW = "now", "At once"
+    DIGEST = "digest", "Once a day"
+
+
 class Notice(models.Model):
     """One thing that one person is told of: an event, or what no event tells (`source`).
 
@@ -27,12 +33,15 @@ class Notice(models.Model):
     at = models.DateTimeField()
     bell = models.BooleanField()  # whether it is in the person's list
     read_at = models.DateTimeField(null=True, blank=True)
+    mail_due_at = models.DateTimeField(null=True, blank=True)  # None: no mail is to be sent, or none any more
+    mail_tries = models.PositiveSmallIntegerField(default=0)
 
     class Meta:
         ordering = ["-id"]
         indexes = [
             models.Index(fields=["person", "-id"], condition=Q(bell=True), name="notice_of_person"),
             models.Index(fields=["person"], condition=Q(bell=True, read_at=None), name="notice_unread"),
+            models.Index(fields=["mail_due_at"], condition=Q(mail_due_at__isnull=False), name="notice_to_mail"),
         ]
         constraints = [
             models.UniqueConstraint(fields=["person", "event"], name="notice_once_per_event"),
@@ -56,9 +65,13 @@ class NoticeChoice(models.Model):
     kind = models.CharField(max_length=20)
     bell = models.BooleanField()
     toast = models.BooleanField()
+    mail = models.CharField(max_length=6, choices=MailWay.choices, blank=True)
 
     class Meta:
-        constraints = [models.UniqueConstraint(fields=["person", "kind"], name="notice_choice_once_per_kind")]
+        constraints = [
+            models.UniqueConstraint(fields=["person", "kind"], name="notice_choice_once_per_kind"),
+            models.CheckConstraint(condition=Q(mail__in=MailWay.values), name="notice_choice_mail_known"),
+        ]
 
     def __str__(self) -> str:
         return f"{self.kind} for {self.person_id}"

@@ -22,6 +22,7 @@ from django.db import transaction
 from scheduling.feed import feed_cursor, persons_tell, subject_job
 from scheduling.models import Event, Notice, NoticeCursor, TrainingJob
 from scheduling.notices.kinds import KINDS_OF_EVENTS, OF_JOBS, NoticeKind, notice_kind
+from scheduling.notices.mails import mail_due
 from scheduling.notices.read_choices import Choices, choices_of
 from tenants.models import Invitation, Membership, StaffGrant
 from tenants.roles import ROLES_ALLOWED, Permission
@@ -67,7 +68,7 @@ def _page(at: datetime) -> tuple[int, bool]:
     cursor = events[-1].pk if more else max(settled, row.cursor)
     if (cursor, _month(at)) != (row.cursor, row.month):
         NoticeCursor.objects.filter(pk=row.pk).update(cursor=cursor, month=_month(at))
-    persons_tell({notice.person_id for notice in fresh})
+    persons_tell({notice.person_id for notice in fresh if notice.bell})
     if fresh:
         log.info("notices: %s of %s events, up to %s", len(fresh), len(events), cursor)
     return len(fresh), more
@@ -123,6 +124,7 @@ def _notice(
         event_id=event_id,
         source=source,
         bell=ways.bell,
+        mail_due_at=mail_due(ways.mail, at),
     )
 
 

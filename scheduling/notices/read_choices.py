@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass
 
-from scheduling.models import NoticeChoice, NoticeProfile
+from scheduling.models import MailWay, NoticeChoice, NoticeProfile
 from scheduling.notices.kinds import NoticeKind
 
 
@@ -15,15 +15,16 @@ class Ways:
 
     bell: bool
     toast: bool
+    mail: str = MailWay.NONE
 
     @property
     def is_stored(self) -> bool:
         """Whether there is a row for a notice: a toast alone is shown and forgotten."""
-        return self.bell
+        return self.bell or self.mail != MailWay.NONE
 
 
 def usual_ways(kind: NoticeKind) -> Ways:
-    """Of somebody who chose nothing. Nobody is interrupted who did not ask for it."""
+    """Of somebody who chose nothing. Nobody is interrupted or mailed who did not ask for it."""
     return Ways(bell=kind.rings, toast=False)
 
 
@@ -42,6 +43,6 @@ def choices_of(person_ids: Collection[int]) -> Choices:
     rows = NoticeChoice.objects.filter(person__in=person_ids)
     wide = NoticeProfile.objects.filter(person__in=person_ids, all_jobs=True)
     return Choices(
-        {(row.person_id, row.kind): Ways(bell=row.bell, toast=row.toast) for row in rows},
+        {(row.person_id, row.kind): Ways(bell=row.bell, toast=row.toast, mail=row.mail) for row in rows},
         frozenset(wide.values_list("person_id", flat=True)),
     )

@@ -115,6 +115,7 @@ NOBODY = {
     "account_email_verification_sent": ["/accounts/confirm-email/"],
     "account_confirm_email": ["/accounts/confirm-email/wrong/"],
     "account_inactive": ["/accounts/inactive/"],
+    "notices_stop": ["/notices/stop/{stop}/"],
     "invitation_open": ["/invitation/{invitation}/"],
     "invitation": ["/invitation/"],
 }

@@ -21,6 +21,7 @@ from scheduling.lab.rounds import studies_round
 from scheduling.models import Award, LabStudy, Pool, ResourceKind, Run, Server, TrainingJob
 from scheduling.notices.choices import choices_set
 from scheduling.notices.collecting import notices_collect
+from scheduling.notices.mails import stop_path
 from scheduling.webhooks.changes import webhook_create
 from scheduling.what_if.asking import what_if_start
 from scheduling.what_if.seen import WhatIfSeen
@@ -114,6 +115,7 @@ def traded_world() -> World:
         "program": program,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
+        "stop": stop_path(people[OWNER]).split("/")[-2],
         "server": Server.objects.order_by("name")[0].pk,
         "pool": pool.slug,
         "audit": audit.pk,

@@ -5,13 +5,17 @@ from __future__ import annotations
 from dataclasses import replace
 
 from django.contrib import messages
-from django.http import HttpResponse
+from django.contrib.auth.decorators import login_not_required
+from django.http import Http404, HttpResponse
 from django.shortcuts import redirect, render
 from django.utils import timezone
+from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
+from scheduling.models import MailWay
 from scheduling.notices.choices import choices_set, notices_read
 from scheduling.notices.kinds import NoticeKind
+from scheduling.notices.mails import mails_stop, person_of
 from scheduling.notices.read_choices import Ways, choices_of
 from scheduling.notices.read_notices import notice_lines, notices_of, unread_count
 from tenants.access import AccessRequest
@@ -50,11 +54,9 @@ def notice_choices(request: AccessRequest) -> HttpResponse:
     if request.method != "POST":
         choices = choices_of([person.pk])
         kinds = [(kind, choices.of(person.pk, kind)) for kind in NoticeKind]
-        context = {"kinds": kinds, "all_jobs": person.pk in choices.all_jobs}
+        context = {"kinds": kinds, "mail_ways": MailWay.choices, "all_jobs": person.pk in choices.all_jobs}
         return render(request, "notices/choices.html", context)
-    ways = {
-        kind: Ways(bell=f"{kind}.bell" in request.POST, toast=f"{kind}.toast" in request.POST) for kind in NoticeKind
-    }
+    ways = {kind: _ways(request, kind) for kind in NoticeKind}
     choices_set(person=person, ways=ways, all_jobs="all_jobs" in request.POST)
     messages.success(request, "Saved. It holds for what happens from now on.")
     return redirect("notice_choices")
@@ -68,6 +70,28 @@ def notices_mark(request: AccessRequest) -> HttpResponse:
         until = _number(only)
     notices_read(person=_person(request), at=timezone.now(), until=until, only=None if only is None else until)
     return redirect("notices")
+
+
+def _ways(request: AccessRequest, kind: NoticeKind) -> Ways:
+    mail = request.POST.get(f"{kind}.mail", MailWay.NONE)
+    return Ways(
+        bell=f"{kind}.bell" in request.POST,
+        toast=f"{kind}.toast" in request.POST,
+        mail=mail if mail in MailWay.values else MailWay.NONE,
+    )
+
+
+@login_not_required
+@csrf_exempt  # a mail program sends the form; the signed address says whose mails end
+@require_http_methods(["GET", "HEAD", "POST"])
+def notices_stop(request: AccessRequest, token: str) -> HttpResponse:
+    """From the last line of a mail. To look changes nothing: mail programs look by themselves."""
+    person = person_of(token)
+    if person is None:
+        raise Http404
+    if request.method == "POST":
+        mails_stop(person)
+    return render(request, "notices/stop.html", {"person": person, "is_done": request.method == "POST"})
 
 
 def _person(request: AccessRequest) -> User:
