@@ -83,7 +83,7 @@ def _claim(at: datetime) -> Letter | None:
     person = User.objects.get(pk=first.person_id)
     seen = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event", "tenant")
     lines = notice_lines(seen.order_by("pk")[:MOST_LINES])
-    return Letter(person, tuple(numbers), tuple(lines), len(numbers) - len(lines))
+    return Letter(person, tuple(numbers), tuple(lines), max(seen.count() - MOST_LINES, 0))
 
 
 def _send(letter: Letter) -> bool:

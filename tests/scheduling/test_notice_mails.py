@@ -100,6 +100,23 @@ def test_whoever_left_meanwhile_gets_no_mail() -> None:
     assert not Notice.objects.filter(mail_due_at__isnull=False).exists()
 
 
+def test_a_mail_neither_shows_nor_counts_what_its_person_may_no_longer_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, stays = make_tenant(name="Left"), make_tenant(name="Stays")
+    membership = make_member(left, OWNER)
+    make_member(stays, OWNER, membership.user)
+    wants(membership.user, low_balance=DIGEST)
+    for tenant in (left, stays, stays):
+        low(tenant)
+    notices_collect(at=NOW)
+    with scope(left):
+        Membership.objects.filter(pk=membership.pk).delete()
+    monkeypatch.setattr(mails, "MOST_LINES", 1)
+    assert go(NOW + timedelta(days=1)) == 1
+    (sent,) = mail.outbox
+    assert "Left" not in sent.subject + sent.body
+    assert "And 1 more: " in sent.body
+
+
 def test_a_mail_that_is_not_taken_is_tried_again_later_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
     tenant = make_tenant()
     wants(member(tenant, OWNER), low_balance=NOW_MAIL)
