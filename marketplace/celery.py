@@ -52,6 +52,10 @@ app.conf.beat_schedule = {
     "retention": {"task": "scheduling.app.tasks.retention_tick", "schedule": 3600.0, "options": {"expires": 600.0}},
     # Webhooks' secrets and the key of bundles, after a change of SECRET_KEY or an upgrade.
     "secrets": {"task": "scheduling.app.tasks.secrets_tick", "schedule": 300.0, "options": {"expires": 300.0}},
+    # Notices are made of events a moment after these; who comes while one is at it finds that out and leaves.
+    "notices": {"task": "scheduling.app.tasks.notices_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    # Mails at once, and after seven o'clock of UTC those of the day; a slow mail server holds up one process at a time.
+    "notice mails": {"task": "scheduling.app.tasks.notice_mails_tick", "schedule": 10.0, "options": {"expires": 10.0}},
     # A round goes on for seconds where there is much to tell; who comes meanwhile finds it under way.
     "webhooks": {"task": "scheduling.app.tasks.webhooks_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.

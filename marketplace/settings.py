@@ -116,6 +116,7 @@ TEMPLATES = [
                 "tenants.context.shell",
                 "marketplace.version.shown",
                 "scheduling.market.pages.context.frame",
+                "scheduling.notices.pages.context.bell",
             ],
             "libraries": {"demo": "scheduling.demo.tags"},
         },
@@ -269,6 +270,9 @@ EMAIL_HOST_PASSWORD = env.secret("EMAIL_HOST_PASSWORD", "", least=0)
 EMAIL_TIMEOUT = 10  # a page waits for it
 EMAIL_USE_TLS = env.flag("EMAIL_USE_TLS", False)
 DEFAULT_FROM_EMAIL = env.text("DEFAULT_FROM_EMAIL", "bourse@localhost")
+# How links in mails begin that no request asks for.
+_FIRST_HOST = (ALLOWED_HOSTS[0] if ALLOWED_HOSTS else "").lstrip("*.") or "localhost"
+PUBLIC_URL = env.text("PUBLIC_URL", "http://127.0.0.1:8000" if DEVELOPMENT else f"https://{_FIRST_HOST}").rstrip("/")
 
 # --- What is kept for a time and no longer (0: for good) -----------------------------------------------------------
 

@@ -246,6 +246,12 @@ def user_owns_address(user: User, email: str) -> bool:
     return EmailAddress.objects.filter(user=user, email__iexact=email, verified=True).exists()
 
 
+def persons_by_addresses(emails: Iterable[str]) -> list[tuple[str, int]]:
+    """(address, person) of those who have proved to own one of these addresses, which are in lower case."""
+    rows = EmailAddress.objects.filter(email__in=list(emails), verified=True, user__is_active=True)
+    return list(rows.order_by("pk").values_list("email", "user_id"))
+
+
 def audit_entries(access: Access) -> QuerySet[AuditEntry]:
     """What this reader may see of the history: the tenant's part, everything, or nothing. Newest first."""
     entries = AuditEntry.objects.order_by("-sequence")

@@ -177,6 +177,21 @@ class RunAdmin(ReadOnlyAdmin):
     exclude = ["key"]
 
 
+@admin.register(models.Notice)
+class NoticeAdmin(ReadOnlyAdmin):
+    """Whom the market told of what, and when; not what they chose."""
+
+    list_display = ["id", "person_id", "kind", "event_id", "source", "at"]
+    list_filter = ["kind"]
+    search_fields = ["=person__id", "=event__id", "source"]
+
+
+@admin.register(models.NoticeCursor)
+class NoticeCursorAdmin(ReadOnlyAdmin):
+    list_display = ["cursor", "month"]
+    search_fields = ["=cursor"]
+
+
 @admin.register(models.Webhook)
 class WebhookAdmin(ReadOnlyAdmin):
     list_display = ["id", "tenant", "url", "active", "failures", "switched_off_at", "removed_at"]

@@ -20,6 +20,8 @@ from scheduling.feed.notify import slot_tell
 from scheduling.lab.rounds import studies_round
 from scheduling.market.settle.use import use_in_turn
 from scheduling.money.credits import earned_collect
+from scheduling.notices.collecting import notices_collect
+from scheduling.notices.mails import mails_round
 from scheduling.webhooks.rounds import deliveries_round
 from scheduling.what_if.working import what_ifs_round
 
@@ -42,6 +44,16 @@ def pool_tick(*, pool_id: int, **_: Any) -> None:
 @shared_task
 def webhooks_tick(**_: Any) -> None:
     deliveries_round(clock=timezone.now, draw=random.random)
+
+
+@shared_task
+def notices_tick(**_: Any) -> None:
+    notices_collect(at=timezone.now())
+
+
+@shared_task
+def notice_mails_tick(**_: Any) -> None:
+    mails_round(clock=timezone.now)
 
 
 @shared_task

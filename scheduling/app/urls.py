@@ -14,6 +14,7 @@ from scheduling.jobs.pages import job, jobs
 from scheduling.lab.pages import studies
 from scheduling.market.pages import frame, how, market, servers, share, use
 from scheduling.money.pages import budgets
+from scheduling.notices.pages import notices
 from scheduling.operator.pages import cells as operator_cells
 from scheduling.operator.pages import cluster_import as operator_import
 from scheduling.operator.pages import credits as operator_credits
@@ -90,6 +91,10 @@ lab_patterns = [
 urlpatterns = [
     path("overview/", overview.overview, name="overview"),
     path("overview/jobs/", all_jobs.all_jobs, name="all_jobs"),
+    path("notices/", notices.notices, name="notices"),
+    path("notices/choices/", notices.notice_choices, name="notice_choices"),
+    path("notices/stop/<str:token>/", notices.notices_stop, name="notices_stop"),
+    path("notices/read/", notices.notices_mark, name="notices_read"),
     path("operator/", include(operator_patterns)),
     path("fairness/", include(fairness_patterns)),
     path("lab/", include(lab_patterns)),

@@ -1,20 +1,22 @@
 """The feed: what happened, told in the transaction in which it happens, and how the news reaches its readers."""
 
 from scheduling.feed.events import event, events_append, job_event, job_subject
-from scheduling.feed.kinds import OWN_KINDS, EventKind, kind_of
-from scheduling.feed.notify import tenant_tell
-from scheduling.feed.read_events import feed_cursor
-from scheduling.feed.read_toasts import toasts_after
+from scheduling.feed.kinds import OWN_KINDS, EventKind, kind_of, message_text, subject_job
+from scheduling.feed.notify import persons_tell, tenant_tell
+from scheduling.feed.read_events import event_feed, feed_cursor
 
 __all__ = [
     "OWN_KINDS",
     "EventKind",
     "event",
+    "event_feed",
     "events_append",
     "feed_cursor",
     "job_event",
     "job_subject",
     "kind_of",
+    "message_text",
+    "persons_tell",
+    "subject_job",
     "tenant_tell",
-    "toasts_after",
 ]

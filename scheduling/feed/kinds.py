@@ -1,8 +1,8 @@
 """Every kind of event, once: whom it concerns, which parts of pages it moves, and its words.
 
 A new kind is one member of `EventKind`. Whatever else must know about all kinds asks the list: who may read it, what a
-webhook can ask for, what an open page loads again, the title in a job's story, and the message that a reader gets at
-once on whatever page.
+webhook can ask for, what an open page loads again, the title in a job's story, and the words of the notice that persons
+get of it: `scheduling.notices` says who gets one, and how.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from tenants.ledger.amounts import shown
 
 # Parts of pages, by the names under which they are told to load again.
 SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE = "slot", "prices", "jobs", "money", "servers", "share"
+NOTICES = "notices"  # of one person; no event moves them
 
 Data = Mapping[str, Any]
 
@@ -32,7 +33,7 @@ class Audience(Enum):
 
 @dataclass(frozen=True)
 class Message:
-    """What a reader is told at once. `text` makes a sentence of a job's name and the event's data."""
+    """The words of a notice. `text` makes a sentence of a job's name and the event's data."""
 
     is_good: bool
     title: str
@@ -51,6 +52,16 @@ def _requeued(name: str, data: Data) -> str:
     return f"{name}: what was not delivered came back."
 
 
+def _waiting(name: str, data: Data) -> str:
+    if data.get("reason") != "outbid":
+        return f"{name} waits."
+    return f"{name} waits, for the price is above what it is worth. It is looked at again at each interval."
+
+
+def _cut(name: str, data: Data) -> str:
+    return f"{name}: the platform failed, and {shown(data['refunded'])} credits came back."
+
+
 def _concern(name: str, data: Data) -> str:
     return f"{data['title']} of {data['days']} days passed its limit, and it concerns you."
 
@@ -62,7 +73,7 @@ _CLUSTER = Audience.EVERYBODY, (SERVERS, SHARE, PRICES)
 
 class EventKind(StrEnum):
     """The kind as it is stored; its audience; topics of pages that it moves; its heading in a job's story, if it is
-    about a job; and what a reader is told at once, if that is worth it: money that moved, and what the platform did."""
+    about a job; and the words of a notice, if persons may want one: of jobs, of money, and of what the platform did."""
 
     audience: Audience
     topics: tuple[str, ...]
@@ -80,22 +91,31 @@ class EventKind(StrEnum):
     # A job's course.
     JOB_SUBMITTED = "job_submitted", *_JOB, "Submitted"
     JOB_QUEUED = "job_queued", *_JOB, "Waits for the next interval"
-    JOB_WAITING = "job_waiting", *_JOB, "Waits"
+    JOB_WAITING = "job_waiting", *_JOB, "Waits", Message(False, "Outbid.", _waiting)
     JOB_AWARDED = "job_awarded", *_JOB, "Awarded", Message(True, "Awarded.", _awarded)
-    JOB_STARTED = "job_started", *_JOB, "Started"
+    JOB_STARTED = "job_started", *_JOB, "Started", Message(True, "Started.", lambda name, _: f"{name} runs.")
     JOB_RESIZED = "job_resized", *_JOB, "Resized"
     JOB_REQUEUED = "job_requeued", *_JOB, "Queued again", Message(False, "Queued again.", _requeued)
     JOB_FINISHED = "job_finished", *_JOB, "Finished", Message(True, "Finished.", lambda name, _: f"{name} is done.")
-    JOB_STOPPED = "job_stopped", *_JOB, "Stopped"
-    JOB_FAILED = "job_failed", *_JOB, "Failed"
+    JOB_STOPPED = (
+        "job_stopped", *_JOB, "Stopped",
+        Message(False, "Stopped.", lambda name, _: f"{name} had more to do when its time was over."),
+    )  # fmt: skip
+    JOB_FAILED = (
+        "job_failed", *_JOB, "Failed",
+        Message(False, "Failed.", lambda name, _: f"{name} failed. Its page says why."),
+    )  # fmt: skip
     JOB_REFUSED = (
         "job_refused", *_JOB, "Refused",
         Message(False, "Refused.", lambda name, _: f"{name}: nothing was charged."),
     )  # fmt: skip
-    JOB_EXPIRED = "job_expired", *_JOB, "Expired"
+    JOB_EXPIRED = (
+        "job_expired", *_JOB, "Expired",
+        Message(False, "Expired.", lambda name, _: f"{name} found no place as long as it was worth something."),
+    )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
     JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, ()
-    AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short"
+    AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", Message(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (
         "award_adjusted", Audience.TENANT, (JOBS, MONEY), "Paid less",
         Message(
@@ -172,4 +192,19 @@ def kinds_for(*audiences: Audience) -> frozenset[EventKind]:
 
 # Those of one tenant, so that a webhook can ask for them.
 OWN_KINDS = kinds_for(Audience.TENANT, Audience.TENANT_JOBS, Audience.TENANT_MONEY)
-TOLD_AT_ONCE: Mapping[str, Message] = {kind: kind.message for kind in EventKind if kind.message is not None}
+# Those that some reader may have asked to be told of at once.
+WITH_MESSAGE = frozenset(kind for kind in EventKind if kind.message is not None)
+
+
+def message_text(message: Message, name: str, data: Data) -> str:
+    """Empty: the event has an older form, and its title says enough."""
+    try:
+        return message.text(name, data)
+    except (KeyError, TypeError, ValueError):
+        return ""
+
+
+def subject_job(subject: str) -> int | None:
+    """Which job an event is about, if it is about one."""
+    what, _, number = subject.partition(":")
+    return int(number) if what == "job" and number.isdigit() else None

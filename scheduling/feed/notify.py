@@ -1,8 +1,8 @@
 """Tells open pages that something moved, once it is committed. Names of topics and numbers only: a page then asks for
 its rows over HTTP, where the reader's scope and rights are those of the moment.
 
-One group of sockets for each tenant, one for everybody who looks at a pool. Lost messages do no harm: whoever
-connects again catches up from the feed.
+One group of sockets for each tenant, one for each person, one for everybody who looks at a pool. Lost messages do no
+harm: whoever connects again catches up from the feed.
 """
 
 from __future__ import annotations
@@ -17,22 +17,22 @@ from asgiref.sync import async_to_sync
 from channels.layers import get_channel_layer
 from django.db import transaction
 
-from scheduling.feed.kinds import JOBS, MONEY, PRICES, SERVERS, SHARE, SLOT, TOLD_AT_ONCE, kind_of
+from scheduling.feed.kinds import JOBS, MONEY, NOTICES, PRICES, SERVERS, SHARE, SLOT, WITH_MESSAGE, kind_of
 from scheduling.feed.read_events import feed_cursor
 from scheduling.models import Event
 
-EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE})
+EVERYBODY = frozenset({SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE, NOTICES})
 
 
 @dataclass
 class News:
-    """What a group is told. `told`: something among it is worth more than a part that moves."""
+    """What a group is told. `told`: a reader may have asked to be told at once of something among it."""
 
     topics: set[str] = field(default_factory=set)
     told: bool = False
 
     def add(self, event: Event) -> None:
-        self.join(News(set(topics_of(event)), event.kind in TOLD_AT_ONCE))
+        self.join(News(set(topics_of(event)), event.kind in WITH_MESSAGE))
 
     def join(self, other: News) -> None:
         self.topics |= other.topics
@@ -56,6 +56,10 @@ class Telling:
 
 def tenant_group(tenant_id: int) -> str:
     return f"tenant.{tenant_id}"
+
+
+def person_group(person_id: int) -> str:
+    return f"person.{person_id}"
 
 
 def pool_group(pool_id: int) -> str:
@@ -84,6 +88,13 @@ def slot_tell(pool_id: int) -> None:
 def tenant_tell(tenant_id: int, *topics: str) -> None:
     """Something of one tenant moved that the feed does not tell of."""
     _tell({tenant_group(tenant_id): News(set(topics))})
+
+
+def persons_tell(person_ids: Iterable[int]) -> None:
+    """The notices of these persons moved."""
+    news = {person_group(person_id): News({NOTICES}) for person_id in person_ids}
+    if news:
+        _tell(news)
 
 
 def _tell(news: dict[str, News]) -> None:

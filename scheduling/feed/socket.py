@@ -14,7 +14,7 @@ from channels.db import database_sync_to_async
 from channels.generic.websocket import AsyncJsonWebsocketConsumer
 
 from scheduling.feed import notify
-from scheduling.feed.kinds import SLOT, TOLD_AT_ONCE
+from scheduling.feed.kinds import NOTICES, SLOT, WITH_MESSAGE
 from scheduling.feed.read_events import PAGE, event_news, feed_cursor
 from scheduling.models import Pool
 from tenants.access import Access
@@ -145,7 +145,7 @@ class MarketConsumer(TenantConsumer, PageConsumer):
     def _groups_now(self) -> list[str]:
         tenant = self.access.tenant
         assert tenant is not None  # noqa: S101  the mix-in lets nobody else through
-        return [notify.tenant_group(tenant.pk), *map(notify.pool_group, _pools())]
+        return [notify.tenant_group(tenant.pk), *_of_person(self.access), *map(notify.pool_group, _pools())]
 
     def _topics_after(self, after: int, cursor: int) -> tuple[set[str], bool]:
         assert self.access.tenant is not None  # noqa: S101
@@ -154,8 +154,8 @@ class MarketConsumer(TenantConsumer, PageConsumer):
         if len(events) == PAGE:
             return set(notify.EVERYBODY), True
         topics = {topic for event in events for topic in notify.topics_of(event)}
-        # Slots begin without an event.
-        return topics | {SLOT}, any(event.kind in TOLD_AT_ONCE for event in events)
+        # Slots begin without an event, and notices are made of events a moment later.
+        return topics | {SLOT, *[NOTICES] * bool(events)}, any(event.kind in WITH_MESSAGE for event in events)
 
 
 class OverviewConsumer(StaffConsumer, PageConsumer):
@@ -163,11 +163,15 @@ class OverviewConsumer(StaffConsumer, PageConsumer):
 
     def _groups_now(self) -> list[str]:
         tenants = Tenant.objects.values_list("pk", flat=True)
-        return [*map(notify.tenant_group, tenants), *map(notify.pool_group, _pools())]
+        return [*map(notify.tenant_group, tenants), *_of_person(self.access), *map(notify.pool_group, _pools())]
 
     def _topics_after(self, after: int, cursor: int) -> tuple[set[str], bool]:
         """A page over everything is renewed whole, where anything happened."""
         return (set(notify.EVERYBODY) if cursor > after else {SLOT}), False
+
+
+def _of_person(access: Access) -> list[str]:
+    return [notify.person_group(access.user.pk)] if access.user else []
 
 
 def _pools() -> list[int]:

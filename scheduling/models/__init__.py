@@ -41,6 +41,7 @@ from scheduling.models.market import (
     unsettled_from,
 )
 from scheduling.models.money import Budget, Period
+from scheduling.models.notices import MailWay, Notice, NoticeChoice, NoticeCursor, NoticeProfile
 from scheduling.models.programs import (
     CatalogueProgram,
     OperatorSecret,
@@ -94,6 +95,11 @@ __all__ = [
     "Lane",
     "LaneClock",
     "Lend",
+    "MailWay",
+    "Notice",
+    "NoticeChoice",
+    "NoticeCursor",
+    "NoticeProfile",
     "OperatorSecret",
     "Outage",
     "Part",

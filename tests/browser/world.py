@@ -19,6 +19,9 @@ from scheduling.lab.histories.made_up import LOG, made_up_month
 from scheduling.lab.requests import study_create
 from scheduling.lab.rounds import studies_round
 from scheduling.models import Award, LabStudy, Pool, ResourceKind, Run, Server, TrainingJob
+from scheduling.notices.choices import choices_set
+from scheduling.notices.collecting import notices_collect
+from scheduling.notices.mails import stop_path
 from scheduling.webhooks.changes import webhook_create
 from scheduling.what_if.asking import what_if_start
 from scheduling.what_if.seen import WhatIfSeen
@@ -86,6 +89,8 @@ def traded_world() -> World:
     people = {role: make_member(lumen, role, named(role)).user for role in (OWNER, BILLING, VIEWER)}
     people |= {role: make_staff(role, named(role)).user for role in (AUDITOR, OPERATOR)}
     by = access_of(people[OWNER], lumen)
+    choices_set(person=people[OWNER], ways={}, all_jobs=True)
+    notices_collect(at=now)
     allow(lumen)
     program = register(BY, archive_with("train.py")).program.name
     register(by, name="own")
@@ -110,6 +115,7 @@ def traded_world() -> World:
         "program": program,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
+        "stop": stop_path(people[OWNER]).split("/")[-2],
         "server": Server.objects.order_by("name")[0].pk,
         "pool": pool.slug,
         "audit": audit.pk,

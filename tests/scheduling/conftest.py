@@ -13,5 +13,6 @@ def committed(monkeypatch: pytest.MonkeyPatch) -> None:
     def newest() -> int:
         return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
 
+    monkeypatch.setattr("scheduling.notices.collecting.feed_cursor", newest)
     monkeypatch.setattr("scheduling.webhooks.changes.feed_cursor", newest)
     monkeypatch.setattr("scheduling.webhooks.deliveries.feed_cursor", newest)

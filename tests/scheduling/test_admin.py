@@ -17,7 +17,7 @@ pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.scheduling.test_adm
 urlpatterns = [path("admin/", admin.site.urls)]  # the product has these addresses only where DEBUG is on
 
 MODELS = ["server", "cell"]
-OWN = {"SavedView"}  # a person's own questions are nobody else's business
+OWN = {"SavedView", "NoticeChoice", "NoticeProfile"}  # a person's own questions are nobody else's business
 COMPOSITE = {"CalendarCell", "PriceTick"}  # the admin cannot show a key of several columns
 
 

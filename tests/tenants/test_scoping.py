@@ -470,6 +470,8 @@ MAY_SEE_ALL = {
     "scheduling/audit/verification/intervals.py": 2,
     "scheduling/audit/verification/pieces.py": 1,
     "scheduling/audit/verification/settings.py": 1,
+    "scheduling/notices/collecting.py": 1,
+    "scheduling/notices/read_notices.py": 3,
     "scheduling/webhooks/changes.py": 1,
     "scheduling/webhooks/deliveries.py": 3,
     "scheduling/webhooks/forgetting.py": 1,

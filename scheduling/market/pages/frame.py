@@ -1,11 +1,11 @@
-"""The parts of the frame that move: the tape, the purse, the count of jobs, and what to tell at once."""
+"""The parts of the frame that move: the tape, the purse, the count of jobs, and what a reader asked to be told."""
 
 from __future__ import annotations
 
 from django.http import HttpResponse
 from django.views.decorators.http import require_safe
 
-from scheduling.feed import toasts_after
+from scheduling.notices import toasts_after
 from tenants.access import AccessRequest
 from tenants.roles import Permission
 from tenants.views.gate import requires

@@ -14,7 +14,6 @@ from django.views.decorators.http import require_safe
 
 from scheduling.cluster import PoolOverview, pool_list, pool_overview
 from scheduling.cluster.pages.pools import pool_chosen
-from scheduling.feed import feed_cursor
 from scheduling.market.pages import board, gantt
 from scheduling.market.pages.context import frame_of
 from scheduling.market.pages.pool_chart import servers_chart
@@ -23,6 +22,7 @@ from scheduling.market.reads.now import MarketNow, market_now
 from scheduling.market.reads.period import money_since
 from scheduling.market.reads.windows import spans_of
 from scheduling.models import Pool
+from scheduling.notices import page_opening
 from tenants.access import AccessRequest
 from tenants.models import Tenant
 from tenants.roles import Permission
@@ -70,9 +70,9 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "market/servers_none.html")
-    cursor, overview = feed_cursor(), pool_overview(pool)
+    opening, overview = page_opening(request.access.user), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
-    asked, frame = Asked(request, tenant, pool, overview, now), frame_of(request.access, tenant, cursor, now)
+    asked, frame = Asked(request, tenant, pool, overview, now), frame_of(request.access, tenant, opening, now)
     part = request.GET.get("part")
     context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
     for name, build in BUILDERS.items():

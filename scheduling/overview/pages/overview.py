@@ -14,8 +14,8 @@ from django.utils import timezone
 from django.views.decorators.http import require_safe
 
 from scheduling.cluster import pool_list
-from scheduling.feed import feed_cursor
 from scheduling.models import Pool
+from scheduling.notices import page_opening
 from scheduling.operator import EngineState, engine_states
 from scheduling.overview import read_overview as reads
 from scheduling.overview.decisions import MOST, decisions
@@ -78,9 +78,10 @@ class Asked:
 @requires(Permission.TENANTS_VIEW)
 def overview(request: AccessRequest) -> HttpResponse:
     """`?part=NAME` answers with that part alone. The cursor first: what happens meanwhile is told again."""
-    cursor, asked = feed_cursor(), Asked(timezone.now())
+    opening, asked = page_opening(request.access.user), Asked(timezone.now())
     part = request.GET.get("part")
-    context: dict[str, Any] = {"at": asked.at, "frame": {"cursor": cursor, "now": {"at": asked.at}}}
+    frame = {"cursor": opening.cursor, "unread": opening.unread, "now": {"at": asked.at}}
+    context: dict[str, Any] = {"at": asked.at, "frame": frame}
     for name, build in BUILDERS.items():
         if part in (None, name):
             context |= build(asked)

@@ -1,0 +1,103 @@
+"""What persons are told of: notices, what each person chose to be told of and how, and how far the feed was read."""
+
+from __future__ import annotations
+
+from django.conf import settings
+from django.db import models
+from django.db.models import Q
+
+from scheduling.models.feed import Event
+from tenants.models import Tenant
+
+
+class MailWay(models.TextChoices):
+    NONE = "", "No"
+    NOW = "now", "At once"
+    DIGEST = "digest", "Once a day"
+
+
+class Notice(models.Model):
+    """One thing that one person is told of: an event, or what no event tells (`source`).
+
+    Not tenant-owned: a person's notices lie in several tenants. Read it through `scheduling.notices`, which asks at
+    each reading whether the person still belongs to the tenant, with a role that may know. It holds no words and no
+    amounts: these are made of the event by whoever shows it.
+    """
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    # None: it is of no tenant, or of one that the person does not belong to yet.
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    kind = models.CharField(max_length=20)
+    event = models.ForeignKey(Event, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
+    source = models.CharField(max_length=80, blank=True)  # "invitation:5", "statement:2026-10:3"; empty: an event
+    at = models.DateTimeField()
+    bell = models.BooleanField()  # whether it is in the person's list
+    read_at = models.DateTimeField(null=True, blank=True)
+    mail_due_at = models.DateTimeField(null=True, blank=True)  # None: no mail is to be sent, or none any more
+    mail_tries = models.PositiveSmallIntegerField(default=0)
+
+    class Meta:
+        ordering = ["-id"]
+        indexes = [
+            models.Index(fields=["person", "-id"], condition=Q(bell=True), name="notice_of_person"),
+            models.Index(fields=["person"], condition=Q(bell=True, read_at=None), name="notice_unread"),
+            models.Index(fields=["mail_due_at"], condition=Q(mail_due_at__isnull=False), name="notice_to_mail"),
+        ]
+        constraints = [
+            models.UniqueConstraint(fields=["person", "event"], name="notice_once_per_event"),
+            models.UniqueConstraint(
+                fields=["person", "source"], condition=~Q(source=""), name="notice_once_per_source"
+            ),
+            models.CheckConstraint(
+                condition=Q(event=None) & ~Q(source="") | Q(event__isnull=False, source=""),
+                name="notice_has_one_origin",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.person_id}"
+
+
+class NoticeChoice(models.Model):
+    """What a person chose for one kind of notice. Where there is no row, the kind's own choice holds."""
+
+    person = models.ForeignKey(settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", db_index=False)
+    kind = models.CharField(max_length=20)
+    bell = models.BooleanField()
+    toast = models.BooleanField()
+    mail = models.CharField(max_length=6, choices=MailWay.choices, blank=True)
+
+    class Meta:
+        constraints = [
+            models.UniqueConstraint(fields=["person", "kind"], name="notice_choice_once_per_kind"),
+            models.CheckConstraint(condition=Q(mail__in=MailWay.values), name="notice_choice_mail_known"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.kind} for {self.person_id}"
+
+
+class NoticeProfile(models.Model):
+    """What a person chose for all kinds of notices."""
+
+    person = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", primary_key=True
+    )
+    all_jobs = models.BooleanField(default=False)  # of jobs that others submitted, too
+
+    def __str__(self) -> str:
+        return f"notices of {self.person_id}"
+
+
+class NoticeCursor(models.Model):
+    """How far notices were made: one row, locked by whoever makes them."""
+
+    id = models.SmallIntegerField(primary_key=True, default=1)
+    cursor = models.BigIntegerField(default=0)  # every event up to this one has its notices
+    month = models.DateField(null=True, blank=True)  # statements of months before this one were told
+
+    class Meta:
+        constraints = [models.CheckConstraint(condition=Q(id=1), name="notice_cursor_single")]
+
+    def __str__(self) -> str:
+        return f"notices up to {self.cursor}"

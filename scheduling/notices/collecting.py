@@ -1,0 +1,198 @@
+"""Notices are made of the feed by one reader with a cursor.
+
+What is made of a page of events is committed together with the cursor, so a crash loses nothing and doubles nothing;
+the database keeps each notice unique besides. Open pages of the persons concerned hear of it after the commit.
+
+1. Lock the cursor. Whoever finds it locked leaves: somebody is at it.
+2. Read a page of events that nothing can precede any more, and whom they may concern.
+3. Decide who is told of what: a pure function of these rows.
+4. Write the notices and the cursor.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, timedelta
+
+from django.db import transaction
+
+from scheduling.feed import feed_cursor, persons_tell, subject_job
+from scheduling.models import Event, Notice, NoticeCursor, TrainingJob
+from scheduling.notices.kinds import KINDS_OF_EVENTS, OF_JOBS, NoticeKind, notice_kind
+from scheduling.notices.mails import mail_due
+from scheduling.notices.read_choices import Choices, choices_of
+from tenants.models import Invitation, Membership, StaffGrant
+from tenants.roles import ROLES_ALLOWED, Permission
+from tenants.scoping import scope_disabled
+from tenants.selectors import persons_by_addresses
+
+EVENTS_AT_ONCE = 500
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Circle:
+    """Whom events of some tenants may concern."""
+
+    roles: Mapping[int, Mapping[int, str]]  # tenant -> person -> role
+    everybody: frozenset[int]  # whoever may know what everybody may: members of any tenant, and the staff
+    submitters: Mapping[int, int | None]  # job -> person
+
+
+def notices_collect(*, at: datetime) -> int:
+    """The number of notices that were made; pages of events until none is left."""
+    made, more = 0, True
+    while more:
+        with scope_disabled("the feed of every tenant is read together, and each person is told of their own tenants"):
+            written, more = _page(at)
+        made += written
+    return made
+
+
+@transaction.atomic
+def _page(at: datetime) -> tuple[int, bool]:
+    """(notices, whether there may be more events)."""
+    NoticeCursor.objects.bulk_create([NoticeCursor()], ignore_conflicts=True)
+    row = NoticeCursor.objects.select_for_update(skip_locked=True).first()
+    if row is None:
+        return 0, False
+    settled = feed_cursor()
+    rows = Event.objects.filter(id__gt=row.cursor, id__lte=settled, kind__in=list(KINDS_OF_EVENTS)).order_by("id")
+    events = list(rows.only("id", "kind", "tenant_id", "subject", "at", "data")[:EVENTS_AT_ONCE])
+    more = len(events) == EVENTS_AT_ONCE
+    fresh = [*_of_events(events), *_of_invitations(at), *_of_months(row, at)]
+    Notice.objects.bulk_create(fresh, ignore_conflicts=True, batch_size=5_000)
+    cursor = events[-1].pk if more else max(settled, row.cursor)
+    if (cursor, _month(at)) != (row.cursor, row.month):
+        NoticeCursor.objects.filter(pk=row.pk).update(cursor=cursor, month=_month(at))
+    persons_tell({notice.person_id for notice in fresh if notice.bell})
+    if fresh:
+        log.info("notices: %s of %s events, up to %s", len(fresh), len(events), cursor)
+    return len(fresh), more
+
+
+def _of_events(events: Sequence[Event]) -> list[Notice]:
+    told = [(event, kind) for event in events if (kind := notice_kind(event.kind, event.data)) is not None]
+    if not told:
+        return []
+    circle = _circle([event for event, _ in told])
+    persons = circle.everybody.union(*(found.keys() for found in circle.roles.values()))
+    return notices_for(told, circle, choices_of(persons))
+
+
+def notices_for(told: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices) -> list[Notice]:
+    """Who is told of what. Of a tenant's events only its members, by their roles; of a job its submitter, and whoever
+    wants to hear of all jobs; and nobody of a kind that they do not want to be told of."""
+    return [
+        _notice(person_id, kind, at=event.at, tenant_id=event.tenant_id, event_id=event.pk, choices=choices)
+        for event, kind in told
+        for person_id in sorted(_concerned(event, kind, circle, choices.all_jobs))
+        if choices.of(person_id, kind).is_stored
+    ]
+
+
+def _concerned(event: Event, kind: NoticeKind, circle: Circle, all_jobs: Collection[int]) -> set[int]:
+    if event.tenant_id is None:
+        return set(circle.everybody)
+    allowed = ROLES_ALLOWED[kind.permission]
+    persons = {person for person, role in circle.roles.get(event.tenant_id, {}).items() if role in allowed}
+    if kind in OF_JOBS:
+        submitter = circle.submitters.get(subject_job(event.subject) or 0)
+        persons = {person for person in persons if person == submitter or person in all_jobs}
+    return persons
+
+
+def _notice(
+    person_id: int,
+    kind: NoticeKind,
+    *,
+    at: datetime,
+    choices: Choices,
+    tenant_id: int | None = None,
+    event_id: int | None = None,
+    source: str = "",
+) -> Notice:
+    ways = choices.of(person_id, kind)
+    return Notice(
+        person_id=person_id,
+        kind=kind,
+        at=at,
+        tenant_id=tenant_id,
+        event_id=event_id,
+        source=source,
+        bell=ways.bell,
+        mail_due_at=mail_due(ways.mail, at),
+    )
+
+
+def _circle(events: Iterable[Event]) -> Circle:
+    events = list(events)
+    is_public = any(event.tenant_id is None for event in events)
+    memberships = Membership.objects.filter(user__is_active=True)
+    if not is_public:
+        memberships = memberships.filter(tenant__in={event.tenant_id for event in events})
+    roles: defaultdict[int, dict[int, str]] = defaultdict(dict)
+    for tenant_id, person_id, role in memberships.values_list("tenant_id", "user_id", "role"):
+        roles[tenant_id][person_id] = role
+    everybody: set[int] = set()
+    if is_public:
+        staff = StaffGrant.objects.filter(revoked_at=None, user__is_active=True)
+        everybody = {person for found in roles.values() for person in found} | set(staff.values_list("user", flat=True))
+    jobs = {job_id for event in events if (job_id := subject_job(event.subject)) is not None}
+    submitters = dict(TrainingJob.objects.filter(pk__in=jobs).values_list("pk", "submitted_by_id")) if jobs else {}
+    return Circle(roles, frozenset(everybody), submitters)
+
+
+def _of_invitations(at: datetime) -> list[Notice]:
+    """To whoever has proved the invited address; no event tells of them, for who is invited belongs to no tenant yet.
+    They are few, and each is looked at until it is accepted, withdrawn or over: its person may come later."""
+    waiting = Invitation.objects.filter(accepted_at=None, revoked_at=None, expires_at__gt=at)
+    invited = list(waiting.order_by("pk").values_list("pk", "email"))
+    if not invited:
+        return []
+    persons: defaultdict[str, set[int]] = defaultdict(set)
+    for email, person in persons_by_addresses({email for _, email in invited}):
+        persons[email].add(person)
+    found = [(f"invitation:{number}", person) for number, email in invited for person in sorted(persons[email])]
+    told = set(Notice.objects.filter(source__in=[source for source, _ in found]).values_list("source", "person"))
+    choices = choices_of({person for _, person in found})
+    return [
+        _notice(person, NoticeKind.INVITATION, at=at, source=source, choices=choices)
+        for source, person in found
+        if (source, person) not in told and choices.of(person, NoticeKind.INVITATION).is_stored
+    ]
+
+
+def _of_months(row: NoticeCursor, at: datetime) -> list[Notice]:
+    """When a month of UTC is over: to whoever may see the book of a tenant that had an account in it. The first call of
+    an installation tells of none."""
+    if row.month is None or row.month >= _month(at):
+        return []
+    month = f"{_month(at) - timedelta(days=1):%Y-%m}"
+    allowed = ROLES_ALLOWED[Permission.LEDGER_VIEW]
+    members = Membership.objects.filter(user__is_active=True, role__in=allowed, tenant__created_at__lt=_month_start(at))
+    found = list(members.order_by("pk").values_list("tenant", "user"))
+    choices = choices_of({person for _, person in found})
+    return [
+        _notice(
+            person,
+            NoticeKind.STATEMENT,
+            at=at,
+            tenant_id=tenant,
+            source=f"statement:{month}:{tenant}",
+            choices=choices,
+        )
+        for tenant, person in found
+        if choices.of(person, NoticeKind.STATEMENT).is_stored
+    ]
+
+
+def _month(at: datetime) -> date:
+    return at.date().replace(day=1)
+
+
+def _month_start(at: datetime) -> datetime:
+    return at.replace(day=1, hour=0, minute=0, second=0, microsecond=0)

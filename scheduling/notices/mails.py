@@ -1,0 +1,140 @@
+"""Notices by mail: at once, or once a day together. At least once each, and at most a few times tried.
+
+One process at a time sends. For each person the due notices are claimed in a transaction of their own, as due again
+later; then the mail goes out; then they are marked as sent. Whoever dies in between leaves them to the next round, so a
+mail may come twice and is never lost. Whoever may no longer see a notice is not mailed of it.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from smtplib import SMTPException
+
+from django.conf import settings
+from django.core import signing
+from django.core.mail import EmailMessage
+from django.db import transaction
+from django.db.models import F
+from django.urls import reverse
+
+from scheduling.common import alone
+from scheduling.models import MailWay, Notice, NoticeChoice
+from scheduling.notices.read_notices import NoticeLine, may_be_seen, notice_lines
+from tenants.models import User
+
+DIGEST_HOUR = 7  # of UTC
+ROUND = timedelta(seconds=20)
+PAUSE = timedelta(minutes=2)  # after the first try; twice as long after each
+MOST_TRIES = 10  # of the oldest notice in a mail: about 17 hours
+MOST_LINES = 100  # of one mail
+_LOCK = 0x626F757273650006  # of the database: "bourse", 6
+_SALT = "bourse.notices.stop"
+log = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Letter:
+    """A mail to one person. `notices`: those that are sent with it; `rest`: how many more are on the page."""
+
+    person: User
+    notices: tuple[int, ...]
+    lines: tuple[NoticeLine, ...]
+    rest: int
+
+
+def mail_due(way: str, at: datetime) -> datetime | None:
+    """When a notice of this moment goes out."""
+    if way == MailWay.NOW:
+        return at
+    if way != MailWay.DIGEST:
+        return None
+    today = at.astimezone(UTC).replace(hour=DIGEST_HOUR, minute=0, second=0, microsecond=0)
+    return today if at <= today else today + timedelta(days=1)
+
+
+def mails_round(*, clock: Callable[[], datetime]) -> int:
+    """The number of mails that were sent. None where another process is at it."""
+    with alone(_LOCK) as ours:
+        if not ours:
+            return 0
+        ends, sent = clock() + ROUND, 0
+        while clock() < ends and (letter := _claim(clock())) is not None:
+            if letter.lines and not _send(letter):
+                continue
+            _sent(letter)
+            sent += bool(letter.lines)
+        return sent
+
+
+@transaction.atomic
+def _claim(at: datetime) -> Letter | None:
+    """All that is due for the person who has waited longest; due again later, unless it is marked as sent."""
+    first = Notice.objects.filter(mail_due_at__lte=at).order_by("mail_due_at", "pk").first()
+    if first is None:
+        return None
+    due = Notice.objects.filter(person=first.person_id, mail_due_at__lte=at)
+    numbers = list(due.order_by("pk").values_list("pk", flat=True))
+    is_last = first.mail_tries + 1 >= MOST_TRIES
+    again = None if is_last else at + PAUSE * 2**first.mail_tries
+    Notice.objects.filter(pk__in=numbers).update(mail_due_at=again, mail_tries=F("mail_tries") + 1)
+    person = User.objects.get(pk=first.person_id)
+    seen = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event", "tenant")
+    lines = notice_lines(seen.order_by("pk")[:MOST_LINES])
+    return Letter(person, tuple(numbers), tuple(lines), max(seen.count() - MOST_LINES, 0))
+
+
+def _send(letter: Letter) -> bool:
+    """Whether the mail server took it."""
+    try:
+        message_of(letter).send()
+    except (OSError, SMTPException):
+        log.warning("a mail of notices to person %s could not be sent", letter.person.pk, exc_info=True)
+        return False
+    return True
+
+
+def message_of(letter: Letter) -> EmailMessage:
+    base, stop = settings.PUBLIC_URL, settings.PUBLIC_URL + stop_path(letter.person)
+    first = letter.lines[0]
+    subject = f"{first.title} {first.tenant}".strip() if len(letter.lines) == 1 else f"{len(letter.lines)} notices"
+    parts = [_paragraph(line, base) for line in letter.lines]
+    if letter.rest:
+        parts.append(f"And {letter.rest} more: {base}{reverse('notices')}")
+    parts.append(f"Times are UTC. Choose what you are told, and how: {base}{reverse('notice_choices')}")
+    parts.append(f"No more mails of notices: {stop}")
+    headers = {"List-Unsubscribe": f"<{stop}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
+    return EmailMessage(f"[Bourse] {subject}", "\n\n".join(parts) + "\n", None, [letter.person.email], headers=headers)
+
+
+def _paragraph(line: NoticeLine, base: str) -> str:
+    where = f" ({line.tenant})" if line.tenant else ""
+    words = f"{line.at.astimezone(UTC):%d %b %H:%M}{where}  {line.title} {line.text}".rstrip()
+    return f"{words}\n{base}{line.link}" if line.link else words
+
+
+@transaction.atomic
+def _sent(letter: Letter) -> None:
+    Notice.objects.filter(pk__in=letter.notices).update(mail_due_at=None)
+
+
+def stop_path(person: User) -> str:
+    """Where the person ends all mails without a log-in: whoever has a mail of theirs may."""
+    return reverse("notices_stop", args=[signing.Signer(salt=_SALT).sign(str(person.pk))])
+
+
+def person_of(token: str) -> User | None:
+    try:
+        number = signing.Signer(salt=_SALT).unsign(token)
+    except signing.BadSignature:
+        return None
+    return User.objects.filter(pk=number, is_active=True).first()
+
+
+@transaction.atomic
+def mails_stop(person: User) -> None:
+    """From now on, and what waits. The bell goes on."""
+    NoticeChoice.objects.filter(person=person).update(mail=MailWay.NONE)
+    Notice.objects.filter(person=person, mail_due_at__isnull=False).update(mail_due_at=None)

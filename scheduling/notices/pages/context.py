@@ -1,0 +1,17 @@
+"""What the bell in the head of a page shows."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.http import HttpRequest
+from django.utils.functional import SimpleLazyObject
+
+from scheduling.notices.read_notices import unread_count
+from tenants.access import NOBODY, Access
+
+
+def bell(request: HttpRequest) -> dict[str, Any]:
+    """Asked only if a page shows it. A page with a cursor has counted with it (`frame.unread`), and does not ask."""
+    access: Access = getattr(request, "access", NOBODY)
+    return {"unread": SimpleLazyObject(lambda: unread_count(access.user))}

@@ -1,0 +1,159 @@
+"""A person's notices: the list, in words, and how many are unread.
+
+Whoever left a tenant, or may no longer see its jobs or its money, no longer sees what they were told of these: each
+reading asks for the membership and the role of that moment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+
+from django.db import connection
+from django.db.models import Exists, OuterRef, Q, QuerySet
+from django.urls import reverse
+
+from scheduling.feed import feed_cursor, kind_of, message_text, subject_job
+from scheduling.models import Notice, TrainingJob
+from scheduling.notices.kinds import NoticeKind, notice_kind_of
+from tenants.models import Invitation, Membership, User
+from tenants.roles import ROLES_ALLOWED, TENANT_ROLES, Permission
+from tenants.scoping import scope_disabled
+
+MOST_COUNTED = 100  # a bell that says "99+" is not made to count the rest
+
+
+@dataclass(frozen=True)
+class Opening:
+    """With what a page begins: from where its socket catches up with the feed, and how many notices are unread."""
+
+    cursor: int
+    unread: int
+
+
+@dataclass(frozen=True)
+class NoticeLine:
+    """A notice in words, as its person may read it now."""
+
+    id: int
+    kind: NoticeKind
+    at: datetime
+    tenant: str  # its name; empty: it is of none
+    is_good: bool
+    title: str
+    text: str
+    link: str  # to the page that it is about; empty: there is none
+    is_unread: bool
+
+
+def page_opening(person: User | None) -> Opening:
+    """Both in one question: every page asks it. The count comes with the cursor, so nothing of the two is missed."""
+    if person is None:
+        return Opening(feed_cursor(), 0)
+    sql, parameters = _counted(person).query.sql_with_params()
+    with connection.cursor() as cursor:
+        cursor.execute(
+            f"SELECT scheduling_event_settled(), (SELECT count(*) FROM ({sql}) AS unread)",  # noqa: S608  Django's SQL
+            parameters,
+        )
+        settled, unread = cursor.fetchone()
+    return Opening(int(settled), int(unread))
+
+
+def unread_count(person: User | None) -> int:
+    """For a page that has no socket, up to `MOST_COUNTED`."""
+    return _counted(person).count() if person else 0
+
+
+def _counted(person: User) -> QuerySet[Notice]:
+    return notices_of(person).filter(read_at=None).order_by().only("pk")[:MOST_COUNTED]
+
+
+def notices_of(person: User) -> QuerySet[Notice]:
+    """Those in the person's list that they may still see; in any scope."""
+    return may_be_seen().filter(person=person, bell=True)
+
+
+def may_be_seen() -> QuerySet[Notice]:
+    """Notices of all persons that each of them may see now."""
+    with scope_disabled("a person's own notices lie in several tenants, and each asks for a membership there"):
+        memberships = Membership.objects.filter(tenant=OuterRef("tenant"), user=OuterRef("person"))
+        seen = Q(tenant=None)
+        for permission, kinds in _kinds_by_permission().items():
+            roles = sorted(ROLES_ALLOWED[permission] & set(TENANT_ROLES))
+            seen |= Q(Exists(memberships.filter(role__in=roles)), kind__in=kinds)
+    return Notice.objects.filter(seen)
+
+
+def _kinds_by_permission() -> Mapping[Permission, list[str]]:
+    found: dict[Permission, list[str]] = {}
+    for kind in NoticeKind:
+        found.setdefault(kind.permission, []).append(kind.value)
+    return found
+
+
+def notice_lines(notices: Iterable[Notice]) -> list[NoticeLine]:
+    """Of notices that their person may see, with their events and tenants at hand."""
+    rows = list(notices)
+    names, invitations = _job_names(rows), _invitations(rows)
+    return [line for row in rows if (line := _line(row, names, invitations)) is not None]
+
+
+def _line(row: Notice, names: Mapping[int, str], invitations: Mapping[int, Invitation]) -> NoticeLine | None:
+    """None: another version wrote it."""
+    kind, tenant = notice_kind_of(row.kind), row.tenant
+    if kind is None:
+        return None
+    slug, link, is_good = tenant.slug if tenant else "", "", True
+    if row.event is not None:
+        about = kind_of(row.event.kind)
+        if about is None or about.message is None:
+            return None
+        job_id = subject_job(row.event.subject)
+        is_good, title = about.message.is_good, about.message.title
+        text = message_text(about.message, names.get(job_id or 0, "A job"), row.event.data)
+        if job_id in names and slug:
+            link = reverse("job", args=[slug, job_id])
+        elif slug:
+            link = reverse(_PAGES.get(kind, "tenant_market"), args=[slug])
+    elif kind is NoticeKind.INVITATION:
+        found = invitations.get(_number(row.source))
+        title = "Invitation."
+        text = f"{found.invited_by} invites you to {found.tenant}, as {found.role}." if found else ""
+        link = reverse("my_tenants")
+    else:
+        month = datetime.strptime(row.source.split(":")[1], "%Y-%m")  # noqa: DTZ007  a month, and no moment
+        title, text = "Statement ready.", f"The statement of {month:%B %Y} is complete."
+        link = reverse("tenant_statements", args=[slug]) if slug else ""
+    return NoticeLine(
+        row.pk, kind, row.at, tenant.name if tenant else "", is_good, title, text, link, row.read_at is None
+    )
+
+
+_PAGES: Mapping[NoticeKind, str] = {
+    NoticeKind.LOW_BALANCE: "tenant_ledger",
+    NoticeKind.BUDGET: "tenant_share",
+    NoticeKind.FAIRNESS: "tenant_fairness",
+}
+
+
+def _number(source: str) -> int:
+    number = source.partition(":")[2]
+    return int(number) if number.isdigit() else 0
+
+
+def _job_names(rows: Iterable[Notice]) -> dict[int, str]:
+    ids = {job_id for row in rows if row.event is not None and (job_id := subject_job(row.event.subject)) is not None}
+    if not ids:
+        return {}
+    with scope_disabled("a person's own notices lie in several tenants; those of jobs are of whoever may see jobs"):
+        return dict(TrainingJob.objects.filter(pk__in=ids).values_list("pk", "name"))
+
+
+def _invitations(rows: Iterable[Notice]) -> dict[int, Invitation]:
+    ids = [_number(row.source) for row in rows if row.kind == NoticeKind.INVITATION]
+    if not ids:
+        return {}
+    with scope_disabled("the invited person belongs to none of these tenants yet"):
+        return {row.pk: row for row in Invitation.objects.filter(pk__in=ids).select_related("tenant", "invited_by")}

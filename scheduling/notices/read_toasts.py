@@ -1,0 +1,61 @@
+"""What a reader is told at once, on whatever page they are: of the kinds that they asked for, and of no others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+
+from scheduling.feed import event_feed, kind_of, message_text, subject_job
+from scheduling.models import Event, TrainingJob
+from scheduling.notices.kinds import OF_JOBS, notice_kind
+from scheduling.notices.read_choices import choices_of
+from tenants.access import Access
+from tenants.models import User
+from tenants.roles import Permission
+
+MOST = 3
+
+
+@dataclass(frozen=True)
+class Toast:
+    tone: str  # good | bad
+    title: str
+    text: str
+    job_id: int | None
+
+
+def toasts_after(*, by: Access, after: int | None) -> tuple[Toast, ...]:
+    """The last few. Needs the tenant's scope. Without a cursor there is nothing new."""
+    if after is None or by.user is None:
+        return ()
+    events = [event for event in event_feed(by=by, after=after).events if notice_kind(event.kind, event.data)]
+    if not events:
+        return ()
+    jobs = _jobs(events) if by.allows(Permission.JOBS_VIEW) else {}
+    wanted = _wanted(by.user, events, jobs)[-MOST:]
+    return tuple(_toast(event, jobs) for event in wanted)
+
+
+def _wanted(person: User, events: Iterable[Event], jobs: dict[int, TrainingJob]) -> list[Event]:
+    choices = choices_of([person.pk])
+    wanted = []
+    for event in events:
+        kind, job = notice_kind(event.kind, event.data), jobs.get(subject_job(event.subject) or 0)
+        concerns = kind not in OF_JOBS or person.pk in choices.all_jobs or (job and job.submitted_by_id == person.pk)
+        if kind is not None and concerns and choices.of(person.pk, kind).toast:
+            wanted.append(event)
+    return wanted
+
+
+def _toast(event: Event, jobs: dict[int, TrainingJob]) -> Toast:
+    kind = kind_of(event.kind)
+    assert kind is not None  # noqa: S101  `notice_kind` knows it,
+    assert kind.message is not None  # noqa: S101  and every kind that makes notices has words
+    message, job = kind.message, jobs.get(subject_job(event.subject) or 0)
+    text = message_text(message, job.name if job else "A job", event.data)
+    return Toast("good" if message.is_good else "bad", message.title, text, job.pk if job else None)
+
+
+def _jobs(events: Iterable[Event]) -> dict[int, TrainingJob]:
+    ids = {job_id for event in events if (job_id := subject_job(event.subject)) is not None}
+    return TrainingJob.objects.only("id", "name", "submitted_by").in_bulk(ids) if ids else {}
