@@ -14,7 +14,7 @@ INSERT INTO scheduling_noticecursor (id, cursor) SELECT 1, coalesce(max(id), 0) 
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduling", "0050_usual_plan"),
+        ("scheduling", "0051_bought_together"),
         ("tenants", "0004_history_names_seals"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
