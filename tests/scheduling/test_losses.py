@@ -12,7 +12,7 @@ from scheduling.market.settle.refunds import Next
 from scheduling.market.view.batch import batch_view, glance
 from scheduling.models import JobFloor, LaneClock, Pool, Server
 from scheduling.operator.server_states import server_return
-from scheduling.runs.failures import AwardFailed, after_losses, award_fail, server_lose
+from scheduling.runs.failures import AwardFailed, ServerLost, after_losses, award_fail, server_lose
 from tenants.access import Refused, access_of_system
 from tenants.scoping import scope, scope_disabled
 from tests.scheduling.builders import make_cells, make_server
@@ -177,5 +177,28 @@ def test_cells_that_a_lost_gang_still_pays_for_are_promised_to_nobody_by_a_late_
     assert floor.start == 7
     advance(pool, 30.5)
     assert [again(job).state for job in (first, second)] == ["running", "finished"]
+    assert intervals_verify(pool_ids=[pool.pk]).findings == ()
+    assert money_is_right(pool)
+
+
+def test_cells_of_a_gang_on_a_server_that_was_lost_after_its_end_are_in_use_until_then_by_a_late_clock() -> None:
+    """The gang had ended when one of its two servers was lost, but the clock has boundaries before its end to decide."""
+    pool, (lumen,) = make_market("lumen")
+    lost = make_server(pool, "s02", worker=4, ps=2)
+    make_cells(lost, lumen, {"worker": 4, "ps": 2})
+    first = make_waiting(pool, lumen, chunks=6, minibatches=4, min_workers=6, max_workers=6, epochs=4)
+    advance(pool, 1.5)
+    award = award_of(first)
+    assert (award.phase, award.start, award.end) == ("own", 1, 9)
+    assert {row[0] for row in award.allocation} == {server.pk for server in pool.servers.all()}
+    second = make_waiting(pool, lumen, 2.5)
+    change = {"by": access_of_system("the engine"), "reason": "a fire"}
+    assert isinstance(server_lose(server=lost, at=at(9.5), **change), ServerLost)
+    advance(pool, 9.5)
+    with scope_disabled("the test looks at what was promised"):
+        floor = JobFloor.objects.get(job=second)
+    assert floor.start == 9
+    advance(pool, 30.5)
+    assert [again(job).state for job in (first, second)] == ["finished", "finished"]
     assert intervals_verify(pool_ids=[pool.pk]).findings == ()
     assert money_is_right(pool)

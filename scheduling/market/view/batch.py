@@ -162,13 +162,16 @@ def _jobs(frame: PoolFrame, waiting: Mapping[int, TrainingJob], named: Iterable[
 
 
 def _still_used(frame: PoolFrame, awards: Iterable[Award]) -> dict[int, Floor]:
-    """Of jobs that the platform failed at home in a slot that a late clock has not come to: until then their cells are
-    in use, in their owners' worlds too. Their floors are void, and they do not wait before that slot."""
+    """Of jobs at home whose floors are void, and whose cells are in use all the same in slots that a late clock has not
+    come to, in their owners' worlds too: the platform failed them in a later slot, so that they do not wait before it,
+    or they had ended before one of their servers was lost."""
     floors = {}
     for award in awards:
         owner = frame.tenant_index.get(award.tenant_id)
-        if owner is not None and award.state == AwardState.VOID and award.phase == OWN:
-            rows = _until(_allocation(frame, award.allocation), award.used_until)
+        if owner is None or award.phase != OWN:
+            continue
+        rows = _until(_allocation(frame, award.allocation), award.used_until)
+        if award.state == AwardState.VOID or any(row.server in frame.lost for row in rows):
             floors[award.job_id] = Floor(
                 job=award.job_id,
                 value=award.value,
