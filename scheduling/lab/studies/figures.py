@@ -116,7 +116,7 @@ def _owners(
         for measure in MEASURES:
             yield key._replace(measure=measure), sum_of_days(days[measure], weights)
         for measure, (part, whole) in SHARES.items():
-            yield key._replace(measure=measure), ratio_of_days(days[part], days[whole], weights)
+            yield key._replace(measure=measure), ratio_of_days(days[part], days[whole], weights, most=1.0)
 
 
 def _verdicts(figures: Mapping[Key, Sure], study: Study, history: History, rule: Rule, worth: str) -> dict[Key, Sure]:
