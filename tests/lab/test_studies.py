@@ -344,7 +344,7 @@ def interval_by_hand(
         carried = min(max(carried + (1 + 3 * carried) / days, -0.5), 0.9)
     z = math.sqrt(days / (days - 1)) * student(days - 1)
     longer = (1 + carried) / (1 - carried)
-    stretch = math.sqrt(longer) * student(max((days - 1) / (1 + 2 * longer), 1.0)) / student(days - 1)
+    stretch = math.sqrt(longer) * student(max((days - 1) / (1 + 2 * longer), 2.0)) / student(days - 1)
 
     def end(side: float) -> float:
         level = NormalDist().cdf(lean + (lean + side) / (1 - lean * (lean + side)))
@@ -406,6 +406,12 @@ def test_sums_and_intervals_are_recomputed_from_the_days(finished: Path) -> None
             ]
             wanted = (each[0][0], min(low for _, low, _ in each), max(high for *_, high in each))
             assert np.allclose((value, low, high), wanted, equal_nan=True)
+
+
+def test_no_interval_of_use_is_above_the_whole_cluster(finished: Path) -> None:
+    figures = table(finished)
+    uses = [figures["log", rule, "", "", "", "", "use_part"] for rule in ("", "backfill")]
+    assert all(0 <= low < value < high <= 1 for value, low, high in uses), uses
 
 
 def test_figures_fit_together(finished: Path) -> None:

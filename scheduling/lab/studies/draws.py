@@ -30,6 +30,7 @@ from scipy.special import ndtr, stdtrit
 Numbers = npt.NDArray[np.float64]
 TAIL = 0.05  # on each side
 LEAST_CARRIED, MOST_CARRIED = -0.5, 0.9  # between which a day may be like the one before it
+LEAST_FREEDOM = 2.0  # fewer make short logs' intervals endless and hold the truth no more often
 
 
 @dataclass(frozen=True)
@@ -76,7 +77,7 @@ def interval(
     levels = [ndtr(lean + (lean + side) / (1 - lean * (lean + side))) for side in (-z, z)]
     carried = _carried(effects)
     longer = (1 + carried) / (1 - carried)
-    freedom = max((days - 1) / (1 + 2 * longer), 1.0)
+    freedom = max((days - 1) / (1 + 2 * longer), LEAST_FREEDOM)
     stretch = math.sqrt(longer) * stdtrit(freedom, 1 - TAIL) / usual
     low, high = value + (np.quantile(known, levels) - value) * stretch
     return Sure(value, max(float(low), least), min(float(high), most))
