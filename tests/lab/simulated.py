@@ -18,7 +18,7 @@ from tests.lab.logs import BEGIN, STUDY, study_of
 
 DAYS, JOBS_A_DAY = 30, 20
 OWNED = {"vision": 4, "speech": 4, "climate": 4}  # as the truth, so the same in every history
-MEASURES = ("saved", "in_time_part", "borrowed")
+MEASURES = ("saved", "in_time_part", "in_time_more", "borrowed")
 TEXT = STUDY.replace("draws: 40", "draws: 200") + "rules: [alone, backfill]\nworth: [by_hour]\n"
 
 

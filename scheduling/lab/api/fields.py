@@ -47,7 +47,7 @@ class StudyAnswer(Answer):
     rule = serializers.CharField()
     against = serializers.CharField()
     saved = serializers.FloatField(allow_null=True, help_text="Hours of waiting.")
-    low = serializers.FloatField(allow_null=True, help_text="Nine tenths of the draws lie between this")
+    low = serializers.FloatField(allow_null=True, help_text="Nine times in ten the figure lies between this")
     high = serializers.FloatField(allow_null=True, help_text="and this.")
     waited = serializers.FloatField(allow_null=True, help_text="Hours of waiting under `against`.")
     seen = serializers.BooleanField(help_text="False: the interval holds zero, so no difference is seen.")

@@ -116,7 +116,7 @@ def _owners(
         for measure in MEASURES:
             yield key._replace(measure=measure), sum_of_days(days[measure], weights)
         for measure, (part, whole) in SHARES.items():
-            yield key._replace(measure=measure), ratio_of_days(days[part], days[whole], weights)
+            yield key._replace(measure=measure), ratio_of_days(days[part], days[whole], weights, most=1.0)
 
 
 def _verdicts(figures: Mapping[Key, Sure], study: Study, history: History, rule: Rule, worth: str) -> dict[Key, Sure]:
@@ -160,7 +160,8 @@ def _log(
         yield key._replace(measure="wait_mean"), ratio_of_days(sums[name], counted, weights)
         for level, measure in enumerate(POINTS):
             yield key._replace(measure=measure), of_points[name].sure(level)
-        yield key._replace(measure="use_part"), ratio_of_days(uses[name], capacity, weights)
+        most = 1.0 if (uses[name] <= capacity).all() else np.inf  # by the log, where machines are not all known
+        yield key._replace(measure="use_part"), ratio_of_days(uses[name], capacity, weights, most=most)
         for day, part in zip(history.dates, (uses[name] / capacity).tolist(), strict=True):
             yield Key("log", name, "", "", TOGETHER, day, "use_part"), Sure(part, np.nan, np.nan)
     if history.has_starts:

@@ -183,8 +183,8 @@ def _answer(page: Page) -> str:
     undone = [page.number(key._replace(measure=name), "count") for name in ("undone", "undone_against")]
     counts = [page.verdict(rule, measure) for measure in ("owners_gain", "owners_lose", "owners_unsure")]
     sentences = (
-        f"Under {shown}, beside {beside}. Nine tenths of the draws, under every assumption of worth, "
-        f"lie between <b>{page.holds(key, 'hours')}</b>.{doubt} Owners that gain: {counts[0]}; that lose: {counts[1]}; "
+        f"Under {shown}, beside {beside}. Nine times in ten, under every assumption of worth, it lies between "
+        f"<b>{page.holds(key, 'hours')}</b>.{doubt} Owners that gain: {counts[0]}; that lose: {counts[1]}; "
         f"{UNSEEN}: {counts[2]}. Jobs that never ended: {undone[0]} under {shown}, {undone[1]} under "
         f"{beside}; hours count only jobs that ended under both."
     )
@@ -213,7 +213,7 @@ def _pictures(page: Page) -> str:
         band = "band: between the assumptions of worth"
     else:
         band = "one assumption of worth" if len(page.study.worths) == 1 else "worth makes no difference to these rules"
-    line = "hours of waiting saved; line: nine tenths of the draws; hollow and grey: not sure"
+    line = "hours of waiting saved; line: where it lies nine times in ten; hollow and grey: not sure"
     return (
         '<div class="cols stretch">'
         + _panel("Who gains", line, dots, half=True)
@@ -267,8 +267,8 @@ def _winners(page: Page) -> str:
     owners = owners_by_loss(page.figures, page.study, page.history, rule)
     body = "".join(row(owner, page.owner(owner)) for owner in owners) + row(OPERATOR, "Operator")
     words = (
-        "the largest loser first; “in time” is work that ended within twice its run time; below each figure what nine "
-        "tenths of the draws hold, under every assumption of worth"
+        "the largest loser first; “in time” is work that ended within twice its run time; below each figure where it "
+        "lies nine times in ten, under every assumption of worth"
     )
     heads = ["Owner", *(head for *_, head in columns)]
     table = _table("Winners and losers by owner", heads, body, row(TOGETHER, "Together"))
