@@ -182,7 +182,7 @@ def test_cells_that_a_lost_gang_still_pays_for_are_promised_to_nobody_by_a_late_
 
 
 def test_cells_of_a_gang_on_a_server_that_was_lost_after_its_end_are_in_use_until_then_by_a_late_clock() -> None:
-    """The gang had ended when one of its two servers was lost, but the clock has boundaries before its end to decide."""
+    """The gang had ended when one of its two servers was lost; the clock has boundaries before its end to decide."""
     pool, (lumen,) = make_market("lumen")
     lost = make_server(pool, "s02", worker=4, ps=2)
     make_cells(lost, lumen, {"worker": 4, "ps": 2})
