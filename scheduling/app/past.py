@@ -24,6 +24,7 @@ from scheduling.market.calendar.lanes import Busy
 from scheduling.market.settle.use import use_count
 from scheduling.models import Award, Interval, Lane, LaneClock, Pool, Pulse, Server, ServerState, TrainingJob
 from scheduling.money.credits import earned_collect
+from scheduling.notices.collecting import notices_skip
 from scheduling.operator.server_states import server_return
 from scheduling.runs.failures import awards_on, server_lose
 from tenants.access import Access, Refused, access_of_system
@@ -72,6 +73,7 @@ def past_make(*, at: datetime) -> PastMade | None:
             pay_in(members, f"past:{end}", over)
     while fairness_catch_up():
         pass
+    notices_skip()  # thirty days of them would ring at everybody's first log-in
     with scope_disabled("a past is that of all tenants"):
         while days_close(at=at):
             pass

@@ -53,6 +53,15 @@ def notices_collect(*, at: datetime) -> int:
 
 
 @transaction.atomic
+def notices_skip() -> None:
+    """Nobody is told of what has happened until now: of a past that was made in a moment, for one."""
+    NoticeCursor.objects.bulk_create([NoticeCursor()], ignore_conflicts=True)
+    row = NoticeCursor.objects.select_for_update().get()
+    row.cursor = max(row.cursor, feed_cursor())
+    row.save(update_fields=["cursor"])
+
+
+@transaction.atomic
 def _page(at: datetime) -> tuple[int, bool]:
     """(notices, whether there may be more events)."""
     NoticeCursor.objects.bulk_create([NoticeCursor()], ignore_conflicts=True)

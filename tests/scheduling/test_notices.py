@@ -18,7 +18,7 @@ from scheduling.feed.kinds import EventKind
 from scheduling.models import Event, Notice, NoticeCursor, Pool, TrainingJob
 from scheduling.notices import collecting
 from scheduling.notices.choices import choices_set, notices_read
-from scheduling.notices.collecting import notices_collect
+from scheduling.notices.collecting import notices_collect, notices_skip
 from scheduling.notices.kinds import KINDS_OF_EVENTS, NoticeKind, notice_kind
 from scheduling.notices.read_choices import Ways, usual_ways
 from scheduling.notices.read_notices import MOST_COUNTED, NoticeLine, notice_lines, notices_of, page_opening
@@ -77,6 +77,17 @@ def test_a_tenants_event_reaches_its_members_by_their_roles_and_nobody_else() ->
     by_role = dict(zip(TENANT_ROLES, told(persons), strict=True))
     assert by_role == {VIEWER: 0, SUBMITTER: 0, BILLING: 1, OWNER: 1}
     assert told([stranger, operator]) == [0, 0]
+
+
+def test_a_past_that_was_made_rings_for_nobody() -> None:
+    tenant = make_tenant()
+    owner = member(tenant, OWNER)
+    tell(tenant, EventKind.LOW_BALANCE, available=5_000_000, slots_left=2)
+    notices_skip()
+    assert notices_collect(at=NOW) == 0
+    tell(tenant, EventKind.LOW_BALANCE, available=4_000_000, slots_left=1)
+    assert notices_collect(at=NOW) == 1
+    assert told([owner]) == [1]
 
 
 def test_a_jobs_event_reaches_who_submitted_it_and_who_wants_to_hear_of_all_jobs() -> None:
