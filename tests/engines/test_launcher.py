@@ -151,6 +151,20 @@ def test_nobody_outlives_either_of_the_two_that_watch(tmp_path: Path, which: int
         until(lambda: not [each for each in people_of(gang.key) if each.pid != gang.processes[0].pid])
 
 
+def test_part_whose_watcher_ends_before_its_first_word_is_lost_with_all_that_the_others_read(tmp_path: Path) -> None:
+    with (
+        parts(tmp_path, {"n1": {"worker": 1, "ps": 1}}, after=20.0) as gang,
+        parts(tmp_path / "whole", UNEVEN) as whole,
+    ):
+        plan = files.read(gang.folder.plan) or {}
+        files.write(gang.folder.plan, {name: plan[name] for name in plan if name != "limits"})  # it cannot begin
+        gang.begin("n1").wait(60)
+        whole.begin("n1")
+        until(lambda: whole.record("n1").get("state") == "waiting", whole.story)
+        assert (gang.record("n1")["end"], gang.record("n1")["detail"]) == ("lost", "whoever watched over it was killed")
+        assert whole.record("n1").keys() <= gang.record("n1").keys()
+
+
 def test_part_goes_on_while_the_shared_folder_takes_nothing_and_ends_in_time(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

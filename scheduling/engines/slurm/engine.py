@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import math
 import os
@@ -80,6 +79,7 @@ from scheduling.engines.slurm.commands import (
     sinfo,
     submission,
 )  # fmt: skip
+from scheduling.engines.slurm.records import record_read
 from scheduling.engines.slurm.settings import SlurmSettings
 
 GPU = "gres:gpu"
@@ -92,7 +92,7 @@ FORGET_SECONDS = ALERTS_SECONDS = 60.0
 SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
 LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
 NODE_FAILED = "NODE_FAIL"
-MOST_LOG, MOST_RECORD = 4 * 2**20, 2**20
+MOST_LOG = 4 * 2**20
 log = logging.getLogger(__name__)
 
 
@@ -398,7 +398,11 @@ class SlurmEngine:
     def _is_to_be_sent(self, plan: Mapping[str, Any], phase: Phase, server: str) -> bool:
         """Not twice: what nobody knows about waits for an answer of Slurm that is younger than the submission."""
         name = comment(self.settings, plan["key"], phase["number"], server)
-        if name in self.listing.jobs or self._record(plan["home"], plan["key"], phase["number"], server):
+        try:
+            record = self._record(plan["home"], plan["key"], phase["number"], server)
+        except OSError:
+            return False  # it may be there: it is unknown until the shared folder can be read
+        if record or name in self.listing.jobs:
             return False
         sent = self._sent.get(name)
         if sent is None:
@@ -481,7 +485,7 @@ class SlurmEngine:
         seen = self._seen.get((key, folder.part))
         if seen and seen.record["state"] == ENDED:
             return seen.record  # its last word
-        record = _read_theirs(folder.state)
+        record = record_read(folder.state)
         if record is None:
             return seen.record if seen else None
         if seen is None or seen.record["beat"] != record["beat"] or seen.record["state"] != record["state"]:
@@ -495,10 +499,8 @@ class SlurmEngine:
         if (kept := files.read(own.state)) and kept["state"] == ENDED:
             return self._note_end(handle.key, status_of(kept))
         plan = self._plan(handle)
-        if plan is None:  # what lives of it is nobody's, and is ended as soon as Slurm is asked again
-            if self._known is not None:
-                self._known.discard(handle.key)
-            return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
+        if plan is None:
+            return self._end_without_plan(handle)
         try:
             self._collect(handle, plan)
             status = self._status(plan)
@@ -514,6 +516,21 @@ class SlurmEngine:
             if not plan["stop"]:
                 self._keep(handle, plan | {"stop": "stopped"})
         return status
+
+    def _end_without_plan(self, handle: Handle) -> Status:
+        """Our folder has lost it. What lives of it is nobody's: its launchers are ordered to end before anybody is told
+        that it has, and Slurm ends them as soon as it is asked again, as strangers."""
+        theirs = Folder(self.shared, handle.home, handle.key).plan
+        try:
+            with contextlib.suppress(ValueError):  # no launcher can read it, either, and none goes on by it
+                if (plan := files.read(theirs)) and not plan["stop"]:
+                    files.write(theirs, plan | {"stop": STOPPED})
+        except OSError as error:
+            why = f"its plan is gone, and the shared folder cannot be written: {error.strerror or error}"
+            return Status(UNKNOWN, detail=why[:200])
+        if self._known is not None:
+            self._known.discard(handle.key)
+        return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
 
     def _status(self, plan: Mapping[str, Any]) -> Status:
         """From the records of all parts, in the order of generations: the first end that counts is the gang's."""
@@ -697,16 +714,6 @@ class SlurmEngine:
                     self._collected.add(part)  # it writes nothing after its last word
         if collected != before:
             files.write(notes, collected)
-
-
-def _read_theirs(path: Path) -> dict[str, Any] | None:
-    """A launcher's record. None: there is none yet, or none that could be read."""
-    try:
-        with os.fdopen(files.theirs(path), "rb") as file:
-            record = json.loads(file.read(MOST_RECORD))
-    except (FileNotFoundError, ValueError):
-        return None
-    return record if isinstance(record, dict) and {"state", "beat"} <= record.keys() else None
 
 
 def _append(source: Path, target: Path, after: int) -> int:
