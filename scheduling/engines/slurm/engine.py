@@ -93,6 +93,7 @@ SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
 LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
 NODE_FAILED = "NODE_FAIL"
 MOST_LOG = 4 * 2**20
+Due = tuple[str, Phase, str]  # a part to be submitted: its gang's key, its generation, its server
 log = logging.getLogger(__name__)
 
 
@@ -156,7 +157,7 @@ class SlurmEngine:
     def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
         """Plans are written for all, then all parts that are due go to Slurm, four at a time."""
         answers: dict[str, Handle | Fault] = {}
-        due: list[tuple[str, Phase, str]] = []
+        due: list[Due] = []
         files_of = cache(self._files_of)  # the same for all gangs of a program
         for gang in gangs:
             answers[gang.key] = answer = self._accept(gang, files_of)
@@ -411,11 +412,15 @@ class SlurmEngine:
         in_doubt = sent < 0
         return in_doubt and self.listing.good and self.listing.at > -sent + QUEUE_SECONDS
 
-    def _send(self, due: Sequence[tuple[str, Phase, str]]) -> list[Answer]:
-        if not due:
-            return []
+    def _send(self, due: Sequence[Due]) -> list[Answer]:
+        """Four at a time, slot by slot: who is first in Slurm's line takes the server, and a part that waits there for
+        a later slot would keep an earlier one out."""
+        answers: dict[int, Answer] = {}
         with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(lambda each: self._send_one(*each), due))
+            for second in sorted({int(phase["at"]) for _, phase, _ in due}):
+                places = [place for place, (_, phase, _) in enumerate(due) if int(phase["at"]) == second]
+                answers |= zip(places, pool.map(lambda place: self._send_one(*due[place]), places), strict=True)
+        return [answers[place] for place in range(len(due))]
 
     def _send_one(self, key: str, phase: Phase, server: str) -> Answer:
         plan, now = self._plans[key], self.clock()

@@ -1,4 +1,5 @@
-"""What the engine makes of what launchers wrote, also where that makes no sense. No cluster is needed."""
+"""The engine by itself: what it makes of what launchers wrote, also where that makes no sense, and in which order it
+submits. No cluster is needed."""
 
 from __future__ import annotations
 
@@ -130,6 +131,31 @@ def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_doe
     seen = later.observe([handle])[handle.key]
     assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, "its plan is gone")
     assert (files.read(shared) or {})["stop"] == "stopped"
+
+
+def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sent(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is first in Slurm's line takes the server. A later gang, waiting there for its slot, would keep it from the
+    earlier one."""
+    sent: list[tuple[str, str]] = []
+
+    def run(self: Commands, *words: str, **_: Any) -> Answer:
+        if words[0] == "sbatch":
+            key = words[words.index("-J") + 1].split("-")[1]
+            sent.append(("asks", key))
+            time.sleep(0.02)  # Slurm takes its time, and four ask at once
+            sent.append(("has", key))
+        return Answer(True)
+
+    monkeypatch.setattr(Commands, "run", run)
+    both = {f"n{number}": {"worker": 1, "ps": 1} for number in range(1, 4)}
+    later, earlier = gang(both, after=12.0), gang(both, after=6.0)
+    engine.submit([later, earlier])
+    assert len(sent) == 12
+    assert sent.index(("asks", later.key)) > max(
+        place for place, each in enumerate(sent) if each == ("has", earlier.key)
+    )
 
 
 def full(*_: object, **__: object) -> None:
