@@ -49,6 +49,24 @@ def test_one_file_needs_the_standard_library_of_python_3_9_alone(tmp_path: Path)
     assert (done.returncode, done.stderr) == (NO_PLAN, f"There is no plan {tmp_path}/job-1/key/plan.json.\n")
 
 
+def test_one_file_has_what_this_python_compiled_and_another_one_reads_the_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded(file: Path) -> str:
+        module = "scheduling.engines.launcher.watch"
+        code = f"import sys; sys.path[0] = {str(file)!r}; import {module} as watch; print(watch.__file__)"
+        return subprocess.run(
+            [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd="/"
+        ).stdout.strip()
+
+    ours = written(tmp_path)
+    assert loaded(ours) == f"{ours}/scheduling/engines/launcher/watch.pyc"
+    monkeypatch.setattr("importlib.util.MAGIC_NUMBER", b"\x00\x00\r\n")
+    theirs = written(tmp_path)
+    assert theirs != ours
+    assert loaded(theirs) == f"{theirs}/scheduling/engines/launcher/watch.py"
+
+
 def _is_standard(name: str) -> bool:
     return name.split(".")[0] in sys.stdlib_module_names
 

@@ -435,7 +435,7 @@ class SlurmEngine:
             tenant=plan["tenant"], output=str(folder.ours / f"{folder.part}.out"),
         )  # fmt: skip
         part = ["part", str(self.shared), plan["home"], key, str(phase["number"]), server]
-        script = f"#!/bin/sh\nexec {shlex.join([plan['python'], plan['launcher'], *part])}\n"
+        script = f"#!/bin/sh\nexec {shlex.join([plan['python'], '-S', plan['launcher'], *part])}\n"
         answer = self.commands.run(*words, script=script, user=self.settings.user_of(plan["tenant"]) or "")
         moment = time.monotonic()
         self._sent[comment(self.settings, key, phase["number"], server)] = moment if answer.came else -moment
