@@ -19,6 +19,7 @@ from scheduling.engines.slurm.commands import Answer, Commands
 from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
+from scheduling.runs.figures import cause_of
 from tests.engines.local import ALL, ROOT, SMALL
 from tests.engines.slurm.gangs import gang, start
 
@@ -36,9 +37,9 @@ def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmEngine:
     return SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
 
 
-def says(engine: SlurmEngine, handle: Handle, text: str) -> None:
+def says(engine: SlurmEngine, handle: Handle, text: str, server: str = "n1") -> None:
     """Its only launcher writes this."""
-    folder = Folder(engine.shared, handle.home, handle.key, part_name(1, "n1"))
+    folder = Folder(engine.shared, handle.home, handle.key, part_name(1, server))
     folder.make()
     folder.state.write_text(text)
 
@@ -131,6 +132,33 @@ def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_doe
     seen = later.observe([handle])[handle.key]
     assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, "its plan is gone")
     assert (files.read(shared) or {})["stop"] == "stopped"
+
+
+@pytest.mark.parametrize(("ours", "said"), [(-5.0, "+5.0"), (5.0, "-5.0")])
+def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_an_operator_hears_of_it(
+    engine: SlurmEngine, ours: float, said: str
+) -> None:
+    engine.clock = lambda: time.time() + ours
+    engine._alerts_at = time.monotonic()  # nobody asks about the reservation
+    strange = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
+    well = start(engine, gang({"n2": {"worker": 1, "ps": 1}}, after=60.0))
+    for seconds in range(3):
+        at = time.time() + seconds
+        engine.clock = lambda: at + ours  # noqa: B023
+        says(engine, strange, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at}))
+        says(engine, well, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at + ours}), "n2")
+        seen = engine.observe([strange, well])
+    sentence = f"the clock of n1 differs by {said} s from ours"
+    assert (seen[strange.key].state, seen[strange.key].end, seen[strange.key].detail) == (ENDED, LOST, sentence)
+    assert (files.read(Folder(engine.shared, strange.home, strange.key).plan) or {})["stop"] == "stopped"
+    assert seen[well.key].state == "waiting"
+    assert cause_of(sentence) == "clock"
+    assert engine.report().alerts == (f"The clock of n1 differs by {said} s from ours.",)
+    mended = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
+    for seconds in range(3):
+        says(engine, mended, json.dumps(WORD | {"state": "waiting", "beat": engine.clock() - seconds}))
+        engine.observe([mended])
+    assert engine.report().alerts == ()
 
 
 def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sent(

@@ -26,6 +26,7 @@ from typing import Any
 from scheduling.engines.base import (
     ACCEPTED,
     BY_OPERATOR,
+    CLOCK,
     DOWN,
     DRAINING,
     ENDED,
@@ -90,6 +91,10 @@ FENCE_MINUTES = 2  # Slurm's own limit is so much later than the end
 OPEN_MINUTES = 24 * 60  # of a gang whose end moves on and on
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
 SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
+# A server's clock that differs by so much from ours would have its gang begin or end in somebody else's slot. A beat is
+# seen up to some seconds after it was written, so several have to be late.
+CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 4.0, 3
+CLOCKS_REMEMBERED = 600.0  # for so long an operator is told, unless a later gang shows that the clock is right again
 LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
 NODE_FAILED = "NODE_FAIL"
 MOST_LOG = 4 * 2**20
@@ -108,10 +113,19 @@ class Listing:
 
 @dataclass
 class Seen:
-    """A part's newest record, and when its beat last differed, by our own clock."""
+    """A part's newest record, and when its beat last differed, by our own clock. `lag`: of all its beats the least that
+    one was behind our time of slots when we saw it."""
 
     record: dict[str, Any]
     moved: float
+    lag: float
+    beats: int = 1
+
+    @property
+    def clock_differs(self) -> float | None:
+        """By so many seconds, where that is sure: no beat comes from the future, and not all of them come late."""
+        sure = self.lag < -CLOCK_AHEAD or (self.beats >= LATE_BEATS and self.lag > CLOCK_BEHIND)
+        return -self.lag if sure else None
 
 
 class SlurmEngine:
@@ -145,6 +159,7 @@ class SlurmEngine:
         self._servers_at, self._began = 0.0, time.monotonic()
         self._known: set[str] | None = None  # keys; what else of ours lives is to be ended
         self._cancelled: dict[str, float] = {}
+        self._clocks: dict[str, tuple[float, float]] = {}  # servers whose clock differs: by how much, and seen when
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
 
@@ -261,7 +276,10 @@ class SlurmEngine:
             from scheduling.engines.slurm.check import alerts
 
             self._alerts_at, self._alerts = time.monotonic(), alerts(self)
-        return Report(self._alerts, self.commands.drain())
+        since = time.monotonic() - CLOCKS_REMEMBERED
+        strange = ((server, by) for server, (by, seen_at) in sorted(self._clocks.items()) if seen_at > since)
+        clocks = (f"The {_clock_sentence(server, by)[4:]}." for server, by in strange)
+        return Report((*self._alerts, *clocks), self.commands.drain())
 
     def check(self, sold: Counts) -> list[Finding]:
         """See `check`: it asks Slurm for its configuration, and runs a probe on every server."""
@@ -494,7 +512,14 @@ class SlurmEngine:
         if record is None:
             return seen.record if seen else None
         if seen is None or seen.record["beat"] != record["beat"] or seen.record["state"] != record["state"]:
-            self._seen[key, folder.part] = Seen(record, time.monotonic())
+            lag, beats = self.clock() - record["beat"], 1
+            if seen:
+                lag, beats = min(seen.lag, lag), seen.beats + (seen.record["beat"] != record["beat"])
+            self._seen[key, folder.part] = seen = Seen(record, time.monotonic(), lag, beats)
+            if seen.clock_differs is not None:
+                self._clocks[server] = seen.clock_differs, time.monotonic()
+            elif beats >= LATE_BEATS:
+                self._clocks.pop(server, None)
         return record
 
     def _observe(self, handle: Handle, refused: str | None) -> Status:
@@ -603,7 +628,10 @@ class SlurmEngine:
         name = comment(self.settings, plan["key"], phase["number"], server)
         job = self.listing.jobs.get(name) if self.listing.good else None
         if record:
-            silent = time.monotonic() - self._seen[plan["key"], part_name(phase["number"], server)].moved
+            seen = self._seen[plan["key"], part_name(phase["number"], server)]
+            if record["state"] == WAITING and (by := seen.clock_differs) is not None:
+                return LOST, _clock_sentence(server, by), now
+            silent = time.monotonic() - seen.moved
             if job and (job.state == NODE_FAILED or (job.is_over and silent > LAST_WORD_SECONDS)):
                 return LOST, _by_slurm(job, server), record["beat"]
             if silent > SILENT_SECONDS:
@@ -749,6 +777,10 @@ def _servers(phase: Phase) -> list[str]:
 def _first(phase: Phase) -> str:
     """Where the coordinator is."""
     return str(phase["members"][0][2])
+
+
+def _clock_sentence(server: str, by: float) -> str:
+    return f"{CLOCK} {server} differs by {by:+.1f} s from ours"
 
 
 def _by_slurm(job: Job, server: str) -> str:
