@@ -170,6 +170,37 @@ def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster
         said("--check")
 
 
+def test_owners_of_new_servers_are_named_by_the_account_to_which_a_partition_is_kept(
+    slurm: Cluster, described: Path, tmp_path: Path
+) -> None:
+    pool = on_slurm(make_live_pool(slot_seconds=60))
+    make_tenant("physics"), make_tenant("chemistry")
+    table, wanted = tmp_path / "owners.csv", ["engine", "import", "--name", "slurm", "--pool", pool.slug, "--owners"]
+
+    def said(*rows: str) -> str:
+        table.write_text("\n".join(rows))
+        call_command(*wanted, table, stdout=(out := StringIO()))
+        return out.getvalue()
+
+    with pytest.raises(CommandError, match="No server of the cluster is kept to an account phys"):
+        said("account:phys,physics")
+    kept = {"kept": ("n1,n2", "phys"), "shared": ("n2,n3", "chem,other")}
+    try:
+        for name, (nodes, accounts) in kept.items():
+            words = (f"PartitionName={name}", f"Nodes={nodes}", f"AllowAccounts={accounts}")
+            assert slurm.call("scontrol", "create", *words).returncode == 0
+        shown = said("account:phys,physics")
+        assert "n1: new, with 2 worker, 8 ps, of physics" in shown
+        assert "n3: new, with 2 worker, 8 ps, of the operator" in shown
+        with pytest.raises(CommandError, match="n2 is kept to accounts of chemistry and physics: say whose it is"):
+            said("account:phys,physics", "account:chem,chemistry")
+        shown = said("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
+        assert [line.rpartition(" ")[2] for line in shown.splitlines()[:3]] == ["physics", "chemistry", "chemistry"]
+    finally:
+        for name in kept:
+            slurm.call("scontrol", "delete", f"PartitionName={name}")
+
+
 def test_operators_page_brings_in_a_cluster_and_another_pool_does_not_get_the_same_servers(
     slurm: Cluster, described: Path
 ) -> None:
