@@ -111,6 +111,19 @@ def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once
         assert book_is_sound()
 
 
+def test_what_slurm_refuses_is_refunded_with_its_sentence(slurm: Cluster, described: Path) -> None:
+    award = award_on_two(on_slurm(make_live_pool(slot_seconds=60, epoch_at=timezone.now() - timedelta(seconds=1))))
+    with engine_on(slurm, reservation="nothing") as engine:
+        assert runs_tick(engine=engine, at=timezone.now()).started == 0
+        run = run_of(award)
+        sentence = "Slurm refused it: Batch job submission failed: Requested reservation is invalid."
+        assert (run.state, run.detail) == (RunState.LOST, sentence)
+        assert (again(award).returned, jobs_of(award).state) == (30, JobState.QUEUED)
+        with scope_disabled("the test looks at money"):
+            assert money(award.tenant) == (1_000_000_000, 0, 0)
+        nobody_is_left(handle_of(run))
+
+
 def test_gang_that_nobody_can_submit_is_refunded_after_its_first_slot_the_lease_holds_and_other_pools_tick_on(
     described: Path,
 ) -> None:
