@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import shutil
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.slurm.commands import Answer, Commands
-from scheduling.engines.slurm.engine import SlurmEngine
+from scheduling.engines.slurm.engine import Seen, SlurmEngine
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.runs.figures import cause_of
@@ -142,7 +143,7 @@ def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_a
     engine._alerts_at = time.monotonic()  # nobody asks about the reservation
     strange = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
     well = start(engine, gang({"n2": {"worker": 1, "ps": 1}}, after=60.0))
-    for seconds in range(3):
+    for seconds in range(4):
         at = time.time() + seconds
         engine.clock = lambda: at + ours  # noqa: B023
         says(engine, strange, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at}))
@@ -155,10 +156,23 @@ def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_a
     assert cause_of(sentence) == "clock"
     assert engine.report().alerts == (f"The clock of n1 differs by {said} s from ours.",)
     mended = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
-    for seconds in range(3):
+    for seconds in range(4):
         says(engine, mended, json.dumps(WORD | {"state": "waiting", "beat": engine.clock() - seconds}))
         engine.observe([mended])
     assert engine.report().alerts == ()
+
+
+def test_beats_that_are_seen_late_by_an_engine_that_looks_seldom_do_not_speak_against_a_clock() -> None:
+    seen = Seen(WORD | {"beat": NOW}, 100.0, 100.0, lag=5.0)
+    for number in range(1, 5):  # we look every six seconds, and each time at a beat that is five seconds old
+        seen = seen.sees(WORD | {"beat": NOW + 6.0 * number}, 5.0, 100.0 + 6.0 * number)
+    assert (seen.beats, seen.clock_differs) == (4, None)
+    for number in range(1, 5):  # each second: it cannot be older than that, and says that it is
+        seen = seen.sees(WORD | {"beat": NOW + 30.0 + number}, 5.0, 130.0 + number)
+    assert seen.clock_differs is None  # it was right once
+    assert replace(seen, behind=4.0).clock_differs == -5.0
+    assert seen.sees(seen.record, 5.5, 136.0).moved == seen.moved
+    assert seen.sees(seen.record | {"state": "ended"}, 5.5, 136.0).moved == 136.0
 
 
 def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sent(

@@ -29,8 +29,17 @@ LOOPBACK = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 12_000  # below those that the kernel gives to callers
 RUNS_ALREADY, HAS_ENDED, NO_PLAN = 3, 4, 5  # exit codes
 # The record of a part whose supervisor was gone before its first word, as other parts read it.
-NOTHING_SAID: dict[str, Any] = {"started_at": None, "exit_code": None, "restarts": 0, "progress": {}, "members": [], "begun": False,
-                "delivered": [], "host": LOOPBACK, "ports": {}}  # fmt: skip
+NOTHING_SAID: dict[str, Any] = {
+    "started_at": None,
+    "exit_code": None,
+    "restarts": 0,
+    "progress": {},
+    "members": [],
+    "begun": False,
+    "delivered": [],
+    "host": LOOPBACK,
+    "ports": {},
+}
 DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 

@@ -91,9 +91,9 @@ FENCE_MINUTES = 2  # Slurm's own limit is so much later than the end
 OPEN_MINUTES = 24 * 60  # of a gang whose end moves on and on
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
 SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
-# A server's clock that differs by so much from ours would have its gang begin or end in somebody else's slot. A beat is
-# seen up to some seconds after it was written, so several have to be late.
-CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 4.0, 3
+# A server's clock that differs by so much from ours would have its gang begin or end in somebody else's slot. A shared
+# folder may show a beat some seconds late, so several have to be.
+CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 3.0, 3
 CLOCKS_REMEMBERED = 600.0  # for so long an operator is told, unless a later gang shows that the clock is right again
 LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
 NODE_FAILED = "NODE_FAIL"
@@ -113,19 +113,32 @@ class Listing:
 
 @dataclass
 class Seen:
-    """A part's newest record, and when its beat last differed, by our own clock. `lag`: of all its beats the least that
-    one was behind our time of slots when we saw it."""
+    """A part's newest record, when its beat last differed and when we last looked, by our own clock.
+
+    `lag`: the least that a beat was behind our time of slots when we saw it. `behind`: the least that a beat must have
+    been behind when it was written, as it was written after the look before.
+    """
 
     record: dict[str, Any]
     moved: float
+    looked: float
     lag: float
-    beats: int = 1
+    behind: float = math.inf
+    beats: int = 0  # that were written between two looks
 
     @property
     def clock_differs(self) -> float | None:
-        """By so many seconds, where that is sure: no beat comes from the future, and not all of them come late."""
-        sure = self.lag < -CLOCK_AHEAD or (self.beats >= LATE_BEATS and self.lag > CLOCK_BEHIND)
+        """By so many seconds, where that is sure: a beat comes from the future, or all of them are late."""
+        sure = self.lag < -CLOCK_AHEAD or (self.beats >= LATE_BEATS and self.behind > CLOCK_BEHIND)
         return -self.lag if sure else None
+
+    def sees(self, record: dict[str, Any], lag: float, now: float) -> Seen:
+        """The same part, looked at again."""
+        if record["beat"] == self.record["beat"]:
+            moved = self.moved if record["state"] == self.record["state"] else now
+            return replace(self, record=record, moved=moved, looked=now)
+        late = min(self.behind, lag - (now - self.looked))
+        return Seen(record, now, now, min(self.lag, lag), late, self.beats + 1)
 
 
 class SlurmEngine:
@@ -511,15 +524,13 @@ class SlurmEngine:
         record = record_read(folder.state)
         if record is None:
             return seen.record if seen else None
-        if seen is None or seen.record["beat"] != record["beat"] or seen.record["state"] != record["state"]:
-            lag, beats = self.clock() - record["beat"], 1
-            if seen:
-                lag, beats = min(seen.lag, lag), seen.beats + (seen.record["beat"] != record["beat"])
-            self._seen[key, folder.part] = seen = Seen(record, time.monotonic(), lag, beats)
-            if seen.clock_differs is not None:
-                self._clocks[server] = seen.clock_differs, time.monotonic()
-            elif beats >= LATE_BEATS:
-                self._clocks.pop(server, None)
+        now, lag = time.monotonic(), self.clock() - record["beat"]
+        seen = seen.sees(record, lag, now) if seen else Seen(record, now, now, lag)
+        self._seen[key, folder.part] = seen
+        if (by := seen.clock_differs) is not None:
+            self._clocks[server] = by, now
+        elif seen.beats >= LATE_BEATS:
+            self._clocks.pop(server, None)
         return record
 
     def _observe(self, handle: Handle, refused: str | None) -> Status:
