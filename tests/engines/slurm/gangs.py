@@ -103,6 +103,11 @@ def record(engine: SlurmEngine, handle: Handle, server: str, generation: int = 1
     return files.read(Folder(engine.shared, handle.home, handle.key, part_name(generation, server)).state) or {}
 
 
+def came_at(engine: SlurmEngine, handle: Handle, server: str, generation: int = 1) -> float:
+    """When its part was claimed there, which is the first that a launcher does."""
+    return Folder(engine.shared, handle.home, handle.key, part_name(generation, server)).lock.stat().st_mtime
+
+
 def pid_of(engine: SlurmEngine, handle: Handle, server: str, role: str, rank: int = 0) -> int:
     members = record(engine, handle, server)["members"]
     return int(next(pid for one, number, _, pid in members if (one, number) == (role, rank)))

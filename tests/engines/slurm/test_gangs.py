@@ -16,6 +16,7 @@ from tests.engines.slurm.cluster import Cluster
 from tests.engines.slurm.gangs import (
     LONG,
     SHORT,
+    came_at,
     ended,
     engine_on,
     gang,
@@ -36,12 +37,13 @@ ONE = {"n1": {"worker": 1, "ps": 1}}
 
 def test_gang_with_an_uneven_split_begins_at_its_slot_and_does_its_work(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        asked = gang(UNEVEN, SHORT)
+        asked = gang(UNEVEN, SHORT, after=10.0)
         status = ended(engine, handle := start(engine, asked))
         assert (status.end, status.exit_code, status.progress["epoch"]) == (FINISHED, 0, 4)
         assert status.started_at is not None
         at = asked.generations[0].at
-        assert at <= status.started_at <= at + 5.0  # on a busy machine; the bench measures
+        ready = max(at, *(came_at(engine, handle, server) for server in UNEVEN))  # on a busy machine Slurm is late
+        assert at <= status.started_at <= ready + 5.0  # the bench measures
         assert {each.server for each in status.delivered} == {"n1", "n2"}
         log = log_of(engine, handle)
         assert "Started: 3 processes and a coordinator on n1." in log
