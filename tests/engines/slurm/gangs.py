@@ -18,11 +18,11 @@ from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.settings import SlurmSettings
 from tests.engines.local import ALL, QUICK, ROOT, SMALL, people_of
 from tests.engines.slurm.cluster import Cluster
+from tests.patience import PATIENCE
 
 LONG = QUICK | {"epochs": 1000, "minibatch_ms": 20.0, "chunks": 4}
 SHORT = LONG | {"epochs": 4}
 Counts = Mapping[str, Mapping[str, int]]
-PATIENCE = 90.0
 
 
 def settings(slurm: Cluster, **changed: Any) -> SlurmSettings:
@@ -119,7 +119,7 @@ def launchers(handle: Handle, server: str) -> list[Any]:
     return sorted(found, key=lambda each: each.pid)
 
 
-def nobody_is_left(handle: Handle, patience: float = 40.0) -> None:
+def nobody_is_left(handle: Handle, patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while left := people_of(handle.key):
         assert time.monotonic() < deadline, str(left)

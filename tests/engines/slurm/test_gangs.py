@@ -30,6 +30,7 @@ from tests.engines.slurm.gangs import (
     start,
     until,
 )  # fmt: skip
+from tests.patience import PATIENCE
 
 UNEVEN = {"n1": {"worker": 2, "ps": 1}, "n2": {"worker": 1, "ps": 0}}
 ONE = {"n1": {"worker": 1, "ps": 1}}
@@ -91,7 +92,7 @@ def test_at_the_end_of_its_slot_nobody_is_alive_also_of_those_who_left_their_ses
         deaf = start(engine, gang(UNEVEN, {"sin": "deaf"}, program="naughty", after=2.0, seconds=5.0))
         fork = start(engine, gang({"n3": {"worker": 1, "ps": 1}}, {"sin": "fork"}, program="naughty", after=2.0))
         assert ended(engine, fork).end == FAILED
-        nobody_is_left(fork, 5.0)
+        nobody_is_left(fork)
         until(engine, deaf, lambda status: log_of(engine, deaf).count("deaf") >= 4 or status.state == ENDED)
         end = engine._plans[deaf.key]["end_at"]
         while time.time() < end:
@@ -140,7 +141,7 @@ def test_whoever_is_killed_the_gang_is_repaired_or_lost_and_nobody_is_left(slurm
         outer.kill()
         inner.kill()
         for name in ("outer", "inner"):
-            status = ended(engine, killed[name], 10.0)
+            status = ended(engine, killed[name])
             assert status.end == LOST
             assert "whoever watched over it was killed" in status.detail
             assert time.time() - at < 6.0
@@ -163,7 +164,7 @@ def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Clus
         assert "ended by" in status.detail
         assert "operator" in status.detail
         nobody_is_left(cancelled)
-        deadline = time.monotonic() + 15.0
+        deadline = time.monotonic() + PATIENCE
         while (status := engine.observe([silent])[silent.key]).state != ENDED:  # nobody touches
             assert time.monotonic() < deadline, status
             time.sleep(0.1)

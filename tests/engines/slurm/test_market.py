@@ -33,6 +33,7 @@ from tests.engines.local import ALL
 from tests.engines.market import PARAMETERS, UNITS, jobs_of, run_of
 from tests.engines.slurm.cluster import Cluster, cluster
 from tests.engines.slurm.gangs import engine_on, launchers, nobody_is_left, story
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, again, book_is_sound, enter, fund, make_award, make_live_pool, money, publish
 from tests.scheduling.pages import text_of
@@ -79,7 +80,7 @@ def award_on_two(pool: Pool, **parameters: Any) -> Award:
     return award
 
 
-def drive(engine: Any, award: Award, *states: str, epoch: int = 0, patience: float = 90.0) -> Run:
+def drive(engine: Any, award: Award, *states: str, epoch: int = 0, patience: float = PATIENCE) -> Run:
     deadline = time.monotonic() + patience
     while True:
         runs_tick(engine=engine, at=timezone.now())
