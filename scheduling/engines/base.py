@@ -31,6 +31,7 @@ NOT_ALL_CAME = "not all parts came"
 NOT_HEARD = "nothing is heard of its part"
 GUARD_KILLED = "whoever watched over it was killed"
 BY_OPERATOR = "or an operator"
+CLOCK = "the clock of"
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.engines.slurm.commands import Commands
-from scheduling.engines.slurm.nodes import Node, nodes_of
+from scheduling.engines.slurm.nodes import Node, accounts_of, nodes_of
 from scheduling.engines.slurm.settings import SlurmSettings, WrongEngine
 from scheduling.models import Pool, ResourceKind, Server, ServerCapacity
 from scheduling.operator.cells import cells_change_on_server
@@ -23,7 +23,7 @@ from tenants.access import Access, Refused
 from tenants.models import Tenant
 
 Units = Mapping[str, int]
-PARTITION = "partition:"
+PARTITION, ACCOUNT = "partition:", "account:"
 
 
 @dataclass(frozen=True)
@@ -48,15 +48,26 @@ class ServerChange:
 
 @dataclass(frozen=True)
 class Owners:
-    """Whose new servers are, by slug: by the server's name, else by a partition that it is in, else all others'."""
+    """Whose new servers are, by slug: by the server's name, else by a partition that it is in, else by an account of
+    Slurm to which a partition of it is kept, else all others'."""
 
     others: str = ""
     servers: Mapping[str, str] = field(default_factory=dict)
     partitions: Mapping[str, str] = field(default_factory=dict)
+    accounts: Mapping[str, str] = field(default_factory=dict)
 
-    def of(self, node: Node) -> str:
-        partition = next((self.partitions[name] for name in node.partitions if name in self.partitions), self.others)
-        return self.servers.get(node.name, partition)
+    def of(self, node: Node, kept: Mapping[str, Sequence[str]]) -> str | Refused:
+        """`kept`: by partition, the accounts to which it is kept."""
+        if node.name in self.servers:
+            return self.servers[node.name]
+        if partition := next((name for name in node.partitions if name in self.partitions), ""):
+            return self.partitions[partition]
+        known = {name for each in node.partitions for name in kept.get(each, ()) if name in self.accounts}
+        tenants = sorted({self.accounts[name] for name in known})
+        if len(tenants) > 1:
+            sentence = f"{node.name} is kept to accounts of {' and '.join(tenants)}: say whose it is by its name."
+            return Refused("unknown_server", sentence)
+        return tenants[0] if tenants else self.others
 
 
 @dataclass(frozen=True)
@@ -65,12 +76,14 @@ class Cluster:
 
     settings: SlurmSettings
     nodes: tuple[Node, ...]
+    accounts: Mapping[str, tuple[str, ...]]  # to which a partition is kept, by its name
 
     @property
     def digest(self) -> str:
         """Of what would be shown: another one means that it has changed since."""
         amounts = [(node.name, node.partitions, node.cpus, node.memory_mb, node.gres) for node in self.nodes]
-        return hashlib.sha256(repr((amounts, sorted(self.settings.resources.items()))).encode()).hexdigest()[:16]
+        said = (amounts, sorted(self.accounts.items()), sorted(self.settings.resources.items()))
+        return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 
 def cluster_of(engine: str) -> Cluster | Refused:
@@ -79,10 +92,13 @@ def cluster_of(engine: str) -> Cluster | Refused:
         settings = slurm_settings(engine)
     except WrongEngine as error:
         return Refused("cluster_silent", str(error))
-    answer, nodes = nodes_of(Commands(settings))
+    commands = Commands(settings)
+    answer, nodes = nodes_of(commands)
+    if answer.is_good:
+        answer, accounts = accounts_of(commands)
     if not answer.is_good:
         return Refused("cluster_silent", f"Slurm does not answer: {answer.sentence}.")
-    return Cluster(settings, tuple(node for node in nodes if settings.partition in node.partitions))
+    return Cluster(settings, tuple(node for node in nodes if settings.partition in node.partitions), accounts)
 
 
 def cluster_changes(*, pool: Pool, cluster: Cluster, owners: Owners) -> list[ServerChange] | Refused:
@@ -100,7 +116,11 @@ def cluster_changes(*, pool: Pool, cluster: Cluster, owners: Owners) -> list[Ser
     partitions = {partition for node in nodes for partition in node.partitions}
     if strangers := sorted(set(owners.partitions) - partitions):
         return Refused("unknown_server", f"No server of the cluster is in a partition {strangers[0]}.")
-    tenants = {owners.others, *owners.servers.values(), *owners.partitions.values()} - {""}
+    kept = {account for partition in partitions for account in cluster.accounts.get(partition, ())}
+    if strangers := sorted(set(owners.accounts) - kept):
+        return Refused("unknown_server", f"No server of the cluster is kept to an account {strangers[0]}.")
+    named = (owners.servers, owners.partitions, owners.accounts)
+    tenants = {owners.others, *(tenant for each in named for tenant in each.values())} - {""}
     if strangers := sorted(tenants - set(Tenant.objects.filter(slug__in=tenants).values_list("slug", flat=True))):
         return Refused("unknown_tenant", f"There is no tenant {strangers[0]}.")
     here: dict[str, dict[str, int]] = {
@@ -109,17 +129,22 @@ def cluster_changes(*, pool: Pool, cluster: Cluster, owners: Owners) -> list[Ser
     rows = ServerCapacity.objects.filter(pool=pool).order_by("resource_id")
     for server, resource, units in rows.values_list("server__name", "resource__name", "units"):
         here[server][resource] = units
-    both = sorted(there | here)
-    whose = {node.name: owners.of(node) for node in nodes}
+    both, whose = sorted(there | here), dict[str, str]()
+    for node in nodes:
+        if isinstance(owner := owners.of(node, cluster.accounts), Refused):
+            return owner
+        whose[node.name] = owner
     changes = (ServerChange(name, here.get(name), there.get(name), whose.get(name, "")) for name in both)
     return [change for change in changes if change.now != change.cluster]
 
 
 def owners_read(table: Mapping[str, str], others: str) -> Owners:
-    """`table`: by a server's name, or by `partition:` and a partition's."""
-    servers = {name: tenant for name, tenant in table.items() if not name.startswith(PARTITION)}
-    partitions = {name[len(PARTITION) :]: tenant for name, tenant in table.items() if name.startswith(PARTITION)}
-    return Owners(others, servers, partitions)
+    """`table`: by a server's name, or by `partition:` or `account:` and the name of one."""
+    of_kind: dict[str, dict[str, str]] = {"": {}, PARTITION: {}, ACCOUNT: {}}
+    for name, tenant in table.items():
+        kind = next((each for each in (PARTITION, ACCOUNT) if name.startswith(each)), "")
+        of_kind[kind][name[len(kind) :]] = tenant
+    return Owners(others, of_kind[""], of_kind[PARTITION], of_kind[ACCOUNT])
 
 
 @transaction.atomic

@@ -7,7 +7,7 @@ from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
 
-from scheduling.engines.base import BY_OPERATOR, GUARD_KILLED, NOT_ALL_CAME, NOT_HEARD, Report
+from scheduling.engines.base import BY_OPERATOR, CLOCK, GUARD_KILLED, NOT_ALL_CAME, NOT_HEARD, Report
 from scheduling.models import RunState
 from scheduling.runs.runs import Ticked
 
@@ -20,6 +20,7 @@ CAUSES: Mapping[str, str] = {
     "silent": NOT_HEARD,
     "launcher": GUARD_KILLED,
     "operator": BY_OPERATOR,
+    "clock": CLOCK,
     "refused": " refused ",
     "server": "server ",
 }

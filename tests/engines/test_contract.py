@@ -2,16 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
+import psycopg
 import pytest
+from django.db import connections
 from django.utils import timezone
 
-from scheduling.engines.base import UNKNOWN, Fault, Gang, Generation, Handle, Status, Timings, merged
-from scheduling.management.commands.engine import Lease
+from scheduling.engines.base import (
+    UNKNOWN,
+    Fault,
+    Gang,
+    Generation,
+    Handle,
+    Report,
+    ServerState,
+    Status,
+    Timings,
+    merged,
+)  # fmt: skip
+from scheduling.management.commands.engine import Command, Lease, _listener, _mine
 from scheduling.models import AwardState, Run, RunState
 from scheduling.runs.runs import runs_tick
 from scheduling.runs.watch import runs_watch
@@ -50,6 +64,14 @@ class Silent:
         return {handle.key: Status(UNKNOWN, detail="nobody answers") for handle in handles}
 
     def stop(self, handle: Handle, *, pause: bool = False) -> None: ...
+
+    def reconcile(self, handles: Sequence[Handle]) -> None: ...
+
+    def servers(self) -> dict[str, ServerState]:
+        return {}
+
+    def report(self) -> Report:
+        return Report()
 
 
 @pytest.mark.django_db
@@ -106,3 +128,37 @@ def test_lease_is_renewed_while_the_loop_is_slow_but_not_where_it_stands_still()
     until(lambda: engine.touched >= 2)
     lease.end()
     assert not lease._thread.is_alive()
+
+
+@pytest.mark.django_db(transaction=True)
+def test_second_engine_of_one_name_touches_nothing_until_the_first_one_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine: Any = Silent()
+    engine.name = "cluster"
+    command, tries = Command(), []
+    command.asked = False
+
+    def counted(listener: psycopg.Connection[Any], name: str) -> bool:
+        tries.append(name)
+        return _mine(listener, name)
+
+    def work() -> None:
+        try:
+            command._run(engine)
+        finally:
+            connections.close_all()
+
+    monkeypatch.setattr("scheduling.management.commands.engine._mine", counted)
+    thread = threading.Thread(target=work)
+    with _listener() as first:
+        assert _mine(first, engine.name)
+        thread.start()
+        try:
+            until(lambda: len(tries) >= 3)
+            assert (engine.touched, engine.observed) == (0, [])
+            first.close()
+            until(lambda: engine.observed)
+            assert engine.touched > 0
+        finally:
+            command.asked = True
+            thread.join(300)
+    assert not thread.is_alive()

@@ -49,6 +49,24 @@ def test_one_file_needs_the_standard_library_of_python_3_9_alone(tmp_path: Path)
     assert (done.returncode, done.stderr) == (NO_PLAN, f"There is no plan {tmp_path}/job-1/key/plan.json.\n")
 
 
+def test_one_file_has_what_this_python_compiled_and_another_one_reads_the_modules(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def loaded(file: Path) -> str:
+        module = "scheduling.engines.launcher.watch"
+        code = f"import sys; sys.path[0] = {str(file)!r}; import {module} as watch; print(watch.__file__)"
+        return subprocess.run(
+            [sys.executable, "-S", "-c", code], capture_output=True, text=True, check=True, cwd="/"
+        ).stdout.strip()
+
+    ours = written(tmp_path)
+    assert loaded(ours) == f"{ours}/scheduling/engines/launcher/watch.pyc"
+    monkeypatch.setattr("importlib.util.MAGIC_NUMBER", b"\x00\x00\r\n")
+    theirs = written(tmp_path)
+    assert theirs != ours
+    assert loaded(theirs) == f"{theirs}/scheduling/engines/launcher/watch.py"
+
+
 def _is_standard(name: str) -> bool:
     return name.split(".")[0] in sys.stdlib_module_names
 
@@ -143,12 +161,27 @@ def test_nobody_outlives_either_of_the_two_that_watch(tmp_path: Path, which: int
     with parts(tmp_path, {"n1": {"worker": 1, "ps": 1}}) as gang:
         gang.begin("n1")
         until(lambda: gang.record("n1").get("state") == "running", gang.story)
-        watching = sorted((each for each in people_of("n1") if "part" in each.cmdline()), key=lambda each: each.pid)
+        ours = (each for each in people_of(str(tmp_path)) if "part" in each.cmdline())  # others have an n1, too
+        watching = sorted(ours, key=lambda each: each.pid)
         assert len(watching) == 2
         watching[which].kill()
         until(lambda: gang.record("n1").get("state") == "ended", gang.story)
         assert (gang.record("n1")["end"], gang.record("n1")["detail"]) == ("lost", "whoever watched over it was killed")
         until(lambda: not [each for each in people_of(gang.key) if each.pid != gang.processes[0].pid])
+
+
+def test_part_whose_watcher_ends_before_its_first_word_is_lost_with_all_that_the_others_read(tmp_path: Path) -> None:
+    with (
+        parts(tmp_path, {"n1": {"worker": 1, "ps": 1}}, after=20.0) as gang,
+        parts(tmp_path / "whole", UNEVEN) as whole,
+    ):
+        plan = files.read(gang.folder.plan) or {}
+        files.write(gang.folder.plan, {name: plan[name] for name in plan if name != "limits"})  # it cannot begin
+        gang.begin("n1").wait(60)
+        whole.begin("n1")
+        until(lambda: whole.record("n1").get("state") == "waiting", whole.story)
+        assert (gang.record("n1")["end"], gang.record("n1")["detail"]) == ("lost", "whoever watched over it was killed")
+        assert whole.record("n1").keys() <= gang.record("n1").keys()
 
 
 def test_part_goes_on_while_the_shared_folder_takes_nothing_and_ends_in_time(

@@ -18,6 +18,7 @@ import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from scheduling.engines.base import ENDED, GUARD_KILLED, LOST
 from scheduling.engines.launcher import files, processes
@@ -27,6 +28,18 @@ from scheduling.engines.launcher.files import Folder
 LOOPBACK = "127.0.0.1"
 FIRST_PORT, PORTS = 20_000, 12_000  # below those that the kernel gives to callers
 RUNS_ALREADY, HAS_ENDED, NO_PLAN = 3, 4, 5  # exit codes
+# The record of a part whose supervisor was gone before its first word, as other parts read it.
+NOTHING_SAID: dict[str, Any] = {
+    "started_at": None,
+    "exit_code": None,
+    "restarts": 0,
+    "progress": {},
+    "members": [],
+    "begun": False,
+    "delivered": [],
+    "host": LOOPBACK,
+    "ports": {},
+}
 DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
@@ -104,7 +117,7 @@ def run(root: str, home: str, key: str, generation: str, server: str) -> int:
     if record.get("state") != ENDED:
         now = time.time()
         last = {"state": ENDED, "end": LOST, "detail": GUARD_KILLED, "ended_at": now, "beat": now}
-        files.write(folder.state, {**record, **last}, durable=True)
+        files.write(folder.state, {**NOTHING_SAID, **record, **last}, durable=True)
     return os.waitstatus_to_exitcode(status) and 1
 
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import errno
-import json
 import logging
 import math
 import os
@@ -27,6 +26,7 @@ from typing import Any
 from scheduling.engines.base import (
     ACCEPTED,
     BY_OPERATOR,
+    CLOCK,
     DOWN,
     DRAINING,
     ENDED,
@@ -80,6 +80,7 @@ from scheduling.engines.slurm.commands import (
     sinfo,
     submission,
 )  # fmt: skip
+from scheduling.engines.slurm.records import record_read
 from scheduling.engines.slurm.settings import SlurmSettings
 
 GPU = "gres:gpu"
@@ -90,9 +91,14 @@ FENCE_MINUTES = 2  # Slurm's own limit is so much later than the end
 OPEN_MINUTES = 24 * 60  # of a gang whose end moves on and on
 FORGET_SECONDS = ALERTS_SECONDS = 60.0
 SILENT_SECONDS = 10.0  # without a beat of a launcher, by our own clock
+# A server's clock that differs by so much from ours would have its gang begin or end in somebody else's slot. A shared
+# folder may show a beat some seconds late, so several have to be.
+CLOCK_AHEAD, CLOCK_BEHIND, LATE_BEATS = 2.0, 3.0, 3
+CLOCKS_REMEMBERED = 600.0  # for so long an operator is told, unless a later gang shows that the clock is right again
 LAST_WORD_SECONDS = 3.0  # for the coordinator's part to say how it ended, when another one has ended
 NODE_FAILED = "NODE_FAIL"
-MOST_LOG, MOST_RECORD = 4 * 2**20, 2**20
+MOST_LOG = 4 * 2**20
+Due = tuple[str, Phase, str]  # a part to be submitted: its gang's key, its generation, its server
 log = logging.getLogger(__name__)
 
 
@@ -107,10 +113,32 @@ class Listing:
 
 @dataclass
 class Seen:
-    """A part's newest record, and when its beat last differed, by our own clock."""
+    """A part's newest record, when its beat last differed and when we last looked, by our own clock.
+
+    `lag`: the least that a beat was behind our time of slots when we saw it. `behind`: the least that a beat must have
+    been behind when it was written, as it was written after the look before.
+    """
 
     record: dict[str, Any]
     moved: float
+    looked: float
+    lag: float
+    behind: float = math.inf
+    beats: int = 0  # that were written between two looks
+
+    @property
+    def clock_differs(self) -> float | None:
+        """By so many seconds, where that is sure: a beat comes from the future, or all of them are late."""
+        sure = self.lag < -CLOCK_AHEAD or (self.beats >= LATE_BEATS and self.behind > CLOCK_BEHIND)
+        return -self.lag if sure else None
+
+    def sees(self, record: dict[str, Any], lag: float, now: float) -> Seen:
+        """The same part, looked at again."""
+        if record["beat"] == self.record["beat"]:
+            moved = self.moved if record["state"] == self.record["state"] else now
+            return replace(self, record=record, moved=moved, looked=now)
+        late = min(self.behind, lag - (now - self.looked))
+        return Seen(record, now, now, min(self.lag, lag), late, self.beats + 1)
 
 
 class SlurmEngine:
@@ -144,6 +172,7 @@ class SlurmEngine:
         self._servers_at, self._began = 0.0, time.monotonic()
         self._known: set[str] | None = None  # keys; what else of ours lives is to be ended
         self._cancelled: dict[str, float] = {}
+        self._clocks: dict[str, tuple[float, float]] = {}  # servers whose clock differs: by how much, and seen when
         self._alerts: tuple[str, ...] = ()
         self._alerts_at = -math.inf
 
@@ -156,7 +185,7 @@ class SlurmEngine:
     def submit(self, gangs: Sequence[Gang]) -> dict[str, Handle | Fault]:
         """Plans are written for all, then all parts that are due go to Slurm, four at a time."""
         answers: dict[str, Handle | Fault] = {}
-        due: list[tuple[str, Phase, str]] = []
+        due: list[Due] = []
         files_of = cache(self._files_of)  # the same for all gangs of a program
         for gang in gangs:
             answers[gang.key] = answer = self._accept(gang, files_of)
@@ -260,7 +289,10 @@ class SlurmEngine:
             from scheduling.engines.slurm.check import alerts
 
             self._alerts_at, self._alerts = time.monotonic(), alerts(self)
-        return Report(self._alerts, self.commands.drain())
+        since = time.monotonic() - CLOCKS_REMEMBERED
+        strange = ((server, by) for server, (by, seen_at) in sorted(self._clocks.items()) if seen_at > since)
+        clocks = (f"The {_clock_sentence(server, by)[4:]}." for server, by in strange)
+        return Report((*self._alerts, *clocks), self.commands.drain())
 
     def check(self, sold: Counts) -> list[Finding]:
         """See `check`: it asks Slurm for its configuration, and runs a probe on every server."""
@@ -398,7 +430,11 @@ class SlurmEngine:
     def _is_to_be_sent(self, plan: Mapping[str, Any], phase: Phase, server: str) -> bool:
         """Not twice: what nobody knows about waits for an answer of Slurm that is younger than the submission."""
         name = comment(self.settings, plan["key"], phase["number"], server)
-        if name in self.listing.jobs or self._record(plan["home"], plan["key"], phase["number"], server):
+        try:
+            record = self._record(plan["home"], plan["key"], phase["number"], server)
+        except OSError:
+            return False  # it may be there: it is unknown until the shared folder can be read
+        if record or name in self.listing.jobs:
             return False
         sent = self._sent.get(name)
         if sent is None:
@@ -407,11 +443,15 @@ class SlurmEngine:
         in_doubt = sent < 0
         return in_doubt and self.listing.good and self.listing.at > -sent + QUEUE_SECONDS
 
-    def _send(self, due: Sequence[tuple[str, Phase, str]]) -> list[Answer]:
-        if not due:
-            return []
+    def _send(self, due: Sequence[Due]) -> list[Answer]:
+        """Four at a time, slot by slot: who is first in Slurm's line takes the server, and a part that waits there for
+        a later slot would keep an earlier one out."""
+        answers: dict[int, Answer] = {}
         with ThreadPoolExecutor(THREADS) as pool:
-            return list(pool.map(lambda each: self._send_one(*each), due))
+            for second in sorted({int(phase["at"]) for _, phase, _ in due}):
+                places = [place for place, (_, phase, _) in enumerate(due) if int(phase["at"]) == second]
+                answers |= zip(places, pool.map(lambda place: self._send_one(*due[place]), places), strict=True)
+        return [answers[place] for place in range(len(due))]
 
     def _send_one(self, key: str, phase: Phase, server: str) -> Answer:
         plan, now = self._plans[key], self.clock()
@@ -426,7 +466,7 @@ class SlurmEngine:
             tenant=plan["tenant"], output=str(folder.ours / f"{folder.part}.out"),
         )  # fmt: skip
         part = ["part", str(self.shared), plan["home"], key, str(phase["number"]), server]
-        script = f"#!/bin/sh\nexec {shlex.join([plan['python'], plan['launcher'], *part])}\n"
+        script = f"#!/bin/sh\nexec {shlex.join([plan['python'], '-S', plan['launcher'], *part])}\n"
         answer = self.commands.run(*words, script=script, user=self.settings.user_of(plan["tenant"]) or "")
         moment = time.monotonic()
         self._sent[comment(self.settings, key, phase["number"], server)] = moment if answer.came else -moment
@@ -481,11 +521,16 @@ class SlurmEngine:
         seen = self._seen.get((key, folder.part))
         if seen and seen.record["state"] == ENDED:
             return seen.record  # its last word
-        record = _read_theirs(folder.state)
+        record = record_read(folder.state)
         if record is None:
             return seen.record if seen else None
-        if seen is None or seen.record["beat"] != record["beat"] or seen.record["state"] != record["state"]:
-            self._seen[key, folder.part] = Seen(record, time.monotonic())
+        now, lag = time.monotonic(), self.clock() - record["beat"]
+        seen = seen.sees(record, lag, now) if seen else Seen(record, now, now, lag)
+        self._seen[key, folder.part] = seen
+        if (by := seen.clock_differs) is not None:
+            self._clocks[server] = by, now
+        elif seen.beats >= LATE_BEATS:
+            self._clocks.pop(server, None)
         return record
 
     def _observe(self, handle: Handle, refused: str | None) -> Status:
@@ -495,10 +540,8 @@ class SlurmEngine:
         if (kept := files.read(own.state)) and kept["state"] == ENDED:
             return self._note_end(handle.key, status_of(kept))
         plan = self._plan(handle)
-        if plan is None:  # what lives of it is nobody's, and is ended as soon as Slurm is asked again
-            if self._known is not None:
-                self._known.discard(handle.key)
-            return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
+        if plan is None:
+            return self._end_without_plan(handle)
         try:
             self._collect(handle, plan)
             status = self._status(plan)
@@ -514,6 +557,21 @@ class SlurmEngine:
             if not plan["stop"]:
                 self._keep(handle, plan | {"stop": "stopped"})
         return status
+
+    def _end_without_plan(self, handle: Handle) -> Status:
+        """Our folder has lost it. What lives of it is nobody's: its launchers are ordered to end before anybody is told
+        that it has, and Slurm ends them as soon as it is asked again, as strangers."""
+        theirs = Folder(self.shared, handle.home, handle.key).plan
+        try:
+            with contextlib.suppress(ValueError):  # no launcher can read it, either, and none goes on by it
+                if (plan := files.read(theirs)) and not plan["stop"]:
+                    files.write(theirs, plan | {"stop": STOPPED})
+        except OSError as error:
+            why = f"its plan is gone, and the shared folder cannot be written: {error.strerror or error}"
+            return Status(UNKNOWN, detail=why[:200])
+        if self._known is not None:
+            self._known.discard(handle.key)
+        return Status(ENDED, ended_at=self.clock(), end=LOST, detail="its plan is gone")
 
     def _status(self, plan: Mapping[str, Any]) -> Status:
         """From the records of all parts, in the order of generations: the first end that counts is the gang's."""
@@ -581,7 +639,10 @@ class SlurmEngine:
         name = comment(self.settings, plan["key"], phase["number"], server)
         job = self.listing.jobs.get(name) if self.listing.good else None
         if record:
-            silent = time.monotonic() - self._seen[plan["key"], part_name(phase["number"], server)].moved
+            seen = self._seen[plan["key"], part_name(phase["number"], server)]
+            if record["state"] == WAITING and (by := seen.clock_differs) is not None:
+                return LOST, _clock_sentence(server, by), now
+            silent = time.monotonic() - seen.moved
             if job and (job.state == NODE_FAILED or (job.is_over and silent > LAST_WORD_SECONDS)):
                 return LOST, _by_slurm(job, server), record["beat"]
             if silent > SILENT_SECONDS:
@@ -699,16 +760,6 @@ class SlurmEngine:
             files.write(notes, collected)
 
 
-def _read_theirs(path: Path) -> dict[str, Any] | None:
-    """A launcher's record. None: there is none yet, or none that could be read."""
-    try:
-        with os.fdopen(files.theirs(path), "rb") as file:
-            record = json.loads(file.read(MOST_RECORD))
-    except (FileNotFoundError, ValueError):
-        return None
-    return record if isinstance(record, dict) and {"state", "beat"} <= record.keys() else None
-
-
 def _append(source: Path, target: Path, after: int) -> int:
     """Whole lines of a stranger's file from a byte on; where it goes on."""
     try:
@@ -737,6 +788,10 @@ def _servers(phase: Phase) -> list[str]:
 def _first(phase: Phase) -> str:
     """Where the coordinator is."""
     return str(phase["members"][0][2])
+
+
+def _clock_sentence(server: str, by: float) -> str:
+    return f"{CLOCK} {server} differs by {by:+.1f} s from ours"
 
 
 def _by_slurm(job: Job, server: str) -> str:

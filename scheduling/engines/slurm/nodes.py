@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from scheduling.engines.slurm.commands import Answer, Commands
 from scheduling.engines.slurm.settings import CPUS, GRES, MEMORY_MB
 
+EVERYBODY = "ALL"
+
 
 @dataclass(frozen=True)
 class Node:
@@ -32,6 +34,17 @@ def nodes_of(commands: Commands) -> tuple[Answer, list[Node]]:
     answer = commands.run("scontrol", "show", "node", "-o")
     lines = answer.text.splitlines() if answer.is_good else []
     return answer, sorted((node for line in lines if (node := _node(line))), key=lambda node: node.name)
+
+
+def accounts_of(commands: Commands) -> tuple[Answer, dict[str, tuple[str, ...]]]:
+    """By partition, the accounts that may use it; not those partitions that are open to every account."""
+    answer = commands.run("scontrol", "show", "partition", "-o")
+    accounts: dict[str, tuple[str, ...]] = {}
+    for line in answer.text.splitlines() if answer.is_good else ():
+        fields = dict(re.findall(r"(?:\A|\s)([A-Za-z]+)=(\S*)", line))
+        if (allowed := fields.get("AllowAccounts", EVERYBODY)) != EVERYBODY:
+            accounts[fields.get("PartitionName", "")] = tuple(each for each in allowed.split(",") if each)
+    return answer, accounts
 
 
 def _node(line: str) -> Node | None:

@@ -50,7 +50,8 @@ class Command(BaseCommand):
         parser.add_argument("--check", action="store_true", help="say what breaks our promises, and end")
         parser.add_argument("--pool", help="import, ran: the pool, by its slug")
         parser.add_argument("--owner", default="", help="import: whose new servers are, by slug")
-        parser.add_argument("--owners", type=Path, help="import: a CSV file of servers, or partition:NAME, and tenants")
+        owners = "import: a CSV file of servers, partition:NAME or account:NAME, and tenants"
+        parser.add_argument("--owners", type=Path, help=owners)
         parser.add_argument("--confirm", action="store_true", help="import: make what was shown")
         parser.add_argument("--from-slot", type=int, help="ran: the first slot; the last 100 where none is named")
 

@@ -14,6 +14,7 @@ from django.views.decorators.http import require_http_methods
 
 from scheduling.models import Pool
 from scheduling.operator.cluster_import import (
+    ACCOUNT,
     PARTITION,
     Cluster,
     ServerChange,
@@ -33,7 +34,8 @@ CHANGED = "The cluster has changed since it was shown. Look at it again, and con
 
 
 class OwnersField(forms.CharField):
-    """Lines "n1: physics" or "partition:fast: physics" as tenants by server or partition."""
+    """Lines "n1: physics", "partition:fast: physics" or "account:phys: physics" as tenants by server, partition or
+    account."""
 
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
 
@@ -61,7 +63,10 @@ class ImportForm(ChangeForm):
     owners = OwnersField(
         required=False,
         label="Other owners",
-        help_text=f"One a line: a server, or {PARTITION}NAME, a colon, and the tenant's short name.",
+        help_text=(
+            f"One a line: a server, {PARTITION}NAME, or {ACCOUNT}NAME (of Slurm, to which a partition is kept), "
+            "a colon, and the tenant's short name."
+        ),
     )
     shown = forms.CharField(widget=forms.HiddenInput)
     fields_of = MappingProxyType({"unknown_server": "owners", "unknown_tenant": "owners"})

@@ -17,9 +17,10 @@ from typing import Any
 
 import psutil
 
+from tests.patience import PATIENCE
+
 DAEMONS = ("munged", "slurmctld", "slurmd")
 FOLDERS = ("/usr/sbin", "/usr/bin", "/sbin")
-PATIENCE = 90.0
 
 
 def program(name: str) -> str | None:
@@ -168,7 +169,7 @@ class Cluster:
     def call(self, *words: str, **settings: Any) -> subprocess.CompletedProcess[str]:
         """One of its commands, as an operator would."""
         return subprocess.run(
-            words, env=self.environment, capture_output=True, text=True, timeout=90, check=False, **settings
+            words, env=self.environment, capture_output=True, text=True, timeout=PATIENCE, check=False, **settings
         )
 
     def reserve(
@@ -189,7 +190,7 @@ class Cluster:
         """Nobody of it is left."""
         for process in self.processes.values():  # there is nothing that they should save
             process.kill()
-            process.wait(90)
+            process.wait(PATIENCE)
         for process in [*people_of(str(self.folder)), *steps_of(self.folder)]:
             with suppress(psutil.Error):  # it has ended meanwhile
                 process.kill()

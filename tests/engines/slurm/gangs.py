@@ -18,11 +18,11 @@ from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.settings import SlurmSettings
 from tests.engines.local import ALL, QUICK, ROOT, SMALL, people_of
 from tests.engines.slurm.cluster import Cluster
+from tests.patience import PATIENCE
 
 LONG = QUICK | {"epochs": 1000, "minibatch_ms": 20.0, "chunks": 4}
 SHORT = LONG | {"epochs": 4}
 Counts = Mapping[str, Mapping[str, int]]
-PATIENCE = 90.0
 
 
 def settings(slurm: Cluster, **changed: Any) -> SlurmSettings:
@@ -103,6 +103,11 @@ def record(engine: SlurmEngine, handle: Handle, server: str, generation: int = 1
     return files.read(Folder(engine.shared, handle.home, handle.key, part_name(generation, server)).state) or {}
 
 
+def came_at(engine: SlurmEngine, handle: Handle, server: str, generation: int = 1) -> float:
+    """When its part was claimed there, which is the first that a launcher does."""
+    return Folder(engine.shared, handle.home, handle.key, part_name(generation, server)).lock.stat().st_mtime
+
+
 def pid_of(engine: SlurmEngine, handle: Handle, server: str, role: str, rank: int = 0) -> int:
     members = record(engine, handle, server)["members"]
     return int(next(pid for one, number, _, pid in members if (one, number) == (role, rank)))
@@ -114,7 +119,7 @@ def launchers(handle: Handle, server: str) -> list[Any]:
     return sorted(found, key=lambda each: each.pid)
 
 
-def nobody_is_left(handle: Handle, patience: float = 40.0) -> None:
+def nobody_is_left(handle: Handle, patience: float = PATIENCE) -> None:
     deadline = time.monotonic() + patience
     while left := people_of(handle.key):
         assert time.monotonic() < deadline, str(left)

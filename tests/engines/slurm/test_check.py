@@ -7,9 +7,10 @@ import time
 
 import pytest
 
+from scheduling.engines.base import LOST
 from scheduling.engines.slurm.nodes import nodes_of
 from tests.engines.slurm.cluster import Cluster, cluster
-from tests.engines.slurm.gangs import engine_on
+from tests.engines.slurm.gangs import ended, engine_on, gang, nobody_is_left, start
 
 
 def test_cluster_that_is_set_up_as_we_need_it_breaks_no_promise(slurm: Cluster) -> None:
@@ -77,3 +78,13 @@ def test_clock_that_differs_is_said(slurm: Cluster, monkeypatch: pytest.MonkeyPa
         said = [finding.sentence for finding in engine.check({}) if finding.breaks]
     assert len(said) == 3
     assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])
+
+
+def test_gang_on_a_server_whose_clock_differs_does_not_begin(slurm: Cluster) -> None:
+    with engine_on(slurm, lead=60.0) as engine:
+        engine.clock = lambda: time.time() + 5.0
+        handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=50.0))
+        status = ended(engine, handle)
+        assert (status.end, status.started_at) == (LOST, None)
+        assert re.fullmatch(r"the clock of n1 differs by -[5-9]\.\d s from ours", status.detail)
+        nobody_is_left(handle)

@@ -26,6 +26,7 @@ from tests.engines.slurm.gangs import (
     start,
     until,
 )  # fmt: skip
+from tests.patience import PATIENCE
 
 ONE = {"n1": {"worker": 1, "ps": 1}}
 TWO = {"n2": {"worker": 1, "ps": 1}}
@@ -101,7 +102,7 @@ def test_server_whose_slurmd_is_killed_is_lost_and_its_gang_is_ended(own: Cluste
         handle = start(engine, gang(ONE, seconds=200.0))
         runs(engine, handle)
         own.kill("slurmd n1")
-        status = ended(engine, handle, 60.0)
+        status = ended(engine, handle)
         assert (status.end, status.detail) == (LOST, "server n1 failed")
         nobody_is_left(handle)
         told = engine.servers()
@@ -194,7 +195,7 @@ def test_reservation_that_goes_away_refuses_new_gangs_and_leaves_those_that_run(
         status = ended(engine, handle)
         assert status.end in (STOPPED, LOST)
         nobody_is_left(handle)
-        until_gone = time.monotonic() + 20.0
+        until_gone = time.monotonic() + PATIENCE
         while own.call("scontrol", "show", "reservation", "bourse").returncode == 0 and time.monotonic() < until_gone:
             own.call("scontrol", "delete", "ReservationName=bourse")
             time.sleep(0.2)

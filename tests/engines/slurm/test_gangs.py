@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import time
-from dataclasses import replace
 
 import pytest
 
@@ -16,6 +15,7 @@ from tests.engines.slurm.cluster import Cluster
 from tests.engines.slurm.gangs import (
     LONG,
     SHORT,
+    came_at,
     ended,
     engine_on,
     gang,
@@ -29,6 +29,7 @@ from tests.engines.slurm.gangs import (
     start,
     until,
 )  # fmt: skip
+from tests.patience import PATIENCE
 
 UNEVEN = {"n1": {"worker": 2, "ps": 1}, "n2": {"worker": 1, "ps": 0}}
 ONE = {"n1": {"worker": 1, "ps": 1}}
@@ -36,12 +37,13 @@ ONE = {"n1": {"worker": 1, "ps": 1}}
 
 def test_gang_with_an_uneven_split_begins_at_its_slot_and_does_its_work(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        asked = gang(UNEVEN, SHORT)
+        asked = gang(UNEVEN, SHORT, after=10.0)
         status = ended(engine, handle := start(engine, asked))
         assert (status.end, status.exit_code, status.progress["epoch"]) == (FINISHED, 0, 4)
         assert status.started_at is not None
         at = asked.generations[0].at
-        assert at <= status.started_at <= at + 5.0  # on a busy machine; the bench measures
+        ready = max(at, *(came_at(engine, handle, server) for server in UNEVEN))  # on a busy machine Slurm is late
+        assert at <= status.started_at <= ready + 5.0  # the bench measures
         assert {each.server for each in status.delivered} == {"n1", "n2"}
         log = log_of(engine, handle)
         assert "Started: 3 processes and a coordinator on n1." in log
@@ -89,7 +91,7 @@ def test_at_the_end_of_its_slot_nobody_is_alive_also_of_those_who_left_their_ses
         deaf = start(engine, gang(UNEVEN, {"sin": "deaf"}, program="naughty", after=2.0, seconds=5.0))
         fork = start(engine, gang({"n3": {"worker": 1, "ps": 1}}, {"sin": "fork"}, program="naughty", after=2.0))
         assert ended(engine, fork).end == FAILED
-        nobody_is_left(fork, 5.0)
+        nobody_is_left(fork)
         until(engine, deaf, lambda status: log_of(engine, deaf).count("deaf") >= 4 or status.state == ENDED)
         end = engine._plans[deaf.key]["end_at"]
         while time.time() < end:
@@ -103,17 +105,14 @@ def test_at_the_end_of_its_slot_nobody_is_alive_also_of_those_who_left_their_ses
 
 def test_next_generation_goes_on_elsewhere_from_what_was_saved(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        asked = gang(ONE, LONG, after=2.5, seconds=7.0)
-        first = asked.generations[0]
-        second = Generation(
-            2, first.end, first.end + 30.0, {"n2": {"worker": 1, "ps": 0}, "n3": {"worker": 1, "ps": 1}}
-        )
-        asked = replace(asked, generations=(first, second), end_at=second.end)
-        handle = start(engine, asked)
+        handle = start(engine, gang(ONE, LONG, after=2.5, seconds=600.0))
         before = runs(engine, handle, 3).progress["epoch"]
+        begin = time.time() + 8.0  # it has come so far, however busy the machine is
+        elsewhere = {"n2": {"worker": 1, "ps": 0}, "n3": {"worker": 1, "ps": 1}}
+        engine.change(handle, begin + 600.0, [Generation(2, begin, begin + 600.0, elsewhere)])
         until(engine, handle, lambda status: record(engine, handle, "n3", 2).get("started_at"))
         assert record(engine, handle, "n1")["end"] == STOPPED
-        assert record(engine, handle, "n1")["ended_at"] <= first.end
+        assert record(engine, handle, "n1")["ended_at"] <= begin
         runs(engine, handle, before + 5)
         epochs = [
             row["epoch"] for row in Records(engine.root).progress(handle.home, handle.key) if row["event"] == "epoch"
@@ -138,7 +137,7 @@ def test_whoever_is_killed_the_gang_is_repaired_or_lost_and_nobody_is_left(slurm
         outer.kill()
         inner.kill()
         for name in ("outer", "inner"):
-            status = ended(engine, killed[name], 10.0)
+            status = ended(engine, killed[name])
             assert status.end == LOST
             assert "whoever watched over it was killed" in status.detail
             assert time.time() - at < 6.0
@@ -161,7 +160,7 @@ def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Clus
         assert "ended by" in status.detail
         assert "operator" in status.detail
         nobody_is_left(cancelled)
-        deadline = time.monotonic() + 15.0
+        deadline = time.monotonic() + PATIENCE
         while (status := engine.observe([silent])[silent.key]).state != ENDED:  # nobody touches
             assert time.monotonic() < deadline, status
             time.sleep(0.1)

@@ -27,13 +27,12 @@ from tests.engines.slurm.gangs import (
 )  # fmt: skip
 
 ONE = {"n1": {"worker": 1, "ps": 1}}
-MEGABYTES = 100
-FLOOD = f"""
+FLOOD = """
 echo 'no number at all' >> "$BOURSE_PROGRESS"
-echo '{{"step": 1, "loss": NaN}}' >> "$BOURSE_PROGRESS"
-echo '{{"step": 2, "lo' >> "$BOURSE_PROGRESS"
-head -c {MEGABYTES}000000 /dev/zero | tr '\\0' x | fold -w 999
-echo '{{"step": 5, "of": 5, "loss": 0.5}}' >> "$BOURSE_PROGRESS"
+echo '{"step": 1, "loss": NaN}' >> "$BOURSE_PROGRESS"
+echo '{"step": 2, "lo' >> "$BOURSE_PROGRESS"
+head -c "${MEGABYTES}000000" /dev/zero | tr '\\0' x | fold -w 999
+echo '{"step": 5, "of": 5, "loss": 0.5}' >> "$BOURSE_PROGRESS"
 sleep 2
 """
 
@@ -52,14 +51,19 @@ def small(slurm: Cluster) -> Iterator[Path]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
-def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_on(slurm: Cluster) -> None:
-    told, at = told_to_engines(script(FLOOD), None, 60.0, {}), time.time() + 3.0
+@pytest.mark.parametrize("megabytes", [100, pytest.param(1_000, marks=pytest.mark.wide)])
+def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_on(
+    slurm: Cluster, megabytes: int
+) -> None:
+    document = script(FLOOD, environment={"MEGABYTES": str(megabytes)})
+    told, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
     amounts = {"worker": {"worker": 1.0}}
-    part = Generation(1, at, at + 120.0, {"n1": {"worker": 1, "ps": 0}})
-    flood = Gang(secrets.token_hex(16), "job-flood", "flood", {}, (part,), at + 120.0, amounts=amounts, own=told)
+    part = Generation(1, at, at + 600.0, {"n1": {"worker": 1, "ps": 0}})
+    key = secrets.token_hex(16)
+    flood = Gang(key, f"job-{key[:6]}", "flood", {}, (part,), at + 600.0, amounts=amounts, own=told)
     with engine_on(slurm) as engine:
         handle = start(engine, flood)
-        status = ended(engine, handle, 120.0)
+        status = ended(engine, handle, 600.0)
         assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handle)
         assert status.progress["numbers"] == {"step": 5, "of": 5, "loss": 0.5}
         assert status.progress["bad_lines"] == 3

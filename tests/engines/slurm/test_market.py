@@ -33,6 +33,7 @@ from tests.engines.local import ALL
 from tests.engines.market import PARAMETERS, UNITS, jobs_of, run_of
 from tests.engines.slurm.cluster import Cluster, cluster
 from tests.engines.slurm.gangs import engine_on, launchers, nobody_is_left, story
+from tests.patience import PATIENCE
 from tests.scheduling.builders import make_cells, make_server, make_tenant
 from tests.scheduling.live import SPEC, again, book_is_sound, enter, fund, make_award, make_live_pool, money, publish
 from tests.scheduling.pages import text_of
@@ -79,7 +80,7 @@ def award_on_two(pool: Pool, **parameters: Any) -> Award:
     return award
 
 
-def drive(engine: Any, award: Award, *states: str, epoch: int = 0, patience: float = 90.0) -> Run:
+def drive(engine: Any, award: Award, *states: str, epoch: int = 0, patience: float = PATIENCE) -> Run:
     deadline = time.monotonic() + patience
     while True:
         runs_tick(engine=engine, at=timezone.now())
@@ -109,6 +110,19 @@ def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once
             assert money(award.tenant) == (1_000_000_000, 0, 0)
         nobody_is_left(handle_of(run))
         assert book_is_sound()
+
+
+def test_what_slurm_refuses_is_refunded_with_its_sentence(slurm: Cluster, described: Path) -> None:
+    award = award_on_two(on_slurm(make_live_pool(slot_seconds=60, epoch_at=timezone.now() - timedelta(seconds=1))))
+    with engine_on(slurm, reservation="nothing") as engine:
+        assert runs_tick(engine=engine, at=timezone.now()).started == 0
+        run = run_of(award)
+        sentence = "Slurm refused it: Batch job submission failed: Requested reservation is invalid."
+        assert (run.state, run.detail) == (RunState.LOST, sentence)
+        assert (again(award).returned, jobs_of(award).state) == (30, JobState.QUEUED)
+        with scope_disabled("the test looks at money"):
+            assert money(award.tenant) == (1_000_000_000, 0, 0)
+        nobody_is_left(handle_of(run))
 
 
 def test_gang_that_nobody_can_submit_is_refunded_after_its_first_slot_the_lease_holds_and_other_pools_tick_on(
@@ -168,6 +182,37 @@ def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster
     assert "n7: the cluster has no such server" in said("import")
     with pytest.raises(CommandError, match="cannot keep what the market promises"):
         said("--check")
+
+
+def test_owners_of_new_servers_are_named_by_the_account_to_which_a_partition_is_kept(
+    slurm: Cluster, described: Path, tmp_path: Path
+) -> None:
+    pool = on_slurm(make_live_pool(slot_seconds=60))
+    make_tenant("physics"), make_tenant("chemistry")
+    table, wanted = tmp_path / "owners.csv", ["engine", "import", "--name", "slurm", "--pool", pool.slug, "--owners"]
+
+    def said(*rows: str) -> str:
+        table.write_text("\n".join(rows))
+        call_command(*wanted, table, stdout=(out := StringIO()))
+        return out.getvalue()
+
+    with pytest.raises(CommandError, match="No server of the cluster is kept to an account phys"):
+        said("account:phys,physics")
+    kept = {"kept": ("n1,n2", "phys"), "shared": ("n2,n3", "chem,other")}
+    try:
+        for name, (nodes, accounts) in kept.items():
+            words = (f"PartitionName={name}", f"Nodes={nodes}", f"AllowAccounts={accounts}")
+            assert slurm.call("scontrol", "create", *words).returncode == 0
+        shown = said("account:phys,physics")
+        assert "n1: new, with 2 worker, 8 ps, of physics" in shown
+        assert "n3: new, with 2 worker, 8 ps, of the operator" in shown
+        with pytest.raises(CommandError, match="n2 is kept to accounts of chemistry and physics: say whose it is"):
+            said("account:phys,physics", "account:chem,chemistry")
+        shown = said("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
+        assert [line.rpartition(" ")[2] for line in shown.splitlines()[:3]] == ["physics", "chemistry", "chemistry"]
+    finally:
+        for name in kept:
+            slurm.call("scontrol", "delete", f"PartitionName={name}")
 
 
 def test_operators_page_brings_in_a_cluster_and_another_pool_does_not_get_the_same_servers(

@@ -35,7 +35,7 @@ def test_an_all_reduce_over_two_servers_goes_on_on_three_and_a_missing_program_i
         begin = time.time() + 6.0
         second = Generation(2, begin, begin + 200.0, {"n1": one, "n2": one, "n3": one})
         engine.change(handles[0], begin + 200.0, [second])
-        status = ended(engine, handles[0], 120.0)
+        status = ended(engine, handles[0])
         assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, handles[0])
         said = [json.loads(line[line.index("{") :]) for line in log_of(engine, handles[0]).splitlines() if "{" in line]
         assert {each["rank"] for each in said} == {0, 1, 2}

@@ -67,7 +67,7 @@ def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cance
         first = start(engine, physics)
         chemistry = peeking("chemistry", "n2", slurm.shared / physics.home)
         second = start(engine, chemistry)
-        status = ended(engine, second, 90.0)
+        status = ended(engine, second)
         assert (status.end, status.exit_code) == (FINISHED, 0), story(engine, second)
         assert "worker 0 bin" in log_of(engine, second)
         assert "worker 0 kept out" in log_of(engine, second)
@@ -76,7 +76,7 @@ def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cance
         assert (users[first.key], users[second.key]) == ("daemon", "bin")
         with engine_on(slurm, **settings) as stranger:  # it knows of nobody, and cancels as whoever they are
             stranger.observe([])
-            nobody_is_left(first, 30.0)
+            nobody_is_left(first)
         (slurm.shared / first.home / first.key / "part-1-n1" / "log").unlink()
         (slurm.shared / first.home / first.key / "part-1-n1" / "log").symlink_to("/etc/passwd")
         engine.observe([first])

@@ -246,7 +246,11 @@ class Cluster:
         now, plan, living = self.room.now, self.plans.get(key), self.room.gangs.get(key)
         if key in self.ends:
             return self.ends[key]
-        if plan is None:  # and whatever lives of it is a stranger from now on
+        if plan is None:  # whoever lives of it is ordered to end, and is a stranger from now on
+            if self._is_away("folder"):
+                return Status(UNKNOWN, detail="its plan is gone, and the shared folder cannot be written")
+            if living is not None:
+                living.stop = living.stop or STOPPED
             self._known = (self._known or set()) - {key}
             return Status(ENDED, ended_at=now, end=LOST, detail="its plan is gone")
         if self._is_away("folder"):

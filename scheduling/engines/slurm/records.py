@@ -1,0 +1,76 @@
+"""What a launcher wrote about its part, as it is read by the engine. On a cluster where jobs run as their tenants it is
+a stranger's file, and one that makes no sense must not keep the engine from all other gangs."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from scheduling.engines.base import ENDED, FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, STOPPING, WAITING
+from scheduling.engines.launcher import files
+
+MOST_BYTES = 2**20
+STATES, ENDS = (WAITING, RUNNING, STOPPING, ENDED), (FINISHED, STOPPED, FAILED, LOST, PAUSED)
+NO_WORD = "its launcher's last word cannot be read"
+LAST_MOMENT = 4e9  # seconds since 1970: the next century
+MOST_RESTARTS = 1_000  # of one part: a row has the sum of all
+
+
+def record_read(path: Path) -> dict[str, Any] | None:
+    """A launcher's record. None: there is none yet, or none that makes sense; raises `OSError` where it cannot be
+    read."""
+    try:
+        with os.fdopen(files.theirs(path), "rb") as file:
+            return record_of(file.read(MOST_BYTES))
+    except FileNotFoundError:
+        return None
+
+
+def record_of(data: bytes) -> dict[str, Any] | None:
+    """With everything that the engine reads of it, whatever else it holds or leaves out."""
+    try:
+        said = json.loads(data)
+        text = json.dumps(said, allow_nan=False)  # a number that is none is kept by no database
+    except (ValueError, RecursionError):
+        return None
+    if not isinstance(said, dict) or "\\u0000" in text:
+        return None
+    state, beat, end = said.get("state"), _moment(said.get("beat")), said.get("end")
+    if state not in STATES or beat is None:
+        return None
+    detail, progress, delivered = said.get("detail"), said.get("progress"), said.get("delivered")
+    record = {
+        "state": state,
+        "beat": beat,
+        "started_at": _moment(said.get("started_at")),
+        "end": "",
+        "detail": detail if isinstance(detail, str) else "",
+        "exit_code": _whole(said.get("exit_code"), 2**31 - 1),
+        "restarts": max(0, _whole(said.get("restarts"), MOST_RESTARTS) or 0),
+        "progress": progress if isinstance(progress, dict) else {},
+        "delivered": [span for each in (delivered if isinstance(delivered, list) else ()) if (span := _span(each))],
+    }
+    if state == ENDED:
+        ended_at = _moment(said.get("ended_at"))
+        record |= {"ended_at": beat if ended_at is None else ended_at, "end": end if end in ENDS else LOST}
+        record["detail"] = record["detail"] if end in ENDS else NO_WORD
+    return record
+
+
+def _moment(value: object) -> float | None:
+    good = isinstance(value, (int, float)) and not isinstance(value, bool)
+    return float(value) if good and 0.0 <= value < LAST_MOMENT else None  # type: ignore[arg-type,operator]
+
+
+def _whole(value: object, most: int) -> int | None:
+    return value if isinstance(value, int) and not isinstance(value, bool) and abs(value) <= most else None
+
+
+def _span(value: object) -> list[Any] | None:
+    """A server, and from when to when all members were there."""
+    if not isinstance(value, list) or len(value) != 3 or not isinstance(value[0], str):
+        return None
+    began, ended = _moment(value[1]), _moment(value[2])
+    return None if began is None or ended is None else [value[0], began, max(began, ended)]

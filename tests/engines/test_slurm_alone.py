@@ -1,0 +1,204 @@
+"""The engine by itself: what it makes of what launchers wrote, also where that makes no sense, and in which order it
+submits. No cluster is needed."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from scheduling.engines.base import ENDED, LOST, RUNNING, UNKNOWN, Delivered, Handle, Status
+from scheduling.engines.launcher import files
+from scheduling.engines.launcher.files import Folder
+from scheduling.engines.launcher.parts import part_name
+from scheduling.engines.slurm.commands import Answer, Commands
+from scheduling.engines.slurm.engine import Seen, SlurmEngine
+from scheduling.engines.slurm.records import NO_WORD, record_of
+from scheduling.engines.slurm.settings import SlurmSettings
+from scheduling.runs.figures import cause_of
+from tests.engines.local import ALL, ROOT, SMALL
+from tests.engines.slurm.gangs import gang, start
+
+NOW = time.time()
+WORD = {"state": "running", "beat": NOW, "started_at": NOW - 1.0, "end": "", "detail": "", "exit_code": None,
+        "restarts": 0, "progress": {"epoch": 3}, "delivered": [["n1", NOW - 1.0, NOW]]}  # fmt: skip
+
+
+@pytest.fixture
+def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmEngine:
+    """Its cluster takes every command and lists nothing."""
+    monkeypatch.setattr(Commands, "run", lambda *_, **__: Answer(True))
+    (tmp_path / "shared").mkdir()
+    said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "prefix": "none"}
+    return SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
+
+
+def says(engine: SlurmEngine, handle: Handle, text: str, server: str = "n1") -> None:
+    """Its only launcher writes this."""
+    folder = Folder(engine.shared, handle.home, handle.key, part_name(1, server))
+    folder.make()
+    folder.state.write_text(text)
+
+
+def test_gang_whose_launcher_said_no_more_than_that_it_ended_is_lost_and_the_others_are_seen(
+    engine: SlurmEngine,
+) -> None:
+    bare, well = (start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)) for _ in range(2))
+    says(engine, bare, json.dumps({"state": "ended", "end": "lost", "detail": "killed", "ended_at": NOW, "beat": NOW}))
+    says(engine, well, json.dumps(WORD))
+    seen = engine.observe([bare, well])
+    assert seen[bare.key] == Status(ENDED, end=LOST, detail="killed", ended_at=NOW)
+    assert (seen[well.key].state, seen[well.key].progress) == (RUNNING, {"epoch": 3})
+    assert seen[well.key].delivered == (Delivered("n1", NOW - 1.0, NOW),)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "[1, 2]",
+        '"running"',
+        "[" * 100_000,
+        "1" * 5_000,
+        json.dumps(WORD | {"state": "dancing"}),
+        json.dumps(WORD | {"state": ["ended"]}),
+        json.dumps(WORD | {"beat": "now"}),
+        json.dumps(WORD | {"beat": 10**400}),
+        json.dumps(WORD | {"progress": {"loss": float("nan")}}),
+        json.dumps(WORD | {"progress": {"loss": 1}}).replace("1}", "1e999}"),
+        json.dumps(WORD | {"detail": "a\0b"}),
+    ],
+)
+def test_what_makes_no_sense_is_no_record_and_harms_nobody_else(engine: SlurmEngine, text: str) -> None:
+    assert record_of(text.encode()) is None
+    broken, well = (start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0)) for _ in range(2))
+    says(engine, broken, text)
+    says(engine, well, json.dumps(WORD))
+    seen = engine.observe([broken, well])
+    assert (seen[broken.key].state, seen[well.key].state) == ("accepted", RUNNING)
+
+
+@pytest.mark.parametrize(
+    ("changed", "read"),
+    [
+        ({}, {}),
+        ({"started_at": 1e300}, {"started_at": None}),
+        ({"exit_code": 2**40}, {"exit_code": None}),
+        ({"exit_code": -9}, {"exit_code": -9}),
+        ({"restarts": "many"}, {"restarts": 0}),
+        ({"progress": [1]}, {"progress": {}}),
+        ({"delivered": [["n1", NOW], [1, NOW, NOW], "n2", ["n1", NOW, NOW - 5.0]]}, {"delivered": [["n1", NOW, NOW]]}),
+        ({"state": "ended"}, {"state": "ended", "end": LOST, "ended_at": NOW, "detail": NO_WORD}),
+        ({"state": "ended", "end": "stopped"}, {"state": "ended", "end": "stopped", "ended_at": NOW}),
+        ({"state": "ended", "end": "lost", "ended_at": NOW + 1}, {"state": "ended", "end": LOST, "ended_at": NOW + 1}),
+    ],
+)  # fmt: skip
+def test_what_is_missing_or_no_number_is_as_if_it_had_not_been_said(
+    changed: dict[str, Any], read: dict[str, Any]
+) -> None:
+    assert record_of(json.dumps(WORD | changed).encode()) == WORD | read
+
+
+def test_state_of_a_gang_survives_a_file_that_is_a_link(engine: SlurmEngine, tmp_path: Path) -> None:
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0))
+    folder = Folder(engine.shared, handle.home, handle.key, part_name(1, "n1"))
+    folder.make()
+    files.write(tmp_path / "elsewhere", WORD)
+    folder.state.symlink_to(tmp_path / "elsewhere")
+    assert engine.observe([handle])[handle.key].state == "unknown"
+
+
+def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_does_not_answer(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    handle = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=0.0))
+    says(engine, handle, json.dumps(WORD))
+    shared = Folder(engine.shared, handle.home, handle.key).plan
+    shutil.rmtree(engine.root)
+    away = Answer(False, sentence="squeue did not answer within 3 s")
+    monkeypatch.setattr(Commands, "run", lambda *_, **__: away)
+    later = SlurmEngine("slurm", engine.settings, engine.root, ROOT, ALL, limits=SMALL)
+    later.reconcile([handle])
+    with monkeypatch.context() as troubled:
+        troubled.setattr(files, "write", full)  # the lease cannot be renewed then, either
+        seen = later.observe([handle])[handle.key]
+        assert (seen.state, seen.detail) == (
+            UNKNOWN, "its plan is gone, and the shared folder cannot be written: No space left on device",
+        )  # fmt: skip
+    seen = later.observe([handle])[handle.key]
+    assert (seen.state, seen.end, seen.detail) == (ENDED, LOST, "its plan is gone")
+    assert (files.read(shared) or {})["stop"] == "stopped"
+
+
+@pytest.mark.parametrize(("ours", "said"), [(-5.0, "+5.0"), (5.0, "-5.0")])
+def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_an_operator_hears_of_it(
+    engine: SlurmEngine, ours: float, said: str
+) -> None:
+    engine.clock = lambda: time.time() + ours
+    engine._alerts_at = time.monotonic()  # nobody asks about the reservation
+    strange = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
+    well = start(engine, gang({"n2": {"worker": 1, "ps": 1}}, after=60.0))
+    for seconds in range(4):
+        at = time.time() + seconds
+        engine.clock = lambda: at + ours  # noqa: B023
+        says(engine, strange, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at}))
+        says(engine, well, json.dumps(WORD | {"state": "waiting", "started_at": None, "beat": at + ours}), "n2")
+        seen = engine.observe([strange, well])
+    sentence = f"the clock of n1 differs by {said} s from ours"
+    assert (seen[strange.key].state, seen[strange.key].end, seen[strange.key].detail) == (ENDED, LOST, sentence)
+    assert (files.read(Folder(engine.shared, strange.home, strange.key).plan) or {})["stop"] == "stopped"
+    assert seen[well.key].state == "waiting"
+    assert cause_of(sentence) == "clock"
+    assert engine.report().alerts == (f"The clock of n1 differs by {said} s from ours.",)
+    mended = start(engine, gang({"n1": {"worker": 1, "ps": 1}}, after=60.0))
+    for seconds in range(4):
+        says(engine, mended, json.dumps(WORD | {"state": "waiting", "beat": engine.clock() - seconds}))
+        engine.observe([mended])
+    assert engine.report().alerts == ()
+
+
+def test_beats_that_are_seen_late_by_an_engine_that_looks_seldom_do_not_speak_against_a_clock() -> None:
+    seen = Seen(WORD | {"beat": NOW}, 100.0, 100.0, lag=5.0)
+    for number in range(1, 5):  # we look every six seconds, and each time at a beat that is five seconds old
+        seen = seen.sees(WORD | {"beat": NOW + 6.0 * number}, 5.0, 100.0 + 6.0 * number)
+    assert (seen.beats, seen.clock_differs) == (4, None)
+    for number in range(1, 5):  # each second: it cannot be older than that, and says that it is
+        seen = seen.sees(WORD | {"beat": NOW + 30.0 + number}, 5.0, 130.0 + number)
+    assert seen.clock_differs is None  # it was right once
+    assert replace(seen, behind=4.0).clock_differs == -5.0
+    assert seen.sees(seen.record, 5.5, 136.0).moved == seen.moved
+    assert seen.sees(seen.record | {"state": "ended"}, 5.5, 136.0).moved == 136.0
+
+
+def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sent(
+    engine: SlurmEngine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who is first in Slurm's line takes the server. A later gang, waiting there for its slot, would keep it from the
+    earlier one."""
+    sent: list[tuple[str, str]] = []
+
+    def run(self: Commands, *words: str, **_: Any) -> Answer:
+        if words[0] == "sbatch":
+            key = words[words.index("-J") + 1].split("-")[1]
+            sent.append(("asks", key))
+            time.sleep(0.02)  # Slurm takes its time, and four ask at once
+            sent.append(("has", key))
+        return Answer(True)
+
+    monkeypatch.setattr(Commands, "run", run)
+    both = {f"n{number}": {"worker": 1, "ps": 1} for number in range(1, 4)}
+    later, earlier = gang(both, after=12.0), gang(both, after=6.0)
+    engine.submit([later, earlier])
+    assert len(sent) == 12
+    assert sent.index(("asks", later.key)) > max(
+        place for place, each in enumerate(sent) if each == ("has", earlier.key)
+    )
+
+
+def full(*_: object, **__: object) -> None:
+    raise OSError(28, "No space left on device")
