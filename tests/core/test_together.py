@@ -18,7 +18,7 @@ import pytest
 from scheduling.core import records
 from scheduling.core.metrics.certificates import alone_floors, certificates
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea.together import TRIES
+from scheduling.core.policies.astraea.together import TRIES, tries_among
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
 from scheduling.core.types import AWARDED, RENEW, SHARED, WAITING, Cluster, Floor, Job, Plan, Policy, View
@@ -286,3 +286,8 @@ def test_of_too_many_groups_some_are_tried_at_each_boundary_and_none_is_bought_i
     assert sorted(group for each in served for group in each) == list(range(12))
     counts = {r.reason.numbers["served"] for p in run.plans.values() for r in p.refusals if r.reason.code == TOLD}
     assert counts == {1, None}
+
+
+@pytest.mark.parametrize(("jobs", "tries"), [(0, 8), (1, 8), (2_500, 8), (2_501, 7), (10_000, 2), (100_000, 1)])
+def test_fewer_groups_are_tried_where_many_jobs_wait(jobs: int, tries: int) -> None:
+    assert tries_among(jobs) == tries

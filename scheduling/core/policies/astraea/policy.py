@@ -19,7 +19,14 @@ from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.screening import never_served, screen
 from scheduling.core.policies.astraea.settings import Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
-from scheduling.core.policies.astraea.together import Served, groups_of, plan_floors_together, reasons, sort_out
+from scheduling.core.policies.astraea.together import (
+    Served,
+    groups_of,
+    plan_floors_together,
+    reasons,
+    sort_out,
+    tries_among,
+)
 from scheduling.core.policies.astraea.what_if import WhatIf
 from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, Refusal, View, Window
 
@@ -121,7 +128,7 @@ class Astraea(Settings):
             asking = [job for job in jobs if job.number not in left_out]
             return self._deal(view, now, asking, floors, rests)
 
-        found = sort_out(groups, view.slot, deal, _Dealt.served)
+        found = sort_out(groups, view.slot, deal, _Dealt.served, tries=tries_among(len(jobs)))
         dealt, kept_back = found.answer, reasons(groups, found.left_out)
         refused += [refusals.waiting(dealt.last, job, floors.get(job.number)) for job in dealt.left]
         refused += [Refusal(job.number, kept_back[job.number]) for job in jobs if job.number in kept_back]

@@ -20,6 +20,9 @@ from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import Floor, Job, Reason, View
 
 TRIES = 8  # groups that are tried one by one at a boundary, for each try decides everything once more
+MOST_DECIDED = (
+    20_000  # jobs, in all tries together: where many wait, fewer groups are tried, so that no boundary comes late
+)
 
 Answer = TypeVar("Answer")
 Groups = dict[int, frozenset[int]]  # the numbers of the members of each, at least two
@@ -56,8 +59,18 @@ def groups_of(jobs: Iterable[Job], floors: Mapping[int, Floor]) -> Groups:
     return {group: frozenset(members) for group, members in found.items() if len(members) > 1}
 
 
+def tries_among(jobs: int) -> int:
+    """How many groups are tried one by one where so many jobs are decided about."""
+    return max(1, min(TRIES, MOST_DECIDED // max(jobs, 1)))
+
+
 def sort_out(
-    groups: Groups, slot: int, decide: Callable[[frozenset[int]], Answer], served: Callable[[Answer], Served]
+    groups: Groups,
+    slot: int,
+    decide: Callable[[frozenset[int]], Answer],
+    served: Callable[[Answer], Served],
+    *,
+    tries: int,
 ) -> Sorted[Answer]:
     """The decision in which no group is served in part. `decide` is told which jobs are left out."""
     answer = decide(frozenset())
@@ -66,7 +79,7 @@ def sort_out(
     stay: Groups = {}
     left_out: dict[int, int | None] = dict.fromkeys(groups)
     kept: Answer | None = None
-    for group in _tried(groups, slot):
+    for group in _tried(groups, slot, tries):
         answer = decide(_members(groups, {*stay, group}))
         found = served(answer)
         if _apart({**stay, group: groups[group]}, found):
@@ -117,15 +130,15 @@ def _floors_of_one(
         due = frozenset(floor.job for floor in planned if floor.start < window[1])
         return Served(due, frozenset(floor.job for floor in planned))
 
-    given = sort_out(groups, view.slot, decide, served).answer
+    given = sort_out(groups, view.slot, decide, served, tries=tries_among(len(jobs))).answer
     numbers = {floor.job for floor in given}
     return given + [Floor(job.number) for job in jobs if job.number not in numbers]
 
 
-def _tried(groups: Groups, slot: int) -> list[int]:
+def _tried(groups: Groups, slot: int, tries: int) -> list[int]:
     """The oldest first. Of too many, those that a draw by the slot names: another slot, others."""
     drawn = sorted(groups, key=lambda group: hashlib.sha256(f"{slot}:{group}".encode()).hexdigest())
-    return sorted(drawn[:TRIES])
+    return sorted(drawn[:tries])
 
 
 def _apart(groups: Groups, found: Served) -> bool:
