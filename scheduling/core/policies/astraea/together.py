@@ -20,9 +20,8 @@ from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import Floor, Job, Reason, View
 
 TRIES = 8  # groups that are tried one by one at a boundary, for each try decides everything once more
-MOST_DECIDED = (
-    20_000  # jobs, in all tries together: where many wait, fewer groups are tried, so that no boundary comes late
-)
+# Jobs, in all tries together: where many wait fewer groups are tried, so that no boundary comes late.
+MOST_DECIDED = 20_000
 
 Answer = TypeVar("Answer")
 Groups = dict[int, frozenset[int]]  # the numbers of the members of each, at least two
