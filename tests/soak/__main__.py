@@ -7,6 +7,7 @@ Ends with 0 where nothing broke. What broke is printed with the seed of its worl
 from __future__ import annotations
 
 import json
+import logging
 import multiprocessing
 import os
 import secrets
@@ -79,7 +80,10 @@ def ready() -> None:
     django.setup()
     from django.conf import settings
 
+    from scheduling.common.steps import STEPS_LOG
+
     settings.DEBUG = False  # with it on, Django keeps every query in memory
+    logging.getLogger(STEPS_LOG).setLevel(logging.WARNING)  # of worlds that end well nobody reads a line each
 
 
 def migrated() -> None:
