@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
+from scheduling.books.read_gain_shares import gain_shares
 from scheduling.books.read_uncharged import CHUNK, Reconciled, job_number, jobs_of_period, reconciled
 from scheduling.market.reads import AwardSeen, awards_seen, reason_few
 from scheduling.models import TrainingJob
@@ -104,13 +105,20 @@ class StatementView:
     spent: tuple[SpentRow, ...]
     spent_rows: int
     spent_sum: int
+    spent_gain: int  # of it, a share of what renting gained, for the owners
     back: tuple[BackRow, ...]
     back_rows: int
     back_sum: int
+    adjusted: int  # of it, what came back because jobs would have been worth more alone
     jobs: tuple[Reconciled, ...]
     jobs_rows: int
     jobs_sum: int
     uncharged: int  # of `jobs`, as far as they are shown
+
+    @property
+    def spent_price(self) -> int:
+        """Of what was spent, the price of units."""
+        return self.spent_sum - self.spent_gain
 
     @property
     def paid_in(self) -> int:
@@ -150,6 +158,7 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
     back = back_rows(tenant, start, end, limit=most) if most else []
     jobs = tuple(reconciled(job_ids=ids[:most], charges=charges)) if most else ()
+    shares = gain_shares(tenant=tenant, start=start, end=end, jobs=charges)
     return StatementView(
         start=start,
         end=end,
@@ -160,9 +169,11 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
         spent=tuple(named(spent_rows(found.paid))) if most else (),
         spent_rows=found.paid_rows,
         spent_sum=sum(found.subjects.values()),
+        spent_gain=shares.gain,
         back=tuple(back),
         back_rows=count_back(found),
         back_sum=sum(found.by_kind[kind].available for kind in NOT_DELIVERED if kind in found.by_kind),
+        adjusted=shares.adjusted,
         jobs=jobs,
         jobs_rows=len(ids),
         jobs_sum=sum(charges.values()),

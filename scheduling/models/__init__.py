@@ -29,6 +29,7 @@ from scheduling.models.jobs import (
 from scheduling.models.lab import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, StudyState
 from scheduling.models.market import (
     ALIVE,
+    BETTER_ALONE,
     AnswerFrame,
     Award,
     AwardState,
@@ -60,6 +61,7 @@ from scheduling.models.what_if import WhatIf
 
 __all__ = [
     "ALIVE",
+    "BETTER_ALONE",
     "HELD",
     "OPEN_WORK",
     "STUDY_AT_WORK",

@@ -105,6 +105,9 @@ class RentState(models.TextChoices):
     CLOSED = "closed"  # its owners are paid, less what was refunded
 
 
+BETTER_ALONE = "better_alone"  # the cause of a refund when such a rent is closed
+
+
 def span_of() -> Func:
     """The slots [start, end) as one value that an index finds by what it touches."""
     return Func(F("start"), F("end"), function="int8range", output_field=BigIntegerRangeField())

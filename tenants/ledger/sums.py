@@ -44,6 +44,16 @@ class MovedBy:
 
 
 @dataclass(frozen=True)
+class PaidFor:
+    """What was paid under one award, before a period and in it; and what came back in it for one cause."""
+
+    award_id: int
+    before: int
+    within: int
+    returned: int
+
+
+@dataclass(frozen=True)
 class Payments:
     """Of all tenants: what payers paid, and who was paid."""
 
@@ -128,6 +138,26 @@ def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]
     )
     found = {number: Payments(*sums) for number, *sums in rows}
     return [found.get(number, NOTHING_PAID) for number in range(1, len(prefixes) + 1)]
+
+
+def paid_by_award(
+    *, tenant_id: int, subjects: Sequence[str], start: datetime, end: datetime, cause: str
+) -> list[PaidFor]:
+    """By award, of everything about these subjects up to `end`; `cause`: of what came back."""
+    tenant_require(tenant_id)
+    accounts = [available(tenant_id).id, held(tenant_id).id]
+    rows = _rows(
+        "SELECT award, -sum(amount) FILTER (WHERE kind <> 'refund' AND occurred_at < %s),"
+        "       -sum(amount) FILTER (WHERE kind <> 'refund' AND occurred_at >= %s),"
+        "       sum(amount) FILTER (WHERE kind = 'refund' AND occurred_at >= %s AND account_id = %s AND cause = %s)"
+        "  FROM (SELECT (t.facts ->> 'award')::bigint AS award, t.facts ->> 'cause' AS cause, t.kind, t.occurred_at,"
+        "               e.account_id, e.amount"
+        "          FROM ledger_transaction t JOIN ledger_entry e ON e.transaction_id = t.id"
+        "         WHERE t.subject = ANY(%s) AND t.facts ? 'award' AND t.kind IN ('settle', 'cancel', 'refund')"
+        "           AND t.occurred_at < %s AND e.account_id = ANY(%s)) moved GROUP BY 1 ORDER BY 1",
+        [start, start, start, accounts[0], cause, list(subjects), end, accounts],
+    )
+    return [PaidFor(award, *(int(amount or 0) for amount in amounts)) for award, *amounts in rows]
 
 
 def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:

@@ -6,6 +6,7 @@ import pytest
 from django.template.loader import render_to_string
 
 from scheduling.audit.verification import intervals_verify
+from scheduling.books.read_statements import statement_view
 from scheduling.cluster import pool_overview
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.read_page import job_page
@@ -50,6 +51,9 @@ def test_what_is_rented_stays_held_until_the_job_has_started_alone_and_then_come
     assert world.income == 10 * MICRO
     assert all_is_proved(world)
     with scope(world.lumen):
+        view = statement_view(tenant=world.lumen, start=moment(world.pool, 0), end=moment(world.pool, 13))
+        assert (view.adjusted, view.back_sum, view.spent_gain) == (3 * MICRO, 3 * MICRO, 0)
+        assert [row.cause for row in view.back] == ["Alone it would have been worth more"]
         told = Event.objects.get(kind="award_adjusted").data
         job = TrainingJob.objects.select_related("pool", "tenant").get(pk=world.job.pk)
         page = job_page(job, at=moment(world.pool, 12.5), money=True)

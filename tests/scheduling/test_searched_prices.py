@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.books.read_charge_account import charge_account
+from scheduling.books.read_statements import statement_view
 from scheduling.core.policies.astraea.renting import KAPPAS
 from scheduling.jobs.read_page import job_page
 from scheduling.market.reads.intervals import interval_view
@@ -117,3 +119,24 @@ def test_usual_value_follows_the_jobs_of_late_where_nothing_else_is_written() ->
     policy = {"name": "astraea", "price": "searched", "theta": {"worker": 3.0}}
     pool = Pool(name="main", batch_policy=policy, clock_first=1, clock_cap=8)
     assert "trailing" in fixed_settings(pool, ["worker", "ps"])
+
+
+def test_a_statement_tells_price_and_share_of_the_gain_apart_and_its_parts_add_up() -> None:
+    pool, _, renter = market(**BOTH)
+    advance(pool, 12.5)
+    awards = rents(pool)
+    first, last = pool.slot_start(0), pool.slot_start(13)
+    middle = pool.slot_start(min(award.start for award in awards) + 1)
+    edge = middle + timedelta(seconds=1)
+    with scope(renter):
+        whole, early, late = (
+            statement_view(tenant=renter, start=begin, end=end)
+            for begin, end in ((first, last), (first, edge), (edge, last))
+        )
+    assert whole.spent_gain == sum(award.dividend for award in awards)
+    assert whole.spent_price == sum(award.paid - award.dividend for award in awards)
+    assert early.spent_sum > 0
+    assert late.spent_sum > 0
+    assert early.spent_gain + late.spent_gain == whole.spent_gain
+    assert early.spent_price + late.spent_price == whole.spent_price
+    assert 0 < early.spent_gain < early.spent_sum

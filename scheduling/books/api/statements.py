@@ -51,8 +51,13 @@ class StatementShown(Answer):
     earned = Credits(help_text="Sum of what renters paid.")
     earned_lines = serializers.IntegerField()
     spent = Credits(help_text="Sum of what was paid for jobs.")
+    spent_price = Credits(help_text="Of it, the price of units.")
+    spent_share_of_gain = Credits(
+        help_text="Of it, a share of what renting gained, where a pool pays owners a dividend."
+    )
     spent_lines = serializers.IntegerField()
     given_back = Credits(help_text="Sum of what came back from cancelled and undelivered rents.")
+    adjusted = Credits(help_text="Of it, what came back because jobs would have been worth more alone.")
     given_back_lines = serializers.IntegerField()
     jobs = serializers.IntegerField(help_text="Jobs of the period, with a charge or without.")
     difference = Credits(help_text="What opening and movements miss of the closing. Always 0.")
@@ -108,8 +113,11 @@ STATEMENT_EXAMPLE: dict[str, Any] = {
     "earned": "0.000000",
     "earned_lines": 0,
     "spent": "106.250000",
+    "spent_price": "106.250000",
+    "spent_share_of_gain": "0.000000",
     "spent_lines": 9,
     "given_back": "0.000000",
+    "adjusted": "0.000000",
     "given_back_lines": 0,
     "jobs": 11,
     "difference": "0.000000",
@@ -167,8 +175,11 @@ class StatementOf(TenantView):
             "earned": view.earned_sum,
             "earned_lines": view.earned_rows,
             "spent": view.spent_sum,
+            "spent_price": view.spent_price,
+            "spent_share_of_gain": view.spent_gain,
             "spent_lines": view.spent_rows,
             "given_back": view.back_sum,
+            "adjusted": view.adjusted,
             "given_back_lines": view.back_rows,
             "jobs": view.jobs_rows,
             "difference": view.difference,

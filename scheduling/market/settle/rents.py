@@ -14,10 +14,8 @@ from typing import Any
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.settle.payments import slot_posting
 from scheduling.market.view.rents import CUT_SHORT
-from scheduling.models import Award, Event, Pool, RentState
+from scheduling.models import BETTER_ALONE, Award, Event, Pool, RentState
 from tenants.ledger.postings import Posting, available, held
-
-BETTER_ALONE = "better_alone"
 
 
 @dataclass(frozen=True)
