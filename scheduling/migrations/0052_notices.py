@@ -8,7 +8,7 @@ from django.db import migrations, models
 
 # What happened before an installation had notices makes none.
 FROM_NOW_ON = """
-INSERT INTO scheduling_noticecursor (id, cursor) SELECT 1, coalesce(max(id), 0) FROM scheduling_event
+INSERT INTO scheduling_noticecursor (id, cursor) SELECT 1, max(id) FROM scheduling_event HAVING max(id) IS NOT NULL
 """
 
 

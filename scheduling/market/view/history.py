@@ -19,8 +19,8 @@ NOTES = (
     "machines, owners' instructions and policies are those of now, not of then",
     "jobs that their owners took back, and those that waited for others and never came in, are left out",
     "each job comes once, when it was submitted, however often it was begun",
-    "jobs of an array that was bought together are bought one by one",
 )
+APART = "jobs of arrays that were bought together are bought one by one"
 
 
 def pool_scenario(pool: Pool, first: int, last: int, drain: int, prices: Mapping[str, float] | None = None) -> Scenario:
@@ -42,13 +42,14 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int, prices: Mapping
         for number, row in enumerate(rows)
     )
     cluster = _named(frame, jobs)
+    notes = [*NOTES, *([APART] if any(row.together for row in rows) else [])]
     return Scenario(
         cluster=cluster,
         jobs=jobs,
         slots=last - first + drain,
         policy=batch_settings(pool, cluster.resources, prices),
         instant=pool.instant_policy,
-        generator={"name": "pool", "args": {"pool": pool.slug, "first": first, "last": last}, "notes": list(NOTES)},
+        generator={"name": "pool", "args": {"pool": pool.slug, "first": first, "last": last}, "notes": notes},
     )
 
 
