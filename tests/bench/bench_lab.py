@@ -16,9 +16,9 @@ from collections.abc import Iterator
 from multiprocessing import get_context
 from pathlib import Path
 
+from scheduling.lab.histories.history import zone_of
 from scheduling.lab.histories.sacct import sacct
 from scheduling.lab.histories.swf import swf
-from scheduling.lab.studies.study import zone_of
 from tests.bench.bench_simulation import TRACE, Figure, figure, peak_gib
 from tests.lab.simulated import held
 from tests.lab.test_sacct import HEADING, ROWS, line

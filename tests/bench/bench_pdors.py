@@ -131,7 +131,7 @@ def literal_losses() -> tuple[float, int]:
     for world, job, occupied in random_worlds(500, 120, ODD):
         view, price = world.view(job, occupied), dict(world.policy.price)
         exact = reference_pdors.exact_payoff(job, view, price)
-        literal = reference_pdors.quantum_payoff(job, view, price, 4)
+        literal = reference_pdors.quantum_payoff(job, view, price, 4, world.policy.mode)
         best, reached, gone = best + exact, reached + literal, gone + (exact > 1e-6 >= literal)
     return 1.0 - reached / best, gone
 

@@ -159,8 +159,8 @@ def _where_it_goes(tenant: Tenant, caller: Program) -> Iterator[dict[str, Any]]:
         yield _figure(f"of a submission, {name}", round(100 * spent / whole), "%", "-", f"{PROFILED} submissions")
     database = sum(
         row[3]
-        for (file, _, function), row in stats.stats.items()
-        if function == "wait" and "psycopg" in file  # type: ignore[attr-defined]
+        for (file, _, function), row in stats.stats.items()  # type: ignore[attr-defined]
+        if function == "wait" and "psycopg" in file
     )
     yield _figure(
         "of a submission, waiting for the database", round(100 * database / whole), "%", "-", "in all of these"

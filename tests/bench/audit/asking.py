@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from itertools import pairwise
-from typing import Any
+from typing import Any, Self
 from unittest import mock
 
 import psutil
@@ -27,7 +27,6 @@ from scheduling.audit.rounds import audits_next, verification_round
 from scheduling.audit.verification import pieces as pieces_part
 from scheduling.audit.verification import walk as walk_part
 from scheduling.fairness import intervals as fairness_part
-from scheduling.fairness.pages import fairness as pages
 from scheduling.models import (
     OPEN_WORK,
     AuditRun,
@@ -80,7 +79,7 @@ def _overview(pool: Pool) -> Iterator[dict[str, Any]]:
         there = {"intervals": IntervalFairness.objects.count(), "rows": TenantFairness.objects.count()}
         auditor = User.objects.first() or make_staff("auditor").user  # of an earlier bench
     client.force_login(auditor, backend="django.contrib.auth.backends.ModelBackend")
-    with mock.patch.object(pages.timezone, "now", return_value=last + timedelta(minutes=1)):
+    with mock.patch.object(timezone, "now", return_value=last + timedelta(minutes=1)):
         for days in LENGTHS:
             address = f"/fairness/?pool={pool.slug}&days={days}"
             asked = [_opened(client, address) for _ in range(OPENED + 1)][1:]
@@ -110,7 +109,7 @@ class _Watch:
             self.seconds += time.perf_counter() - seconds
             self.processor += time.process_time() - processor
 
-    def __enter__(self) -> _Watch:
+    def __enter__(self) -> Self:
         setattr(self.module, self.name, self)
         return self
 

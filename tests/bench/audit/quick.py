@@ -184,8 +184,10 @@ def _store(world: World, decided: Sequence[Decided], touched: Sequence[TrainingJ
         if award.start < last:
             award.job.state, award.job.ended_at = JobState.FINISHED, world.frame.pool.slot_start(award.end)
     for each in decided:
-        for row in (*each.floors, *each.awards):
-            row.interval = each.interval
+        for floor in each.floors:
+            floor.interval = each.interval
+        for award in each.awards:
+            award.interval = each.interval
     Award.objects.bulk_create(award for each in decided for award in each.awards)
     for each in decided:
         finished = [_finished(award) for award in each.awards if award.start < last]
