@@ -19,6 +19,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 Act = Callable[..., Any]
 WIDTHS = (320, 390, 820, 1440)
+SETTLED = 60.0  # seconds, in which a chart has followed; each page that slides takes so long
 # What reaches beyond the right edge, outermost first.
 WIDE = """[...document.body.querySelectorAll("*")].filter((el) => el.getBoundingClientRect().right > innerWidth + 1)
     .slice(0, 4).map((el) => `${el.tagName}.${el.className.baseVal ?? el.className}#${el.id}`).join(" ")"""
@@ -46,7 +47,7 @@ def slides(one: Visitor, width: int) -> list[str]:
     """Charts follow a change of the width a moment later."""
     one.page.set_viewport_size({"width": width, "height": 900})
     try:
-        until(lambda: one.sideways() <= 0)
+        until(lambda: one.sideways() <= 0, seconds=SETTLED)
     except AssertionError:
         return [f"slides sideways by {one.sideways()} at {width}: {one.page.evaluate(WIDE)}"]
     return []
