@@ -100,7 +100,7 @@ def test_phone_scrolls_no_page_sideways(visit: Act, act: Act) -> None:
 
 def test_times_of_another_day_make_no_page_slide(visit: Act, act: Act) -> None:
     """They are longer by the date."""
-    _, user = act(market, 16 * 3600)
+    _, user = act(market, 30 * 3600)  # whatever the time of day, the running slot began on another day
     one = visit(user, width=820)
     one.open("/t/lumen/market/")
     assert one.page.locator("td.span time", has_text=", ").count() >= 1
