@@ -143,7 +143,7 @@ def _start(name: str, command: list[str], places: Places) -> Child:
 def _empty(folder: Path) -> None:
     """Numbers of processes that are gone: a monitor takes them for a start from zero, as it is."""
     shutil.rmtree(folder, ignore_errors=True)
-    folder.mkdir(parents=True)
+    folder.mkdir(mode=0o700, parents=True)  # programs of tenants run on this machine too
 
 
 def _answers(port: int) -> bool:
