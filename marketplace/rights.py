@@ -68,7 +68,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_outage": ADDS,
     "scheduling_calendarcell": CHANGES,
     "scheduling_trainingjob": changes(
-        "lane", "state", "reason_code", "reason_numbers", "arrival", "attempt", "not_before", "ended_at"
+        "lane", "state", "reason_code", "reason_numbers", "arrival", "attempt", "not_before", "ended_at", "worth"
     ),
     "scheduling_jobarray": ADDS,
     "scheduling_jobdescription": ADDS,

@@ -29,6 +29,7 @@ from bourse_client.shapes import (
     Me,
     OwnTenant,
     Parsed,
+    Pieces,
     Price,
     Quote,
     Statement,
@@ -168,6 +169,10 @@ class Client:
 
     def job_explain(self, job_id: int) -> Explanation:
         return cast(Explanation, self.get(self.of_tenant(f"jobs/{job_id}/explain/")))
+
+    def job_pieces(self, job_id: int) -> Pieces:
+        """What each piece of a job did and cost; none where the job is sold whole."""
+        return cast(Pieces, self.get(self.of_tenant(f"jobs/{job_id}/pieces/")))
 
     def job_followed(self, job_id: int, *, every: float = 2.0, patience: float | None = None) -> Iterator[JobWithSpec]:
         """The job as often as it is asked for, the last time when it is over. Ends early when patience does."""

@@ -141,6 +141,28 @@ class Explanation(TypedDict):
     projection: Projection | None
 
 
+class Piece(TypedDict):
+    start_slot: int
+    end_slot: int
+    starts_at: str
+    ends_at: str
+    state: str
+    at_home: bool
+    lost: bool
+    percent: float
+    saving_slots: float
+    paid: str
+
+
+class Pieces(TypedDict):
+    """Of a job that rents in pieces. `percent`: of its work, done or booked."""
+
+    pieces: list[Piece]
+    percent: float
+    paid: str
+    worth: str | None
+
+
 class CancelOutcome(TypedDict):
     id: int
     cancelled: bool

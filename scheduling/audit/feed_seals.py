@@ -158,5 +158,6 @@ def _terms(award: Award) -> bytes:
     """What of an award never changes."""
     names = ["job_id", "tenant_id", "attempt", "pool_id", "lane", "phase", "placement", "start", "end", "workers", "ps"]
     names += ["worker_type", "ps_type", "allocation", "on_operator", "value", "floor", "cost", "paid", "charges"]
+    names += ["work"] if award.work is not None else []  # older seals close over awards without it
     terms = {name: getattr(award, name) for name in names}
     return records.to_bytes(terms | {"awarded_at": award.awarded_at.astimezone(UTC).isoformat(timespec="microseconds")})

@@ -97,7 +97,7 @@ def charge_account(job: TrainingJob) -> tuple[AwardAccount, ...]:
 
 
 def _account(pool: Pool, award: Award, names: Mapping[int, str], labels: Sequence[str], settled: int) -> AwardAccount:
-    decided = decided_award(award.interval, award.job_id) if award.interval else None
+    decided = decided_award(award.interval, award.job_id, award.start) if award.interval else None
     costs = decided.factors(labels) if decided else {}
     elapsed = None if decided is None else decided.booking.end - decided.job.arrival
     slots = tuple(

@@ -95,6 +95,7 @@ class EventKind(StrEnum):
     JOB_AWARDED = "job_awarded", *_JOB, "Awarded", Message(True, "Awarded.", _awarded)
     JOB_STARTED = "job_started", *_JOB, "Started", Message(True, "Started.", lambda name, _: f"{name} runs.")
     JOB_RESIZED = "job_resized", *_JOB, "Resized"
+    JOB_SAVED = "job_saved", *_JOB, "Saved"
     JOB_REQUEUED = "job_requeued", *_JOB, "Queued again", Message(False, "Queued again.", _requeued)
     JOB_FINISHED = "job_finished", *_JOB, "Finished", Message(True, "Finished.", lambda name, _: f"{name} is done.")
     JOB_STOPPED = (
@@ -114,6 +115,7 @@ class EventKind(StrEnum):
         Message(False, "Expired.", lambda name, _: f"{name} found no place as long as it was worth something."),
     )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
+    AWARD_GIVEN_UP = "award_given_up", Audience.TENANT, (JOBS, SERVERS, MONEY), "Given up"
     JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, ()
     AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", Message(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (

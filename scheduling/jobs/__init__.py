@@ -1,7 +1,7 @@
 """Jobs, from their submission to their end: submitting, cancelling, finding them, and the story of each."""
 
 from scheduling.jobs.arrays import SubmittedArray, array_describe
-from scheduling.jobs.cancellation import freed_of, slot_running, while_running
+from scheduling.jobs.cancellation import award_give_up, freed_of, given_up_event, slot_running, while_running
 from scheduling.jobs.describing import (
     NotUnderstood,
     Said,
@@ -31,10 +31,12 @@ __all__ = [
     "SubmittedArray",
     "Understood",
     "array_describe",
+    "award_give_up",
     "curve",
     "description_shown",
     "estimates_record",
     "freed_of",
+    "given_up_event",
     "is_array",
     "job_by_id",
     "job_checked",

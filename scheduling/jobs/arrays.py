@@ -24,7 +24,7 @@ from scheduling.jobs.submission import (
     waiting_said,
 )
 from scheduling.market.decide import program_kept, submission_event
-from scheduling.market.view import PROGRAM
+from scheduling.market.view import PROGRAM, is_divisible
 from scheduling.models import HELD, JobArray, JobDescription, Lane, Pool, TrainingJob
 from scheduling.programs.catalogue import values_of
 from scheduling.programs.fields import FieldRefusal
@@ -45,6 +45,12 @@ NOT_AT_ONCE = InvalidJob(
 BOUGHT_BY_SLOT = InvalidJob(
     "invalid_job",
     "together: an elastic pool deals out one slot at a time, to each job by itself, so none are bought together.",
+    "together",
+)
+
+BOUGHT_IN_PIECES = InvalidJob(
+    "invalid_job",
+    "together: a job that rents in pieces goes on by itself, window by window, so none are bought together.",
     "together",
 )
 
@@ -178,6 +184,8 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         return never
     if wish.together and pool.is_elastic:
         return BOUGHT_BY_SLOT
+    if wish.together and is_divisible(checked.job):
+        return BOUGHT_IN_PIECES
     unfinished = jobs_unfinished(wish.after)
     if isinstance(unfinished, str):
         return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")

@@ -46,7 +46,8 @@ def cancel_preview(job: TrainingJob, at: datetime) -> CancelPreview:
 
 def cancel_previews(jobs: Sequence[TrainingJob], at: datetime) -> list[CancelPreview]:
     """In the order of the jobs, which come with their pools; two queries for all. Needs the tenant's scope."""
-    awards = {(a.job_id, a.attempt): a for a in Award.objects.filter(job__in=[j.pk for j in jobs], state__in=ALIVE)}
+    alive = Award.objects.filter(job__in=[job.pk for job in jobs], state__in=ALIVE).order_by("-start")
+    awards = {(award.job_id, award.attempt): award for award in alive}  # the first of each job
     pools = {job.pool_id for job in jobs}
     clocks = {clock.pool_id: clock for clock in LaneClock.objects.filter(pool__in=pools, lane=Lane.BATCH)}
     return [_preview(job, awards.get((job.pk, job.attempt)), clocks.get(job.pool_id), at) for job in jobs]

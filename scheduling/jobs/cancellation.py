@@ -5,6 +5,7 @@ What it gives up early goes back on sale in the instant lane, and what that brin
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -60,9 +61,9 @@ def job_cancel(*, job_id: int, by: Access, at: datetime) -> TrainingJob | Refuse
             return job
         if job.state not in LIVE_STATES:
             return Refused("already_over", f"The job is {job.get_state_display().lower()}.")
-        award = Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).first()
-        event, postings = _cancel(job, award, batch, by, at)
-        _tell_and_pay([event], postings)
+        awards = list(Award.objects.filter(job=job, attempt=job.attempt, state__in=ALIVE).order_by("start"))
+        events, postings = _cancel(job, awards, batch, by, at)
+        _tell_and_pay(events, postings)
         return job
 
 
@@ -79,28 +80,47 @@ def array_cancel(*, array_id: int, by: Access, at: datetime) -> int | Refused:
         lane_lock(pool_id=array.pool_id, lane=Lane.INSTANT)
         rows = TrainingJob.objects.filter(array=array, state__in=LIVE_STATES).select_related("pool").order_by("pk")
         jobs = list(rows.select_for_update(of=("self",)))
-        alive = Award.objects.filter(job__in=jobs, state__in=ALIVE)
-        awards = {(award.job_id, award.attempt): award for award in alive}
-        outcomes = [_cancel(job, awards.get((job.pk, job.attempt)), batch, by, at) for job in jobs]
-        _tell_and_pay([event for event, _ in outcomes], [posting for _, some in outcomes for posting in some])
+        awards: defaultdict[tuple[int, int], list[Award]] = defaultdict(list)
+        for award in Award.objects.filter(job__in=jobs, state__in=ALIVE).order_by("start"):
+            awards[award.job_id, award.attempt].append(award)
+        outcomes = [_cancel(job, awards[job.pk, job.attempt], batch, by, at) for job in jobs]
+        _tell_and_pay(
+            [event for events, _ in outcomes for event in events],
+            [posting for _, postings in outcomes for posting in postings],
+        )
         return len(jobs)
 
 
 def _cancel(
-    job: TrainingJob, award: Award | None, batch: LaneClock | None, by: Access, at: datetime
-) -> tuple[Event, list[Posting]]:
-    """All but the event and the money, which come last."""
+    job: TrainingJob, awards: Sequence[Award], batch: LaneClock | None, by: Access, at: datetime
+) -> tuple[list[Event], list[Posting]]:
+    """All but the events and the money, which come last. `awards`: those that are alive, in their order; more than one
+    where the job goes on in pieces."""
     job.state, job.ended_at = JobState.CANCELLED, at
     job.reason_code, job.reason_numbers = "cancelled_by", {"user": by.actor_name}
     job.save(update_fields=["state", "ended_at", "reason_code", "reason_numbers"])
-    postings, cut = list[Posting](), dict[str, Any]()
-    if award is not None and not has_begun(award, slot_running(job.pool, batch, at)):
-        postings, cut = _before_start(award, job, batch, at)
-    elif award is not None:
-        cut = while_running(award, job, batch, at)
-    data = {"job": job.pk, "by": by.actor_name, "returned": award.returned if award else 0}
-    data |= cut or {"award": None}
-    return job_event(EventKind.JOB_CANCELLED, job, at=at, data=data), postings
+    postings, cuts = list[Posting](), list[dict[str, Any]]()
+    for award in awards:
+        some, cut = award_give_up(award, job, batch, at)
+        postings += some
+        cuts.append({**cut, "returned": award.returned})
+    data = {"job": job.pk, "by": by.actor_name, **(cuts[0] if cuts else {"award": None, "returned": 0})}
+    events = [job_event(EventKind.JOB_CANCELLED, job, at=at, data=data)]
+    return [*events, *(given_up_event(job, cut, at) for cut in cuts[1:])], postings
+
+
+def award_give_up(
+    award: Award, job: TrainingJob, batch: LaneClock | None, at: datetime
+) -> tuple[list[Posting], dict[str, Any]]:
+    """What is paid back, and what an event tells of the cut: before its start most of the money returns."""
+    if not has_begun(award, slot_running(job.pool, batch, at)):
+        return _before_start(award, job, batch, at)
+    return [], while_running(award, job, batch, at)
+
+
+def given_up_event(job: TrainingJob, cut: dict[str, Any], at: datetime) -> Event:
+    """Of a further award of a job that its tenant took back, or whose program has ended."""
+    return job_event(EventKind.AWARD_GIVEN_UP, job, at=at, data={"job": job.pk, **cut})
 
 
 def _tell_and_pay(events: Sequence[Event], postings: Sequence[Posting]) -> None:

@@ -65,6 +65,12 @@ def _sentence(pool: Pool, row: Event) -> str:
         first, last, workers = data["start"], data["end"] - 1, data.get("workers")
         span = f"slot {first}" if first == last else f"slots {first} to {last}"
         return f"{workers} worker{'s' * (workers != 1)} {where}, {span}.{_smaller(pool, row)}"
+    if row.kind == EventKind.JOB_SAVED:
+        done, following = 100 * (1 - data["left"] / data["work"]), data["next"]
+        rest = "The rest waits for the next interval." if following is None else f"It goes on in slot {following}."
+        return f"A piece is over, and {done:.0f} % of the work is done. {rest}"
+    if row.kind == EventKind.AWARD_GIVEN_UP:
+        return "What it was still to get is given up."
     if row.kind == EventKind.AWARD_CUT:
         return "A failure of the platform: what was not delivered is refunded."
     if row.kind == EventKind.AWARD_ADJUSTED:
@@ -99,7 +105,8 @@ def _decided(job: TrainingJob, award: Award | None, told: Sequence[Happening]) -
     if award is not None and job.pool.is_elastic:
         return Step(DONE, "First sized", award.awarded_at, None, "and again in every slot since")
     if award is not None:
-        decided = next((each.at for each in reversed(told) if each.kind == EventKind.JOB_AWARDED), None)
+        newest_first = told if award.work is not None else tuple(reversed(told))  # of pieces the first began it
+        decided = next((each.at for each in newest_first if each.kind == EventKind.JOB_AWARDED), None)
         interval = f"interval {award.interval.number}, " if award.interval else "instant lane, "
         where = "on your own cells" if award.phase == "own" else "rented from the pool"
         return Step(DONE, "Awarded", decided or job.submitted_at, None, interval + where)

@@ -9,6 +9,7 @@ from datetime import date, datetime, timedelta
 from django.db.models import Exists, F, OuterRef, QuerySet, Subquery
 from django.db.models.functions import JSONObject
 
+from scheduling.jobs.read_paid import paid_beside
 from scheduling.market.reads import JobView, job_view
 from scheduling.models import Award, JobState, Lane, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, SavedView
@@ -21,7 +22,7 @@ GROUPS: Mapping[str, tuple[JobState, ...]] = {
     OVER: tuple(state for state in JobState if state not in LIVE_STATES),
 }
 # What a row tells of its award: enough to explain the job, fetched with the row itself.
-TOLD = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "paid_before")
+TOLD = ("phase", "start", "end", "workers", "ps", "paid", "returned", "attempt", "work_left", "work")
 
 
 @dataclass(frozen=True)
@@ -78,7 +79,9 @@ def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[Trainin
 def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
     """Each row with what its award says, as `given`; None where it has none."""
     award = Award.objects.filter(job=OuterRef("pk"), attempt=OuterRef("attempt"))
-    told = award.order_by("-start").values(told=JSONObject(**{name: F(name) for name in TOLD}))
+    told = award.order_by("-start").values(
+        told=JSONObject(**{name: F(name) for name in TOLD}, paid_before=paid_beside())
+    )
     return rows.annotate(given=Subquery(told[:1]))
 
 

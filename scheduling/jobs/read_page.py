@@ -10,8 +10,10 @@ from datetime import datetime
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_by_use import MOST_SLOTS, SoFar, joined, so_far
 from scheduling.jobs.read_life import Happening, Step, happenings, life
+from scheduling.jobs.read_pieces import Pieces, pieces_of
+from scheduling.jobs.read_pieces import joined as joined_pieces
 from scheduling.jobs.read_queue import QueuePlace, queue_place
-from scheduling.jobs.read_slots import SlotTable, slot_table
+from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
 from scheduling.market.reads import JobView, Payee, job_view, payees
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
@@ -100,6 +102,7 @@ class JobPage:
     other_arrays: tuple[ArraySums, ...]  # all of whose jobs must have, the first of them
     queue: QueuePlace | None  # while it waits for an interval
     by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
+    pieces: Pieces | None  # of a job that goes on in pieces: then `award` is all of them together
 
     @property
     def rented(self) -> bool:
@@ -130,6 +133,8 @@ class JobPage:
         state = JobState(self.job.state)
         if self.by_use:
             kind = "by_use"
+        elif self.pieces and state in (JobState.AWARDED, JobState.RUNNING, JobState.FINISHED):
+            kind = "pieces"
         elif self.award and state in (JobState.AWARDED, JobState.RUNNING, JobState.FINISHED):
             kind = state.value
         elif state == JobState.CANCELLED:
@@ -156,15 +161,24 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     if pool.is_elastic and awards:
         gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
         by_use, awards = so_far(pool, awards), [joined(awards)]
+    parts = [each for each in awards if each.work is not None]
     award = next((each for each in awards if each.attempt == job.attempt), None)
+    newest = by_use.newest if by_use else award
+    if parts:
+        award, newest = joined_pieces(parts), parts[-1]
+        newest.paid_before = sum(each.paid - each.returned for each in parts[:-1])
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt", "-interval").first()
     told = happenings(pool, job.tenant_id, job.pk)
-    names = _server_names([*(awards[-1:] and awards[-1].allocation), *(floor.allocation if floor else [])])
-    slots = slot_table(pool, award, at, gross=gross) if award and award.paid else None
+    on_servers = [row for each in parts or awards[-1:] for row in each.allocation]
+    names = _server_names([*on_servers, *(floor.allocation if floor else [])])
+    if parts:
+        slots = slot_tables([slot_table(pool, each, at) for each in parts if each.paid])
+    else:
+        slots = slot_table(pool, award, at, gross=gross) if award and award.paid else None
     return JobPage(
         job=job,
-        view=job_view(pool, job, by_use.newest if by_use else award, at),
+        view=job_view(pool, job, newest, at),
         award=award,
         alive=job.state in LIVE_STATES,
         steps=life(job, award, floor, told, at),
@@ -176,13 +190,14 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         own_part=max(micro(award.cost) - (award.paid - award.dividend), 0) if award and award.paid else 0,
         own_idle_worth=micro(award.floor) if award and job.lane == Lane.INSTANT else 0,
         estimate=_estimate(pool, job),
-        attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt]),
+        attempts=_attempts(pool, [each for each in awards if each.attempt != job.attempt and each.work is None]),
         postings=transactions_about(subject=f"job:{job.pk}") if money else (),
         asked_interval=None if pool.is_elastic else _asked_interval(award, floor),
         others=_others(job),
         other_arrays=tuple(array_sums(after_arrays(job.after)[:MOST_OTHERS]).values()),
         queue=queue_place(job, at=at),
         by_use=by_use,
+        pieces=pieces_of(pool, job, parts, {each.pk: where(each.allocation, names) for each in parts}),
     )
 
 

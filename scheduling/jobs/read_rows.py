@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from django.db.models import QuerySet
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
+from scheduling.jobs.read_paid import paid_beside
 from scheduling.market.reads import JobView, job_view
 from scheduling.models import ALIVE, Award, Lane, LaneClock, RentState, TrainingJob
 from scheduling.programs.ordering import after_arrays, after_jobs
@@ -73,7 +74,11 @@ _job = RepeatedRead(
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     """In their order, of whichever pools: two queries, the second one only where an award is alive; three more where
     one is a member of an array."""
-    found = _newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk)
+    found = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
+    if begun := [award.pk for award in found if award.work is not None]:
+        beside = dict(Award.objects.filter(pk__in=begun).annotate(beside=paid_beside()).values_list("pk", "beside"))
+        for award in found:
+            award.paid_before = beside.get(award.pk, award.paid_before)
     awards = {(award.job_id, award.attempt): award for award in found}
     settled = _settled({award.pool_id for award in awards.values() if award.state in ALIVE})
     sums = array_sums({job.array_id for job in jobs if job.array_id is not None})
@@ -93,7 +98,7 @@ def _newest(job_ids: Collection[int]) -> QuerySet[Award]:
 
 _newest_of_one = RepeatedRead(lambda job_id: _newest([job_id]), scoped=True, job_id=-1)
 _TOLD: tuple[str, ...] = ("job", "attempt", "pool", "state", "phase", "start", "end", "workers", "ps", "paid")
-_TOLD += ("returned", "charges", "rent", "adjusted", "work_left", "paid_before")
+_TOLD += ("returned", "charges", "rent", "adjusted", "work_left", "paid_before", "work")
 
 
 def _settled(pools: Collection[int]) -> dict[int, int]:

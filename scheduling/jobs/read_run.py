@@ -12,10 +12,11 @@ from django.conf import settings
 from scheduling.engines.base import LogLine
 from scheduling.engines.launcher.files import Records
 from scheduling.engines.programs import PROGRAMS
+from scheduling.market.view import is_divisible
 from scheduling.models import Run, RunState, TrainingJob
 from scheduling.models.runs import OPEN
 
-MOST_RUNS = 8  # of a job, whose curves are put together
+MOST_RUNS = 50  # of a job, whose curves are put together: it has one for each of its pieces
 MOST_POINTS = 400  # of a curve on the page
 P = TypeVar("P")
 
@@ -105,7 +106,7 @@ def run_view(job: TrainingJob) -> RunView | None:
         epochs=epochs,
         points=thinned(points),
         ends_at=ends_at,
-        late=ends_at is not None and ends_at > run.ends_at,
+        late=ends_at is not None and ends_at > run.ends_at and not is_divisible(job),  # which goes on after it
     )
 
 

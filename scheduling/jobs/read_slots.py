@@ -3,8 +3,8 @@ paid."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections import Counter, defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -100,16 +100,37 @@ def slot_table(pool: Pool, award: Award, at: datetime, *, gross: Mapping[int, in
     return _table(award, tuple(rows))
 
 
+def slot_tables(tables: Sequence[SlotTable]) -> SlotTable | None:
+    """Those of a job's awards as one, by slot; None where there are none."""
+    if not tables:
+        return None
+    by_owner, settled_by_owner = Counter[int](), Counter[int]()
+    for table in tables:
+        by_owner.update(table.by_owner)
+        settled_by_owner.update(table.settled_by_owner)
+    rows = sorted((row for table in tables for row in table.rows), key=lambda row: row.slot)
+    return SlotTable(
+        rows=tuple(rows),
+        paid=sum(table.paid for table in tables),
+        settled=sum(table.settled for table in tables),
+        held=sum(table.held for table in tables),
+        returned=sum(table.returned for table in tables),
+        kept=sum(table.kept for table in tables),
+        by_owner=dict(by_owner),
+        settled_by_owner=dict(settled_by_owner),
+    )
+
+
 def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
     """From the interval that decided it, which is a large row and never changes: read once. `award` comes with its
     interval, as far as that is small."""
     if award.interval is None:
         return {}
-    key = f"award-prices:{award.interval.digest}:{award.job_id}"
+    key = f"award-prices:{award.interval.digest}:{award.job_id}:{award.start}"
     if (known := cache.get(key)) is not None:
         return {slot: tuple(Factor(*factor) for factor in factors) for slot, factors in known}
     interval = Interval.objects.filter(pk=award.interval.pk).only("policy", "view", "plan").first()
-    decided = decided_award(interval, award.job_id) if interval else None
+    decided = decided_award(interval, award.job_id, award.start) if interval else None
     labels = list(ResourceKind.objects.filter(pool=pool).values_list("label", flat=True))
     found = decided.factors(labels) if decided else {}
     kept = [(slot, [(one.label, one.units, one.price) for one in factors]) for slot, factors in found.items()]

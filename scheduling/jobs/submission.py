@@ -29,7 +29,7 @@ from scheduling.market.decide import (
     submission_event,
 )
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import SpecRead, arrival_of, spec_read
+from scheduling.market.view import SpecRead, arrival_of, gives_floors, spec_read
 from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
@@ -246,10 +246,8 @@ def spec_checked(
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
         read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
-        if read.job.divisible:  # whoever booked a part of a job would stop the market: an award is for all of it
-            raise BadScenario(
-                "divisible", "pools sell whole jobs only; pieces are rented in scenario files and studies"
-            )
+        if read.job.divisible and (pool.is_elastic or not gives_floors(pool)):
+            raise BadScenario("divisible", f"{pool.name} sells whole jobs only")
         spec = program_pinned(spec, tenant_id=tenant.pk, job=read.job) if pinned else spec
         if pool.is_elastic:
             check_speeds([read.job])  # the pool's policy believes them

@@ -25,6 +25,8 @@ CHOICES: Mapping[str, tuple[str, str, float]] = {
     "kept, searched, dividend 1/2": (KEEP, SEARCHED, 0.5),
 }
 NOW = "as it is now"
+WINDOWS = (8, 16, 32)  # slots of the longest interval, as `reproduce guarantee-5` compares them
+SAVING_SLOTS = 0.25
 
 
 def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
@@ -43,6 +45,40 @@ def choices_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused
         "against": against,
         "answer": answer,
     }
+    return _asked(document, pool, by, at)
+
+
+def windows_study(*, pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
+    """The same days in windows of 8, 16 and 32 slots, with jobs that are sold whole and with jobs that rent in pieces,
+    each of which loses a quarter of a slot to a save. Set against whole jobs in windows of 32."""
+    if pool.is_elastic or not gives_floors(pool):
+        return NO_PLANS
+    saving = SAVING_SLOTS * pool.slot_seconds / 60
+    rules = [
+        {
+            "rule": MARKET,
+            "name": windows_named(window, in_pieces=in_pieces),
+            "plan": pool.usual_plan,
+            "policy": {"clock": {"first": 1, "cap": window, "restart": True}},
+        }
+        | ({"pieces": saving} if in_pieces else {})
+        for window in WINDOWS
+        for in_pieces in (False, True)
+    ]
+    document = {
+        "title": f"{pool.name}: the last {DAYS} days in short and long windows, with and without pieces",
+        "rules": rules,
+        "against": windows_named(32, in_pieces=False),
+        "answer": windows_named(16, in_pieces=True),
+    }
+    return _asked(document, pool, by, at)
+
+
+def windows_named(window: int, *, in_pieces: bool) -> str:
+    return f"{'pieces' if in_pieces else 'whole jobs'}, windows of {window}"
+
+
+def _asked(document: Mapping[str, Any], pool: Pool, by: Access, at: datetime) -> LabStudy | Refused:
     return study_create(
         document=document,
         files={},

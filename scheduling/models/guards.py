@@ -8,7 +8,7 @@ from tenants.guards import Guards, kept, never_emptied
 _REFUSE = "scheduling_append_only"
 _TERMS = (
     'job_id, tenant_id, attempt, pool_id, lane, interval_id, start, "end", paid, charges, allocation, on_operator,'
-    " work_left, paid_before"
+    " work_left, paid_before, work"
 )
 
 GUARDS = Guards(
@@ -47,7 +47,7 @@ GUARDS = Guards(
     ),
     functions={
         "scheduling_append_only": "1dc709a0bef00b3fcc627316c337be16be38d1a9b5eedfa71b915a7f11f4a144",
-        "scheduling_award_terms_kept": "68083bfc30fd86451dac26d6e69f68dbe837ed5bc6481b6cf103c22a169be21d",
+        "scheduling_award_terms_kept": "fdea8495b3911ec01dc4f75226e915414dce6c2458b5727ea528f873807dc698",
         "scheduling_award_told": "a56f6b73508238429150c13b3845d3e1501ee17e6dc8112c14dfbde071cae076",
         "scheduling_cells_within_capacity": "184a3c3eccf686d7babd25ff803bfe74e334d8b52948ed179deebac4a462875c",
         "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",

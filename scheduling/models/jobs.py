@@ -75,6 +75,9 @@ class TrainingJob(TenantOwned):
     not_before = models.BigIntegerField(default=0)
     after = models.JSONField(default=list, blank=True)  # numbers of the tenant's jobs that must have ended well before
     ended_at = models.DateTimeField(null=True, blank=True)
+    # Of a job that was begun in pieces and has no schedule at home: credits that what is done is worth to its owner, as
+    # the last interval said (D4).
+    worth = models.FloatField(null=True, blank=True)
     array = models.ForeignKey(JobArray, on_delete=models.PROTECT, null=True, related_name="+", db_index=False)
     array_place = models.PositiveSmallIntegerField(default=0)  # among its members; in lists the first stands for all
     # Whether those members of its array that wait are bought in one interval, all or none.

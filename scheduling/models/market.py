@@ -149,6 +149,9 @@ class Award(TenantOwned):
     # this one, as planned, and micro-credits that it paid for slots before. Null: an award is for the whole job.
     work_left = models.FloatField(null=True, blank=True)
     paid_before = models.BigIntegerField(default=0, db_default=0)
+    # Of a job that may be saved and go on later (D1): mini-batches that this award does, of all or of what was left.
+    # Such a job has an award for each of its pieces, and one at home for the rest. Null: an award is for the whole job.
+    work = models.BigIntegerField(null=True, blank=True)
     # Slots from here on were not delivered or not wanted. A running award that its tenant gave up stays `running`,
     # and is settled, to its end.
     cut_at = models.BigIntegerField(null=True, blank=True)
@@ -175,7 +178,7 @@ class Award(TenantOwned):
         ]
         constraints = [
             models.UniqueConstraint(
-                fields=["job", "attempt"], condition=Q(work_left=None), name="award_once_per_attempt"
+                fields=["job", "attempt"], condition=Q(work_left=None, work=None), name="award_once_per_attempt"
             ),
             models.UniqueConstraint(fields=["job", "attempt", "start"], name="award_once_per_slot"),
             models.CheckConstraint(condition=Q(end__gt=F("start"), paid__gte=0), name="award_possible"),
@@ -186,6 +189,9 @@ class Award(TenantOwned):
                 condition=Q(work_left=None, paid_before=0)
                 | Q(work_left__gte=0, paid_before__gte=0, end=F("start") + 1),
                 name="award_of_one_slot",
+            ),
+            models.CheckConstraint(
+                condition=Q(work=None) | Q(work__gte=1, work_left=None), name="award_in_pieces_does_work"
             ),
             models.CheckConstraint(
                 condition=Q(returned__gte=0, returned__lte=F("paid")), name="award_returns_what_was_paid"

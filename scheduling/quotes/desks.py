@@ -28,6 +28,20 @@ Spec = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
+class Course:
+    """Of a job that would be begun in pieces: its terms are those of the first, which does this `share` of its work.
+
+    The rest is guessed from it: as many pieces as large, at the same price, one a window. Where its place at home comes
+    first, the rest is done there, and `end` says when. Slots and micro-credits.
+    """
+
+    share: float
+    pieces: int
+    end: int
+    price: int
+
+
+@dataclass(frozen=True)
 class Terms:
     """What the job would get, or why it would not. Amounts in micro-credits."""
 
@@ -43,6 +57,7 @@ class Terms:
     worth: float = 0.0  # credits, of an end at that time
     home: Floor | None = None  # batch lane: what it would get if its owner were alone, where that has been planned
     resizes: tuple[Resize, ...] = ()
+    course: Course | None = None
 
     @property
     def net(self) -> int:
@@ -143,7 +158,8 @@ class BatchDesk:
     def ask(self, fields: Spec) -> Terms:
         with self.lock:
             in_time()  # others may have had the desk for long
-            return self._terms(self.what_if.asked(self._read(fields)))
+            job = self._read(fields)
+            return self._terms(self.what_if.asked(job), job)
 
     def later(self) -> Iterator[tuple[float, float, Terms]]:
         """The job as it is, waiting on: at the boundaries that follow, if nobody comes."""
@@ -160,7 +176,7 @@ class BatchDesk:
             in_time()
             what_if = self.policy.one_more(view)
             told = what_if.asked(job)
-            yield self.what_if.view.slot, view.slot, self._terms(told)
+            yield self.what_if.view.slot, view.slot, self._terms(told, job)
 
     def never(self) -> Reason | None:
         """Why no boundary will ever serve the job as it is, and what would help; None where one may."""
@@ -175,13 +191,30 @@ class BatchDesk:
         limits = [limit for limit in (job.max_price, credits_of(self.cap)) if limit is not None]
         return replace(job, max_price=min(limits))
 
-    def _terms(self, plan: Plan) -> Terms:
+    def _terms(self, plan: Plan, job: Job) -> Terms:
         if plan.bookings:
-            return terms_of(self.frame, plan.bookings[0], _floor(plan))
+            terms = terms_of(self.frame, plan.bookings[0], _floor(plan))
+            return replace(terms, course=self._course(plan, job, terms))
         refusal = longest_told(plan.refusals[0], self.policy.longest_window) if plan.refusals else None
         if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
             return _at_home(plan, refusal.reason if refusal else None)
         return Terms(False, refusal.reason, home=_floor(plan))
+
+    def _course(self, plan: Plan, job: Job, terms: Terms) -> Course | None:
+        """Of a plan whose first booking leaves something to do."""
+        first = plan.bookings[0]
+        done, work = int(first.work), job.work
+        if done >= work:
+            return None
+        share = done / work
+        if len(plan.bookings) > 1:  # the rest at home, in the same window
+            return Course(share, 1, plan.bookings[1].end, terms.price)
+        pieces, price = -(-work // done), terms.price * work // done
+        if terms.home is not None and not terms.home.draft:
+            return Course(share, 1, terms.home.end, terms.price)
+        return Course(
+            share, pieces, first.start + pieces * (self.policy.longest_window or first.end - first.start), price
+        )
 
 
 def _policy(frame: PoolFrame) -> HasWindows:

@@ -107,6 +107,7 @@ def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
             pool=pool, state__in=ALIVE, start__lte=pool.slot_at(at + lead), end__gt=pool.slot_at(at)
         )
         due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun)).select_related("job", "pool")
+        due = due.exclude(Exists(goes_on), work__isnull=False)  # what its last piece saves is not all written yet
         if pool.is_elastic:  # its gang of the slot before goes on, or has to be gone first
             due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun.exclude(_too_late(pool, at))))
             due = due.exclude(Exists(goes_on)).select_related("job", "pool")

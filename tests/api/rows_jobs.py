@@ -53,6 +53,7 @@ ROWS = [
     Row("jobs_explain", "get", "tenants/{tenant}/jobs/{job}/explain/", READ_JOBS, foreign=("job",)),
     Row("jobs_logs", "get", "tenants/{tenant}/jobs/{job}/logs/", READ_JOBS, foreign=("job",)),
     Row("jobs_log_file", "get", "tenants/{tenant}/jobs/{job}/logs/file/", READ_JOBS, foreign=("job",)),
+    Row("jobs_pieces", "get", "tenants/{tenant}/jobs/{job}/pieces/", READ_JOBS, foreign=("job",)),
     Row("jobs_progress", "get", "tenants/{tenant}/jobs/{job}/progress/", READ_JOBS, foreign=("job",)),
     Row("job_cancel", "post", "tenants/{tenant}/jobs/{job}/cancel/", answers(200, SUBMITTER, OWNER), foreign=("job",)),
     Row(

@@ -36,6 +36,7 @@ METHODS: dict[str, Do] = {
     "jobs_cancel": lambda client: client.jobs_cancel([7]),
     "job_queue": lambda client: client.job_queue(7),
     "jobs_explain": lambda client: client.job_explain(7),
+    "jobs_pieces": lambda client: client.job_pieces(7),
     "jobs_logs": lambda client: client.job_logs(7, after=3, search="x", level="error", who="worker 1"),
     "jobs_log_file": lambda client: client.job_log_file(7),
     "programs_list": lambda client: list(client.programs()),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 from django.utils import timezone
 
 from scheduling.core.scenario import BadScenario
-from scheduling.lab.choices import CHOICES, NO_PLANS, NOW, choices_study
+from scheduling.lab.choices import CHOICES, NO_PLANS, NOW, choices_study, windows_study
 from scheduling.lab.histories.assembling import Wishes, assemble
 from scheduling.lab.histories.history import History, Log, LoggedJob, Machine
 from scheduling.lab.rounds import studies_round
@@ -101,7 +102,23 @@ def test_a_pool_of_other_settings_is_compared_with_itself_and_one_without_floors
 
 
 @pytest.mark.django_db
-def test_the_study_is_worked_at_to_its_end() -> None:
+def test_windows_are_compared_with_and_without_pieces() -> None:
+    pool = make_pool(batch_policy={"name": "astraea", "mode": "guarantee"})
+    made = windows_study(pool=pool, by=STAFF, at=timezone.now())
+    assert isinstance(made, LabStudy), made
+    rules = {rule["name"]: rule for rule in made.document["rules"]}
+    assert {name: rule["policy"]["clock"]["cap"] for name, rule in rules.items()} == {
+        f"{kind}, windows of {window}": window for window in (8, 16, 32) for kind in ("whole jobs", "pieces")
+    }
+    assert {name for name, rule in rules.items() if "pieces" in rule} == {name for name in rules if "pieces" in name}
+    assert (made.document["against"], made.document["answer"]) == ("whole jobs, windows of 32", "pieces, windows of 16")
+    paper = make_pool("paper", batch_policy={"name": "astraea", "mode": "paper"})
+    assert windows_study(pool=paper, by=STAFF, at=timezone.now()) == NO_PLANS
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("study", [choices_study, windows_study])
+def test_the_study_is_worked_at_to_its_end(study: Callable[..., LabStudy | Refused]) -> None:
     pool = make_pool(epoch_at=datetime(2026, 10, 1, tzinfo=UTC), slot_seconds=3600)
     lumen, castor = make_tenant("lumen"), make_tenant("castor")
     server = make_server(pool, worker=8, ps=2)
@@ -109,10 +126,10 @@ def test_the_study_is_worked_at_to_its_end() -> None:
         make_cells(server, tenant, {"worker": 4, "ps": 1})
     for arrival in (0.5, 1.2, 2.1, 26.0, 26.5, 50.0):
         make_waiting(pool, lumen if arrival < 26 else castor, arrival)
-    made = choices_study(pool=pool, by=STAFF, at=datetime(2026, 10, 20, tzinfo=UTC))
+    made = study(pool=pool, by=STAFF, at=datetime(2026, 10, 20, tzinfo=UTC))
     assert isinstance(made, LabStudy), made
     for _ in range(3):
         studies_round(clock=timezone.now, others=lambda: None)
     made.refresh_from_db()
     assert made.state == StudyState.DONE, made.sentence
-    assert made.sentence.startswith("renewed, posted beside kept, posted:")
+    assert made.sentence.startswith(f"{made.document['answer']} beside {made.document['against']}:")

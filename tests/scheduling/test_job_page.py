@@ -138,7 +138,7 @@ def test_page_without_right_says_why(scene: Story) -> None:
     ],
 )
 def test_page_begins_with_the_sentences_of_its_state(state: str, award: bool, by_use: bool, kind: str) -> None:
-    page = SimpleNamespace(job=TrainingJob(state=state), award=award or None, by_use=by_use or None)
+    page = SimpleNamespace(job=TrainingJob(state=state), award=award or None, by_use=by_use or None, pieces=None)
     assert JobPage.lead.fget(page) == f"jobs/leads/{kind}.html"
     get_template(JobPage.lead.fget(page))
 

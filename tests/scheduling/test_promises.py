@@ -9,6 +9,7 @@ from scheduling.market.decide.promises import BelowPromise
 from scheduling.models import CalendarCell, Cell, Server
 from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.servers import server_capacity_change
+from scheduling.runs.failures import ServerLost, server_lose
 from tenants.access import access_of_system
 from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
@@ -61,6 +62,17 @@ def test_cells_are_free_to_go_once_the_promise_is_over() -> None:
     server = Server.objects.get(pool=pool)
     assert not isinstance(cells_change_on_server(server=server, cells={}, **CHANGE), BelowPromise)
     assert workers_of(server) == 0
+
+
+def test_a_lost_server_keeps_the_cells_of_what_a_late_clock_has_still_to_come_to() -> None:
+    pool, (lumen,) = make_market("lumen")
+    make_waiting(pool, lumen, epochs=4)
+    run_slots(pool, 0, 1)  # it runs from slot 1 to 8
+    server, other = Server.objects.get(pool=pool), {"cells": {}, **CHANGE}
+    assert isinstance(server_lose(server=server, by=CHANGE["by"], reason="power", at=pool.slot_start(5)), ServerLost)
+    broken(cells_change_on_server(server=server, **other))  # slots 2, 3 and 4 were delivered there
+    run_slots(pool, 2, 5)
+    assert not isinstance(cells_change_on_server(server=server, **other), BelowPromise)
 
 
 def test_cells_that_somebody_rents_stay() -> None:

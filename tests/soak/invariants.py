@@ -17,7 +17,7 @@ ALIVE = ("booked", "running")
 
 _AWARDS = """
 SELECT award.id, award.job_id, award.attempt, award.tenant_id, award.pool_id, award.lane, award.state,
-       award.start, award."end", award.cut_at, award.paid, award.returned, award.charges, award.work_left,
+       award.start, award."end", award.cut_at, award.paid, award.returned, award.charges, award.work_left, award.work,
        award.rent, award.adjusted
   FROM scheduling_award AS award ORDER BY award.id
 """
@@ -41,19 +41,20 @@ def violations() -> list[str]:
         award["charges"] = json.loads(award["charges"])
     settled = dict(run("SELECT pool_id, settled_slot FROM scheduling_laneclock WHERE lane = 'batch'"))
     jobs = {row[0]: row[1:] for row in run("SELECT id, state, attempt, pool_id FROM scheduling_trainingjob")}
+    work = dict(run(_WORK))
     elastic = {award["pool"] for award in awards if award["work_left"] is not None}
     return [
         *_money_of_awards(awards, settled),
         *_balances(),
         *_slots_paid_once(awards),
-        *_jobs_and_awards(awards, jobs, elastic),
+        *_jobs_and_awards(awards, jobs, elastic, work),
         *_sold_again(),
         *_floors_side_by_side(settled),
     ]
 
 
 _COLUMNS = ("id", "job", "attempt", "tenant", "pool", "lane", "state", "start", "end", "cut", "paid", "returned")
-_COLUMNS += ("charges", "work_left", "rent", "adjusted")
+_COLUMNS += ("charges", "work_left", "work", "rent", "adjusted")
 
 
 def pays_until(award: dict[str, Any]) -> int:
@@ -131,11 +132,17 @@ def _slots_paid_once(awards: list[dict[str, Any]]) -> Iterator[str]:
 
 
 def _jobs_and_awards(
-    awards: list[dict[str, Any]], jobs: dict[int, tuple[str, int, int]], elastic: set[int]
+    awards: list[dict[str, Any]], jobs: dict[int, tuple[str, int, int]], elastic: set[int], work: dict[int, int]
 ) -> Iterator[str]:
-    """A job that has a schedule has one that is alive, and one that waits has none."""
+    """A job that has a schedule has one that is alive, or two where it goes on in pieces, and one that waits has none.
+    Pieces do the whole work once, unless a program was not done where its plan was."""
     alive: defaultdict[int, int] = defaultdict(int)
+    done: defaultdict[int, int] = defaultdict(int)
+    in_pieces: set[int] = set()
     for award in awards:
+        if award["work"] is not None:
+            in_pieces.add(award["job"])
+            done[award["job"]] += award["work"] if award["state"] != "void" else 0
         if award["state"] in ALIVE and award["attempt"] == jobs[award["job"]][1]:
             alive[award["job"]] += 1
         if award["state"] in ALIVE and award["attempt"] != jobs[award["job"]][1]:
@@ -143,10 +150,21 @@ def _jobs_and_awards(
     for number, (state, attempt, pool) in jobs.items():
         if pool in elastic:
             continue
-        if state in ("awarded", "running") and alive[number] != 1:
+        if state in ("awarded", "running") and not 1 <= alive[number] <= (2 if number in in_pieces else 1):
             yield f"job {number}: {state} at attempt {attempt}, with {alive[number]} awards alive"
         if state in ("queued", "rejected", "expired") and alive[number]:
             yield f"job {number}: {state}, with {alive[number]} awards alive"
+
+    for number, amount in done.items():
+        if number in work and amount > work[number]:
+            yield f"job {number}: its awards do {amount} mini-batches, of {work[number]}"
+
+
+# Of jobs that run no program, which may have more to do than was planned.
+_WORK = """
+SELECT id, (spec->>'epochs')::int * (spec->>'chunks')::int * coalesce((spec->>'minibatches')::int, 1)
+  FROM scheduling_trainingjob WHERE NOT spec ? 'program'
+"""
 
 
 def _sold_again() -> Iterator[str]:

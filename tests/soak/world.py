@@ -227,6 +227,9 @@ class World:
             spec |= {"program": {"name": "trainer", "parameters": PARAMETERS}}
         if a // 24 % 5 == 0:
             spec |= {"rent": "never"}
+        if pool is self.pool and b // 18 % 3 == 0:  # longer than most windows: it goes on in pieces
+            spec |= {"divisible": True, "save_slots": (0.0, 0.25, 1.5)[c // 162 % 3]}
+            spec |= {"epochs": spec["epochs"] * (1 + c // 27 % 4), "value": {**spec["value"], "base": 4.0 * base}}
         self.keys += 1
         order: dict[str, Any] = {"pool": pool, "name": "train", "spec": spec, "lane": lane, "otherwise": otherwise}
         order |= {"by": _member(tenant), "at": self.at(), "client_key": f"key-{self.keys}"}

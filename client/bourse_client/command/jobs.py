@@ -188,6 +188,32 @@ def show(session: Session) -> int:
     return _told(session.screen, session.client.job(session.words.job), exits.DONE)
 
 
+def pieces(session: Session) -> int:
+    screen, found = session.screen, session.client.job_pieces(session.words.job)
+    if screen.as_json:
+        screen.document(found)
+        return exits.DONE
+    if not found["pieces"]:
+        screen.note("bourse: the job is sold whole, or was not begun.")
+        return exits.DONE
+    heads = ("from", "until", "where", "state", "of the work", "paid")
+    rows = [
+        (
+            moment(row["starts_at"]),
+            moment(row["ends_at"]),
+            "at home" if row["at_home"] else "rented",
+            "lost, done again" if row["lost"] else row["state"],
+            f"{0.0 if row['lost'] else row['percent']:.1f} %",
+            credits(row["paid"]),
+        )
+        for row in found["pieces"]
+    ]
+    screen.table(heads, rows, right=("of the work", "paid"))
+    worth = "" if found["worth"] is None else f"; to you that is worth {credits(found['worth'])}"
+    screen.line(f"{found['percent']:.1f} % done or booked for {credits(found['paid'])}{worth}")
+    return exits.DONE
+
+
 def explain(session: Session) -> int:
     screen, found = session.screen, session.client.job_explain(session.words.job)
     if screen.as_json:

@@ -103,6 +103,8 @@ def _add_jobs(commands: Any) -> None:
     _add_most(listed, 20)
     show = _add(words, "show", "jobs:show", "one job, with its reason and its times")
     show.add_argument("job", type=_job_or_array, metavar="ID", help="of a job, or A-12 of an array")
+    pieces = _add(words, "pieces", "jobs:pieces", "what each piece of a job did and cost, where it rents in pieces")
+    pieces.add_argument("job", type=_number, metavar="ID")
     cancel = _add(words, "cancel", "jobs:cancel", "cancel one job or many, or an array")
     cancel.add_argument("job", type=_job_or_array, nargs="+", metavar="ID", help="of a job, or A-12 of an array")
     _add_key(cancel)

@@ -11,7 +11,7 @@ from scheduling.audit.verification.replay import Replayed, name_of
 from scheduling.core import settlement
 from scheduling.core.settlement import micro
 from scheduling.core.types import SHARED, Booking
-from scheduling.market.decide import charges_listed, dividend_of, drafts_after, work_left
+from scheduling.market.decide import charges_listed, dividend_of, drafts_after, work_in_pieces, work_left
 from scheduling.models import Award, AwardState, Interval, JobFloor, Lane, RentState
 
 
@@ -19,11 +19,11 @@ def awards_verify(
     interval: Interval, replayed: Replayed, awards: Sequence[Award], attempts: Mapping[int, int]
 ) -> list[Finding]:
     """Each booking of the plan has one award on its terms, and no award is without a booking. `attempts`: by job."""
-    where, rows = name_of(interval), {award.job_id: award for award in awards}
+    where, rows = name_of(interval), {award_place(replayed, award.job_id, award.start): award for award in awards}
     amounts, drafts = settlement.charges_of_all(replayed.plan.bookings), drafts_after(replayed.view, replayed.plan)
     found = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
     for booking, due in zip(replayed.plan.bookings, amounts, strict=True):
-        award = rows.pop(booking.job, None)
+        award = rows.pop(award_place(replayed, booking.job, booking.start), None)
         if award is None:
             found.append(Finding(where, f"job {booking.job} has no award"))
         else:
@@ -32,9 +32,19 @@ def awards_verify(
             rented = award.phase == SHARED and award.job_id in drafts
             about = f"award {award.pk} of job {award.job_id}"
             found += differences(about, {"whether its rent is settled alone": (award.rent != RentState.NONE, rented)})
-    more = [job for job, number in Counter(award.job_id for award in awards).items() if number > 1]
+    more = [
+        job
+        for (job, _), number in Counter(award_place(replayed, a.job_id, a.start) for a in awards).items()
+        if number > 1
+    ]
     found += [Finding(where, f"job {job} has more than one award") for job in more]
-    return found + [Finding(where, f"job {job} has an award and no booking") for job in rows]
+    return found + [Finding(where, f"job {job} has an award and no booking") for job, _ in rows]
+
+
+def award_place(replayed: Replayed, job_id: int, start: int) -> tuple[int, int]:
+    """By which a booking's award is known: its job, and the start of one that is in pieces."""
+    job = replayed.view.jobs.get(job_id)
+    return job_id, start if job is not None and job.divisible else 0
 
 
 def terms_verify(
@@ -73,7 +83,9 @@ def terms_verify(
     if replayed.elastic:
         right |= _so_far(booking, replayed)
     else:
-        right |= {"work_left": None, "paid_before": 0}
+        in_batch = award.lane == Lane.BATCH  # the instant lane sells whole jobs alone
+        work = work_in_pieces(replayed.view.jobs[booking.job], booking) if in_batch else None
+        right |= {"work_left": None, "paid_before": 0, "work": work}
     where = f"award {award.pk} of job {award.job_id}"
     return differences(where, {name: (getattr(award, name), value) for name, value in right.items()})
 
@@ -87,11 +99,12 @@ def _so_far(booking: Booking, replayed: Replayed) -> dict[str, Any]:
 
 
 def _origin(award: Award, interval: Interval, attempt: int) -> list[Finding]:
-    """When and where it was decided, and for which attempt of its job: a job waits again only if its award is void."""
+    """When and where it was decided, and for which attempt of its job: a job waits again only if its award is void, or
+    was a piece of it."""
     where = f"award {award.pk} of job {award.job_id}"
     right = {"pool": (award.pool_id, interval.pool_id), "lane": (award.lane, str(Lane.BATCH))}
     right["awarded_at"] = (award.awarded_at, interval.decided_at)
-    if award.state != AwardState.VOID or award.attempt > attempt:
+    if award.attempt > attempt or (award.state != AwardState.VOID and award.work is None):
         right["attempt"] = (award.attempt, attempt)
     return differences(where, right)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduling.audit.verification.answers import answer_rows, answer_verify, without_answer
-from scheduling.audit.verification.awards import terms_verify
+from scheduling.audit.verification.awards import award_place, terms_verify
 from scheduling.audit.verification.course import sums_differ
 from scheduling.audit.verification.findings import Finding
 from scheduling.audit.verification.money import money_verify
@@ -54,7 +54,9 @@ def _award(award: Award) -> list[Finding]:
     found += flaws
     if replayed is None:
         return found
-    booking = next((booking for booking in replayed.plan.bookings if booking.job == award.job_id), None)
+    place = award_place(replayed, award.job_id, award.start)
+    bookings = {award_place(replayed, each.job, each.start): each for each in replayed.plan.bookings}
+    booking = bookings.get(place)
     if booking is None:
         return [*found, Finding(where, "decided again, its interval gives the job nothing")]
     return found + terms_verify(award, booking, replayed)

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from django.db import connection
@@ -14,6 +14,7 @@ from django.db.models import Q
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.lives import Cut, JobEvent, Life, life_of
 from scheduling.audit.verification.replay import ASTRAY
+from scheduling.audit.verification.worths import worths_decided
 from scheduling.feed import job_subject
 from scheduling.jobs import freed_of
 from scheduling.market.calendar import ROUNDING, Unit, amounts_in
@@ -28,10 +29,11 @@ class JobRows:
 
     estimates: Mapping[int, list[StartEstimate]]
     awards: Mapping[int, list[Award]]  # those that are cut, or that the feed says are
-    there: Collection[int]  # of the awards that the feed tells of
+    there: Mapping[int, int]  # of the awards that the feed tells of -> for which attempt of its job
     freed: Mapping[int, list[FreedUnits]]
     sold: Mapping[int, float]  # by given up units: how much of them answers have sold again
     first_paid: Mapping[tuple[int, int], int]  # (job, start) -> what its award pays
+    worths: Mapping[int, float | None]  # of jobs in pieces that wait, what is done was worth when they were decided
 
 
 def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
@@ -48,8 +50,13 @@ def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
         try:
             found += _row_differs(where, pool, job, life, rows.estimates[job.pk])
             found += _estimate_differs(where, job, life, rows)
-            gone = sorted(life.awards - set(rows.there))
+            if job.pk in rows.worths:
+                found += differences(where, {"worth": (job.worth, rows.worths[job.pk])})
+            gone = sorted(life.awards.keys() - rows.there.keys())
             found += [Finding(where, f"award {number}, of which it was told, is gone") for number in gone]
+            for number in sorted(life.awards.keys() & rows.there.keys()):
+                about = f"award {number} of job {job.pk}"
+                found += differences(about, {"attempt": (rows.there[number], life.awards[number])})
             found += _cuts_differ(job, life, rows, reader) if life.digest is not None else []
         except ASTRAY as error:
             found.append(Finding(where, f"its row cannot be read ({type(error).__name__}: {error})"))
@@ -91,7 +98,8 @@ def _rows(pool: Pool, jobs: Sequence[TrainingJob], lives: Iterable[Life | None])
     for job_id, start, amount in Award.objects.filter(job__in=estimates).values_list("job_id", "start", "paid"):
         paid[job_id, start] = amount
     sold = sold_again(pool.pk) if freed else {}
-    return JobRows(estimates, awards, set(there.values_list("pk", flat=True)), freed, sold, paid)
+    attempts = dict(there.values_list("pk", "attempt"))
+    return JobRows(estimates, awards, attempts, freed, sold, paid, worths_decided(pool, jobs))
 
 
 def _row_differs(

@@ -44,7 +44,7 @@ class Life:
     not_before: int = 0
     ended_at: datetime | None = None
     started: int | None = None  # the first slot that it ever started in
-    awards: set[int] = field(default_factory=set)  # those that were told of
+    awards: dict[int, int] = field(default_factory=dict)  # those that were told of -> the attempt that it was then
     cuts: dict[int, Cut] = field(default_factory=dict)  # by award, as last told
 
 
@@ -59,8 +59,9 @@ def life_of(events: Iterable[JobEvent], *, elastic: bool) -> Life | None:
             life = Life(event.data.get("digest"), lane, lane, arrived_at)
             life.not_before = HELD if event.data.get("after") else 0
         elif life is not None and event.kind in _STEPS:
+            if event.data.get("award") is not None:
+                life.awards.setdefault(event.data["award"], life.attempt)
             _STEPS[event.kind](life, event, elastic)
-            life.awards |= {event.data["award"]} if event.data.get("award") is not None else set()
     return life
 
 
@@ -130,6 +131,19 @@ def _cancelled(life: Life, event: JobEvent, elastic: bool) -> None:
     _cut(life, event, void=False)
 
 
+def _saved(life: Life, event: JobEvent, elastic: bool) -> None:
+    """A piece of it is over: it waits for the next, or begins with an award that it has."""
+    _waiting(life, event, elastic)
+    if event.data.get("next") is not None:
+        life.state, life.reason = JobState.AWARDED.value, ("", {})
+
+
+def _given_up(life: Life, event: JobEvent, elastic: bool) -> None:
+    """A further award of a job that is over."""
+    del elastic
+    _cut(life, event, void=False)
+
+
 def _adjusted(life: Life, event: JobEvent, elastic: bool) -> None:
     """What came back because alone was better changes nothing in the job's course."""
     del life, event, elastic
@@ -142,7 +156,9 @@ _STEPS: Mapping[str, Callable[[Life, JobEvent, bool], None]] = {
     EventKind.JOB_AWARDED: _awarded,
     EventKind.JOB_STARTED: _started,
     EventKind.JOB_RESIZED: _started,
+    EventKind.JOB_SAVED: _saved,
     EventKind.AWARD_CUT: _void,
+    EventKind.AWARD_GIVEN_UP: _given_up,
     EventKind.AWARD_ADJUSTED: _adjusted,
     EventKind.JOB_FINISHED: _ends(JobState.FINISHED),
     EventKind.JOB_STOPPED: _ends(JobState.STOPPED),

@@ -9,8 +9,9 @@ from collections.abc import Sequence
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import Replayed
 from scheduling.core.settlement import micro
+from scheduling.core.types import Booking
 from scheduling.feed import job_subject
-from scheduling.market.decide import contents_of
+from scheduling.market.decide import contents_of, refunds_of
 from scheduling.models import Award, Interval, RentState
 from tenants.ledger.selectors import transactions_about_all
 
@@ -20,19 +21,21 @@ def settlements_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
     settlements = replayed.plan.settlements
     if not settlements:
         return []
-    rents = {rent.job: rent for rent in replayed.view.open_rents}
+    rents: defaultdict[int, list[Booking]] = defaultdict(list)
+    for rent in replayed.view.open_rents:
+        rents[rent.job].append(rent)
     rows = Award.objects.filter(pool=interval.pool_id, job__in=[each.job for each in settlements]).exclude(rent="")
     awards = {(award.job_id, award.start): award for award in rows}
     found = []
     for each in settlements:
-        where, award = f"the rent of job {each.job}", awards.get((each.job, rents[each.job].start))
-        if award is None:
-            found.append(Finding(where, "it is settled, and there is no award of it"))
-            continue
-        refund = min(micro(each.refund), micro(rents[each.job].paid))
-        found += differences(
-            where, {"its state": (award.rent, RentState.CLOSED.value), "what came back": (award.adjusted, refund)}
-        )
+        where, parts = f"the rent of job {each.job}", refunds_of(each.refund, [micro(r.paid) for r in rents[each.job]])
+        for rent, refund in zip(rents[each.job], parts, strict=True):
+            award = awards.get((each.job, rent.start))
+            if award is None:
+                found.append(Finding(where, "it is settled, and there is no award of it"))
+                continue
+            state = (award.rent, RentState.CLOSED.value)
+            found += differences(where, {"its state": state, "what came back": (award.adjusted, refund)})
     return found
 
 

@@ -14,7 +14,7 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.cluster import pool_list
-from scheduling.lab.choices import choices_study
+from scheduling.lab.choices import choices_study, windows_study
 from scheduling.lab.pages.form import StudyForm
 from scheduling.lab.read_studies import percent_done, rules_of, studies_ahead, studies_of_owner, studies_of_staff
 from scheduling.lab.requests import (
@@ -88,10 +88,12 @@ def lab_new(request: AccessRequest) -> HttpResponse:
 @posted_from("operator_pool")
 @requires(Permission.FAIRNESS_VIEW)
 def lab_choices(request: AccessRequest, slug: str) -> HttpResponse:
-    """Asked for on the page of a pool: its last days under each choice of plan, price and dividend."""
+    """Asked for on the page of a pool: its last days under each choice of plan, price and dividend, or in short and
+    long windows with and without pieces."""
     pool = get_object_or_404(Pool, slug=slug)
+    study = windows_study if request.POST.get("about") == "windows" else choices_study
     with costly(request) as refused:
-        outcome = refused or choices_study(pool=pool, by=request.access, at=timezone.now())
+        outcome = refused or study(pool=pool, by=request.access, at=timezone.now())
     if isinstance(outcome, LabStudy):
         return redirect("lab_study", outcome.pk)
     messages.error(request, outcome.sentence)

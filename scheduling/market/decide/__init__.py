@@ -27,7 +27,7 @@ from scheduling.market.decide.cooling_off import cooling
 from scheduling.market.decide.estimates import Estimate, estimate_keep, start_estimate
 from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
 from scheduling.market.decide.interval import batch_policy
-from scheduling.market.decide.plans import drafts_after, longest_told, work_left
+from scheduling.market.decide.plans import drafts_after, longest_told, refunds_of, work_in_pieces, work_left
 from scheduling.market.decide.programs import UNITS, program_kept, program_of, program_pinned
 from scheduling.market.decide.promises import lanes_lock, promises_kept
 from scheduling.market.decide.submissions import submission_digest, submission_document, submission_event
@@ -71,6 +71,7 @@ __all__ = [
     "promises_kept",
     "purse_of",
     "question_of",
+    "refunds_of",
     "sold_again",
     "start_estimate",
     "submission_digest",
@@ -78,5 +79,6 @@ __all__ = [
     "submission_event",
     "unpacked",
     "verdict",
+    "work_in_pieces",
     "work_left",
 ]

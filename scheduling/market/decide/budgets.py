@@ -51,7 +51,7 @@ def _by_budget(snapshot: BatchSnapshot, refusal: Refusal) -> Reason:
     price, cap = reason.numbers.get("price"), snapshot.caps.get(refusal.job)
     if reason.code == "low_balance" and row.tenant_id in snapshot.by_budget:
         return Reason("over_budget", reason.numbers)
-    before = snapshot.slots[row.pk].paid if row.pk in snapshot.slots else 0  # the limit counts what is paid already
+    before = snapshot.paid_before(row.pk)  # the limit counts what is paid already
     if reason.code == "over_max_price" and cap is not None and reason.numbers["max_price"] == credits_of(cap + before):
         return Reason("over_budget", {"price": price, "left": credits_of(cap)})
     return reason

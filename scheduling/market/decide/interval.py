@@ -119,6 +119,7 @@ def _attempt(
         plans.floors_store(snapshot, interval, plan.floors)
         awards = plans.awards_store(snapshot, interval, plan)
         plans.jobs_award(awards, states_decided(pool))
+        plans.worths_store(plan.worths)
         batch_reserve(snapshot.frame, view.jobs, plan.bookings)
         if pool.is_elastic:
             use_post(snapshot, plan.bookings)
@@ -176,7 +177,11 @@ def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
 
 def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -> int:
     """Who got nothing, and why: where it is anything new. How many that is."""
-    refusals = [*snapshot.unfit, *reasons_by_budget(snapshot, plan.refusals)]
+    served = {
+        booking.job for booking in plan.bookings
+    }  # who bought a piece waits for the rest, and is served all the same
+    unserved = [refusal for refusal in plan.refusals if refusal.job not in served]
+    refusals = [*snapshot.unfit, *reasons_by_budget(snapshot, unserved)]
     if isinstance(policy, HasWindows):
         refusals = [plans.longest_told(refusal, policy.longest_window) for refusal in refusals]
     news = plans.news(snapshot, refusals)
@@ -192,7 +197,7 @@ def frontier_after(clock: LaneClock, plan: Plan, slot: int) -> int:
 
 def says_something(plan: Plan, view: View) -> bool:
     """Whether the plan is more than the same jobs waiting on."""
-    if plan.bookings or plan.floors or plan.windows or plan.settlements:
+    if plan.bookings or plan.floors or plan.windows or plan.settlements or plan.worths:
         return True
     if any(refusal.state != WAITING for refusal in plan.refusals):
         return True

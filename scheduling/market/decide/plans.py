@@ -21,6 +21,7 @@ from scheduling.market.view.batch import BatchSnapshot
 from scheduling.market.view.frame import PoolFrame
 from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, RentState, TrainingJob
 from tenants.ledger.postings import Posting, available, held
+from tenants.ledger.split import split
 
 
 class PlanRejected(RuntimeError):
@@ -96,20 +97,34 @@ def rents_settled(snapshot: BatchSnapshot, interval: Interval, plan: Plan) -> li
     floors = {**snapshot.view.floors, **{floor.job: floor for floor in plan.floors}}
     closings = []
     for settled in plan.settlements:
-        award, alone = snapshot.open_rents[settled.job], floors[settled.job]
+        awards, alone = snapshot.open_rents[settled.job], floors[settled.job]
         facts = {"interval": interval.number, "alone": settled.alone, "from_slot": alone.start, "to_slot": alone.end}
-        refund = min(settlement.micro(settled.refund), award.paid - award.returned)
-        closings.append(Closing(award, refund, facts))
+        parts = refunds_of(settled.refund, [award.paid - award.returned for award in awards])
+        closings += [Closing(award, part, facts) for award, part in zip(awards, parts, strict=True)]
     return closings
+
+
+def refunds_of(refund: float, paid: Sequence[int]) -> list[int]:
+    """What comes back of each of a job's rents: the whole is rounded once, and split by what each of them paid."""
+    whole = min(settlement.micro(refund), sum(paid))
+    return list(split(whole, list(paid))) if whole else [0] * len(paid)
 
 
 def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amounts) -> Award:
     """The terms of a booking in rows and whole micro-credits; `amounts` (slots, owners) of them."""
     frame, job = snapshot.frame, snapshot.waiting.get(booking.job)
-    whole = not frame.pool.is_elastic
-    if job is None or (whole and booking.work < snapshot.view.jobs[booking.job].work):
+    asked = snapshot.view.jobs.get(booking.job)
+    whole = not frame.pool.is_elastic and asked is not None and not asked.divisible
+    if job is None or asked is None or (whole and booking.work < asked.work):
         raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
-    return award_new(job, frame, booking, amounts, lane=Lane.BATCH)
+    award = award_new(job, frame, booking, amounts, lane=Lane.BATCH)
+    award.work = work_in_pieces(asked, booking)
+    return award
+
+
+def work_in_pieces(job: Job, booking: Booking) -> int | None:
+    """Mini-batches of an award of a job that may be saved and go on; None for any other job."""
+    return int(booking.work) if job.divisible else None
 
 
 def _slots_say(snapshot: BatchSnapshot, bookings: Sequence[Booking], awards: Sequence[Award]) -> None:
@@ -150,11 +165,26 @@ def holds_of(awards: Iterable[Award], interval: Interval) -> list[Posting]:
 
 
 def jobs_award(awards: Sequence[Award], states: Sequence[str]) -> None:
-    """Jobs with an award no longer wait. `states`: in which one may be decided about."""
-    queued = TrainingJob.objects.filter(pk__in=[award.job_id for award in awards], state__in=states)
+    """Jobs with an award no longer wait; one that has a piece and a place at home has two. `states`: in which one may
+    be decided about."""
+    numbers = {award.job_id for award in awards}
+    queued = TrainingJob.objects.filter(pk__in=numbers, state__in=states)
     changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
-    if changed != len(awards):
-        raise PlanRejected(f"{len(awards) - changed} jobs stopped waiting while they were given a schedule")
+    if changed != len(numbers):
+        raise PlanRejected(f"{len(numbers) - changed} jobs stopped waiting while they were given a schedule")
+
+
+_WORTHS = """
+UPDATE scheduling_trainingjob AS job SET worth = said.worth
+  FROM unnest(%s::bigint[], %s::float8[]) AS said (id, worth) WHERE job.id = said.id
+"""
+
+
+def worths_store(worths: Mapping[int, float | None]) -> None:
+    """What is done of jobs that were begun in pieces is worth this to their owners (D4)."""
+    if worths:
+        with connection.cursor() as cursor:
+            cursor.execute(_WORTHS, [list(worths), list(worths.values())])
 
 
 _REFUSE = """

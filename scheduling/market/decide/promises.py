@@ -51,10 +51,12 @@ def lanes_lock(pool: Pool) -> int:
 def promises_kept(pool: Pool, server_ids: Collection[int], slot: int) -> BelowPromise | None:
     """Look at these servers as they are after a change, from `slot` on: the first promise that no longer fits.
 
-    Where all do, the calendar learns the new capacities.
+    Where all do, the calendar learns the new capacities. A server that is lost keeps what it was to deliver before its
+    loss, which a late clock has still to come to.
     """
-    serving = Server.objects.filter(pk__in=server_ids).exclude(state=ServerState.LOST)
-    kept = set(serving.values_list("pk", flat=True))
+    rows = Server.objects.filter(pk__in=server_ids).values_list("pk", "state", "lost_from")
+    lost_from = {pk: first or 0 for pk, state, first in rows if state == ServerState.LOST}
+    kept = {pk for pk, *_ in rows if lost_from.get(pk, slot + 1) > slot}
     with scope_disabled("a change must leave what is promised to all tenants"):
         floors = _floors(pool, kept, slot)
         frame = pool_frame(pool, also={row.tenant_id for row in floors})
@@ -62,7 +64,7 @@ def promises_kept(pool: Pool, server_ids: Collection[int], slot: int) -> BelowPr
     for place, amount in sorted(promised.items(), key=str):
         if amount > _left(frame, place) + ROUNDING:
             return _refusal(place, _left(frame, place), amount)
-    _learn(frame, kept, slot)
+    _learn(frame, kept - lost_from.keys(), slot)
     return None
 
 

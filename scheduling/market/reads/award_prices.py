@@ -61,12 +61,12 @@ class DecidedAward:
         return _factors(self.view, self.plan, self.booking, self.policy, labels)
 
 
-def decided_award(interval: Interval, job_id: int) -> DecidedAward | None:
-    """None where the stored bytes can no longer be read: verification says so."""
+def decided_award(interval: Interval, job_id: int, start: int) -> DecidedAward | None:
+    """Of a job's award that begins with this slot. None where the stored bytes cannot be read: verification says so."""
     try:
         view = records.view_from(zlib.decompress(bytes(interval.view)))
         plan = records.plan_from(zlib.decompress(bytes(interval.plan)))
-        booking = next(booking for booking in plan.bookings if booking.job == job_id)
+        booking = next(booking for booking in plan.bookings if (booking.job, booking.start) == (job_id, start))
         return DecidedAward(view, plan, booking, json.loads(bytes(interval.policy)))
     except UNREADABLE:
         return None
@@ -113,9 +113,15 @@ def _posted_before(view: View, plan: Plan, booking: Booking, policy: Mapping[str
         return window.prices[:, booking.start - window.start : booking.end - window.start]
     astraea = in_force(view)
     turn = {job.number: place for place, job in enumerate(view.waiting)}
+    left = dict(zip(turn, view.remaining.tolist(), strict=True))
+
+    def passed(each: Booking) -> tuple[bool, int]:
+        """Who finishes a job comes first, then pieces, each in the order of arrival (D7)."""
+        return each.work < left[each.job], turn[each.job]
+
     rented = np.zeros_like(window.rented)
     for other in plan.bookings:
-        if other.phase == SHARED and turn[other.job] < turn[booking.job] and other.start >= window.start:
+        if other.phase == SHARED and passed(other) < passed(booking) and other.start >= window.start:
             inside = slice(other.start - window.start, other.end - window.start)
             if other.end <= window.end:
                 rented[:, inside] += _amounts(view, other)

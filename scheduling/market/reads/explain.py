@@ -60,7 +60,8 @@ def job_view(pool: Pool, job: TrainingJob, award: Award | None, at: datetime | N
     nothing that is over for the reader is told as to come; decisions may be late."""
     if award is not None and award.attempt != job.attempt:
         award = None  # of an earlier attempt: the job waits anew
-    waits = job.state == JobState.QUEUED and award is not None and award.work_left is not None  # between its slots
+    in_parts = award is not None and (award.work_left is not None or award.work is not None)
+    waits = job.state == JobState.QUEUED and in_parts  # between its slots, or its pieces
     return JobView(
         id=job.pk,
         name=job.name,

@@ -18,7 +18,7 @@ from django.db.models import F
 
 from scheduling.feed import EventKind, event, job_subject
 from scheduling.market.calendar.units import Unit, UnitReader, units_release
-from scheduling.models import Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
+from scheduling.models import ALIVE, Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, JobState
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
 from tenants.ledger.services import post_many
@@ -34,7 +34,7 @@ UPDATE scheduling_award AS award SET state = %s, cut_at = cut.cut_at, returned =
 _MOVE = """
 UPDATE scheduling_trainingjob AS job
    SET state = %s, lane = coalesce(%s, job.lane), ended_at = %s, not_before = greatest(%s, cut.slot),
-       attempt = job.attempt + cut.again,
+       attempt = job.attempt + cut.again, worth = NULL,
        reason_code = %s, reason_numbers = %s::jsonb || jsonb_build_object('refunded', cut.refunded)
   FROM unnest(%s::bigint[], %s::bigint[], %s::int[], %s::bigint[]) AS cut (job_id, refunded, again, slot)
  WHERE job.id = cut.job_id
@@ -82,11 +82,14 @@ def awards_void(
 
     What was delivered before that slot stays owed, and is settled in its turn. An award that was cut short before, in a
     later slot, is cut shorter: what it has not paid yet of the slots from `slot` on returns too, and its job is told
-    about already. The caller names awards of which `unsettled_from(slot)` is true.
+    about already. The caller names awards of which `unsettled_from(slot)` is true. A job that has several, for it goes
+    on in pieces, loses them all: each begins with what the one before it leaves.
     """
+    awards = [*awards, *_others_of(awards, slot)]
     jobs, reader = {job.pk: job for job in jobs_locked([award.job_id for award in awards])}, UnitReader(pool)
     # A cancelled job does not wait again, and one whose award was void before does so already.
     live = [a for a in awards if a.state != AwardState.VOID and jobs[a.job_id].state in LIVE_STATES]
+    live = list({award.job_id: award for award in reversed(live)}.values())[::-1]  # of each job the first is told of
     units: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
     for award in awards:
@@ -107,6 +110,16 @@ def awards_void(
         events=[tell(award, cause, at) if award.pk in again else _shorter(award, cause, at) for award in awards],
         postings=postings,
     )
+
+
+def _others_of(awards: Sequence[Award], slot: int) -> list[Award]:
+    """Awards of the same jobs, alive from `slot` on, beside those that are named."""
+    jobs = [award.job_id for award in awards if award.work is not None and award.state in ALIVE]
+    if not jobs:
+        return []
+    named = [award.pk for award in awards]
+    others = Award.objects.filter(job__in=jobs, state__in=ALIVE, end__gt=slot).exclude(pk__in=named)
+    return list(others.select_for_update(of=("self",)).order_by("pk"))
 
 
 def refunds_post(voided: Voided) -> None:

@@ -21,6 +21,7 @@ from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.settle.deliveries import outage_over
 from scheduling.market.settle.payments import slot_posting
+from scheduling.market.settle.pieces import jobs_wait_again, pieces_over, saved_events
 from scheduling.market.settle.rents import rents_close, rents_cut
 from scheduling.market.settle.run_states import RESERVATION_ENDED, unfinished
 from scheduling.market.view.specs import PROGRAM
@@ -154,6 +155,9 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     if pool.is_elastic:
         over = _last_of_their_jobs(over)
     short = unfinished([row[0] for row in over])
+    saved = jobs_wait_again(pieces_over(pool, [row[0] for row in over], short))
+    go_on = {each.award_id for each in saved}
+    over = [row for row in over if row[0] not in go_on]
     done = [row for row in over if row[1] not in short]
     finished = _jobs_finish(done, at)
     stopped = _jobs_stop([row for row in over if row[1] in short], short, at)
@@ -163,6 +167,7 @@ def awards_move(pool: Pool, boundary: int, at: datetime) -> tuple[int, int]:
     begun = awards_start(due)
     events_append(
         [
+            *saved_events(pool, saved, boundary, at),
             *_job_events(EventKind.JOB_FINISHED, pool, [row for row in over if row[1] in finished], at),
             *_job_events(EventKind.JOB_STOPPED, pool, [row for row in over if row[1] in stopped], at, short),
             *_job_events(EventKind.JOB_STARTED, pool, [row for row in due if row[1] in begun], at),

@@ -15,6 +15,7 @@ from scheduling.market.view.demands import (
 from scheduling.market.view.frame import OPERATOR_ID, PoolFrame, pool_frame
 from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import JobReader, arrival_of
+from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import fixed_settings, gives_floors, unusable, unusable_instant
 from scheduling.market.view.specs import PROGRAM, SpecRead, SpecReader, for_the_core, spec_read, steps_of
 from scheduling.market.view.weights import policy_built
@@ -37,6 +38,7 @@ __all__ = [
     "for_the_core",
     "gives_floors",
     "glance",
+    "is_divisible",
     "member_too_little",
     "policy_built",
     "pool_frame",

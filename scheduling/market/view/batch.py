@@ -6,8 +6,8 @@ once, first; everything else is about them, or about what was decided before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from datetime import datetime
 
 import numpy as np
@@ -19,6 +19,7 @@ from scheduling.market.view.demands import member_too_little, within_engine
 from scheduling.market.view.floors import floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
 from scheduling.market.view.jobs import JobReader
+from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
 from scheduling.market.view.rents import rents_open
 from scheduling.market.view.slots import SlotsSoFar, remaining, slots_so_far
 from scheduling.market.view.specs import PROGRAM
@@ -48,15 +49,21 @@ class BatchSnapshot:
     frame: PoolFrame
     view: View
     waiting: Mapping[int, TrainingJob]  # rows of the view's waiting jobs, by number
-    open_rents: Mapping[int, Award]  # those of its open rents, by job; with their jobs
+    open_rents: Mapping[int, Sequence[Award]]  # those of its open rents, by job in their order; with their jobs
     by_budget: frozenset[int]  # tenants whose budget lets them pay less than they have
     slots: Mapping[int, SlotsSoFar]  # of an elastic pool: waiting jobs that have run before
     caps: Mapping[int, int]  # job -> the most it may cost under its submitter's budget, in micro-credits
     unfit: tuple[Refusal, ...] = ()  # rows of `waiting` that the view leaves out: accepted before, and impossible now
+    begun: Mapping[int, PiecesSoFar] = field(default_factory=dict)  # of any other pool: jobs begun in pieces that wait
+
+    def paid_before(self, number: int) -> int:
+        """Micro-credits that a waiting job has paid so far."""
+        before = self.slots.get(number) or self.begun.get(number)
+        return before.paid if before else 0
 
     def row(self, number: int) -> TrainingJob:
         """Of a job whose floor may change: one that waits, or waits in its owner's world alone."""
-        return self.waiting[number] if number in self.waiting else self.open_rents[number].job
+        return self.waiting[number] if number in self.waiting else self.open_rents[number][0].job
 
 
 def batch_view(
@@ -78,15 +85,16 @@ def batch_view(
     if supposed is not None:
         waiting[supposed.pk] = supposed
     before = slots_so_far(waiting.values()) if pool.is_elastic else {}
+    begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     awards = list(Award.objects.filter(unsettled_from(slot), pool=pool, lane=Lane.BATCH).order_by("pk"))
     rents = rents_open(pool.pk)
-    asking = {row.tenant_id for row in (*waiting.values(), *rents.values())}
+    asking = {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))}
     frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
     floors = _still_used(frame, awards) | _floors(frame, slot, waiting.keys() | rents.keys())
     jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
-    jobs |= _capped(jobs, caps, before)
+    jobs |= _capped(jobs, caps, {number: found.paid for number, found in (before | begun).items()})
     if pool.is_elastic:
         jobs |= {number: within_engine(jobs[number]) for number, row in waiting.items() if PROGRAM in row.spec}
     unfit = _unfit(frame, waiting, jobs)
@@ -97,7 +105,7 @@ def batch_view(
         horizon=ENDLESS,
         cluster=frame.batch_cluster,
         waiting=tuple(jobs[number] for number in fit),
-        remaining=np.array([remaining(jobs[number], before.get(number)) for number in fit]),
+        remaining=np.array([_remaining(jobs[number], before.get(number), begun.get(number)) for number in fit]),
         occupied=_occupied(frame, slot),
         active=tuple(_booking(frame, award, jobs[award.job_id]) for award in awards if award.used_until > slot),
         jobs=jobs,
@@ -105,13 +113,18 @@ def batch_view(
         windows=published_windows(frame, slot),
         spent=_spent(frame, at),
         funds=_funds(frame, waiting.values(), spendable, lefts),
-        paid={number: credits_of(found.paid) for number, found in before.items() if found.paid and number not in unfit},
+        paid={
+            number: credits_of(found.paid)
+            for number, found in (before | begun).items()
+            if found.paid and number not in unfit
+        },
         memory=clock.memory,
         frontier=clock.frontier,
-        open_rents=tuple(_rent(frame, award, jobs[number]) for number, award in rents.items()),
+        open_rents=_rents(frame, rents, jobs),
+        worths={number: row.worth for number, row in waiting.items() if row.worth is not None and number not in unfit},
     )
     by_budget = frozenset(tenant_id for tenant_id, left in lefts.items() if left < spendable[tenant_id])
-    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()))
+    return BatchSnapshot(frame, view, waiting, rents, by_budget, before, caps, tuple(unfit.values()), begun)
 
 
 def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | None = None) -> BatchSnapshot:
@@ -123,10 +136,10 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
     if supposed is not None:
         waiting[supposed.pk] = supposed
     rents = rents_open(pool.pk, most=1)
-    frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *rents.values())})
+    frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))})
     reader = JobReader(frame)
     jobs = {number: reader.read(row) for number, row in waiting.items()}
-    renting = {number: reader.read(award.job) for number, award in rents.items()}
+    renting = {number: reader.read(awards[0].job) for number, awards in rents.items()}
     view = View(
         slot=slot,
         horizon=ENDLESS,
@@ -137,7 +150,7 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         jobs=jobs | renting,
         memory=clock.memory,
         frontier=clock.frontier,
-        open_rents=tuple(_rent(frame, award, renting[number]) for number, award in rents.items()),
+        open_rents=_rents(frame, rents, renting),
     )
     return BatchSnapshot(frame, view, waiting, rents, frozenset(), {}, {})
 
@@ -222,6 +235,16 @@ def _floor(frame: PoolFrame, row: JobFloor) -> Floor:
     )
 
 
+def _remaining(job: Job, before: SlotsSoFar | None, begun: PiecesSoFar | None) -> float:
+    """Mini-batches. A job that waits has one left at least: what would be nothing was not done after all."""
+    return remaining(job, before) if begun is None else float(max(left_of(job, begun), 1))
+
+
+def _rents(frame: PoolFrame, rents: Mapping[int, Sequence[Award]], jobs: Mapping[int, Job]) -> tuple[Booking, ...]:
+    """One job's after the other's."""
+    return tuple(_rent(frame, award, jobs[number]) for number, awards in rents.items() for award in awards)
+
+
 def _rent(frame: PoolFrame, award: Award, job: Job) -> Booking:
     """What it pays, less what came back, and who is to receive it. An owner that is gone from the pool is not named."""
     payouts = np.zeros(len(frame.owner_ids))
@@ -239,7 +262,7 @@ def _booking(frame: PoolFrame, award: Award, job: Job) -> Booking:
         start=award.start,
         end=end,
         allocation=_until(_allocation(frame, award.allocation), end),
-        work=job.work,
+        work=job.work if award.work is None else award.work,
         workers=award.workers,
         ps=award.ps,
         worker_type=award.worker_type,
@@ -282,11 +305,11 @@ def _spent(frame: PoolFrame, at: datetime) -> FloatArray:
     return np.array([credits_of(spent.get(tenant_id, 0)) for tenant_id in frame.tenant_ids])
 
 
-def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], before: Mapping[int, SlotsSoFar]) -> dict[int, Job]:
-    """Jobs that their submitters' budgets let cost no more than so many micro-credits, beside what they have paid."""
+def _capped(jobs: Mapping[int, Job], caps: Mapping[int, int], paid: Mapping[int, int]) -> dict[int, Job]:
+    """Jobs that their submitters' budgets let cost no more than so many micro-credits, beside what they have `paid`."""
     capped = {}
     for number, more in caps.items():
-        cap = more + (before[number].paid if number in before else 0)
+        cap = more + paid.get(number, 0)
         limits_of = [limit for limit in (jobs[number].max_price, credits_of(cap)) if limit is not None]
         capped[number] = replace(jobs[number], max_price=min(limits_of))
     return capped

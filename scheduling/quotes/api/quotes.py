@@ -36,6 +36,13 @@ class Payee(Answer):
     amount = Credits()
 
 
+class CourseShown(Answer):
+    share = serializers.FloatField(help_text="Of all its work, what the first piece does, from 0 to 1.")
+    pieces = serializers.IntegerField(help_text="A guess: so many pieces as large.")
+    end_slot = serializers.IntegerField(source="end", help_text="A guess, unless the rest is done at home.")
+    price = Credits(help_text="A guess: all pieces at the price of the first.")
+
+
 class TermsShown(Answer):
     admitted = serializers.BooleanField()
     reason = ReasonShown(allow_null=True, help_text="Why not; or what else is to be said.")
@@ -50,6 +57,9 @@ class TermsShown(Answer):
     net_price = Credits(source="net", help_text="What it costs in the end; the instant lane decides by it.")
     worth = CoreCredits(help_text="What an end at that time is worth by the job's value.")
     payees = Payee(many=True, help_text="Who would be paid, and what.")
+    course = CourseShown(
+        allow_null=True, help_text="Of a job that would be begun in pieces: the terms are those of its first one."
+    )
 
 
 class EstimateShown(Answer):
@@ -122,6 +132,7 @@ EXAMPLE: dict[str, Any] = {
         "net_price": "12.500000",
         "worth": "27.500000",
         "payees": [{"payee": "quarry", "amount": "11.000000"}, {"payee": "operator", "amount": "1.500000"}],
+        "course": None,
     },
     "estimate": None,
     "change": None,
@@ -194,6 +205,7 @@ def _terms(pool: Pool, terms: Terms) -> dict[str, Any]:
         "net": terms.net,
         "worth": terms.worth,
         "payees": _payees(terms.payees or {}),
+        "course": terms.course,
     }
 
 

@@ -31,7 +31,17 @@ OF_TAB = {  # the fields of each that is not in detail, without parameters; `key
 }
 KINDS = ("linear", "convex", "deadline", "sigmoid")
 WHOLE = ("epochs", "chunks", "minibatches", "min_workers", "max_workers", "max_ps", "priority")
-PLAIN = (*WHOLE, "minibatch_seconds", "update_seconds", "gradient_mb", "worker_mbps", "ps_mbps", "max_price", "rent")
+PLAIN = (
+    *WHOLE,
+    "minibatch_seconds",
+    "update_seconds",
+    "gradient_mb",
+    "worker_mbps",
+    "ps_mbps",
+    "max_price",
+    "rent",
+    "save_slots",
+)
 VALUE_FIELDS = {  # kind -> field of the form -> field of the value
     "linear": {"worth": "base", "loss": "slope"},
     "convex": {"worth": "scale", "power": "power"},
@@ -149,6 +159,10 @@ class JobForm(forms.Form):
             ("never", "Never: home only"),
         ],
     )
+    divisible = forms.BooleanField(
+        label="It can be saved and go on later, elsewhere: it may rent in pieces, window by window", required=False
+    )
+    save_slots = _number("Lost to a save", "And to the load after it. Empty: nothing.")
     priority = _whole("Priority among my own", "Larger goes first. Empty: 0.")
 
     def __init__(
@@ -210,6 +224,8 @@ class JobForm(forms.Form):
         spec |= {name: found[name] for name in ("mode", "speed") if found.get(name)}
         if found.get("no_ps"):
             spec["ps_demand"] = []
+        if found.get("divisible"):
+            spec["divisible"] = True
         chosen = self.program_of_catalogue()
         program = {PROGRAM: chosen} if chosen else program_asked(found)
         return {**spec, **program, "value": value_asked(found)}
@@ -251,7 +267,7 @@ def form_values(
 ) -> dict[str, Any] | None:
     """The form filled with a job; None where the job says something that the form has no field for. `programs`: those
     of the catalogue that it shows."""
-    known = {*PLAIN, PROGRAM, "value", "worker_demand", "ps_demand", "mode", "speed"}
+    known = {*PLAIN, PROGRAM, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
     value, demands = spec.get("value", {}), [spec.get("worker_demand", {}), spec.get("ps_demand") or {}]
     if set(spec) - known or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
         return None
@@ -274,6 +290,7 @@ def form_values(
         return None
     found |= {"mode": spec.get("mode", ""), "speed": ", ".join(map(written_plain, speed))}
     found["no_ps"] = "on" if spec.get("ps_demand") == [] else ""
+    found["divisible"] = "on" if spec.get("divisible") is True else ""
     return found | value_fields(value, exact=exact)
 
 

@@ -13,6 +13,7 @@ from scheduling.market.calendar import closes
 from scheduling.market.reads import Payee, payees, reason_in_words
 from scheduling.market.view import arrival_of
 from scheduling.models import Lane, Pool
+from scheduling.quotes.desks import Course
 from scheduling.quotes.elastic_quotes import ByUse
 from scheduling.quotes.pages.submit_form import plain, value_fields
 from scheduling.quotes.pages.value_picture import ValuePicture, value_picture
@@ -64,6 +65,8 @@ class LaneCard:
     change: ChangeCard | None = None
     by_use: ByUse | None = None  # of an elastic pool
     restarts: Restarts | None = None
+    course: Course | None = None  # of a job that would be begun in pieces
+    course_ends_at: datetime | None = None
 
     @property
     def left(self) -> int:
@@ -183,6 +186,8 @@ def _lane(pool: Pool, quote: Quote, spec: Spec, chosen: bool, own_id: int) -> La
         home_starts_at=_time(pool, home.start if home else None),
         home_ends_at=_time(pool, home.end if home else None),
         payees=payees(own_id, terms.payees or {}),
+        course=terms.course,
+        course_ends_at=_time(pool, terms.course.end) if terms.course else None,
         change=_change(pool, quote.change, spec) if quote.change else None,
         by_use=quote.by_use,
         restarts=quote.restarts,

@@ -1,0 +1,45 @@
+"""What is done of jobs that rent in pieces is worth what the interval says that looked at them last (D4)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache
+
+from scheduling.core import records
+from scheduling.market.decide import contents_of
+from scheduling.market.view import is_divisible
+from scheduling.models import Award, AwardState, Interval, JobState, Pool, TrainingJob
+
+
+def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float | None]:
+    """By job: of those that wait and may be saved and go on what an interval said, of those that are always sold whole
+    none. Of a job that goes on in pieces and does not wait nothing reads it.
+
+    A job that waits was looked at by the pool's last interval, or has had an award since, whose interval it was. What
+    the platform cut short is worth nothing until it is looked at again.
+    """
+    found: dict[int, float | None] = {job.pk: None for job in jobs if not is_divisible(job)}
+    waiting = [job.pk for job in jobs if job.state == JobState.QUEUED and is_divisible(job)]
+    if not waiting:
+        return found
+    newest = Award.objects.filter(job__in=waiting, work__isnull=False).order_by("job_id", "-pk").distinct("job_id")
+    awards = {award.job_id: award for award in newest}
+    last = Interval.objects.filter(pool=pool).order_by("-number").first()
+
+    @cache
+    def said(interval_id: int) -> dict[int, float | None]:
+        contents = contents_of(Interval.objects.get(pk=interval_id))
+        view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
+        return {job.number: plan.worths.get(job.number, view.worths.get(job.number)) for job in view.waiting}
+
+    for number in waiting:
+        award = awards.get(number)
+        before = award.interval if award is not None else None
+        looked_since = last is not None and (before is None or last.number > before.number) and number in said(last.pk)
+        if looked_since and last is not None:
+            found[number] = said(last.pk)[number]
+        elif award is None or before is None or award.state == AwardState.VOID:
+            found[number] = None
+        else:
+            found[number] = said(before.pk).get(number)
+    return found

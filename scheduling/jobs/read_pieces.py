@@ -1,0 +1,113 @@
+"""A job that goes on in pieces, as its page tells it: what each did and cost, and what is left (D1 to D10)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from scheduling.models import Award, AwardState, Pool, TrainingJob
+from tenants.ledger.amounts import adding_up, micro
+
+
+@dataclass(frozen=True)
+class Piece:
+    """One of its awards. `share`: of all its work, in per cent; `saving`: slots of it that a save and a load take.
+    Micro-credits."""
+
+    where: str
+    starts_at: datetime
+    ends_at: datetime
+    start: int
+    end: int
+    state: str
+    share: float
+    saving: float
+    paid: int
+    at_home: bool
+    lost: bool
+
+
+@dataclass(frozen=True)
+class Pieces:
+    """`share`: of the work that is done or planned, in per cent. `worth`: what that is worth to its owner; None where
+    its end at home says so."""
+
+    rows: tuple[Piece, ...]
+    share: float
+    paid: int
+    worth: int | None
+
+    @property
+    def now(self) -> Piece:
+        """The one that runs, or else begins next; the last one where none is to come."""
+        alive = [row for row in self.rows if row.state in (AwardState.RUNNING, AwardState.BOOKED)]
+        return min(alive, key=lambda row: row.start, default=self.rows[-1])
+
+    @property
+    def digits(self) -> int:
+        """With which what the pieces cost adds up as it is shown."""
+        return adding_up((*(row.paid for row in self.rows), -self.paid))
+
+
+def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapping[int, str]) -> Pieces | None:
+    """Of a job's awards, oldest first; None where it is not in pieces. `where`: by award."""
+    parts = [award for award in awards if award.work is not None]
+    if not parts:
+        return None
+    work = int(job.spec["epochs"]) * int(job.spec["chunks"]) * int(job.spec.get("minibatches", 1))
+    rows = tuple(_piece(pool, job, award, work, where[award.pk]) for award in parts)
+    worth = None if job.worth is None else micro(job.worth)
+    return Pieces(rows, sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows), worth)
+
+
+def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) -> Piece:
+    lost, at_home = award.state == AwardState.VOID, award.phase == "own"
+    end = award.used_until
+    return Piece(
+        where=where,
+        starts_at=pool.slot_start(award.start),
+        ends_at=pool.slot_start(end),
+        start=award.start,
+        end=end,
+        state=award.state,
+        share=100.0 * (award.work or 0) / work,
+        saving=0.0 if at_home or lost else float(job.spec.get("save_slots", 0.0)),
+        paid=award.paid - award.returned,
+        at_home=at_home,
+        lost=lost,
+    )
+
+
+def joined(awards: Sequence[Award]) -> Award:
+    """One award, not saved, with the slots of all pieces that were not lost; nothing in those in which its job waited.
+    `awards`: one at least, oldest first."""
+    last, delivered = awards[-1], [award for award in awards if award.state != AwardState.VOID]
+    begin, end = awards[0].start, max(award.end for award in awards)
+    charges: dict[int, list[list[int]]] = {}
+    for award in delivered:
+        charges |= dict(zip(range(award.start, award.end), award.owed, strict=False))
+    now = next((award for award in delivered if award.state == AwardState.RUNNING), last)
+    return Award(
+        tenant_id=last.tenant_id,
+        job_id=last.job_id,
+        attempt=last.attempt,
+        pool_id=last.pool_id,
+        lane=last.lane,
+        interval=now.interval,
+        awarded_at=awards[0].awarded_at,
+        state=AwardState.DONE if now.state == AwardState.VOID else now.state,
+        phase="shared" if any(award.phase == "shared" for award in delivered) else last.phase,
+        start=begin,
+        end=end,
+        workers=max((award.workers for award in delivered), default=last.workers),
+        ps=max((award.ps for award in delivered), default=last.ps),
+        allocation=[row for award in delivered for row in award.allocation],
+        value=max((award.value for award in delivered), default=last.value),
+        cost=sum(award.cost for award in delivered),
+        paid=sum(award.paid - award.adjusted for award in awards),
+        returned=sum(award.returned - award.adjusted for award in awards),
+        dividend=sum(award.dividend for award in delivered),
+        work=sum(award.work or 0 for award in delivered),
+        charges=[charges.get(slot, []) for slot in range(begin, end)],
+    )

@@ -1,0 +1,274 @@
+"""Long jobs rent in pieces in a live market: awards, what is left, losses, cancelling, money and proof (D1 to D10)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+from django.urls import reverse
+
+from scheduling.audit.verification import intervals_verify
+from scheduling.jobs.arrays import array_submit
+from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
+from scheduling.market.settle.stuck import stuck_awards
+from scheduling.models import AlonePlan, Award, AwardState, Event, JobFloor, JobState, Pool, TenantPolicy, TrainingJob
+from scheduling.quotes.quotes import Quote, job_quote
+from scheduling.runs.failures import AwardFailed, award_fail
+from tenants.ledger.amounts import shown
+from tenants.ledger.audit import verify
+from tenants.ledger.postings import held
+from tenants.ledger.selectors import balance
+from tenants.models import Tenant
+from tenants.roles import OWNER
+from tenants.scoping import scope, scope_disabled
+from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
+from tests.scheduling.clocks import advance, moment
+from tests.scheduling.live import member
+from tests.scheduling.markets import SPEC, give, make_waiting
+from tests.scheduling.pages import client_as, text_of
+
+pytestmark = pytest.mark.django_db
+
+# One worker does a mini-batch in a slot.
+ONE = {"chunks": 1, "max_workers": 1, "minibatches": 1, "minibatch_seconds": 10.0}
+SLOWLY = {"kind": "linear", "slope": -0.1, "base": 100.0}
+
+
+@dataclass(frozen=True)
+class World:
+    """Windows of eight slots, an owner with two servers of one worker, and a guest without cells."""
+
+    pool: Pool
+    owner: Tenant
+    guest: Tenant
+
+    def long_job(self, tenant: Tenant | None = None, arrival: float = 0.0, **fields: Any) -> TrainingJob:
+        """Forty slots on one worker, in pieces."""
+        said = {"epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5} | ONE | fields
+        return make_waiting(self.pool, tenant or self.guest, arrival, **said)
+
+    def awards(self, job: TrainingJob) -> list[Award]:
+        with scope_disabled("the test looks at what a job got"):
+            return list(Award.objects.filter(job=job).order_by("pk"))
+
+    def row(self, job: TrainingJob) -> TrainingJob:
+        with scope_disabled("the test looks at a job"):
+            return TrainingJob.objects.get(pk=job.pk)
+
+    def held(self, tenant: Tenant) -> int:
+        """Micro-credits that are set aside for what the tenant rents."""
+        with scope_disabled("the test looks at the book"):
+            return balance(account=held(tenant.pk))
+
+    @property
+    def is_proved(self) -> bool:
+        with scope_disabled("the test verifies everything"):
+            assert intervals_verify(pool_ids=[self.pool.pk]).findings == ()
+            assert verify().is_clean
+            assert not stuck_awards()
+        return True
+
+
+@pytest.fixture
+def world() -> World:
+    settings = {"name": "astraea", "mode": "guarantee", "theta": {"worker": 2.0, "ps": 2.0}, "price_floor": 0.1}
+    pool = make_pool(batch_policy=settings, clock_first=8, clock_cap=8, clock_restart=False)
+    owner, guest = make_tenant("owner"), make_tenant("guest")
+    for number in (1, 2):
+        make_cells(make_server(pool, f"s{number}", worker=1, ps=1), owner, {"worker": 1, "ps": 1})
+    for tenant in (owner, guest):
+        give(tenant, 1_000)
+    return World(pool, owner, guest)
+
+
+def test_a_guest_trains_five_windows_long(world: World) -> None:
+    job = world.long_job()
+    advance(world.pool, 8.5)
+    first = world.awards(job)[0]
+    assert (first.start, first.end, first.work, first.phase) == (8, 16, 7, "shared")  # half a slot is for saving
+    assert world.row(job).state == JobState.RUNNING
+    advance(world.pool, 15.9)
+    assert world.is_proved
+    advance(world.pool, 16.1)
+    assert [award.state for award in world.awards(job)] == [AwardState.DONE, AwardState.RUNNING]
+    advance(world.pool, 80.5)
+    awards = world.awards(job)
+    assert [award.work for award in awards] == [7, 7, 7, 7, 7, 5]
+    assert [award.end - award.start for award in awards] == [8, 8, 8, 8, 8, 5]
+    assert {award.attempt for award in awards} == {0}
+    assert world.row(job).state == JobState.FINISHED
+    saved = [event.data for event in _events(job, "job_saved")]
+    assert [(data["left"], data["work"], data["next"]) for data in saved] == [
+        *((40 - 7 * done, 40, None) for done in (1, 2, 3, 4, 5))
+    ]
+    # By its own words it never paid more than what was done was worth.
+    paid = sum(award.paid for award in awards)
+    assert 0 < paid < awards[-1].value * 1_000_000
+    assert [award.value for award in awards] == sorted(award.value for award in awards)
+    assert world.held(world.guest) == 0
+    assert world.is_proved
+
+
+def test_a_job_is_accepted_where_pieces_are_sold_and_refused_by_its_field_elsewhere(world: World) -> None:
+    long = {**SPEC, **ONE, "epochs": 40, "value": SLOWLY, "divisible": True}
+    order = {"pool": world.pool, "name": "long", "spec": long, "lane": "batch", "at": moment(world.pool, 0.5)}
+    answer = job_submit(**order, by=member(world.guest))
+    assert isinstance(answer, Submitted)
+    paper = make_pool(slug="paper", batch_policy={"name": "astraea", "mode": "paper"})
+    make_server(paper, "p1", worker=1, ps=1)
+    for refusal in (job_submit(**order | {"pool": paper}, by=member(world.guest)),):
+        assert isinstance(refusal, InvalidJob)
+        assert (refusal.field, "whole jobs" in refusal.sentence) == ("divisible", True)
+    array = array_submit(
+        pool=world.pool,
+        name="many",
+        spec=long,
+        count=2,
+        by=member(world.guest),
+        at=moment(world.pool, 0.5),
+        together=True,
+    )
+    assert isinstance(array, InvalidJob)
+    assert array.field == "together"
+
+
+def test_a_lost_server_is_refunded_and_what_was_lost_is_done_again(world: World) -> None:
+    job = world.long_job()
+    advance(world.pool, 18.5)
+    _, second = world.awards(job)
+    failed = award_fail(award_id=second.pk, slot=18, detail="power", at=moment(world.pool, 18.5))
+    assert isinstance(failed, AwardFailed)
+    row = world.row(job)
+    assert (row.state, row.attempt, row.worth, row.reason_code) == (JobState.QUEUED, 1, None, "engine_error")
+    assert world.is_proved
+    advance(world.pool, 90.5)
+    awards = world.awards(job)
+    assert [(award.work, award.state) for award in awards[:3]] == [(7, "done"), (7, "void"), (7, "done")]
+    assert sum(award.work or 0 for award in awards if award.state == "done") == 40
+    second = awards[1]
+    assert second.returned == second.paid * 6 // 8
+    assert world.row(job).state == JobState.FINISHED
+    assert world.is_proved
+
+
+def test_a_piece_and_the_rest_at_home_in_one_window_are_two_awards(world: World) -> None:
+    """The owner's other job holds its cells for some slots; what begins there later is rented from the guest first."""
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    with scope(world.owner):  # the owner's servers are busy, so that only the guest's cell is for sale
+        pass
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
+    job = world.long_job(world.owner, epochs=12, value=steep)
+    advance(world.pool, 8.5)
+    awards = world.awards(job)
+    assert [(award.phase, award.start, award.end, award.work) for award in awards] == [
+        ("shared", 8, 12, 3),
+        ("own", 12, 21, 9),
+    ]
+    advance(world.pool, 12.5)
+    assert world.row(job).state == JobState.RUNNING
+    assert [event.data["next"] for event in _events(job, "job_saved")] == [12]
+    assert world.is_proved
+    advance(world.pool, 30.5)
+    assert world.row(job).state == JobState.FINISHED
+    assert world.is_proved
+    with scope_disabled("the test looks at its plan"):
+        floor = JobFloor.objects.get(job=job)
+    assert (floor.start, floor.end) == (12, 24)  # three slots sooner than alone
+
+
+def test_taking_back_a_job_with_two_awards_frees_both(world: World) -> None:
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
+    job = world.long_job(world.owner, epochs=12, value=steep)
+    advance(world.pool, 9.5)
+    cancelled = job_cancel(job_id=job.pk, by=member(world.owner), at=moment(world.pool, 9.5))
+    assert isinstance(cancelled, TrainingJob)
+    running, planned = world.awards(job)
+    assert (running.cut_at, planned.cut_at, planned.state) == (10, 12, AwardState.ENDED)
+    assert world.is_proved
+    advance(world.pool, 30.5)
+    assert world.row(job).state == JobState.CANCELLED
+    assert world.held(world.owner) == 0
+    assert world.is_proved
+
+
+def test_a_server_that_is_lost_under_one_of_two_awards_takes_both(world: World) -> None:
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=4, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    steep = {"kind": "linear", "slope": -5.0, "base": 200.0}
+    job = world.long_job(world.owner, epochs=12, value=steep)
+    advance(world.pool, 9.5)
+    running, planned = world.awards(job)
+    assert isinstance(award_fail(award_id=running.pk, slot=9, detail="power", at=moment(world.pool, 9.5)), AwardFailed)
+    running, planned = world.awards(job)
+    assert (running.state, running.cut_at, planned.state, planned.cut_at) == ("void", 9, "void", 12)
+    row = world.row(job)
+    assert (row.state, row.attempt) == (JobState.QUEUED, 1)
+    assert world.is_proved
+    advance(world.pool, 60.5)
+    assert world.row(job).state == JobState.FINISHED
+    assert world.is_proved
+
+
+def test_pieces_that_are_rented_under_a_draft_stay_held_until_alone_is_known(world: World) -> None:
+    with scope(world.owner):
+        TenantPolicy.objects.create(pool=world.pool, plan=AlonePlan.RENEW)
+    make_cells(make_server(world.pool, "g1", worker=1, ps=1), world.guest, {"worker": 1, "ps": 1})
+    for _ in range(2):
+        make_waiting(world.pool, world.owner, epochs=30, priority=5, value={**SLOWLY, "base": 500.0}, **ONE)
+    job = world.long_job(world.owner, epochs=30, value={"kind": "linear", "slope": -2.0, "base": 200.0})
+    advance(world.pool, 25.5)
+    awards = world.awards(job)
+    assert [(award.phase, award.rent, award.work) for award in awards] == [("shared", "open", 7)] * 3
+    assert world.held(world.owner) == sum(award.paid for award in awards)
+    assert world.is_proved
+    advance(world.pool, 60.5)
+    awards = world.awards(job)
+    assert [award.rent for award in awards[:3]] == ["closed"] * 3
+    assert sum(award.work or 0 for award in awards) == 30
+    assert world.row(job).state == JobState.FINISHED
+    assert world.held(world.owner) == 0
+    assert world.is_proved
+
+
+def test_the_page_of_a_job_tells_its_story_in_pieces(world: World) -> None:
+    job = world.long_job()
+    advance(world.pool, 18.5)
+    award_fail(award_id=world.awards(job)[1].pk, slot=18, detail="power", at=moment(world.pool, 18.5))
+    advance(world.pool, 26.5)
+    client = client_as(OWNER, world.guest)
+    addresses = reverse("job", args=["guest", job.pk]), reverse("tenant_jobs", args=["guest"])
+    page, rows = [text_of(client.get(address, secure=True).content.decode()) for address in addresses]
+    first, lost, running = world.awards(job)
+    paid = sum(award.paid - award.returned for award in (first, lost, running))
+    assert "35.0 % of its work is done or booked, in 3 parts" in page
+    assert "lost, done again" in page
+    assert "nobody promises that it ends" in page
+    assert shown(paid) in page
+    assert shown(paid) in rows
+
+
+def test_a_quote_tells_the_first_piece_and_a_likely_course(world: World) -> None:
+    long = {**SPEC, **ONE, "epochs": 40, "value": SLOWLY, "divisible": True, "save_slots": 0.5}
+    order = {"pool": world.pool, "name": "long", "spec": long, "lane": "batch", "at": moment(world.pool, 0.5)}
+    quote = job_quote(**order, by=member(world.guest))
+    assert isinstance(quote, Quote)
+    assert quote.terms.course is not None
+    assert (quote.terms.start, quote.terms.end, quote.terms.course.share) == (8, 16, 7 / 40)
+    assert (quote.terms.course.pieces, quote.terms.course.end) == (6, 8 + 6 * 8)
+    assert quote.terms.course.price == pytest.approx(quote.terms.price * 40 / 7, abs=1)
+    whole = job_quote(**order | {"spec": long | {"epochs": 6}}, by=member(world.guest))
+    assert isinstance(whole, Quote)
+    assert whole.terms.course is None
+
+
+def _events(job: TrainingJob, kind: str) -> list[Event]:
+    with scope_disabled("the test looks at a job's story"):
+        return list(Event.objects.filter(subject=f"job:{job.pk}", kind=kind).order_by("pk"))
