@@ -27,7 +27,7 @@ from scheduling.jobs.submission import (
     spec_checked,
     submission_before,
 )
-from scheduling.market.view import PROGRAM, arrival_of
+from scheduling.market.view import PROGRAM, SpecRead, arrival_of
 from scheduling.models import Described, JobDescription, Lane, Pool, ResourceKind
 from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
@@ -112,6 +112,9 @@ class Understood:
     indexes: tuple[int, ...] = ()  # of the script's array
     after: tuple[Waited, ...] = ()
     after_line: int = 0  # of the script, that names them
+    # The specification as the batch lane reads it at this moment; None where the job begins later, or its program is
+    # registered only when it is submitted.
+    read: SpecRead | None = None
 
     @property
     def row(self) -> JobDescription:
@@ -153,7 +156,10 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime) -> Under
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
     checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, pinned=outcome.document is None)
-    return checked if isinstance(checked, Refused) else replace(outcome, spec=checked[0])
+    if isinstance(checked, Refused):
+        return checked
+    spec, read = checked
+    return replace(outcome, spec=spec, read=read if outcome.document is None and outcome.begin is None else None)
 
 
 def job_describe(

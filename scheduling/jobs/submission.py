@@ -208,16 +208,19 @@ def job_checked(
     at: datetime,
     *,
     begin: datetime | None = None,
+    read: SpecRead | None = None,
 ) -> Checked | Refused:
-    """What would be stored, or why it cannot be."""
+    """What would be stored, or why it cannot be. `read`: the specification as it was checked and read a moment ago for
+    this lane and arrival; it is not looked at again."""
     clocks = clocks_of(pool)
     if refusal := lanes_refused(lane, None) or _closed(pool, lane, clocks, at):
         return refusal
     arrival = arrival_of(pool, max(at, begin or at))
-    checked = spec_checked(tenant, pool, name, spec, lane, arrival)
-    if isinstance(checked, Refused):
-        return checked
-    spec, read = checked
+    if read is None:
+        checked = spec_checked(tenant, pool, name, spec, lane, arrival)
+        if isinstance(checked, Refused):
+            return checked
+        spec, read = checked
     if refusal := _over_budget(tenant, user, spec, at) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
         return refusal
     job = TrainingJob(

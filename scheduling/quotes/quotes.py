@@ -17,6 +17,7 @@ from scheduling.core.scenario.jobs import read_value
 from scheduling.core.types import Reason
 from scheduling.jobs import Checked, job_checked
 from scheduling.market.decide import Estimate, program_kept, start_estimate
+from scheduling.market.view import SpecRead
 from scheduling.models import Lane, Pool, TrainingJob
 from scheduling.quotes.desks import BatchDesk, Desk, InstantDesk, Terms
 from scheduling.quotes.elastic_quotes import ByUse, ElasticDesk
@@ -58,12 +59,15 @@ class Quote:
     restarts: Restarts | None = None  # of a program that is started again where its size changes
 
 
-def job_quote(*, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: datetime) -> Quote | Refused:
-    """Arguments as those of `job_submit`. A job that could not be submitted is refused in the same words."""
+def job_quote(
+    *, pool: Pool, name: str, spec: Spec, lane: str, by: Access, at: datetime, read: SpecRead | None = None
+) -> Quote | Refused:
+    """Arguments as those of `job_submit`. A job that could not be submitted is refused in the same words. `read`: the
+    specification as it was just checked for the batch lane."""
     if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
         return NOT_ALLOWED
     with scope(by.tenant):
-        checked = job_checked(by.tenant, pool, name, spec, lane, by.user, at)
+        checked = job_checked(by.tenant, pool, name, spec, lane, by.user, at, read=read)
     if isinstance(checked, Refused):
         return checked
     job = checked.job

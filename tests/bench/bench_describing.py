@@ -47,7 +47,8 @@ def measure() -> Iterator[dict[str, Any]]:
         def in_hours() -> Quote | Any:
             understood = job_understood(pool=pool, said=said, by=by, at=at)
             assert isinstance(understood, Understood), understood
-            return job_quote(pool=pool, name="quote", spec=understood.spec, lane="batch", by=by, at=at)
+            asked = {"spec": understood.spec, "read": understood.read}
+            return job_quote(pool=pool, name="quote", lane="batch", by=by, at=at, **asked)
 
         understood = job_understood(pool=pool, said=said, by=by, at=at)
         assert isinstance(understood, Understood), understood

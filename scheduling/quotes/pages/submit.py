@@ -31,7 +31,7 @@ from scheduling.jobs import (
 )
 from scheduling.jobs import job_submit as submission
 from scheduling.market.pages.servers import pool_chosen
-from scheduling.market.view import PROGRAM, for_the_core, gives_floors
+from scheduling.market.view import PROGRAM, SpecRead, for_the_core, gives_floors
 from scheduling.models import Lane, Pool, ResourceKind, TrainingJob
 from scheduling.programs.catalogue import LONGEST_SCRIPT
 from scheduling.quotes.pages.submit_catalogue import named, offered_programs, parameter_card, with_named
@@ -82,6 +82,7 @@ class Asked:
     spec: Mapping[str, Any]
     told: ToldCard = NOTHING_TOLD
     said: Said | None = None  # where it is in hours, or a script
+    read: SpecRead | None = None  # in hours: as it was just checked
 
     @property
     def wanted(self) -> str:
@@ -303,7 +304,8 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
         json.dumps(outcome.spec, indent=2),
         yardstick(pool, outcome, at),
     )
-    return Asked(outcome.name, lane, otherwise, outcome.spec, told, said), told
+    read = outcome.read if source == HOURS else None
+    return Asked(outcome.name, lane, otherwise, outcome.spec, told, said, read), told
 
 
 def _in_text(form: JobForm) -> Asked | None:
@@ -347,6 +349,7 @@ def _card(request: AccessRequest, pool: Pool, asked: Asked | None, at: datetime)
             by=request.access,
             own_id=open_tenant(request).pk,
             at=at,
+            read=asked.read,
         )
 
 

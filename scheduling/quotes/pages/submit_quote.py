@@ -11,7 +11,7 @@ from typing import Any
 from scheduling.jobs import Record, estimates_record, lanes_refused
 from scheduling.market.calendar import closes
 from scheduling.market.reads import Payee, payees, reason_in_words
-from scheduling.market.view import arrival_of
+from scheduling.market.view import SpecRead, arrival_of
 from scheduling.models import Lane, Pool
 from scheduling.quotes.desks import Course
 from scheduling.quotes.elastic_quotes import ByUse
@@ -130,13 +130,17 @@ def quote_card(
     by: Access,
     own_id: int,
     at: datetime,
+    read: SpecRead | None = None,
 ) -> QuoteCard:
-    """Of every lane that the pool has, and of the one that was chosen if it has it not."""
+    """Of every lane that the pool has, and of the one that was chosen if it has it not. `read`: the specification as it
+    was just checked for the batch lane."""
     closes_at, chosen = datetime.fromisoformat(closes(pool, at)["closes_at"]), (lane, otherwise)
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
     lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in chosen]
-    quotes = {each: job_quote(pool=pool, name=name, spec=spec, lane=each, by=by, at=at) for each in lanes}
+    asked: dict[str, Any] = {"pool": pool, "name": name, "spec": spec, "by": by, "at": at}
+    known = {Lane.BATCH.value: read}
+    quotes = {each: job_quote(lane=each, read=known.get(each), **asked) for each in lanes}
     refusals = {each: quote for each, quote in quotes.items() if isinstance(quote, Refused)}
     if len(refusals) == len(quotes):
         return QuoteCard(at, closes_at, refused=refusals[otherwise or lane])
