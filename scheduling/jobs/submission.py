@@ -158,10 +158,12 @@ def _later_refused(lane: str, begin: datetime | None, after: Sequence[Waited], a
 def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
     """Those of them that are still to end; or what is wrong with waiting for them. Needs the tenant's scope: a job of
     another tenant is one that is not there."""
+    if not after:
+        return ()
     if len(after) > MOST_AFTER:
         return f"must be at most {MOST_AFTER} jobs and arrays"
     named = Q(pk__in=after_jobs(after)) | Q(array__in=after_arrays(after))
-    rows = TrainingJob.objects.filter(named) if after else TrainingJob.objects.none()
+    rows = TrainingJob.objects.filter(named)
     found: dict[Waited, list[TrainingJob]] = {each: [] for each in after}
     for row in rows.only("state", "array_id").order_by("pk"):
         for each in (row.pk, array_named(row.array_id or 0)):
