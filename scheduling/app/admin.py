@@ -177,6 +177,14 @@ class RunAdmin(ReadOnlyAdmin):
     exclude = ["key"]
 
 
+@admin.register(models.JobReport)
+class JobReportAdmin(ReadOnlyAdmin):
+    list_display = ["job_id", "tenant", "heard_at", "source", "epochs_left", "ended_after"]
+    list_select_related = ["tenant"]
+    list_filter = ["source"]
+    search_fields = ["=job__id"]
+
+
 @admin.register(models.Notice)
 class NoticeAdmin(ReadOnlyAdmin):
     """Whom the market told of what, and when; not what they chose."""

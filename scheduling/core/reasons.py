@@ -158,6 +158,8 @@ class ReasonCode(StrEnum):
     FLOOR_LOST = "floor_lost", Ends.WAITS, "server"
     GIVEN_UP = "given_up", Ends.OVER, "detail", "losses", "refunded"
     # It ended by itself, or somebody ended it.
+    CONVERGED = "converged", Ends.OVER, "epoch", "epochs"
+    EPOCHS_DONE = "epochs_done", Ends.OVER, "epochs"
     PROGRAM_FAILED = "program_failed", Ends.OVER, "detail", "epoch", "epochs"
     RESERVATION_ENDED = "reservation_ended", Ends.OVER, "epoch", "epochs"
     CANCELLED_BY = "cancelled_by", Ends.OVER, "user"

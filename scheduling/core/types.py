@@ -458,6 +458,21 @@ class AsksAnother(Protocol):
 
 
 @runtime_checkable
+class HeedsReports(Protocol):
+    """A policy that decides by what running programs report, since who has less to go is given no more by it."""
+
+    @property
+    def heeds_reports(self) -> bool:
+        """Whether that holds with its settings."""
+        ...
+
+    def heeded(self, job: Job, left: float, told: float) -> float:
+        """Mini-batches to go that it is to decide by, where the job has `left` as declared and `told` by its reports;
+        so many that it is given no more than with those declared."""
+        ...
+
+
+@runtime_checkable
 class SettlesAtTheEnd(Protocol):
     """A policy that leaves something to settle when a run is cut."""
 

@@ -15,6 +15,7 @@ from scheduling.jobs.read_estimates import LOOKED_AT, Record, estimates_record
 from scheduling.jobs.read_list import jobs_rows, row_view, with_awards
 from scheduling.jobs.read_log import LogQuestion, log_found, log_whole
 from scheduling.jobs.read_numbers import numbers_view, series_of
+from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_rows import job_by_id
 from scheduling.jobs.read_run import curve, job_runs, predicted_end
 from scheduling.jobs.submission import Checked, InvalidJob, Submitted, job_checked, job_submit, lanes_refused
@@ -41,6 +42,7 @@ __all__ = [
     "job_by_id",
     "job_checked",
     "job_describe",
+    "job_outlook",
     "job_runs",
     "job_submit",
     "job_understood",

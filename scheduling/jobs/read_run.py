@@ -88,15 +88,16 @@ def job_runs(job: TrainingJob) -> list[Run]:
     return list(Run.objects.filter(job=job).order_by("-pk")[:MOST_RUNS])
 
 
-def run_view(job: TrainingJob) -> RunView | None:
-    """None: the job has no program, or it never began."""
+def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:
+    """None: the job has no program, or it never began. `total`: after how many epochs it will probably end, where that
+    is before all of them."""
     runs = job_runs(job)
     if not runs:
         return None
     run, points = runs[0], curve(runs)
     epochs = int(run.progress.get("epochs") or _parameter(job, "epochs"))
     epoch = points[-1].epoch if points else 0
-    ends_at = predicted_end(run, points, epochs)
+    ends_at = predicted_end(run, points, total or epochs)
     program = PROGRAMS.get(run.program)
     return RunView(
         run=run,

@@ -29,7 +29,7 @@ from scheduling.market.decide import (
     submission_event,
 )
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import SpecRead, arrival_of, gives_floors, spec_read
+from scheduling.market.view import PROGRAM, SpecRead, arrival_of, gives_floors, spec_read, target_check
 from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
@@ -253,6 +253,7 @@ def spec_checked(
         read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
         if read.job.divisible and (pool.is_elastic or not gives_floors(pool)):
             raise BadScenario("divisible", f"{pool.name} sells whole jobs only")
+        target_check(spec, read.job, elastic=pool.is_elastic, has_program=PROGRAM in spec)
         spec = program_pinned(spec, tenant_id=tenant.pk, job=read.job) if pinned else spec
         if pool.is_elastic:
             check_speeds([read.job])  # the pool's policy believes them

@@ -51,7 +51,7 @@ from scheduling.models.programs import (
     ProgramSwitch,
     ProgramVersion,
 )
-from scheduling.models.runs import EnginePulse, Run, RunState
+from scheduling.models.runs import EnginePulse, JobReport, Run, RunState
 from scheduling.models.sharing import Lend, Rent, TenantPolicy
 from scheduling.models.use import PoolHour, ServerHour, TenantHour
 from scheduling.models.verification import OPEN_WORK, Phase, VerificationRun, WorkState
@@ -91,6 +91,7 @@ __all__ = [
     "JobArray",
     "JobDescription",
     "JobFloor",
+    "JobReport",
     "JobState",
     "LabFile",
     "LabStudy",

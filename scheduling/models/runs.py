@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from scheduling.models.jobs import TrainingJob
 from scheduling.models.market import Award
@@ -76,3 +76,48 @@ class Run(TenantOwned):
 
     def __str__(self) -> str:
         return f"run {self.number} of award {self.award_id}: {self.state}"
+
+
+class JobReport(TenantOwned):
+    """What the program of a job in an elastic pool has reported over all of its runs, and what follows from it.
+
+    Its engine writes it as reports arrive, so that a slot that is decided only reads it. What was believed of it there
+    is part of the interval's stored view.
+    """
+
+    job = models.OneToOneField(TrainingJob, on_delete=models.PROTECT, related_name="+", primary_key=True)
+    heard_at = models.DateTimeField()
+    # Of a job that ends when it has converged: the loss of epochs 1, 2, ..., null where none was said.
+    losses = models.JSONField(default=list, blank=True)
+    speeds = models.JSONField(default=list, blank=True)  # rows [parameter servers, workers, mini-batches a second]
+    speed = models.JSONField(default=list, blank=True)  # coefficients of the speed function that these make; or none
+    # The outlook after these epochs, see `scheduling.core.estimates.live`; empty for jobs with a number of epochs.
+    source = models.CharField(max_length=10, blank=True)
+    epochs_left = models.FloatField(null=True, blank=True)
+    epochs_low = models.FloatField(null=True, blank=True)
+    epochs_high = models.FloatField(null=True, blank=True)
+    curve = models.JSONField(default=list, blank=True)  # b0, b1, b2 and the scale of the fitted curve
+    # The first estimate that was made of its loss: after how many epochs, and of which total. Kept to be judged.
+    first_after = models.PositiveIntegerField(null=True, blank=True)
+    first_low = models.FloatField(null=True, blank=True)
+    first_high = models.FloatField(null=True, blank=True)
+    ended_after = models.PositiveIntegerField(null=True, blank=True)  # epochs, where it ended by itself: so it did
+
+    class Meta(TenantOwned.Meta):
+        indexes = [
+            models.Index(
+                fields=["tenant", "-job"],
+                condition=Q(ended_after__isnull=False, first_after__isnull=False),
+                name="report_that_was_foretold",
+            )
+        ]
+        constraints = [
+            models.CheckConstraint(
+                condition=Q(epochs_left__isnull=True)
+                | Q(epochs_low__lte=F("epochs_left"), epochs_left__lte=F("epochs_high")),
+                name="report_outlook_in_its_range",
+            )
+        ]
+
+    def __str__(self) -> str:
+        return f"what job {self.job_id} reported"

@@ -14,7 +14,7 @@ import numpy as np
 from scheduling.core.speed import elastic_rate, parameter_servers
 from scheduling.core.types import Job, Plan, Reason, View
 from scheduling.market.decide import batch_policy
-from scheduling.market.view import PROGRAM, JobReader, batch_view, within_engine
+from scheduling.market.view import PROGRAM, JobReader, batch_view, with_reports, within_engine
 from scheduling.models import Lane, LaneClock, TrainingJob
 from scheduling.quotes.desks import SUPPOSED, Terms, supposed, terms_of
 from tenants.ledger.amounts import micro
@@ -44,8 +44,9 @@ class ElasticDesk:
         clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first() or LaneClock(pool=pool)
         slot = max(clock.decided_slot, pool.slot_at(at), math.ceil(job.arrival) - 1) + 1
         snapshot = batch_view(pool, slot, clock, at, supposed=supposed(job, SUPPOSED, {}))
-        self.frame, self.view, self.held = snapshot.frame, snapshot.view, clock.held
+        self.frame, self.held = snapshot.frame, clock.held
         self.policy, self.reader = batch_policy(self.frame, slot), JobReader(self.frame)
+        self.view = with_reports(snapshot.view, self.policy)
 
     def ask(self, fields: Spec) -> Terms:
         if self.held:

@@ -18,11 +18,12 @@ DECIDED_WITHIN = timedelta(seconds=8)  # of a slot's beginning, or the slot; a l
 
 def ends_at(award: Award, at: datetime) -> datetime:
     """When its gang has to be gone: now, where the award is over. One that is sized anew at the end of its slot is told
-    to go on until that is decided, at most for so long; not if its job is cancelled, for then this slot is the last."""
+    to go on until that is decided, at most for so long; not if its job is cancelled or has ended, for then this slot is
+    the last."""
     if award.state not in ALIVE:
         return at
     end = award.pool.slot_start(award.used_until)
-    last = award.work_left is None or award.job.state == JobState.CANCELLED
+    last = award.work_left is None or award.job.state in (JobState.CANCELLED, JobState.FINISHED)
     return end if last else end + decided_within(award.pool)
 
 

@@ -7,7 +7,7 @@ to be done, so one that is late, repeated or cut short by a crash does no harm.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -21,11 +21,12 @@ from scheduling.engines.base import ENDED, FAILED, LOST, RUNNING, STOPPING, UNKN
 from scheduling.feed import EventKind, events_append, job_event, tenant_tell
 from scheduling.market.decide import program_kept, program_of
 from scheduling.market.view import PROGRAM
-from scheduling.models import ALIVE, Award, Pool, Run, RunState, Server
+from scheduling.models import ALIVE, Award, JobState, Pool, Run, RunState, Server
 from scheduling.models.runs import OPEN
 from scheduling.programs.stored import stored_program
 from scheduling.runs.ends import run_end
 from scheduling.runs.plans import amounts, decided_within, ends_at, gang_fault, generations, is_all_reduce, own_program
+from scheduling.runs.reports import reports_hear
 from scheduling.runs.slots import next_slot, still_open
 from tenants.scoping import scope_disabled
 
@@ -55,7 +56,10 @@ def runs_tick(*, engine: Engine, at: datetime) -> Ticked:
         runs = [run for run in runs if run.pk not in gone]
         statuses = engine.observe([handle_of(run) for run in runs])
         late = tuple(_late(run, statuses[run.key]) for run in runs if _begins(run, statuses[run.key]))
+        before = {run.pk: run.progress for run in runs}
         over = gone | {run.pk for run in runs if _follow(engine, run, statuses[run.key], at)}
+        for done in reports_hear([run for run in runs if _reports(run, before[run.pk], over)], at=at):
+            engine.stop(handle_of(done))
         opened = [run for award in list(awards_due(engine, at)) if (run := _open(engine, award, at))]
         refused = _submit(engine, opened, at)
         rows = Run.objects.filter(pk__in=over | refused) if over or refused else Run.objects.none()
@@ -110,7 +114,7 @@ def awards_due(engine: Engine, at: datetime) -> Iterator[Award]:
         due = due.exclude(Exists(goes_on), work__isnull=False)  # what its last piece saves is not all written yet
         if pool.is_elastic:  # its gang of the slot before goes on, or has to be gone first
             due = alive.filter(job__spec__has_key=PROGRAM).exclude(Exists(begun.exclude(_too_late(pool, at))))
-            due = due.exclude(Exists(goes_on)).select_related("job", "pool")
+            due = due.exclude(Exists(goes_on)).exclude(job__state=JobState.FINISHED).select_related("job", "pool")
         for award in due.order_by("start", "pk"):
             if award.used_until > max(pool.slot_at(at), award.start - 1):
                 yield award
@@ -239,6 +243,11 @@ def _servers(award: Award) -> dict[int, str]:
 
 
 # Following.
+
+
+def _reports(run: Run, before: Mapping[str, Any], over: Set[int]) -> bool:
+    """Whether its program has said something new, in a pool that sizes jobs by what is left of them."""
+    return run.pk not in over and run.award.work_left is not None and run.progress != before
 
 
 def _begins(run: Run, status: Status) -> bool:

@@ -1,6 +1,7 @@
 """One slot of an elastic pool, live: 200 jobs of 20 tenants on 500 servers, all of them sized anew, booked and paid.
 
-The last figures are of the same slot where a quarter of the tenants cannot pay the size that the policy gives.
+Other figures are of the same slot where a quarter of the tenants cannot pay the size that the policy gives, and where
+every job's program has reported its losses and speeds.
 """
 
 from __future__ import annotations
@@ -17,11 +18,24 @@ import numpy as np
 
 from scheduling.app.clock import slot_advance
 from scheduling.core import records
+from scheduling.core.estimates.live import FITTED, Reports, Running, belief_of
 from scheduling.core.policies.elastic import Elastic
+from scheduling.core.speed import elastic_rate
 from scheduling.market.decide import interval as intervals
 from scheduling.market.decide.interval import interval_run
 from scheduling.market.settle.slots import slot_settle
-from scheduling.models import Award, Interval, Pool, ResourceKind, Server, ServerCapacity, TrainingJob, UsePrice
+from scheduling.market.view import SpecReader
+from scheduling.models import (
+    Award,
+    Interval,
+    JobReport,
+    Pool,
+    ResourceKind,
+    Server,
+    ServerCapacity,
+    TrainingJob,
+    UsePrice,
+)
 from tenants.ledger.amounts import MICRO
 from tenants.ledger.postings import OUTSIDE, Posting, available
 from tenants.ledger.services import post_many
@@ -44,6 +58,7 @@ POLICIES: tuple[Mapping[str, Any], ...] = (
 )
 PARTS: dict[tuple[Any, str], str] = {  # what is called in the step -> the part of it that the call belongs to
     (intervals, "batch_view"): "gather",
+    (intervals, "with_reports"): "believe",
     (Elastic, "decide"): "decide",
     (records, "view_bytes"): "bytes",
     (records, "plan_bytes"): "bytes",
@@ -56,6 +71,9 @@ def measure() -> Iterator[dict[str, Any]]:
             tenants = _tenants("poor" if poor else "rich")
             for policy in POLICIES:
                 yield _slots(_pool(policy, poor, tenants), tenants, policy["name"], poor)
+        reporting = _pool(POLICIES[0], 0, tenants := _tenants("reporting"), name="reporting")
+        _report(reporting)
+        yield _slots(reporting, tenants, f"{POLICIES[0]['name']}, every job reports", 0)
 
 
 def _slots(pool: Pool, tenants: list[Tenant], name: str, poor: int) -> dict[str, Any]:
@@ -135,9 +153,24 @@ def _purses(tenants: list[Tenant], poor: int, key: str) -> None:
     assert isinstance(post_many(postings=postings), tuple)
 
 
-def _pool(policy: Mapping[str, Any], poor: int, tenants: list[Tenant]) -> Pool:
+def _report(pool: Pool) -> None:
+    """Twenty speeds of each job, and an outlook by its loss."""
+    view, reader = np.random.default_rng(SEED), SpecReader(pool)
+    reports = []
+    for row in TrainingJob.objects.filter(pool=pool).order_by("pk"):
+        job, left = reader.read(row), float(view.uniform(0.5, 0.9) * row.spec["epochs"])
+        alone = elastic_rate(job, 1, 1, (0, 0), 1.0, centralized=False)
+        seen = [(count, count, alone * count**0.8) for count in (1, 2, 4, 8)] * 5
+        speed = list(belief_of(job, Running(0, None, Reports((), tuple(seen))), None).speed)
+        outlook = {"source": FITTED, "epochs_left": left, "epochs_low": left, "epochs_high": left}
+        said = {"speeds": [list(each) for each in seen], "speed": speed, **outlook}
+        reports.append(JobReport(job=row, tenant_id=row.tenant_id, heard_at=EPOCH, **said))
+    JobReport.objects.bulk_create(reports)
+
+
+def _pool(policy: Mapping[str, Any], poor: int, tenants: list[Tenant], name: str = "") -> Pool:
     pool = Pool.objects.create(
-        slug=f"{policy['name'].replace('_', '-')[:20]}-{poor}",
+        slug=name or f"{policy['name'].replace('_', '-')[:20]}-{poor}",
         name=policy["name"],
         slot_seconds=300,
         clock_first=1,

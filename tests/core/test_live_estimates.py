@@ -16,9 +16,11 @@ from scheduling.core.estimates.live import (
     DECLARED,
     EXHAUSTED,
     FITTED,
+    Belief,
     Reports,
     Running,
     Target,
+    believed,
     believed_speed,
     converged_after,
     end_of,
@@ -29,7 +31,7 @@ from scheduling.core.estimates.remaining import seconds_left
 from scheduling.core.policies import build
 from scheduling.core.records import plan_bytes, view_bytes, view_from
 from scheduling.core.simulation import simulate
-from scheduling.core.types import AWARDED, View
+from scheduling.core.types import AWARDED, HeedsReports, View
 from scheduling.lab.reproduction.misjudging import Misjudged, with_epochs
 from tests.core.builders import make_cluster, make_job, make_scenario, make_view
 
@@ -232,6 +234,38 @@ def test_a_job_whose_loss_flattens_early_is_given_fewer_units() -> None:
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=20, max_size=30))
 def test_a_program_that_reports_false_losses_is_given_no_more_than_one_that_reports_none(lies: list[float]) -> None:
     assert units({**SILENT, 0: Running(20, TARGET, Reports(tuple(lies)))})[0] <= units(SILENT)[0]
+
+
+LONG = [make_job(number, chunks=8, epochs=1000, max_workers=8) for number in range(3)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.integers(5, 120), st.floats(1.0, 1000.0))
+def test_a_young_job_gains_nothing_by_seeming_old(done: int, told: float) -> None:
+    """Gains of young jobs count for 0.95: who says that it has less to go must not get the missing part for it."""
+    policy = build({"name": "optimus", "young": 0.95, "restart": 0}, make_cluster(((14,), (14,))), LONG)
+    assert isinstance(policy, HeedsReports)
+    assert policy.heeds_reports
+    work = float(LONG[0].work)
+    left = work * (1000 - done) / 1000
+    view = replace(make_view(LONG, cluster=make_cluster(((14,), (14,)))), remaining=np.full(3, left))
+
+    def first(view: View) -> int:
+        return next((each.workers + each.ps for each in policy.decide(view).bookings if each.job == 0), 0)
+
+    said = believed(view, {0: Belief(told)}, policy.heeded)
+    assert said.remaining[0] <= left
+    assert first(said) <= first(view)
+    weight = 0.95 if 1 - left / work < 0.1 else 1.0
+    after = 0.95 if 1 - said.remaining[0] / work < 0.1 else 1.0
+    assert said.remaining[0] * after <= left * weight * (1 + 1e-12)
+
+
+def test_policies_with_another_ones_allocation_are_told_nothing() -> None:
+    cluster = make_cluster(((14,), (14,)))
+    for settings_of in ({"name": "optimus", "allocation": "tetris"}, {"name": "srtf"}, {"name": "dl2"}):
+        policy = build(settings_of, cluster, LONG)
+        assert not (isinstance(policy, HeedsReports) and policy.heeds_reports)
 
 
 SMALL = make_scenario(

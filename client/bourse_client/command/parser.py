@@ -120,7 +120,7 @@ def _add_run(commands: Any) -> None:
     run.add_argument("--lane", choices=LANES, help="batch waits for the next interval, instant is answered now (batch)")
     run.add_argument("--pool", default="", help="the pool's short name; else the one that is set, or the only one")
     run.add_argument("--name", default="", help="what the job is called")
-    run.set_defaults(max_price=None)
+    run.set_defaults(max_price=None, until_converged=None, in_a_row=None)
     _add_worth(run)
     _add_submission(run)
     run.add_argument("words", nargs="*", metavar="COMMAND", help="what runs, behind two dashes")
@@ -257,6 +257,13 @@ def _add_job_file(parser: ArgumentParser) -> None:
     parser.add_argument("--pool", default="", help="goes before what the file says, and before the one that is set")
     parser.add_argument("--name", default="", help="goes before what the file says")
     parser.add_argument("--max-price", type=_positive, metavar="CREDITS", help="pay at most this for the whole job")
+    parser.add_argument(
+        "--until-converged",
+        type=_percent,
+        metavar="PERCENT",
+        help="end once the loss falls by less than this in an epoch, in per cent of its largest, as 1",
+    )
+    parser.add_argument("--in-a-row", type=_number, metavar="EPOCHS", help="and that in so many epochs in a row (3)")
 
 
 def _add_most(parser: ArgumentParser, usual: int) -> None:
@@ -274,6 +281,11 @@ def _positive(text: str) -> float:
     if not number > 0:
         raise ArgumentTypeError(f"{text} must be a number of more than 0, such as 12.5")
     return number
+
+
+def _percent(text: str) -> float:
+    """As a part of one."""
+    return float(f"{_positive(text.removesuffix('%')) / 100:.12g}")
 
 
 def _amount(text: str) -> str:

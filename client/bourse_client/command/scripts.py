@@ -20,6 +20,8 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
     """The body that says it. Moments without a zone are those of this machine's clock."""
     if words.max_price is not None:
         raise exits.UsageError("--max-price is for jobs in YAML; what a described job is worth bounds what it pays.")
+    if words.until_converged is not None or words.in_a_row is not None:
+        raise exits.UsageError("--until-converged and --in-a-row are for jobs in YAML, which say their epochs.")
     if words.worth is None:
         raise exits.UsageError(
             "say what the job is worth to you: --worth CREDITS, and --by MOMENT if no --deadline does."

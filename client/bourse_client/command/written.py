@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from argparse import Namespace
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,12 +52,25 @@ def asked_in(session: Session, text: str) -> Asked:
     if lane not in LANES:
         raise UsageError(f"{words.file}: lane: must be batch or instant, not {lane}.")
     price = {} if words.max_price is None else {"max_price": words.max_price}
+    until = _until(words, written.spec)
     name = words.name or written.name or ("job" if words.file == INPUT else Path(words.file).stem)
     pool = words.pool or written.pool or session.pool
     otherwise = None if words.lane else written.otherwise
     if otherwise not in (None, "batch"):
         raise UsageError(f"{words.file}: otherwise: must be batch, not {otherwise}.")
-    return Asked({**written.spec, **price}, pool, name, cast(Lane, lane), "batch" if otherwise else None)
+    return Asked({**written.spec, **price, **until}, pool, name, cast(Lane, lane), "batch" if otherwise else None)
+
+
+def _until(words: Namespace, spec: Mapping[str, Any]) -> dict[str, Any]:
+    """What is typed goes before what the file says."""
+    if words.until_converged is None and words.in_a_row is None:
+        return {}
+    said = spec.get("until_converged")
+    threshold = {} if words.until_converged is None else {"threshold": words.until_converged}
+    patience = {} if words.in_a_row is None else {"patience": words.in_a_row}
+    if not threshold and said is None:
+        raise UsageError("--in-a-row is of a job that ends when it has converged: say --until-converged PERCENT too.")
+    return {"until_converged": {**(said if isinstance(said, Mapping) else {}), **threshold, **patience}}
 
 
 def _written(name: str, text: str) -> JobFile:

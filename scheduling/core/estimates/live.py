@@ -9,6 +9,9 @@ Until then a policy is told how much work seems to be left. That is what was dec
 loss curve is *good*: it falls, few points are outliers, and curves fitted to the first 60 and 80 % of the epochs
 foretell the losses of the rest. Then it is what the curve says, and the three fits say how sure that is.
 
+What is made of the reports of a job, a `Belief`, is small: it is made where reports arrive, and a slot that is decided
+only reads it. A policy is told it where it says that nobody gains by a false report (`HeedsReports`).
+
 Nobody has to believe a program for this to be safe. Of N epochs done and paid for, only N losses count. Whatever a
 program reports,
 
@@ -23,7 +26,7 @@ time. Each unit in each slot has its price whatever was reported.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -90,6 +93,15 @@ class Outlook:
     high: float
     curve: tuple[float, float, float] | None = None
     scale: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Belief:
+    """What a policy may be told of a job that runs: epochs to go, None where they are as declared, and the coefficients
+    of its speed function in mini-batches of all workers, none where no speed was measured."""
+
+    epochs: float | None = None
+    speed: tuple[float, ...] = ()
 
 
 def converged_after(heard: Sequence[float], target: Target) -> int | None:
@@ -209,21 +221,42 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
     return replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=tuple(faster.tolist())))
 
 
-def informed(view: View, running: Mapping[int, Running]) -> View:
-    """The view with what running programs reported in place of what was declared, for jobs that said something. What it
-    holds decides alone: kept as the input of an interval, it gives the same plan again.
+def belief_of(job: Job, running: Running, outlook: Outlook | None) -> Belief:
+    """What follows from a job's reports; `outlook`: its own, as `outlooks` says it."""
+    seen = () if job.samples.speed else believed_speed(job, running.reports.speeds).samples.speed
+    return Belief(None if outlook is None else outlook.epochs, tuple(seen))
 
-    Jobs that have ended by their target are no longer in it.
-    """
-    known = [running.get(job.number) for job in view.waiting]
-    told = dict(zip(running, outlooks(list(running.values())), strict=True))
+
+def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, float, float], float]) -> View:
+    """The view with what is believed of running jobs in place of what was declared. What it holds decides alone: kept
+    as the input of an interval, it gives the same plan again. `heeded`: see `HeedsReports`."""
     jobs: list[Job] = []
     remaining: list[float] = []
-    for job, left, each in zip(view.waiting, view.remaining.tolist(), known, strict=True):
-        outlook = told.get(job.number)
-        if outlook is not None and outlook.source in (CONVERGED, EXHAUSTED):
-            continue
-        jobs.append(job if each is None or job.samples.speed else believed_speed(job, each.reports.speeds))
-        remaining.append(left if outlook is None else min(left, outlook.epochs * job.work / job.epochs))
+    for job, left in zip(view.waiting, view.remaining.tolist(), strict=True):
+        belief = beliefs.get(job.number, Belief())
+        if belief.speed and not job.samples.speed:
+            job = replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=belief.speed))
+        if belief.epochs is not None:
+            told = min(left, max(belief.epochs, 1.0) * job.work / job.epochs)
+            left = min(left, heeded(job, left, told))
+        jobs.append(job)
+        remaining.append(left)
     changed = {job.number: job for job in jobs}
     return replace(view, waiting=tuple(jobs), remaining=np.array(remaining), jobs={**view.jobs, **changed})
+
+
+def informed(view: View, running: Mapping[int, Running]) -> View:
+    """The view with what running programs reported, for jobs that said something, as if it was all made of it at once.
+    Jobs that have ended by their target are no longer in it."""
+    told = dict(zip(running, outlooks(list(running.values())), strict=True))
+    over = {number for number, each in told.items() if each is not None and each.source in (CONVERGED, EXHAUSTED)}
+    kept = [index for index, job in enumerate(view.waiting) if job.number not in over]
+    waiting = tuple(view.waiting[index] for index in kept)
+    beliefs = {
+        job.number: belief_of(job, running[job.number], told[job.number]) for job in waiting if job.number in running
+    }
+    return believed(replace(view, waiting=waiting, remaining=view.remaining[kept]), beliefs, _as_told)
+
+
+def _as_told(job: Job, left: float, told: float) -> float:
+    return told

@@ -95,7 +95,10 @@ class Submission(Saying):
     spec = Numbers(
         required=False,
         help_text="In place of a script or hours: the job in the words of a scenario file, without name, tenant, lane "
-        "and arrival: epochs, chunks, minibatches, worker_demand, ps_demand, value, max_price, rent, ...",
+        "and arrival: epochs, chunks, minibatches, worker_demand, ps_demand, value, max_price, rent, ... In an "
+        "elastic pool a job with a program may say `until_converged`, with a `threshold` (0.01: of the largest loss, "
+        "in an epoch) and a `patience` (3: epochs in a row): it ends by itself once its loss has stopped falling, and "
+        "trains `epochs` at most.",
     )
     otherwise = Word(
         choices=[Lane.BATCH.value],

@@ -15,10 +15,12 @@ from scheduling.jobs.pages.bars import slot_bars
 from scheduling.jobs.pages.log_form import LogForm
 from scheduling.jobs.pages.loss_picture import loss_picture
 from scheduling.jobs.pages.number_pictures import number_pictures
+from scheduling.jobs.pages.outlook_picture import outlook_picture
 from scheduling.jobs.projections import job_projection
 from scheduling.jobs.read_description import description_shown, with_description
 from scheduling.jobs.read_log import log_view, log_whole
 from scheduling.jobs.read_numbers import numbers_view
+from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_page import job_page
 from scheduling.jobs.read_run import job_runs, run_view
 from scheduling.jobs.second_chance import job_queue as queue
@@ -29,7 +31,12 @@ from tenants.roles import Permission
 from tenants.views.gate import open_tenant, posted_from, requires, tell
 from tenants.views.parts import part_or_page
 
-PARTS = {"job": "jobs/job_story.html", "run": "jobs/job_run.html", "log": "jobs/job_log.html"}
+PARTS = {
+    "job": "jobs/job_story.html",
+    "outlook": "jobs/job_outlook.html",
+    "run": "jobs/job_run.html",
+    "log": "jobs/job_log.html",
+}
 SHOWN_SLOTS = 24  # more stand folded up
 
 
@@ -39,7 +46,8 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
     rows = with_description(TrainingJob.objects.select_related("pool", "tenant", "submitted_by"))
     row, now = get_object_or_404(rows, pk=pk), timezone.now()
     page = job_page(row, at=now, money=request.access.allows(Permission.LEDGER_VIEW))
-    run = run_view(row) if PROGRAM in row.spec else None
+    outlook = job_outlook(row)
+    run = run_view(row, outlook.total if outlook else None) if PROGRAM in row.spec else None
     numbers = numbers_view(job_runs(row)) if run and run.is_own else None
     form = LogForm(request.GET)
     log = log_view(run.run, form.question(), form.before()) if run else None
@@ -53,6 +61,8 @@ def job(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponse:
         "numbers": numbers,
         "pictures": number_pictures(numbers),
         "picture": loss_picture(run.points) if run else None,
+        "outlook": outlook,
+        "outlook_picture": outlook_picture(outlook),
         "bars": slot_bars(page.slots) if page.slots else None,
         "described": description_shown(row),
         "log": log,

@@ -5,6 +5,7 @@ The numbered steps are those of "How an interval flows" in docs/architecture.md;
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import datetime
 
 from django.db import transaction
@@ -26,6 +27,7 @@ from scheduling.market.settle.slots import awards_start
 from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, states_decided
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.policy import batch_settings
+from scheduling.market.view.reports import with_reports
 from scheduling.market.view.weights import policy_built
 from scheduling.market.view.windows import windows_bytes
 from scheduling.models import Interval, JobState, Lane, LaneClock, Pool, TrainingJob
@@ -100,7 +102,10 @@ def _attempt(
     # 3. Gather: rows become one frozen view.
     plans.floors_missed_void(pool.pk, slot, at)
     snapshot = batch_view(pool, slot, clock, at, seen=seen)
-    view, policy = snapshot.view, batch_policy(snapshot.frame, slot)
+    policy = batch_policy(snapshot.frame, slot)
+    if pool.is_elastic:
+        snapshot = replace(snapshot, view=with_reports(snapshot.view, policy))
+    view = snapshot.view
     steps.done("gather", waiting=len(view.waiting), unfit=len(snapshot.unfit), active=len(view.active))
 
     # 4. Decide: pure, the same view gives the same plan for ever.

@@ -394,6 +394,18 @@ WORDS: Mapping[str, Words] = MappingProxyType(
             ),
             "Tell the operator, and submit it again when the cause is gone.",
         ),
+        ReasonCode.CONVERGED: Words(
+            "its loss had stopped falling",
+            lambda pool, n: f"Converged at epoch {n['epoch']} of at most {n['epochs']}; paid for what was used.",
+            "Where it was to learn on, submit it again with a smaller threshold or more epochs in a row.",
+        ),
+        ReasonCode.EPOCHS_DONE: Words(
+            "it has done its most epochs",
+            lambda pool, n: (
+                f"It has done its {_epochs(n['epochs'])}, the most that it was to train, and its loss was still moving."
+            ),
+            "Where it was to learn on, submit it again with more epochs.",
+        ),
         ReasonCode.PROGRAM_FAILED: Words(
             "its program failed",
             lambda pool, n: f"Its program failed: {n['detail']}. What was reserved is paid.",

@@ -17,15 +17,30 @@ from scheduling.market.view.history import pool_scenario
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import fixed_settings, gives_floors, unusable, unusable_instant
+from scheduling.market.view.reports import with_reports
 from scheduling.market.view.specs import PROGRAM, SpecRead, SpecReader, for_the_core, spec_read, steps_of
+from scheduling.market.view.targets import (
+    LEAST_THRESHOLD,
+    MOST_THRESHOLD,
+    PATIENCE,
+    THRESHOLD,
+    UNTIL,
+    target_check,
+    target_of,
+)
 from scheduling.market.view.weights import policy_built
 
 __all__ = [
     "DEMANDS",
+    "LEAST_THRESHOLD",
     "MOST_MEMBERS",
+    "MOST_THRESHOLD",
     "ONES",
     "OPERATOR_ID",
+    "PATIENCE",
     "PROGRAM",
+    "THRESHOLD",
+    "UNTIL",
     "JobReader",
     "PoolFrame",
     "SpecRead",
@@ -47,7 +62,10 @@ __all__ = [
     "spec_read",
     "steps_flaw",
     "steps_of",
+    "target_check",
+    "target_of",
     "unusable",
     "unusable_instant",
+    "with_reports",
     "within_engine",
 ]

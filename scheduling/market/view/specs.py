@@ -13,6 +13,7 @@ from django.db import connection
 from scheduling.core.scenario.jobs import Jobs
 from scheduling.core.types import Job, Tenant
 from scheduling.market.view.demands import Steps, demands_check, members_check
+from scheduling.market.view.targets import UNTIL
 from scheduling.models import Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of
 
@@ -20,8 +21,8 @@ PROGRAM = "program"  # of a specification: what really runs. The core knows jobs
 
 
 def for_the_core(spec: Mapping[str, Any]) -> dict[str, Any]:
-    """A specification without what only an engine needs."""
-    return {name: value for name, value in spec.items() if name != PROGRAM}
+    """A specification without what only an engine needs, and without until when its loss is listened to."""
+    return {name: value for name, value in spec.items() if name not in (PROGRAM, UNTIL)}
 
 
 class SpecReader:

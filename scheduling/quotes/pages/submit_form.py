@@ -12,11 +12,12 @@ from typing import Any
 from django import forms
 
 from scheduling.engines.programs import PROGRAMS
-from scheduling.market.view import ONES, PROGRAM, Steps
+from scheduling.market.view import ONES, PROGRAM, UNTIL, Steps
 from scheduling.models import Lane, ResourceKind
 from scheduling.quotes.pages.submit_catalogue import Offered, meant
 from scheduling.quotes.pages.submit_hours import HOURS, RESERVE, SCRIPT, short_fields
 from scheduling.quotes.pages.submit_program import parameter_fields, program_asked, program_values
+from scheduling.quotes.pages.submit_target import FIELDS, target_asked, target_values, threshold_flaw
 from tenants.form_fields import NumberField, WholeField
 from tenants.ledger.amounts import credits_up
 from tenants.ledger.amounts import plain as written_plain
@@ -114,6 +115,9 @@ class JobForm(forms.Form):
         error_messages={"invalid_choice": "No such program is registered here."},
     )
     epochs = _whole("Epochs", "How often the whole data is gone through.", needed=True)
+    until_converged = forms.BooleanField(label="Stop when the loss has stopped falling", required=False)
+    threshold = _number("Falls by less than", "In an epoch, of the largest loss so far. Empty: 1 per cent.")
+    patience = _whole("For so many epochs in a row", "Empty: 3.")
     chunks = _whole(
         "Chunks",
         "Equal parts of the data. Each is trained by one worker at a time, so no more workers than chunks help.",
@@ -193,6 +197,12 @@ class JobForm(forms.Form):
                 help_text = "" if steps == ONES else f"{steps}; empty: nothing."
                 self.fields[f"{unit}_takes_{kind.name}"] = _number(f"{words}, {kind.label}s", help_text)
 
+    def clean_threshold(self) -> float | None:
+        per_cent: float | None = self.cleaned_data["threshold"]
+        if flaw := threshold_flaw(per_cent):
+            raise forms.ValidationError(flaw)
+        return per_cent
+
     def clean_speed(self) -> list[float]:
         parts = [part.strip() for part in self.cleaned_data["speed"].split(",") if part.strip()]
         return [NumberField().clean(part) for part in parts]
@@ -228,7 +238,7 @@ class JobForm(forms.Form):
             spec["divisible"] = True
         chosen = self.program_of_catalogue()
         program = {PROGRAM: chosen} if chosen else program_asked(found)
-        return {**spec, **program, "value": value_asked(found)}
+        return {**spec, **program, **target_asked(found), "value": value_asked(found)}
 
     def program_of_catalogue(self) -> dict[str, Any] | None:
         """Of a valid form: the program that was chosen and its parameters, as a specification names them."""
@@ -267,7 +277,7 @@ def form_values(
 ) -> dict[str, Any] | None:
     """The form filled with a job; None where the job says something that the form has no field for. `programs`: those
     of the catalogue that it shows."""
-    known = {*PLAIN, PROGRAM, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
+    known = {*PLAIN, PROGRAM, UNTIL, "value", "divisible", "worker_demand", "ps_demand", "mode", "speed"}
     value, demands = spec.get("value", {}), [spec.get("worker_demand", {}), spec.get("ps_demand") or {}]
     if set(spec) - known or not isinstance(value, Mapping) or not all(isinstance(d, Mapping) for d in demands):
         return None
@@ -280,9 +290,10 @@ def form_values(
         runs = None if of_catalogue is None else of_catalogue | {"program": chosen.choice}
     else:
         runs = program_values(spec)
-    if runs is None:
+    until = target_values(spec)
+    if runs is None or until is None:
         return None
-    found: dict[str, Any] = runs | {name: spec[name] for name in PLAIN if spec.get(name) is not None}
+    found: dict[str, Any] = runs | until | {name: spec[name] for name in PLAIN if spec.get(name) is not None}
     for unit, demand in zip(("worker", "ps"), demands, strict=True):
         found |= {f"{unit}_takes_{kind.name}": demand.get(kind.name, "") for kind in kinds}
     speed = spec.get("speed", [])
@@ -331,6 +342,8 @@ def field_of(place: str, program: str = "", chosen: Offered | None = None) -> st
     if head in ("worker_demand", "ps_demand"):
         unit = "worker" if head == "worker_demand" else "ps"
         return f"{unit}_takes_{rest}" if rest else None
+    if head == UNTIL:
+        return FIELDS.get(rest, UNTIL)
     if head == "value":
         words = {word: name for fields in VALUE_FIELDS.values() for name, word in fields.items()}
         return words.get(rest, "kind")

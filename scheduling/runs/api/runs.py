@@ -13,6 +13,7 @@ from scheduling.jobs import (
     LogQuestion,
     curve,
     job_by_id,
+    job_outlook,
     job_runs,
     log_found,
     log_whole,
@@ -20,7 +21,7 @@ from scheduling.jobs import (
     predicted_end,
     series_of,
 )
-from scheduling.models import Run, RunState
+from scheduling.models import Run, RunState, TrainingJob
 from scheduling.programs.levels import LEVELS
 from tenants.api.fields import Answer, Moment
 from tenants.api.listing import choice, whole, word
@@ -79,6 +80,23 @@ class SeriesShown(Answer):
     points = NumberPointShown(many=True, help_text="At most 400, evenly thinned, with the newest.")
 
 
+class OutlookShown(Answer):
+    threshold_percent = serializers.FloatField(source="threshold", help_text="Of the largest loss, in an epoch.")
+    patience = serializers.IntegerField(help_text="Epochs in a row in which the loss moves by less than that.")
+    most_epochs = serializers.IntegerField(source="most")
+    epochs_done = serializers.IntegerField(source="done", help_text="As its program reported.")
+    epochs_left = serializers.IntegerField(
+        source="left", allow_null=True, help_text="Null: nothing was reported yet, or it is over."
+    )
+    least_left = serializers.IntegerField(source="low", allow_null=True)
+    most_left = serializers.IntegerField(source="high", allow_null=True)
+    by_its_loss = serializers.BooleanField(
+        source="estimated_now", help_text="Whether its loss curve says so; else what is left of its most epochs counts."
+    )
+    ended_after = serializers.IntegerField(allow_null=True, help_text="Epochs, where it ended by itself.")
+    converged = serializers.BooleanField()
+
+
 class ProgressShown(Answer):
     runs = RunShown(many=True, help_text="The newest first; empty before the first, and where the job has no program.")
     epoch = serializers.IntegerField(help_text="Epochs that are complete.")
@@ -90,6 +108,9 @@ class ProgressShown(Answer):
     numbers = SeriesShown(many=True, help_text="What a program of people's own reported, by name.")
     bad_lines = serializers.IntegerField(help_text="Lines that it reported and that could not be read.")
     address = serializers.CharField(help_text="Where it can be watched, as it printed itself; empty where it did not.")
+    outlook = OutlookShown(
+        allow_null=True, help_text="Of a job that ends when its loss has stopped falling (`until_converged`)."
+    )
 
 
 LOG_EXAMPLE: dict[str, Any] = {
@@ -131,6 +152,18 @@ PROGRESS_EXAMPLE: dict[str, Any] = {
     "numbers": [],
     "bad_lines": 0,
     "address": "",
+    "outlook": {
+        "threshold_percent": 1.0,
+        "patience": 3,
+        "most_epochs": 20,
+        "epochs_done": 12,
+        "epochs_left": 3,
+        "least_left": 2,
+        "most_left": 4,
+        "by_its_loss": True,
+        "ended_after": None,
+        "converged": False,
+    },
 }
 
 
@@ -185,31 +218,38 @@ class JobProgress(TenantView):
         tag="jobs",
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
-        runs = _runs(job_id)
+        job = _job(job_id)
+        runs = job_runs(job)
         points, numbers = curve(runs), numbers_view(runs)
         told = runs[0].progress if runs else {}
-        epochs = int(told.get("epochs", 0))
+        epochs, outlook = int(told.get("epochs", 0)), job_outlook(job)
+        total = outlook.total if outlook and outlook.total else epochs
         values = {
             "runs": [_run_values(run) for run in runs],
             "epoch": points[-1].epoch if points else 0,
             "epochs": epochs,
-            "predicted_end": predicted_end(runs[0], points, epochs) if runs else None,
+            "predicted_end": predicted_end(runs[0], points, total) if runs else None,
             "minibatch_seconds": told.get("minibatch_seconds"),
             "exchange_seconds": told.get("exchange_seconds"),
             "curve": points,
             "numbers": series_of(runs) if numbers else [],
             "bad_lines": numbers.bad_lines if numbers else 0,
             "address": numbers.address if numbers else "",
+            "outlook": outlook,
         }
         return self.shown(ProgressShown, values)
 
 
-def _runs(job_id: int) -> list[Run]:
-    """Those of another tenant's job are nowhere."""
+def _job(job_id: int) -> TrainingJob:
+    """One of another tenant is nowhere."""
     job = job_by_id(job_id)
     if job is None:
         raise Http404
-    return job_runs(job)
+    return job
+
+
+def _runs(job_id: int) -> list[Run]:
+    return job_runs(_job(job_id))
 
 
 def _run_values(run: Run) -> dict[str, Any]:

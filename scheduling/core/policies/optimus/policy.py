@@ -18,7 +18,7 @@ from scheduling.core.policies.optimus.placing import Order, Row, Servers
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, is_mixed, pools
 from scheduling.core.slot_bookings import Part, part_booking
 from scheduling.core.speed import elastic_rate
-from scheduling.core.types import CENTRALIZED, DISTRIBUTED, REJECTED, Booking, Cluster, Plan, Reason, Refusal, View
+from scheduling.core.types import CENTRALIZED, DISTRIBUTED, REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
 YOUNG_EPOCHS, YOUNG_PART = 5, 0.1  # fewer epochs done, or a smaller part of all
 WORTH = 2.0  # times its cost that a restart must save
@@ -64,6 +64,15 @@ class Optimus(_Carried):
         object.__setattr__(self, "_allocator", allocator)
         object.__setattr__(self, "_placer", placer)
 
+    @property
+    def heeds_reports(self) -> bool:
+        """In its own allocation a unit is worth less to a job that has less to go; in another policy's perhaps not."""
+        return self.allocation == OWN
+
+    def heeded(self, job: Job, left: float, told: float) -> float:
+        """As told, but a job that is young as declared gains nothing by seeming old."""
+        return min(told, left * self.young) if _is_young(job, left) and not _is_young(job, told) else told
+
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
         known: Mapping[str, Any] = view.memory.get("jobs", {})
@@ -106,7 +115,7 @@ class Optimus(_Carried):
             most=most,
             demand=demand,
             weight=dominant(demand, total, self.unit),
-            factor=np.array([self.young if _is_young(each) else 1.0 for each in jobs]),
+            factor=np.array([self.young if _is_young(each.job, each.remaining) else 1.0 for each in jobs]),
         )
         given = map(tuple, allocate(asked, free, self.stop).tolist())
         return [
@@ -200,6 +209,6 @@ class Optimus(_Carried):
         return part_booking(each.job, each.remaining, part, rate, view)
 
 
-def _is_young(each: Elastic) -> bool:
-    done = 1.0 - each.remaining / each.job.work
-    return done * each.job.epochs < YOUNG_EPOCHS or done < YOUNG_PART
+def _is_young(job: Job, remaining: float) -> bool:
+    done = 1.0 - remaining / job.work
+    return done * job.epochs < YOUNG_EPOCHS or done < YOUNG_PART

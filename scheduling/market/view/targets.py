@@ -1,0 +1,42 @@
+"""Until when a job trains, where that is until its loss has stopped falling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduling.core.estimates.live import Target
+from scheduling.core.scenario import BadScenario
+from scheduling.core.scenario.fields import Section
+from scheduling.core.types import Job
+
+UNTIL = "until_converged"  # of a specification: the market's own, as a program is
+THRESHOLD, PATIENCE = 0.01, 3  # where a job does not say them
+LEAST_THRESHOLD, MOST_THRESHOLD = 1e-6, 0.5
+MOST_PATIENCE = 100
+MOST_EPOCHS = 2_000  # of a job whose losses are listened to
+
+
+def target_of(spec: Mapping[str, Any], epochs: int) -> Target | None:
+    """None: the job trains a number of epochs. `epochs`: its own, which are then the most. Raises `BadScenario` at the
+    field that is wrong."""
+    if spec.get(UNTIL) is None:
+        return None
+    section = Section(spec[UNTIL], UNTIL, ("threshold", "patience"))
+    threshold = section.number("threshold", THRESHOLD, least=LEAST_THRESHOLD, most=MOST_THRESHOLD)
+    patience = section.whole("patience", PATIENCE, most=MOST_PATIENCE)
+    if epochs > MOST_EPOCHS:
+        raise BadScenario("epochs", f"must be at most {MOST_EPOCHS:,} where the loss says when the job ends")
+    if patience >= epochs:
+        raise BadScenario(f"{UNTIL}.patience", f"must be less than the job's most epochs ({epochs})")
+    return Target(threshold, epochs, patience)
+
+
+def target_check(spec: Mapping[str, Any], job: Job, *, elastic: bool, has_program: bool) -> None:
+    """Raises `BadScenario` where nobody could end the job by its loss."""
+    if target_of(spec, job.epochs) is None:
+        return
+    if not elastic:
+        raise BadScenario(UNTIL, "needs an elastic pool: elsewhere a job pays for all of what it reserved")
+    if not has_program:
+        raise BadScenario(UNTIL, "needs a program: its loss is what says when the job ends")

@@ -1,0 +1,43 @@
+"""Until when a job trains, in the fields of the form: a number of epochs, or until its loss has stopped falling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduling.market.view import LEAST_THRESHOLD, MOST_THRESHOLD, PATIENCE, THRESHOLD, UNTIL
+
+PER_CENT = 100.0
+FIELDS = {"threshold": "threshold", "patience": "patience"}  # field of the specification -> field of the form
+
+
+def threshold_flaw(per_cent: float | None) -> str:
+    """What is wrong with it, in the unit of the form; empty where nothing is."""
+    least, most = PER_CENT * LEAST_THRESHOLD, PER_CENT * MOST_THRESHOLD
+    return "" if per_cent is None or least <= per_cent <= most else f"Must be from {least:g} to {most:g} per cent."
+
+
+def target_asked(found: Mapping[str, Any]) -> dict[str, Any]:
+    """What the fields of a valid form mean, in the words of a specification; nothing where the box is not ticked."""
+    if not found.get("until_converged"):
+        return {}
+    said: dict[str, Any] = {}
+    if found.get("threshold") is not None:
+        said["threshold"] = float(f"{found['threshold'] / PER_CENT:.12g}")
+    if found.get("patience") is not None:
+        said["patience"] = found["patience"]
+    return {UNTIL: {"threshold": THRESHOLD, "patience": PATIENCE, **said}}
+
+
+def target_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
+    """The fields that mean this; None where the specification says something else."""
+    said = spec.get(UNTIL)
+    if said is None:
+        return {}
+    if not isinstance(said, Mapping) or set(said) - set(FIELDS):
+        return None
+    values = {"threshold": said.get("threshold", THRESHOLD), "patience": said.get("patience", PATIENCE)}
+    if any(isinstance(value, bool) or not isinstance(value, int | float) for value in values.values()):
+        return None
+    per_cent = float(f"{values['threshold'] * PER_CENT:.12g}")
+    return values | {"until_converged": "on", "threshold": int(per_cent) if per_cent.is_integer() else per_cent}

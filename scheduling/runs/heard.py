@@ -1,0 +1,118 @@
+"""What the rows that a gang's program wrote say of its epochs and of its speed. Pure; nothing here trusts a row."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from scheduling.core.estimates.live import MOST_MEASURED
+
+Row = Mapping[str, Any]
+# Of a loss: what is larger is none, and what is smaller is 0, so that nothing that is worked out of it is endless.
+LARGEST, SMALLEST = 1e30, 1e-30
+Speed = tuple[int, int, float]  # parameter servers, workers, mini-batches a second of all workers together
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """One that is complete. `seconds` and the members are nan and 0 where they are not known."""
+
+    number: int
+    loss: float
+    seconds: float = math.nan
+    workers: int = 0
+    ps: int = 0
+
+
+@dataclass(frozen=True)
+class During:
+    """With what a gang runs from one moment to another, in seconds since 1970."""
+
+    begin: float
+    end: float
+    workers: int
+    ps: int
+
+
+def epochs_of_ours(rows: Sequence[Row]) -> list[Epoch]:
+    """Our own trainer writes a row for each epoch."""
+    found = []
+    for row in rows:
+        if row.get("event") == "epoch" and (number := _whole(row.get("epoch"))) > 0:
+            members = _whole(row.get("workers")), _whole(row.get("servers"))
+            found.append(Epoch(number, _number(row.get("loss")), _number(row.get("seconds")), *members))
+    return found
+
+
+def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
+    """A program of people's own writes numbers by name, of which `epoch` and `loss` count, of its first worker.
+
+    The loss of an epoch is the mean of those that were said with it. It is complete when another one has begun. A
+    program that counts from 0 has done one more. How long an epoch took is known where all of it lies in `during`.
+    """
+    losses: dict[int, list[float]] = {}
+    last: dict[int, float] = {}
+    for number, loss, at in _said(rows):
+        losses.setdefault(number, []).append(loss)
+        last[number] = at
+    more, ordered = int(0 in losses), sorted(losses)
+    found = []
+    for place, number in enumerate(ordered[:-1]):
+        kept = [loss for loss in losses[number] if abs(loss) <= LARGEST]
+        before = last.get(ordered[place - 1], -math.inf) if place and ordered[place - 1] == number - 1 else -math.inf
+        known = during.begin <= before < last[number] <= during.end
+        about = (last[number] - before, during.workers, during.ps) if known else ()
+        found.append(Epoch(number + more, math.fsum(kept) / len(kept) if kept else math.nan, *about))
+    return found
+
+
+def _said(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:
+    """(epoch, loss, when) of each row of the first worker that names its epoch."""
+    for row in rows:
+        numbers = row.get("numbers")
+        first = row.get("role") == "worker" and row.get("rank") == 0
+        if row.get("event") == "numbers" and first and isinstance(numbers, Mapping) and "epoch" in numbers:
+            number = _number(numbers["epoch"])
+            if number >= 0:
+                yield int(number), _number(numbers.get("loss")), _number(row.get("at"))
+
+
+def losses_after(before: Sequence[float | None], epochs: Sequence[Epoch], most: int) -> list[float | None]:
+    """The losses of epochs 1, 2, ... with what was heard now; where one was trained again, the later loss counts."""
+    said = {epoch.number: epoch.loss for epoch in epochs if epoch.number <= most}
+    far = max([len(before), *said])
+    old = dict(enumerate(before, 1))
+    both = {number: said.get(number, old.get(number)) for number in range(1, far + 1)}
+    return [_possible(loss) for loss in both.values()]
+
+
+def speeds_of(epochs: Sequence[Epoch], minibatches: float) -> list[Speed]:
+    """The latest speeds; `minibatches` are in an epoch, of all workers together."""
+    measured = [
+        (epoch.ps, epoch.workers, minibatches / epoch.seconds)
+        for epoch in epochs
+        if epoch.workers > 0 and epoch.ps >= 0 and epoch.seconds > 0 and math.isfinite(minibatches / epoch.seconds)
+    ]
+    return measured[-MOST_MEASURED:]
+
+
+def _possible(loss: float | None) -> float | None:
+    if loss is None or not abs(loss) <= LARGEST:
+        return None
+    return loss if abs(loss) >= SMALLEST else 0.0
+
+
+def _number(value: object) -> float:
+    """nan for what is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return math.nan
+    try:
+        return float(value) if math.isfinite(value) else math.nan
+    except OverflowError:
+        return math.nan
+
+
+def _whole(value: object) -> int:
+    return value if isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**31 else -1

@@ -1,0 +1,132 @@
+"""Reports of running programs, heard as they arrive: kept, made into what a policy may believe, and the end of a job
+whose loss has stopped falling. A slot that is decided reads what is kept here, and fits nothing.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.conf import settings
+from django.db import transaction
+
+from scheduling.core.estimates import live
+from scheduling.core.scenario import BadScenario
+from scheduling.core.types import Job
+from scheduling.engines.launcher.files import Records
+from scheduling.engines.programs import PROGRAMS
+from scheduling.market.view import SpecReader, target_of
+from scheduling.models import JobReport, JobState, Run
+from scheduling.runs.early_ends import job_end_early
+from scheduling.runs.heard import During, Epoch, epochs_of_ours, epochs_of_own, losses_after, speeds_of
+
+ENDS_ITSELF = frozenset(PROGRAMS)  # when it has done its most epochs; what people bring may go on and on
+KEPT = tuple(field.name for field in JobReport._meta.concrete_fields if field.name not in ("job", "tenant"))
+
+
+@dataclass(frozen=True)
+class Heard:
+    """A run, what it means for the core, and the row that is to be written about its job."""
+
+    run: Run
+    job: Job
+    running: live.Running
+    row: JobReport
+
+
+def reports_hear(runs: Sequence[Run], *, at: datetime) -> list[Run]:
+    """Hear what these runs of elastic pools have reported. Those whose jobs it ended: their gangs are to be stopped.
+
+    Needs the scope of all tenants. Heard twice, a report is the same; a job ends once.
+    """
+    # 1. Gather what their programs wrote, and what is known of their jobs.
+    if not runs:
+        return []
+    known = JobReport.objects.in_bulk([run.job_id for run in runs])
+    readers = {run.award.pool_id: SpecReader(run.award.pool) for run in runs}
+    found = (_heard(run, readers[run.award.pool_id], known.get(run.job_id), at) for run in runs)
+    heard = [each for each in found if each is not None]
+
+    # 2. Decide what follows: one fit for all.
+    outlooks = live.outlooks([each.running for each in heard])
+    for each, outlook in zip(heard, outlooks, strict=True):
+        _write(each, outlook)
+
+    # 3. Apply: those whose loss has converged end, in the transaction that keeps why.
+    over = [each for each in heard if _is_over(each)]
+    _save([each for each in heard if each not in over])
+    return [each.run for each in over if _end(each, at)]
+
+
+def _heard(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) -> Heard | None:
+    """None: nothing is new, or the job cannot be read any more."""
+    try:
+        job = reader.read(run.award.job)
+        target = target_of(run.award.job.spec, job.epochs)
+    except BadScenario:
+        return None
+    row = row or JobReport(job_id=run.job_id, tenant_id=run.tenant_id, heard_at=at)
+    epochs = _epochs(run)
+    losses = losses_after(row.losses, epochs, job.epochs) if target else []
+    speeds = speeds_of(epochs, job.work / job.epochs)
+    if row.ended_after is not None or (losses == row.losses and [list(each) for each in speeds] == row.speeds):
+        return None
+    row.heard_at, row.losses, row.speeds = at, losses, [list(each) for each in speeds]
+    told = tuple(math.nan if loss is None else loss for loss in losses)
+    return Heard(run, job, live.Running(len(losses), target, live.Reports(told, tuple(speeds))), row)
+
+
+def _epochs(run: Run) -> list[Epoch]:
+    rows = Records(settings.RUNS_DIR).progress(f"job-{run.job_id}", run.key)
+    if run.program in PROGRAMS:
+        return epochs_of_ours(rows)
+    award, pool = run.award, run.award.pool
+    span = pool.slot_start(award.start).timestamp(), pool.slot_start(award.end).timestamp()
+    return epochs_of_own(rows, During(*span, award.workers, award.ps))
+
+
+def _write(each: Heard, outlook: live.Outlook | None) -> None:
+    """Into the row, which is not saved. The first estimate stays as it was made, to be judged by what came."""
+    row = each.row
+    row.speed = list(live.belief_of(each.job, each.running, outlook).speed)
+    if outlook is None:
+        return
+    row.source = outlook.source
+    row.epochs_left, row.epochs_low, row.epochs_high = outlook.epochs, outlook.low, outlook.high
+    row.curve = [*outlook.curve, outlook.scale] if outlook.curve else row.curve
+    done = each.running.done
+    if outlook.source == live.FITTED and row.first_after is None:
+        row.first_after, row.first_low, row.first_high = done, done + outlook.low, done + outlook.high
+    if outlook.source == live.CONVERGED and each.running.target is not None:
+        row.ended_after = live.converged_after(each.running.heard, each.running.target)
+    if outlook.source == live.EXHAUSTED:
+        row.ended_after = done
+
+
+def _is_over(each: Heard) -> bool:
+    """A program of ours that has done its most epochs ends, and says so, itself."""
+    return each.row.source == live.CONVERGED or (
+        each.row.source == live.EXHAUSTED and each.run.program not in ENDS_ITSELF
+    )
+
+
+def _save(heard: Sequence[Heard]) -> None:
+    if heard:
+        rows = [each.row for each in heard]
+        JobReport.objects.bulk_create(rows, update_conflicts=True, unique_fields=["job"], update_fields=KEPT)
+
+
+@transaction.atomic
+def _end(each: Heard, at: datetime) -> bool:
+    """False: the job was somewhere else already."""
+    most = each.job.epochs
+    about: dict[str, Any] = {"award_id": each.run.award_id, "state": JobState.FINISHED, "at": at}
+    if each.row.source == live.CONVERGED:
+        ended = job_end_early(code="converged", numbers={"epoch": each.row.ended_after, "epochs": most}, **about)
+    else:
+        ended = job_end_early(code="epochs_done", numbers={"epochs": most}, **about)
+    _save([each])
+    return ended is not None
