@@ -56,6 +56,8 @@ app.conf.beat_schedule = {
     "notices": {"task": "scheduling.app.tasks.notices_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Mails at once, and after seven o'clock of UTC those of the day; a slow mail server holds up one process at a time.
     "notice mails": {"task": "scheduling.app.tasks.notice_mails_tick", "schedule": 10.0, "options": {"expires": 10.0}},
+    # Notices in chat tools, as webhooks below.
+    "notice chats": {"task": "scheduling.app.tasks.notice_chats_tick", "schedule": 5.0, "options": {"expires": 5.0}},
     # A round goes on for seconds where there is much to tell; who comes meanwhile finds it under way.
     "webhooks": {"task": "scheduling.app.tasks.webhooks_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Boundaries are found from the clock, so a tick that is lost or late costs seconds and nothing else.

@@ -30,7 +30,7 @@ from marketplace.celery import app
 from marketplace.health import queued_tasks
 from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
-from scheduling.models import OperatorSecret, Pool, SigningKey, Webhook
+from scheduling.models import ChatAddress, OperatorSecret, Pool, SigningKey, Webhook
 from scheduling.operator.read_operator import pool_states
 from scheduling.runs.engines import engines_at_work
 from tenants.models import AuditEntry
@@ -268,12 +268,14 @@ def _secrets(at: datetime) -> Iterator[Judged]:
         stored = [row.secret for row in Webhook.objects.filter(removed_at=None)]
     stored += [row.secret for row in SigningKey.objects.all()]
     stored += [row.secret for row in OperatorSecret.objects.filter(removed_at=None)]
+    stored += [row.secret for row in ChatAddress.objects.all()]
     states = Counter(secret_state(one) for one in stored)
     before = len(settings.SECRET_KEY_FALLBACKS)
     if states["unreadable"]:
         yield broken(
             f"{states['unreadable']} stored secrets were stored under a SECRET_KEY that is not here.",
-            "Put it into SECRET_KEY_FALLBACKS; where it is lost, owners make new secrets of their webhooks.",
+            "Put it into SECRET_KEY_FALLBACKS; where it is lost, owners make new secrets of their webhooks, and people "
+            "save the address of their chat tool anew.",
         )
     if states["older"]:
         yield warning(f"{states['older']} stored secrets need an older key.", "Run `manage.py keys --carry`.")

@@ -180,6 +180,8 @@ class MarketRefusal(RefusalCode):
     UNKNOWN_DELIVERY = "unknown_delivery", FINAL, "there is no such delivery", ""
     WEBHOOK_OFF = "webhook_off", FINAL, "the webhook is switched off", "Switch it on first."
     STILL_WAITING = "still_waiting", LATER, "the delivery still waits for its turn", "Wait for it."
+    INVALID_CHAT_FORM = "invalid_chat_form", FINAL, "no such chat tool is known", "Choose from the list."
+    UNKNOWN_CHAT_ADDRESS = "unknown_chat_address", FINAL, "there is no address of a chat tool", "Save one first."
     TOO_MANY_WEBHOOKS = "too_many_webhooks", FINAL, "the tenant has too many webhooks", "Remove one first."
     # The demonstration, on the command line.
     NOT_DEBUG = "not_debug", FINAL, "the demonstration loads only where DEBUG is on", ""

@@ -31,7 +31,10 @@ from bourse_client.shapes import (
     Parsed,
     Pieces,
     Price,
+    Quota,
     Quote,
+    Server,
+    Sharing,
     Statement,
     Study,
     StudyRow,
@@ -345,6 +348,21 @@ class Client:
     def prices_history(self, pool: str, *, most: int | None = None, **filters: Any) -> Iterator[Price]:
         """As they were posted, the oldest first."""
         return cast(Iterator[Price], self.listed(f"pools/{quoted(pool, safe='')}/prices/history/", filters, most))
+
+    # The cluster, and the tenant's part of it
+
+    def servers(self, pool: str, *, state: Sequence[str] | None = None) -> Iterator[Server]:
+        """With their units, and whose they are."""
+        filters = {"state": list(state)} if state else {}
+        return cast(Iterator[Server], self.listed(f"pools/{quoted(pool, safe='')}/servers/", filters))
+
+    def quota(self, pool: str) -> Quota:
+        """What the tenant's units do in the running slot, and what it rents."""
+        return cast(Quota, self.get(self.of_tenant(f"pools/{quoted(pool, safe='')}/quota/")))
+
+    def sharing(self, pool: str) -> Sharing:
+        """What the tenant may rent by itself, and what it lends at what price."""
+        return cast(Sharing, self.get(self.of_tenant(f"pools/{quoted(pool, safe='')}/sharing/")))
 
     # Money
 

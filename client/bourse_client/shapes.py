@@ -336,6 +336,69 @@ class Price(TypedDict):
     sold: float
 
 
+class OwnerOfUnits(TypedDict):
+    tenant: str
+    units: int
+
+
+class Capacity(TypedDict):
+    resource: str
+    units: int
+    cells: list[OwnerOfUnits]
+    operator_units: int
+
+
+class Server(TypedDict):
+    name: str
+    state: str
+    hosts_workers: bool
+    hosts_ps: bool
+    capacities: list[Capacity]
+
+
+class UnitsOfResource(TypedDict):
+    resource: str
+    units: int
+    used: float
+    lent: float
+    idle: float
+    rented: float
+
+
+class UnitsOnServer(TypedDict):
+    server: str
+    resource: str
+    units: int
+    used: float
+    lent: float
+    idle: float
+
+
+class RentedUnits(TypedDict):
+    server: str
+    resource: str
+    units: float
+    whose: str
+
+
+class Quota(TypedDict):
+    pool: str
+    slot: int
+    starts_at: str
+    resources: list[UnitsOfResource]
+    servers: list[UnitsOnServer]
+    rented: list[RentedUnits]
+
+
+class Sharing(TypedDict):
+    rent: str
+    budget: str | None
+    budget_period: str
+    lend: str
+    plan: str
+    reserve_price: dict[str, str]
+
+
 class Balances(TypedDict):
     available: str
     held: str

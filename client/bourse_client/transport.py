@@ -90,9 +90,9 @@ class Transport:
         key: str | None = None,
         accept: str = JSON,
     ) -> Reply:
-        """The answer, or an error. `path` is relative to /api/v1/. A POST without a key gets one of its own."""
+        """The answer, or an error. `path` is relative to /api/v1/. A change without a key gets one of its own."""
         content = None
-        if method == "POST":
+        if method != "GET":
             content = json.dumps(body if body is not None else {}, allow_nan=False).encode()
             key = key or new_key()
         headers = self.headers(accept)

@@ -194,6 +194,15 @@ class NoticeAdmin(ReadOnlyAdmin):
     search_fields = ["=person__id", "=event__id", "source"]
 
 
+@admin.register(models.ChatAddress)
+class ChatAddressAdmin(ReadOnlyAdmin):
+    """Whose chat tool takes nothing, and why; the address itself is its person's secret."""
+
+    list_display = ["person_id", "form", "active", "failures", "flaw", "said_at", "switched_off_at"]
+    search_fields = ["=person__id"]
+    exclude = ["secret"]
+
+
 @admin.register(models.NoticeCursor)
 class NoticeCursorAdmin(ReadOnlyAdmin):
     list_display = ["cursor", "month"]

@@ -1,4 +1,5 @@
-"""What an installation keeps for a time and no longer: the log of webhooks, files of programs, sessions that are over.
+"""What an installation keeps for a time and no longer: the log of webhooks, notices, files of programs, sessions that
+are over.
 
 Only rows that the serving role may change anyway are deleted. What it can only add to (the book, the history,
 intervals, answers, events and their seals, fairness) and what these prove (jobs, awards, estimates) stays.
@@ -16,6 +17,7 @@ from django.db import connection, transaction
 
 from scheduling.common import alone
 from scheduling.models import WebhookTry
+from scheduling.notices.forgetting import notices_forget, notices_over
 from scheduling.runs.old_files import files_remove, folder_bytes, jobs_with_old_files
 from scheduling.webhooks.forgetting import deliveries_forget, deliveries_over
 from tenants import history
@@ -37,6 +39,8 @@ class Limits:
 
     sessions: datetime
     deliveries: datetime | None
+    notices_read: datetime | None
+    notices_unread: datetime | None
     run_files: datetime | None
 
 
@@ -50,6 +54,8 @@ def limits_at(at: datetime) -> Limits:
     return Limits(
         sessions=today,
         deliveries=limit(settings.RETENTION_DELIVERIES_DAYS),
+        notices_read=limit(settings.RETENTION_NOTICES_READ_DAYS),
+        notices_unread=limit(settings.RETENTION_NOTICES_UNREAD_DAYS),
         run_files=limit(settings.RETENTION_RUN_FILES_DAYS),
     )
 
@@ -62,6 +68,9 @@ def retention_preview(*, at: datetime) -> Counts:
         with scope_disabled("the log of every tenant's webhooks is as old"):
             over = deliveries_over(limits.deliveries)
             found |= {"deliveries": over.count(), "tries": WebhookTry.objects.filter(delivery__in=over).count()}
+    if limits.notices_read or limits.notices_unread:
+        notices = notices_over(read_before=limits.notices_read, unread_before=limits.notices_unread)
+        found |= {"notices": notices.count()}
     if limits.run_files:
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
         size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
@@ -89,6 +98,8 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
             found["deliveries"] += piece.deliveries
             found["tries"] += piece.tries
             after = piece.last
+    if limits.notices_read or limits.notices_unread:
+        found |= {"notices": _notices_forget(limits, clock, ends)}
     if limits.run_files:
         found |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
@@ -103,3 +114,14 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
             by = access_of_system("retention")
             history.append(at=began, by=by, action=ACTION, subject="installation", after=found)
     return found
+
+
+def _notices_forget(limits: Limits, clock: Callable[[], datetime], ends: datetime) -> int:
+    count, after = 0, 0
+    while clock() < ends:
+        piece = notices_forget(read_before=limits.notices_read, unread_before=limits.notices_unread, after=after)
+        count += piece.notices
+        if piece.last is None:
+            break
+        after = piece.last
+    return count

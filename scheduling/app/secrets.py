@@ -11,6 +11,7 @@ from django.db import transaction
 from scheduling.audit.bundle import signing_keys_carry, signing_seed
 from scheduling.catalogue.secrets import secrets_carry as program_secrets_carry
 from scheduling.webhooks.changes import webhook_secrets_carry
+from scheduling.webhooks.chats import chat_secrets_carry
 from tenants import history
 from tenants.access import access_of_system
 from tenants.stored_secrets import Carried, UnreadableSecret
@@ -25,6 +26,7 @@ def secrets_carry(*, at: datetime) -> dict[str, Carried]:
             "webhooks": webhook_secrets_carry(),
             "signing_keys": signing_keys_carry(),
             "program_secrets": program_secrets_carry(),
+            "chat_addresses": chat_secrets_carry(),
         }
         if any(one.carried for one in found.values()):
             by, after = access_of_system("keys"), {name: asdict(one) for name, one in found.items()}

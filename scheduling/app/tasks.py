@@ -22,7 +22,7 @@ from scheduling.market.settle.use import use_in_turn
 from scheduling.money.credits import earned_collect
 from scheduling.notices.collecting import notices_collect
 from scheduling.notices.mails import mails_round
-from scheduling.webhooks.rounds import deliveries_round
+from scheduling.webhooks.rounds import chats_round, deliveries_round
 from scheduling.what_if.working import what_ifs_round
 
 STUDIES_LIMIT = AUDITS_LIMIT = 3_000  # seconds; less than after which the broker hands a task to another process
@@ -54,6 +54,11 @@ def notices_tick(**_: Any) -> None:
 @shared_task
 def notice_mails_tick(**_: Any) -> None:
     mails_round(clock=timezone.now)
+
+
+@shared_task
+def notice_chats_tick(**_: Any) -> None:
+    chats_round(clock=timezone.now, draw=random.random)
 
 
 @shared_task

@@ -23,7 +23,7 @@ from scheduling.operator.pages import ran as operator_ran
 from scheduling.operator.pages import servers as operator_servers
 from scheduling.overview.pages import all_jobs, overview
 from scheduling.quotes.pages import plans, submit
-from scheduling.webhooks.pages import webhooks
+from scheduling.webhooks.pages import chats, webhooks
 from scheduling.what_if.pages import what_if
 
 operator_patterns = [
@@ -93,6 +93,8 @@ urlpatterns = [
     path("overview/jobs/", all_jobs.all_jobs, name="all_jobs"),
     path("notices/", notices.notices, name="notices"),
     path("notices/choices/", notices.notice_choices, name="notice_choices"),
+    path("notices/guide/", notices.notices_guide, name="notices_guide"),
+    path("notices/chat/", chats.notice_chat, name="notice_chat"),
     path("notices/stop/<str:token>/", notices.notices_stop, name="notices_stop"),
     path("notices/read/", notices.notices_mark, name="notices_read"),
     path("operator/", include(operator_patterns)),

@@ -522,3 +522,7 @@ class HasWindows(Protocol):
     def one_more(self, view: View) -> OneMore:
         """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
         ...
+
+    def last_chances(self, view: View, plan: Plan) -> Mapping[int, Reason]:
+        """Jobs that the plan outbids, and that the next boundary will find worth nothing: by job, what outbid them."""
+        ...

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from enum import Enum, StrEnum
 from typing import Any
 
-from tenants.ledger.amounts import shown
+from tenants.ledger.amounts import THOUSANDS, price_of_one, rounded, shown
 
 # Parts of pages, by the names under which they are told to load again.
 SLOT, PRICES, JOBS, MONEY, SERVERS, SHARE = "slot", "prices", "jobs", "money", "servers", "share"
@@ -48,8 +48,17 @@ def _awarded(name: str, data: Data) -> str:
 
 def _requeued(name: str, data: Data) -> str:
     if "cause" not in data:
-        return f"{name}: it gets a new place at home."
-    return f"{name}: what was not delivered came back."
+        return f"{name} gets a new place at home."
+    if not data.get("refunded"):
+        return f"{name} waits for another place. No credits came back: none were paid for what was not delivered."
+    return f"{name} waits for another place. {shown(data['refunded'])} credits came back for what was not delivered."
+
+
+def _failed(name: str, data: Data) -> str:
+    came_back = data.get("numbers", {}).get("refunded")
+    if came_back:
+        return f"{name} failed, and {shown(came_back)} credits came back. Its page says why."
+    return f"{name} failed. Its page says why."
 
 
 def _waiting(name: str, data: Data) -> str:
@@ -58,12 +67,72 @@ def _waiting(name: str, data: Data) -> str:
     return f"{name} waits, for the price is above what it is worth. It is looked at again at each interval."
 
 
+def _last_chance(name: str, data: Data) -> str:
+    price, value = (rounded(data["numbers"][each], 2) for each in ("price", "value"))
+    return (
+        f"{name} was outbid in the last interval in which it could still be worth something: a place cost {price} "
+        f"credits, and it was worth {value}. To run it all the same, submit it again: for later, or worth more."
+    )
+
+
 def _cut(name: str, data: Data) -> str:
     return f"{name}: the platform failed, and {shown(data['refunded'])} credits came back."
 
 
 def _concern(name: str, data: Data) -> str:
     return f"{data['title']} of {data['days']} days passed its limit, and it concerns you."
+
+
+def _low_balance(_: str, data: Data) -> str:
+    """By the slot, where an older version did not write how long one is."""
+    if "slot_seconds" not in data:
+        return f"{shown(data['available'])} credits last {data['slots_left']} slot{'s' * (data['slots_left'] != 1)}."
+    pace, seconds = data["per_slot"], data["slot_seconds"]
+    return (
+        f"{shown(data['available'])} credits last {_lasting(data['available'] * seconds / pace)}, at the "
+        f"{shown(price_of_one(pace * 3_600, seconds))} credits an hour that are spent now."
+    )
+
+
+def _lasting(seconds: float) -> str:
+    """In words, and never longer than it is: whole minutes up to two hours, then tenths of hours."""
+    if seconds < 60:
+        return "less than a minute"
+    if seconds < 7_200:
+        return _several(int(seconds // 60), "minute")
+    hours, tenths = divmod(int(seconds // 360), 10)
+    return f"{hours:,}{f'.{tenths}' if tenths else ''} hours".replace(",", THOUSANDS)
+
+
+def _budget_passed(_: str, data: Data) -> str:
+    return f"{_whose(data)}: {shown(data['spent'])} credits are spent, past the soft limit of {shown(data['limit'])}."
+
+
+def _budget_reached(_: str, data: Data) -> str:
+    what = f"{_whose(data)}: {shown(data['spent'])} of {shown(data['limit'])} credits are spent"
+    if data["percent"] < 100:
+        return f"{what}, {data['percent']} % or more."
+    if data["hard"]:
+        return f"{what}. Nothing more is bought until the next {data['period']} begins."
+    return f"{what}, all of it."
+
+
+def _whose(data: Data) -> str:
+    whose = "the tenant" if data["member"] is None else "one member"
+    return f"The budget of {whose} for this {data['period']}"
+
+
+def _server_lost(_: str, data: Data) -> str:
+    if "awards" not in data:
+        return f"{data['server']} does not answer."
+    if not data["awards"]:
+        return f"{data['server']} does not answer. Nothing was booked on it."
+    booked = _several(data["awards"], "booked place")
+    return f"{data['server']} does not answer. It ended {booked}, and {shown(data['refunded'])} credits went back."
+
+
+def _several(count: int, word: str) -> str:
+    return f"{count} {word}{'s' * (count != 1)}"
 
 
 _JOB = Audience.TENANT_JOBS, (JOBS, SERVERS, MONEY)
@@ -92,6 +161,11 @@ class EventKind(StrEnum):
     JOB_SUBMITTED = "job_submitted", *_JOB, "Submitted"
     JOB_QUEUED = "job_queued", *_JOB, "Waits for the next interval"
     JOB_WAITING = "job_waiting", *_JOB, "Waits", Message(False, "Outbid.", _waiting)
+    # It changes nothing in a job's course: it waits, and its next boundary finds it worth nothing any more.
+    JOB_LAST_CHANCE = (
+        "job_last_chance", Audience.TENANT_JOBS, (JOBS,), "Outbid in its last chance",
+        Message(False, "Last chance missed.", _last_chance),
+    )  # fmt: skip
     JOB_AWARDED = "job_awarded", *_JOB, "Awarded", Message(True, "Awarded.", _awarded)
     JOB_STARTED = "job_started", *_JOB, "Started", Message(True, "Started.", lambda name, _: f"{name} runs.")
     JOB_RESIZED = "job_resized", *_JOB, "Resized"
@@ -104,7 +178,7 @@ class EventKind(StrEnum):
     )  # fmt: skip
     JOB_FAILED = (
         "job_failed", *_JOB, "Failed",
-        Message(False, "Failed.", lambda name, _: f"{name} failed. Its page says why."),
+        Message(False, "Failed.", _failed),
     )  # fmt: skip
     JOB_REFUSED = (
         "job_refused", *_JOB, "Refused",
@@ -128,18 +202,13 @@ class EventKind(StrEnum):
     )  # fmt: skip
     # A tenant's money.
     LOW_BALANCE = (
-        "low_balance", Audience.TENANT_MONEY, (MONEY,), "",
-        Message(
-            False,
-            "Low balance.",
-            lambda _, data: (
-                f"{shown(data['available'])} credits last {data['slots_left']} slot{'s' * (data['slots_left'] != 1)}."
-            ),
-        ),
+        "low_balance", Audience.TENANT_MONEY, (MONEY,), "", Message(False, "Low balance.", _low_balance),
     )  # fmt: skip
     BUDGET_PASSED = (
-        "budget_passed", Audience.TENANT_MONEY, (MONEY,), "",
-        Message(False, "Budget passed.", lambda *_: "The budgets are on the page My share."),
+        "budget_passed", Audience.TENANT_MONEY, (MONEY,), "", Message(False, "Budget passed.", _budget_passed),
+    )  # fmt: skip
+    BUDGET_REACHED = (
+        "budget_reached", Audience.TENANT_MONEY, (MONEY,), "", Message(False, "Budget.", _budget_reached),
     )  # fmt: skip
     BUDGET_CHANGED = "budget_changed", Audience.TENANT, ()
     CREDITS_WITHDRAWN = "credits_withdrawn", Audience.TENANT, ()
@@ -174,7 +243,7 @@ class EventKind(StrEnum):
     )  # fmt: skip
     SERVER_LOST = (
         "server_lost", *_CLUSTER, "",
-        Message(False, "Server lost.", lambda _, data: f"{data['server']} does not answer."),
+        Message(False, "Server lost.", _server_lost),
     )  # fmt: skip
     FAIRNESS_ALERT = "fairness_alert", Audience.EVERYBODY, ()
     FAIRNESS_ALERT_OVER = "fairness_alert_over", Audience.EVERYBODY, ()

@@ -42,7 +42,7 @@ from scheduling.models.market import (
     unsettled_from,
 )
 from scheduling.models.money import Budget, Period
-from scheduling.models.notices import MailWay, Notice, NoticeChoice, NoticeCursor, NoticeProfile
+from scheduling.models.notices import ChatAddress, ChatForm, MailWay, Notice, NoticeChoice, NoticeCursor, NoticeProfile
 from scheduling.models.programs import (
     CatalogueProgram,
     OperatorSecret,
@@ -78,6 +78,8 @@ __all__ = [
     "CalendarCell",
     "CatalogueProgram",
     "Cell",
+    "ChatAddress",
+    "ChatForm",
     "DeliveryState",
     "Described",
     "EnginePulse",

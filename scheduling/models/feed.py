@@ -36,6 +36,12 @@ class Event(models.Model):
             ),
             # Before a tenant is warned again, its last warning is looked up; it has few among very many events.
             models.Index(fields=["tenant", "-id"], condition=Q(kind="low_balance"), name="event_low_balance"),
+            # The same of its budgets.
+            models.Index(
+                fields=["tenant", "at"],
+                condition=Q(kind__in=["budget_passed", "budget_reached"]),
+                name="event_budget",
+            ),
         ]
 
     def __str__(self) -> str:

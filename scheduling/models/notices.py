@@ -35,6 +35,8 @@ class Notice(models.Model):
     read_at = models.DateTimeField(null=True, blank=True)
     mail_due_at = models.DateTimeField(null=True, blank=True)  # None: no mail is to be sent, or none any more
     mail_tries = models.PositiveSmallIntegerField(default=0)
+    chat_due_at = models.DateTimeField(null=True, blank=True)  # None: nothing is to be said there, or any more
+    chat_tries = models.PositiveSmallIntegerField(default=0, db_default=0)
 
     class Meta:
         ordering = ["-id"]
@@ -42,6 +44,9 @@ class Notice(models.Model):
             models.Index(fields=["person", "-id"], condition=Q(bell=True), name="notice_of_person"),
             models.Index(fields=["person"], condition=Q(bell=True, read_at=None), name="notice_unread"),
             models.Index(fields=["mail_due_at"], condition=Q(mail_due_at__isnull=False), name="notice_to_mail"),
+            models.Index(
+                fields=["person", "chat_due_at"], condition=Q(chat_due_at__isnull=False), name="notice_to_chat"
+            ),
         ]
         constraints = [
             models.UniqueConstraint(fields=["person", "event"], name="notice_once_per_event"),
@@ -66,6 +71,7 @@ class NoticeChoice(models.Model):
     bell = models.BooleanField()
     toast = models.BooleanField()
     mail = models.CharField(max_length=6, choices=MailWay.choices, blank=True)
+    chat = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         constraints = [
@@ -75,6 +81,51 @@ class NoticeChoice(models.Model):
 
     def __str__(self) -> str:
         return f"{self.kind} for {self.person_id}"
+
+
+class ChatForm(models.TextChoices):
+    """What a chat tool's incoming webhook takes."""
+
+    TEXT = "text", "Slack, Mattermost, Rocket.Chat, Google Chat"
+    CARD = "card", "Microsoft Teams"
+
+
+class ChatAddress(models.Model):
+    """Where a person is told of notices in a chat tool. Whoever knows the address can write there, so it is a secret:
+    it is encrypted (`tenants.stored_secrets`), and `shown` is all of it that is ever shown again."""
+
+    person = models.OneToOneField(
+        settings.AUTH_USER_MODEL, on_delete=models.PROTECT, related_name="+", primary_key=True
+    )
+    secret = models.TextField()  # the address
+    shown = models.CharField(max_length=120)  # its host, and how it ends
+    form = models.CharField(max_length=4, choices=ChatForm.choices)
+    created_at = models.DateTimeField()
+    active = models.BooleanField(default=True)
+    said_at = models.DateTimeField(null=True, blank=True)  # when it last took anything; None: it is not greeted yet
+    flaw = models.CharField(max_length=200, blank=True)  # why the last try failed; empty where it worked
+    # As of a webhook (`scheduling.webhooks.receivers`).
+    quiet_until = models.DateTimeField(null=True, blank=True)
+    failures = models.PositiveIntegerField(default=0)
+    failing_since = models.DateTimeField(null=True, blank=True)
+    switched_off_at = models.DateTimeField(null=True, blank=True)
+
+    class Meta:
+        verbose_name_plural = "chat addresses"
+        constraints = [
+            models.CheckConstraint(condition=Q(form__in=ChatForm.values), name="chat_form_known"),
+            models.CheckConstraint(condition=~Q(secret=""), name="chat_has_address"),
+            models.CheckConstraint(
+                condition=Q(active=False) | Q(switched_off_at=None), name="chat_active_is_not_switched_off"
+            ),
+            models.CheckConstraint(
+                condition=Q(failures=0, failing_since=None) | Q(failures__gt=0, failing_since__isnull=False),
+                name="chat_failing_since_a_failure",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"chat of {self.person_id}"
 
 
 class NoticeProfile(models.Model):

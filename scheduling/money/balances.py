@@ -36,6 +36,7 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
                 "held": found[held(tenant_id)],
                 "per_slot": spent[tenant_id],
                 "slots_left": slots_left,
+                "slot_seconds": pool.slot_seconds,
                 "until": pool.slot_start(slot + 1 + slots_left).isoformat(),
             },
         )

@@ -22,7 +22,9 @@ def choices_set(*, person: User, ways: Mapping[NoticeKind, Ways], all_jobs: bool
     for kind in NoticeKind:
         chosen = ways.get(kind, usual_ways(kind))
         NoticeChoice.objects.update_or_create(
-            person=person, kind=kind, defaults={"bell": chosen.bell, "toast": chosen.toast, "mail": chosen.mail}
+            person=person,
+            kind=kind,
+            defaults={"bell": chosen.bell, "toast": chosen.toast, "mail": chosen.mail, "chat": chosen.chat},
         )
 
 

@@ -99,7 +99,7 @@ def notices_for(told: Iterable[tuple[Event, NoticeKind]], circle: Circle, choice
         _notice(person_id, kind, at=event.at, tenant_id=event.tenant_id, event_id=event.pk, choices=choices)
         for event, kind in told
         for person_id in sorted(_concerned(event, kind, circle, choices.all_jobs))
-        if choices.of(person_id, kind).is_stored
+        if choices.now(person_id, kind).is_stored
     ]
 
 
@@ -124,7 +124,7 @@ def _notice(
     event_id: int | None = None,
     source: str = "",
 ) -> Notice:
-    ways = choices.of(person_id, kind)
+    ways = choices.now(person_id, kind)
     return Notice(
         person_id=person_id,
         kind=kind,
@@ -134,6 +134,7 @@ def _notice(
         source=source,
         bell=ways.bell,
         mail_due_at=mail_due(ways.mail, at),
+        chat_due_at=at if ways.chat else None,
     )
 
 
@@ -171,7 +172,7 @@ def _of_invitations(at: datetime) -> list[Notice]:
     return [
         _notice(person, NoticeKind.INVITATION, at=at, source=source, choices=choices)
         for source, person in found
-        if (source, person) not in told and choices.of(person, NoticeKind.INVITATION).is_stored
+        if (source, person) not in told and choices.now(person, NoticeKind.INVITATION).is_stored
     ]
 
 
@@ -195,7 +196,7 @@ def _of_months(row: NoticeCursor, at: datetime) -> list[Notice]:
             choices=choices,
         )
         for tenant, person in found
-        if choices.of(person, NoticeKind.STATEMENT).is_stored
+        if choices.now(person, NoticeKind.STATEMENT).is_stored
     ]
 
 

@@ -55,13 +55,17 @@ class NoticeKind(StrEnum):
         "outbid", "Job outbid", "It waits, because the price is above what it is worth.",
         Permission.JOBS_VIEW, True, EventKind.JOB_WAITING,
     )  # fmt: skip
+    LAST_CHANCE = (
+        "last_chance", "Job outbid in its last chance", "In the next interval it would be worth nothing any more.",
+        Permission.JOBS_VIEW, True, EventKind.JOB_LAST_CHANCE,
+    )  # fmt: skip
     LOW_BALANCE = (
-        "low_balance", "Low balance", "With the time that the credits still last.",
+        "low_balance", "Low balance", "With the hours that the credits still last, as you spend them now.",
         Permission.LEDGER_VIEW, True, EventKind.LOW_BALANCE,
     )  # fmt: skip
     BUDGET = (
-        "budget", "Budget", "An award went past the soft limit of a budget.",
-        Permission.LEDGER_VIEW, True, EventKind.BUDGET_PASSED,
+        "budget", "Budget", "80 or 100 % of a budget are spent, or its soft limit is passed; once in a period each.",
+        Permission.LEDGER_VIEW, True, EventKind.BUDGET_PASSED, EventKind.BUDGET_REACHED,
     )  # fmt: skip
     STATEMENT = (
         "statement", "Statement ready", "A month is over, and its statement is complete.",
@@ -92,9 +96,10 @@ OF_JOBS = frozenset(kind for kind in NoticeKind if kind.permission == Permission
 
 
 def notice_kind(event_kind: str, data: Mapping[str, Any]) -> NoticeKind | None:
-    """None: nobody is told of such an event. A job that waits for anything else than the price is no news."""
+    """None: nobody is told of such an event. A job that waits for anything else than the price is no news, and that it
+    was outbid in its last chance another event tells."""
     kind = KINDS_OF_EVENTS.get(event_kind)
-    if kind is NoticeKind.OUTBID and data.get("reason") != "outbid":
+    if kind is NoticeKind.OUTBID and (data.get("reason") != "outbid" or data.get("last_chance")):
         return None
     return kind
 

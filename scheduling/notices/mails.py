@@ -22,7 +22,7 @@ from django.urls import reverse
 
 from scheduling.common import alone
 from scheduling.models import MailWay, Notice, NoticeChoice
-from scheduling.notices.read_notices import NoticeLine, may_be_seen, notice_lines
+from scheduling.notices.read_notices import NoticeLine, may_be_seen, notice_lines, paragraph
 from tenants.models import User
 
 DIGEST_HOUR = 7  # of UTC
@@ -100,19 +100,13 @@ def message_of(letter: Letter) -> EmailMessage:
     base, stop = settings.PUBLIC_URL, settings.PUBLIC_URL + stop_path(letter.person)
     first = letter.lines[0]
     subject = f"{first.title} {first.tenant}".strip() if len(letter.lines) == 1 else f"{len(letter.lines)} notices"
-    parts = [_paragraph(line, base) for line in letter.lines]
+    parts = [paragraph(line, base) for line in letter.lines]
     if letter.rest:
         parts.append(f"And {letter.rest} more: {base}{reverse('notices')}")
     parts.append(f"Times are UTC. Choose what you are told, and how: {base}{reverse('notice_choices')}")
     parts.append(f"No more mails of notices: {stop}")
     headers = {"List-Unsubscribe": f"<{stop}>", "List-Unsubscribe-Post": "List-Unsubscribe=One-Click"}
     return EmailMessage(f"[Bourse] {subject}", "\n\n".join(parts) + "\n", None, [letter.person.email], headers=headers)
-
-
-def _paragraph(line: NoticeLine, base: str) -> str:
-    where = f" ({line.tenant})" if line.tenant else ""
-    words = f"{line.at.astimezone(UTC):%d %b %H:%M}{where}  {line.title} {line.text}".rstrip()
-    return f"{words}\n{base}{line.link}" if line.link else words
 
 
 @transaction.atomic

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from scheduling.models import MailWay, NoticeChoice, NoticeProfile
+from django.db.models import Exists, OuterRef
+
+from scheduling.models import ChatAddress, MailWay, NoticeChoice, NoticeProfile
 from scheduling.notices.kinds import NoticeKind
+from tenants.models import User
 
 
 @dataclass(frozen=True)
@@ -16,11 +19,12 @@ class Ways:
     bell: bool
     toast: bool
     mail: str = MailWay.NONE
+    chat: bool = False
 
     @property
     def is_stored(self) -> bool:
         """Whether there is a row for a notice: a toast alone is shown and forgotten."""
-        return self.bell or self.mail != MailWay.NONE
+        return self.bell or self.chat or self.mail != MailWay.NONE
 
 
 def usual_ways(kind: NoticeKind) -> Ways:
@@ -34,15 +38,29 @@ class Choices:
 
     ways: dict[tuple[int, str], Ways]
     all_jobs: frozenset[int]  # persons who want to hear of jobs that others submitted
+    in_chat: frozenset[int]  # persons who have a chat address that is on
 
     def of(self, person_id: int, kind: NoticeKind) -> Ways:
+        """As they chose it."""
         return self.ways.get((person_id, kind)) or usual_ways(kind)
+
+    def now(self, person_id: int, kind: NoticeKind) -> Ways:
+        """As it holds: nothing is said in chat where there is no address, or it is off."""
+        ways = self.of(person_id, kind)
+        return ways if person_id in self.in_chat else replace(ways, chat=False)
 
 
 def choices_of(person_ids: Collection[int]) -> Choices:
-    rows = NoticeChoice.objects.filter(person__in=person_ids)
+    told_in_chat = ChatAddress.objects.filter(person=OuterRef("person"), active=True)
+    rows = list(NoticeChoice.objects.filter(person__in=person_ids).annotate(in_chat=Exists(told_in_chat)))
     wide = NoticeProfile.objects.filter(person__in=person_ids, all_jobs=True)
     return Choices(
-        {(row.person_id, row.kind): Ways(bell=row.bell, toast=row.toast, mail=row.mail) for row in rows},
+        {(row.person_id, row.kind): Ways(bell=row.bell, toast=row.toast, mail=row.mail, chat=row.chat) for row in rows},
         frozenset(wide.values_list("person_id", flat=True)),
+        frozenset(row.person_id for row in rows if row.in_chat),
     )
+
+
+def chat_of(person: User) -> ChatAddress | None:
+    """Whatever is said of it on a page is `shown`, and never its secret."""
+    return ChatAddress.objects.filter(person=person).defer("secret").first()

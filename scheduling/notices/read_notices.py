@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from datetime import datetime
+from datetime import UTC, datetime
 
 from django.db import connection
 from django.db.models import Exists, OuterRef, Q, QuerySet
@@ -129,6 +129,13 @@ def _line(row: Notice, names: Mapping[int, str], invitations: Mapping[int, Invit
     return NoticeLine(
         row.pk, kind, row.at, tenant.name if tenant else "", is_good, title, text, link, row.read_at is None
     )
+
+
+def paragraph(line: NoticeLine, base: str) -> str:
+    """For mails and chat tools. `base`: how links begin, for no request says it there."""
+    where = f" ({line.tenant})" if line.tenant else ""
+    words = f"{line.at.astimezone(UTC):%d %b %H:%M}{where}  {line.title} {line.text}".rstrip()
+    return f"{words}\n{base}{line.link}" if line.link else words
 
 
 _PAGES: Mapping[NoticeKind, str] = {

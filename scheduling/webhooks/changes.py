@@ -12,6 +12,7 @@ from django.db import transaction
 from scheduling.feed import OWN_KINDS, feed_cursor
 from scheduling.models import DeliveryState, Webhook, WebhookDelivery, WebhookForm
 from scheduling.webhooks.addresses import Resolver, addresses_of, target_of
+from scheduling.webhooks.receivers import receiver_on
 from scheduling.webhooks.signing import new_secret, secret_of
 from tenants import history
 from tenants.access import Access, Refused
@@ -84,7 +85,7 @@ def webhook_change(
     row.kinds = row.kinds if kinds is None else sorted(set(kinds))
     row.active = row.active if active is None else active
     if row.active and (row.active, row.url) != (before["active"], before["url"]):
-        row.switched_off_at, row.failing_since, row.failures, row.quiet_until = None, None, 0, None
+        receiver_on(row)
     if (after := _values(row)) != before:
         row.save()
         _remember("webhook_change", row, by, at, before=before, after=after)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from django.db import transaction
 from django.db.models import Exists, OuterRef, Q
@@ -18,20 +18,24 @@ from django.db.models import Exists, OuterRef, Q
 from scheduling.common import event_document
 from scheduling.feed import EventKind, event, events_append, feed_cursor
 from scheduling.models import DeliveryState, Event, Webhook, WebhookDelivery, WebhookTry
-from scheduling.webhooks.calls import PATIENCE_SECONDS, Outcome
+from scheduling.webhooks.calls import Outcome
+from scheduling.webhooks.receivers import (
+    AT_ONCE,
+    FAILING_TOO_LONG,
+    LEASE,
+    MOST_FAILURES,
+    STATE,
+    backoff,
+    receiver_failed,
+    receiver_worked,
+)
 from scheduling.webhooks.signing import body_of, headers_of, secret_of
 from tenants import history
 from tenants.access import access_of_system
 from tenants.scoping import scope_disabled
 from tenants.stored_secrets import UnreadableSecret
 
-AT_ONCE = 8  # webhooks asked side by side
 EVENTS_AT_ONCE = 500  # of one webhook
-LEASE = timedelta(seconds=12 * PATIENCE_SECONDS)  # of a try whose end nobody wrote
-FIRST_PAUSE, LONGEST_PAUSE = timedelta(seconds=5), timedelta(hours=2)
-LONGEST_QUIET = timedelta(minutes=2)  # of a webhook, so that one bad event does not hold back the others
-MOST_FAILURES = 15  # of one delivery: about a day
-FAILING_TOO_LONG = timedelta(days=3)
 SWITCHED_OFF = EventKind.WEBHOOK_SWITCHED_OFF
 SYSTEM = "webhooks"
 log = logging.getLogger(__name__)
@@ -47,13 +51,6 @@ class Letter:
     url: str
     body: bytes
     headers: dict[str, str]
-
-
-def backoff(failures: int, draw: float) -> timedelta:
-    """After so many failures in a row: twice as long each time, at most two hours; `draw` of [0, 1) takes up to half of
-    it away, so that many receivers that failed together do not come back together."""
-    longest = min(FIRST_PAUSE * 2 ** min(failures - 1, 20), LONGEST_PAUSE)
-    return longest * (1.0 - 0.5 * draw)
 
 
 def deliveries_collect(*, at: datetime) -> int:
@@ -124,30 +121,26 @@ def try_end(*, letter: Letter, outcome: Outcome, at: datetime, draw: float) -> N
             _worked(row, delivery, at)
         else:
             _failed(row, delivery, at, draw)
-        row.save(update_fields=["failures", "failing_since", "quiet_until", "active", "switched_off_at"])
+        row.save(update_fields=STATE)
         delivery.save(update_fields=["state", "failures", "next_at", "ended_at"])
 
 
 def _worked(row: Webhook, delivery: WebhookDelivery, at: datetime) -> None:
-    row.failures, row.failing_since, row.quiet_until = 0, None, None
+    receiver_worked(row)
     delivery.state, delivery.ended_at = DeliveryState.DELIVERED, at
 
 
 def _failed(row: Webhook, delivery: WebhookDelivery, at: datetime, draw: float) -> None:
-    row.failures += 1
-    row.failing_since = row.failing_since or at
-    row.quiet_until = at + min(backoff(row.failures, draw), LONGEST_QUIET)
     delivery.failures += 1
     delivery.next_at = at + backoff(delivery.failures, draw)
     if delivery.failures >= MOST_FAILURES:
         delivery.state, delivery.ended_at = DeliveryState.GIVEN_UP, at
-    if row.active and at - row.failing_since >= FAILING_TOO_LONG:
-        _switch_off(row, at)
+    if receiver_failed(row, at, draw):
+        _tell_switched_off(row, at)
 
 
-def _switch_off(row: Webhook, at: datetime) -> None:
+def _tell_switched_off(row: Webhook, at: datetime) -> None:
     """Its deliveries go on waiting, and are told when an owner switches it on again."""
-    row.active, row.switched_off_at = False, at
     data = {"webhook": row.pk, "failures": row.failures}
     subject = f"webhook:{row.pk}"
     events_append([event(SWITCHED_OFF, pool_id=None, tenant_id=row.tenant_id, subject=subject, at=at, data=data)])

@@ -1,57 +1,91 @@
-"""The round of deliveries: collect, then try and try again until nothing is due or the time is over.
+"""Rounds of letters to the outside: collect, then try and try again until nothing is due or the time is over.
 
-One process at a time makes rounds, so that slow receivers never take more than one worker from the market; it asks
-several receivers side by side. Threads only talk to the outside; everything stored is stored by the caller's thread.
+One process at a time makes rounds of a kind, so that slow receivers never take more than one worker from the market; it
+asks several receivers side by side. Threads only talk to the outside; what is stored the caller's thread stores.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from typing import Any, Protocol
 
-from django.db import connection
-
+from scheduling.common import alone
+from scheduling.webhooks import chats, deliveries
 from scheduling.webhooks.calls import Outcome, call
-from scheduling.webhooks.deliveries import AT_ONCE, Letter, deliveries_collect, tries_begin, try_end
+from scheduling.webhooks.receivers import AT_ONCE
 
 ROUND = timedelta(seconds=20)
-LOCK = 0x626F757273650001  # of the database: "bourse", 1
-
-Caller = Callable[[Letter], Outcome]
+LOCK, CHATS_LOCK = 0x626F757273650001, 0x626F757273650007  # of the database: "bourse", 1 and 7
 
 
-def _post(letter: Letter) -> Outcome:
+class Post(Protocol):
+    """What is sent, whatever it is about."""
+
+    @property
+    def url(self) -> str: ...
+
+    @property
+    def headers(self) -> dict[str, str]: ...
+
+    @property
+    def body(self) -> bytes: ...
+
+
+Caller = Callable[[Any], Outcome]
+
+
+@dataclass(frozen=True)
+class Desk:
+    """Whose letters a round sends. `lock`: of the database; `collect` writes down what is new, `begin` a try for each
+    of some receivers that are due, `end` what came of one."""
+
+    lock: int
+    collect: Callable[[datetime], object]
+    begin: Callable[[datetime], Sequence[Any]]
+    end: Callable[[Any, Outcome, datetime, float], None]
+
+
+WEBHOOKS = Desk(
+    lock=LOCK,
+    collect=lambda at: deliveries.deliveries_collect(at=at),
+    begin=lambda at: deliveries.tries_begin(at=at),
+    end=lambda letter, outcome, at, draw: deliveries.try_end(letter=letter, outcome=outcome, at=at, draw=draw),
+)
+CHATS = Desk(
+    lock=CHATS_LOCK,
+    collect=lambda at: None,  # notices are due as they are made
+    begin=lambda at: chats.chats_begin(at=at),
+    end=lambda letter, outcome, at, draw: chats.chat_end(letter=letter, outcome=outcome, at=at, draw=draw),
+)
+
+
+def _post(letter: Post) -> Outcome:
     return call(letter.url, headers=letter.headers, body=letter.body)
 
 
 def deliveries_round(*, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller = _post) -> int:
-    """The number of tries. None where another process is at it. `clock` and `draw` are asked at each step."""
-    with _alone() as ours:
-        return _round(clock, draw, post) if ours else 0
+    """Events to webhooks. The number of tries. `clock` and `draw` are asked at each step."""
+    return _round(WEBHOOKS, clock, draw, post)
 
 
-def _round(clock: Callable[[], datetime], draw: Callable[[], float], post: Caller) -> int:
-    ends, tried = clock() + ROUND, 0
-    deliveries_collect(at=clock())
-    with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="webhooks") as threads:
-        while clock() < ends and (letters := tries_begin(at=clock())):
-            for letter, outcome in zip(letters, threads.map(post, letters), strict=True):
-                try_end(letter=letter, outcome=outcome, at=clock(), draw=draw())
-            tried += len(letters)
-    return tried
+def chats_round(*, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller = _post) -> int:
+    """Notices to chat tools. The number of tries."""
+    return _round(CHATS, clock, draw, post)
 
 
-@contextmanager
-def _alone() -> Iterator[bool]:
-    """A lock of the session: it ends with the process, however that ends."""
-    with connection.cursor() as cursor:
-        cursor.execute("SELECT pg_try_advisory_lock(%s)", [LOCK])
-        (ours,) = cursor.fetchone()
-    try:
-        yield bool(ours)
-    finally:
-        if ours:
-            with connection.cursor() as cursor:
-                cursor.execute("SELECT pg_advisory_unlock(%s)", [LOCK])
+def _round(desk: Desk, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller) -> int:
+    """None where another process is at it."""
+    with alone(desk.lock) as ours:
+        if not ours:
+            return 0
+        ends, tried = clock() + ROUND, 0
+        desk.collect(clock())
+        with ThreadPoolExecutor(max_workers=AT_ONCE, thread_name_prefix="letters") as threads:
+            while clock() < ends and (letters := desk.begin(clock())):
+                for letter, outcome in zip(letters, threads.map(post, letters), strict=True):
+                    desk.end(letter, outcome, clock(), draw())
+                tried += len(letters)
+        return tried

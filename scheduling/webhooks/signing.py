@@ -26,6 +26,7 @@ SIGNATURE_HEADER = "webhook-signature"
 BEFORE = "Bourse-"  # in front of each of these headers, in the form of before
 SECRET_PREFIX = "whsec_"  # noqa: S105  how every secret begins, so that one that went astray is recognised
 SECRET_BYTES = 32
+PLAIN_HEADERS = {"Content-Type": "application/json", "User-Agent": "Bourse-Webhook/1"}  # of every call
 
 
 def new_secret(form: str) -> str:
@@ -56,7 +57,7 @@ def signature_of_before(secret: str, timestamp: int, body: bytes) -> str:
 def headers_of(*, form: str, secret: str, delivery_id: int, body: bytes, at: datetime) -> dict[str, str]:
     """`ID_HEADER` is the same for every try of a delivery, so that a receiver knows a repetition."""
     number, timestamp = str(delivery_id), int(at.timestamp())
-    headers = {"Content-Type": "application/json", "User-Agent": "Bourse-Webhook/1"}
+    headers = dict(PLAIN_HEADERS)
     if form == WebhookForm.STANDARD:
         proof = standard_signature(secret, number, timestamp, body)
         return headers | {ID_HEADER: number, TIME_HEADER: str(timestamp), SIGNATURE_HEADER: proof}

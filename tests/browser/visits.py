@@ -58,6 +58,7 @@ ACCOUNT = {
     "my_tenants": ["/mine/"],
     "notices": ["/notices/", "/notices/?show=unread"],
     "notice_choices": ["/notices/choices/"],
+    "notices_guide": ["/notices/guide/"],
     "account_change_password": ["/accounts/password/change/"],
     "account_email": ["/accounts/email/"],
     "account_reauthenticate": ["/accounts/reauthenticate/"],
@@ -132,7 +133,7 @@ NO_PAGE = {
     "tenant_program_retire", "tenant_program_archive", "operator_program_retire", "operator_program_archive",
     "operator_programs_allow", "operator_servers_return", "operator_secret_remove",
     "lab_choices", "lab_start", "lab_cancel", "lab_resume", "lab_show", "lab_remove", "lab_report", "lab_figures",
-    "notices_read",
+    "notices_read", "notice_chat",
     "webhook_create", "webhook_change", "webhook_secret", "webhook_remove", "webhook_replay",
     "mfa_recovery_codes_download", "mfa_download_recovery_codes", "openid_connect_login", "openid_connect_callback",
 }  # fmt: skip

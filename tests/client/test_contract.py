@@ -12,7 +12,8 @@ import pytest
 import yaml
 
 from bourse_client import Client, shapes
-from bourse_client.command.parser import STATES
+from bourse_client.command.parser import METHODS as KINDS_OF_CALLS
+from bourse_client.command.parser import SERVER_STATES, STATES
 from tests.client.stub import good, streaming, stub_server
 
 DOCUMENT = yaml.load(
@@ -67,6 +68,9 @@ METHODS: dict[str, Do] = {
     "prices_now": lambda client: list(client.prices_now("main")),
     "prices_ahead": lambda client: list(client.prices_ahead("main", lane="batch", resource="worker")),
     "prices_history": lambda client: list(client.prices_history("main", lane="batch", resource="worker")),
+    "servers_list": lambda client: list(client.servers("main", state=["lost"])),
+    "quota_read": lambda client: client.quota("main"),
+    "sharing_read": lambda client: client.sharing("main"),
     "ledger_balances": lambda client: client.balances(),
     "ledger_entries": lambda client: list(client.entries(account="held", kind="settle", job=7)),
     "statements_read": lambda client: client.statement("2026-11"),
@@ -109,6 +113,14 @@ SHAPES = {
     "Log": "LogShown",
     "LogLine": "LogLineShown",
     "Price": "PriceShown",
+    "Server": "ServerShown",
+    "Capacity": "CapacityShown",
+    "OwnerOfUnits": "OwnerShown",
+    "Quota": "QuotaShown",
+    "UnitsOfResource": "ResourceQuota",
+    "UnitsOnServer": "ServerQuota",
+    "RentedUnits": "RentedUnits",
+    "Sharing": "SharingShown",
     "Balances": "BalancesShown",
     "Total": "TotalShown",
     "Statement": "StatementShown",
@@ -142,3 +154,9 @@ def test_states_are_those_of_the_schema() -> None:
     parameters = {found["name"]: found for found in OPERATIONS["jobs_list"][2]["parameters"]}
     assert parameters["state"]["schema"]["items"]["enum"] == list(STATES)
     assert set(STATES) > shapes.OVER
+    parameters = {found["name"]: found for found in OPERATIONS["servers_list"][2]["parameters"]}
+    assert parameters["state"]["schema"]["items"]["enum"] == list(SERVER_STATES)
+
+
+def test_calls_are_made_in_every_way_of_the_schema() -> None:
+    assert {method for method, _, _ in OPERATIONS.values()} == set(KINDS_OF_CALLS)

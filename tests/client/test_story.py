@@ -141,6 +141,26 @@ def test_command_sent_again_with_the_key_it_named_makes_one_job(
     assert market.jobs_and_awards() == (1, 1)
 
 
+def test_any_call_of_the_interface_is_made_and_servers_and_shares_are_shown(
+    bourse: Bourse, web: str, market: Market
+) -> None:
+    settings = {"url": web, "token": market.secret, "tenant": "lumen"}
+    (server,) = json.loads(bourse("api", "GET", "/pools/{pool}/servers/", "--all", **settings).out)
+    (line, _) = bourse("servers", **settings).out.splitlines()[1:]
+    assert (line.split()[0], line.split()[-3:]) == (server["name"], ["the", "operator", "8"])
+    fields = [
+        word for field in ("rent=never", "lend=keep", 'reserve_price={"worker": "0.05"}') for word in ("-F", field)
+    ]
+    changed = bourse("api", "PUT", "/tenants/{tenant}/pools/main/sharing/", *fields, **settings)
+    assert changed.status == 0, changed.err
+    shared = bourse("share", **settings)
+    assert shared.out.splitlines()[-3:-1] == ["rents  never", "lends  nothing"], shared.err
+    csv_file = bourse("api", "GET", "/tenants/{tenant}/jobs/", "-F", "format=csv", **settings)
+    assert csv_file.out.startswith("id,name,"), csv_file.err
+    missing = bourse("api", "GET", "/nothing/", **settings)
+    assert (missing.status, missing.out) == (1, "")
+
+
 def test_a_person_logs_in_submits_waits_and_looks_at_what_it_cost(
     bourse: Bourse, web: str, market: Market, job_file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -24,7 +24,8 @@ from scheduling.catalogue.secrets import secret_set, secrets_opened
 from scheduling.models import SigningKey, Webhook, WebhookDelivery
 from scheduling.programs.stored import program_of_row
 from scheduling.webhooks.changes import webhook_create
-from scheduling.webhooks.deliveries import LEASE
+from scheduling.webhooks.chats import chat_set
+from scheduling.webhooks.receivers import LEASE
 from scheduling.webhooks.signing import SIGNATURE_HEADER, signature_of_before, standard_signature
 from tenants.access import Access
 from tenants.models import AuditEntry
@@ -92,6 +93,7 @@ def test_receivers_and_auditors_notice_nothing_of_a_new_key(settings: Settings, 
         issued = done(webhook_create(url=URL, kinds=[], by=by, at=NOW))
     done(secret_set(name="hub", value="hf_1", tenants=None, by=BY, at=NOW, reason="for models"))
     program = program_of_row(register(BY, secrets={"TOKEN": "hub"}))
+    done(chat_set(person=by.user, url=URL, form="text", at=NOW))
     noted = {derived.pk: made_by_an_older_version(derived), issued.webhook.pk: issued.secret}
     before = bundle(tmp_path, "before.zip")
     key = public_key(seed_of(OLD)).hex()  # noted by an auditor under the older version
@@ -103,10 +105,11 @@ def test_receivers_and_auditors_notice_nothing_of_a_new_key(settings: Settings, 
     assert "/login" not in client.get("/")["Location"]
     assert doctor() == [WARNING]
     told_and_signed(by, noted)
-    assert said("keys", carry=True).splitlines()[:3] == [
+    assert said("keys", carry=True).splitlines()[:4] == [
         "Webhooks: 2 carried over, 0 were there already, 0 cannot be read.",
         "Signing keys: 1 carried over, 0 were there already, 0 cannot be read.",
         "Program secrets: 1 carried over, 0 were there already, 0 cannot be read.",
+        "Chat addresses: 1 carried over, 0 were there already, 0 cannot be read.",
     ]
     assert said("keys", carry=True).startswith("Webhooks: 0 carried over, 2 were there already")
     assert AuditEntry.objects.filter(action="secrets_carry").count() == 1

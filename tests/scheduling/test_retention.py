@@ -30,6 +30,7 @@ LATER = NOW + timedelta(days=100)
 @pytest.fixture(autouse=True)
 def _limits(settings: Settings, tmp_path: Path) -> None:
     settings.RETENTION_DELIVERIES_DAYS, settings.RETENTION_RUN_FILES_DAYS = 90, 30
+    settings.RETENTION_NOTICES_READ_DAYS, settings.RETENTION_NOTICES_UNREAD_DAYS = 90, 365
     settings.RUNS_DIR = tmp_path / "runs"
 
 
@@ -55,7 +56,7 @@ class TestDeliveries:
         go(Receiver(), LATER - timedelta(days=1))
         events = Event.objects.count()
         assert retention_preview(at=LATER) == {
-            "sessions": 0, "deliveries": 5, "tries": 5, "run_files_of_jobs": 0, "run_files_bytes": 0
+            "sessions": 0, "deliveries": 5, "tries": 5, "notices": 0, "run_files_of_jobs": 0, "run_files_bytes": 0
         }  # fmt: skip
         assert len(rows(WebhookDelivery)) == 6
         assert (apply()["deliveries"], apply()["deliveries"]) == (5, 0)
@@ -98,6 +99,7 @@ class TestDeliveries:
 
     def test_nothing_goes_where_it_is_kept_for_good(self, settings: Settings) -> None:
         settings.RETENTION_DELIVERIES_DAYS = settings.RETENTION_RUN_FILES_DAYS = 0
+        settings.RETENTION_NOTICES_READ_DAYS = settings.RETENTION_NOTICES_UNREAD_DAYS = 0
         by = owner()
         make(by)
         tell(by.tenant, "job_started")
@@ -147,10 +149,13 @@ def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> N
         Session.objects.create(session_key=key, session_data="", expire_date=NOW + timedelta(days=days))
     assert said() == [
         "RETENTION_DELIVERIES_DAYS: 90 days",
+        "RETENTION_NOTICES_READ_DAYS: 90 days",
+        "RETENTION_NOTICES_UNREAD_DAYS: 365 days",
         "RETENTION_RUN_FILES_DAYS: 30 days",
         "sessions: 1 would go",
         "deliveries: 0 would go",
         "tries: 0 would go",
+        "notices: 0 would go",
         "run files of jobs: 0 would go",
         "run files bytes: 0 would go",
     ]

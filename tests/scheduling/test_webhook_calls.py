@@ -21,7 +21,7 @@ from scheduling.models import DeliveryState, WebhookDelivery
 from scheduling.webhooks.addresses import PRIVATE, target_of
 from scheduling.webhooks.calls import MOST_BYTES, Outcome, call
 from scheduling.webhooks.changes import webhook_create
-from scheduling.webhooks.deliveries import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_QUIET, backoff
+from scheduling.webhooks.receivers import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_QUIET, backoff
 from scheduling.webhooks.rounds import LOCK
 from tenants.access import Refused
 from tenants.scoping import scope

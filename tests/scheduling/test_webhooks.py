@@ -20,16 +20,8 @@ from scheduling.webhooks.changes import (
     webhook_replay,
     webhook_secret_renew,
 )
-from scheduling.webhooks.deliveries import (
-    FAILING_TOO_LONG,
-    FIRST_PAUSE,
-    LEASE,
-    LONGEST_PAUSE,
-    MOST_FAILURES,
-    deliveries_collect,
-    tries_begin,
-    try_end,
-)
+from scheduling.webhooks.deliveries import deliveries_collect, tries_begin, try_end
+from scheduling.webhooks.receivers import FAILING_TOO_LONG, FIRST_PAUSE, LEASE, LONGEST_PAUSE, MOST_FAILURES
 from scheduling.webhooks.signing import ID_HEADER, SIGNATURE_HEADER, TIME_HEADER, new_secret, standard_signature
 from tenants.access import Refused
 from tenants.models import AuditEntry

@@ -9,6 +9,8 @@ from typing import Any
 from bourse_client.command.exits import CODES
 
 STATES = ("queued", "awarded", "running", "finished", "rejected", "expired", "cancelled", "failed", "stopped")
+SERVER_STATES = ("in_service", "draining", "lost")
+METHODS = ("GET", "POST", "PUT")  # the interface has no others
 LANES = ("batch", "instant")
 LEVELS = ("debug", "info", "warning", "error")
 LATER = ("nothing", "half", "hardly")
@@ -36,8 +38,10 @@ def parser_made() -> ArgumentParser:
     _add_programs(commands)
     _add_lab(commands)
     _add_market(commands)
+    _add_cluster(commands)
     _add_money(commands)
     _add_events(commands)
+    _add_api(commands)
     _add_rest(commands)
     return parser
 
@@ -232,6 +236,17 @@ def _add_market(commands: Any) -> None:
     parser.add_argument("--every", type=_positive, default=5.0, metavar="SECONDS", help="with --watch: how often (5)")
 
 
+def _add_cluster(commands: Any) -> None:
+    servers = _add(commands, "servers", "cluster:servers", "servers of a pool: their state, their units, and whose")
+    servers.add_argument("--state", action="append", choices=SERVER_STATES, help="only in this state; may be repeated")
+    share = _add(commands, "share", "cluster:share", "what the tenant's own units do now, and what it lends and rents")
+    share.add_argument("--servers", action="store_true", help="server by server, also those that it rents on")
+    for parser in (servers, share):
+        parser.add_argument(
+            "--pool", default="", help="the pool's short name; else the one that is set, or the only one"
+        )
+
+
 def _add_money(commands: Any) -> None:
     _add(commands, "balance", "money:balance", "the tenant's credits: available, held, earned")
     parser = _add(commands, "statement", "money:statement", "a month of the tenant's account")
@@ -244,6 +259,28 @@ def _add_events(commands: Any) -> None:
     parser.add_argument("-f", "--follow", action="store_true", help="go on as it happens, until interrupted")
     parser.add_argument("--after", type=int, metavar="ID", help="only what came after this event")
     _add_most(parser, 50)
+
+
+def _add_api(commands: Any) -> None:
+    parser = _add(commands, "api", "api:api", "any call of the interface, with your token")
+    parser.description = "Any call of the interface, with your token. The page Interface lists all of them."
+    parser.add_argument("method", type=str.upper, choices=METHODS, metavar="METHOD", help=", ".join(METHODS))
+    parser.add_argument("path", metavar="/PATH", help="below /api/v1; {tenant} and {pool} are yours")
+    parser.add_argument(
+        "-F",
+        "--field",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="of the query of a GET, else of the body, where true, 12 and [1] are JSON; @FILE: what the file holds",
+    )
+    parser.add_argument(
+        "-f", "--raw-field", action="append", default=[], metavar="NAME=TEXT", help="the same, always a text"
+    )
+    parser.add_argument("--input", default="", metavar="FILE", help="the whole body, as JSON; - is standard input")
+    parser.add_argument("--all", action="store_true", help="of a list, every page, as one document")
+    parser.add_argument("--output", default="", metavar="FILE", help="write the answer there, as it comes")
+    _add_key(parser)
 
 
 def _add_rest(commands: Any) -> None:

@@ -14,7 +14,7 @@ from typing import Any, TextIO
 from bourse_client.shapes import OVER
 
 GAP = "  "
-FIGURE = re.compile(r"-?[0-9,]+\.[0-9]+")
+FIGURE = re.compile(r"-?[0-9,]+(\.[0-9]+)?")
 CREDITS = re.compile(r"-?\d+\.\d{6}")
 GOOD, BAD, BUSY, QUIET = "32", "31", "33", "2"  # colours of a terminal
 COLOURS = dict.fromkeys(OVER, BAD) | {"finished": GOOD, "running": GOOD, "awarded": BUSY, "queued": BUSY}
@@ -87,11 +87,11 @@ def table_lines(
 
 
 def _points_aligned(cells: list[list[str]], column: int) -> None:
-    """Figures with fewer digits behind their point than others of the column end in blanks."""
-    behind = [len(row[column].partition(".")[2]) if FIGURE.fullmatch(row[column]) else 0 for row in cells]
-    most = max(behind, default=0)
-    for row, digits in zip(cells, behind, strict=True):
-        row[column] += " " * (most - digits if digits else 0)
+    """Figures with fewer digits behind their point than others of the column, or none and no point, end in blanks."""
+    found = [FIGURE.fullmatch(row[column]) for row in cells]
+    most = max((len(figure[1] or "") for figure in found if figure), default=0)
+    for row, figure in zip(cells, found, strict=True):
+        row[column] += " " * (most - len(figure[1] or "")) if figure else ""
 
 
 def plain(text: str) -> str:

@@ -9,7 +9,12 @@ from django.utils import timezone
 
 from scheduling.app.retention import retention_apply, retention_preview
 
-DAYS = ("RETENTION_DELIVERIES_DAYS", "RETENTION_RUN_FILES_DAYS")
+DAYS = (
+    "RETENTION_DELIVERIES_DAYS",
+    "RETENTION_NOTICES_READ_DAYS",
+    "RETENTION_NOTICES_UNREAD_DAYS",
+    "RETENTION_RUN_FILES_DAYS",
+)
 
 
 class Command(BaseCommand):

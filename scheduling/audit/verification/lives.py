@@ -149,9 +149,15 @@ def _adjusted(life: Life, event: JobEvent, elastic: bool) -> None:
     del life, event, elastic
 
 
+def _outbid_at_last(life: Life, event: JobEvent, elastic: bool) -> None:
+    """It waits, as before; what becomes of it, another event says."""
+    del life, event, elastic
+
+
 _STEPS: Mapping[str, Callable[[Life, JobEvent, bool], None]] = {
     EventKind.JOB_QUEUED: _queued,
     EventKind.JOB_WAITING: _waiting,
+    EventKind.JOB_LAST_CHANCE: _outbid_at_last,
     EventKind.JOB_REQUEUED: _requeued,
     EventKind.JOB_AWARDED: _awarded,
     EventKind.JOB_STARTED: _started,

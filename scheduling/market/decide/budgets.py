@@ -1,30 +1,85 @@
-"""Soft limits: a notice, once, by the award that passes them. Hard limits bind where money is set aside."""
+"""Notices of budgets: of a soft limit that is passed, and of 80 and 100 % of what may be spent; once in a period each.
+
+Hard limits bind where money is set aside.
+"""
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from datetime import datetime
+from typing import Any
 
 from scheduling.core.types import Reason, Refusal
 from scheduling.feed import EventKind, event
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.models import Award, Event, Pool
-from scheduling.money import Limit, limits
+from scheduling.money import Limit, limits, period_start
 from tenants.ledger.amounts import credits_of
+
+MARKS = (80, 100)  # per cent of what may be spent, from below
+PASSED = 101  # more than all of it
+Budgeted = tuple[int, int | None, str, int]  # tenant, member (None: all of it), period, limit
 
 
 def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[Event]:
     """Notices for limits that these awards, already stored, carry their tenants or members past."""
-    paid: defaultdict[tuple[int, int | None], int] = defaultdict(int)
-    for award in awards:
-        if award.paid:
-            paid[award.tenant_id, award.job.submitted_by_id] += award.paid
-    if not paid:
+    payers = {(award.tenant_id, award.job.submitted_by_id) for award in awards if award.paid}
+    if not payers:
         return []
-    found = limits(tenant_ids={tenant_id for tenant_id, _ in paid}, at=at)
-    return [_notice(pool, limit, at) for limit in found if _passed(limit, _now(limit, paid))]
+    found = limits(tenant_ids={tenant_id for tenant_id, _ in payers}, at=at)
+    concerned = [limit for limit in found if any(limit.binds(*payer) for payer in payers)]
+    news = [each for limit in concerned for each in budget_news(limit)]
+    told = _levels_told(news, at) if news else {}
+    return [
+        event(each.kind, pool_id=pool.pk, tenant_id=each.budget[0], at=at, data=each.data)
+        for each in news
+        if each.level > told.get(each.budget, 0)
+    ]
+
+
+@dataclass(frozen=True)
+class BudgetNews:
+    """What is to be told of one limit, unless as much was told in this period already."""
+
+    kind: EventKind
+    budget: Budgeted
+    level: int  # per cent, or PASSED
+    data: Mapping[str, Any]
+
+
+def budget_news(limit: Limit) -> list[BudgetNews]:
+    """By what is spent, not by what the last award cost: two awards at once, each of which saw half of it, are told by
+    the next one. Of the two marks the higher one that is reached. Marks are of the hard limit, where there is one."""
+    named = (limit.tenant_id, limit.member_id, limit.period)
+    about = {"period": limit.period, "spent": limit.spent, "member": limit.member_id}
+    news = []
+    if limit.soft is not None and limit.spent > limit.soft:
+        data = about | {"limit": limit.soft}
+        news.append(BudgetNews(EventKind.BUDGET_PASSED, (*named, limit.soft), PASSED, data))
+        if limit.hard is None:
+            return news
+    most = limit.soft if limit.hard is None else limit.hard
+    reached = [mark for mark in MARKS if most and limit.spent * 100 >= mark * most]
+    if most and reached:
+        data = about | {"limit": most, "percent": reached[-1], "hard": limit.hard is not None}
+        news.append(BudgetNews(EventKind.BUDGET_REACHED, (*named, most), reached[-1], data))
+    return news
+
+
+def _levels_told(news: Sequence[BudgetNews], at: datetime) -> dict[Budgeted, int]:
+    """The highest level that was told of each limit since its period began. A changed limit is another one."""
+    rows = Event.objects.filter(
+        kind__in=[EventKind.BUDGET_PASSED, EventKind.BUDGET_REACHED],
+        tenant__in={each.budget[0] for each in news},
+        at__gte=min(period_start(each.data["period"], at) for each in news),
+    )
+    told: dict[Budgeted, int] = {}
+    for tenant_id, data, then in rows.values_list("tenant_id", "data", "at"):
+        if then >= period_start(data["period"], at):
+            budget = (tenant_id, data["member"], data["period"], data["limit"])
+            told[budget] = max(told.get(budget, 0), data.get("percent", PASSED))
+    return told
 
 
 def reasons_by_budget(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
@@ -55,17 +110,3 @@ def _by_budget(snapshot: BatchSnapshot, refusal: Refusal) -> Reason:
     if reason.code == "over_max_price" and cap is not None and reason.numbers["max_price"] == credits_of(cap + before):
         return Reason("over_budget", {"price": price, "left": credits_of(cap)})
     return reason
-
-
-def _now(limit: Limit, paid: dict[tuple[int, int | None], int]) -> int:
-    """What of the new payments counts against this limit."""
-    return sum(amount for (tenant_id, member_id), amount in paid.items() if limit.binds(tenant_id, member_id))
-
-
-def _passed(limit: Limit, now: int) -> bool:
-    return limit.soft is not None and limit.spent - now <= limit.soft < limit.spent
-
-
-def _notice(pool: Pool, limit: Limit, at: datetime) -> Event:
-    data = {"period": limit.period, "limit": limit.soft, "spent": limit.spent, "member": limit.member_id}
-    return event(EventKind.BUDGET_PASSED, pool_id=pool.pk, tenant_id=limit.tenant_id, at=at, data=data)

@@ -191,7 +191,9 @@ def _refuse(snapshot: BatchSnapshot, policy: Policy, plan: Plan, at: datetime) -
         refusals = [plans.longest_told(refusal, policy.longest_window) for refusal in refusals]
     news = plans.news(snapshot, refusals)
     plans.jobs_refuse(news, states_decided(snapshot.frame.pool), at)
-    events_append([*plans.refusal_events(snapshot, news, at), *taken_over_events(snapshot, plan, at)])
+    last = policy.last_chances(snapshot.view, plan) if isinstance(policy, HasWindows) else {}
+    told = [*plans.refusal_events(snapshot, news, last, at), *plans.last_chance_events(snapshot, last, at)]
+    events_append([*told, *taken_over_events(snapshot, plan, at)])
     return len(news)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
@@ -204,7 +204,7 @@ def jobs_refuse(refusals: Sequence[Refusal], states: Sequence[str], at: datetime
         [refusal.job for refusal in refusals],
         [state_of(refusal) for refusal in refusals],
         [refusal.reason.code for refusal in refusals],
-        [json.dumps(numbers_of(refusal), allow_nan=False) for refusal in refusals],
+        [json.dumps(numbers_of(refusal.reason), allow_nan=False) for refusal in refusals],
     )
     with connection.cursor() as cursor:
         cursor.execute(_REFUSE, [at, *columns, list(states)])
@@ -228,12 +228,12 @@ def news(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:
 
 def _differs(job: TrainingJob, refusal: Refusal) -> bool:
     stands = (job.state, job.reason_code, job.reason_numbers)
-    return refusal.state != WAITING or stands != (JobState.QUEUED, refusal.reason.code, numbers_of(refusal))
+    return refusal.state != WAITING or stands != (JobState.QUEUED, refusal.reason.code, numbers_of(refusal.reason))
 
 
-def numbers_of(refusal: Refusal) -> dict[str, Any]:
+def numbers_of(reason: Reason) -> dict[str, Any]:
     """The numbers of a reason in plain JSON."""
-    numbers = refusal.reason.numbers.items()
+    numbers = reason.numbers.items()
     return {name: value.item() if isinstance(value, np.generic) else value for name, value in numbers}
 
 
@@ -251,15 +251,29 @@ def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
     return events
 
 
-def refusal_events(snapshot: BatchSnapshot, told: Iterable[Refusal], at: datetime) -> list[Event]:
-    """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told."""
+def refusal_events(
+    snapshot: BatchSnapshot, told: Iterable[Refusal], last: Collection[int], at: datetime
+) -> list[Event]:
+    """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told. `last`: jobs
+    that wait and had their last chance, which is told apart."""
     events = []
     for refusal in told:
         job = snapshot.waiting[refusal.job]
         pauses = job.state != JobState.QUEUED  # it ran until now, in an elastic pool
         if refusal.state != WAITING or pauses or job.reason_code != refusal.reason.code:
-            data = {"job": job.pk, "reason": refusal.reason.code, "numbers": numbers_of(refusal)}
+            data = {"job": job.pk, "reason": refusal.reason.code, "numbers": numbers_of(refusal.reason)}
+            data |= {"last_chance": True} if refusal.job in last else {}
             events.append(_told(_KINDS[refusal.state], job.pool_id, job.tenant_id, job.pk, data, at))
+    return events
+
+
+def last_chance_events(snapshot: BatchSnapshot, last: Mapping[int, Reason], at: datetime) -> list[Event]:
+    """To each tenant which of its jobs were outbid in their last chance, and by what. Once each, as the next boundary
+    finds them worth nothing."""
+    events = []
+    for number, reason in sorted(last.items()):
+        job, data = snapshot.waiting[number], {"job": number, "reason": reason.code, "numbers": numbers_of(reason)}
+        events.append(_told(EventKind.JOB_LAST_CHANCE, job.pool_id, job.tenant_id, number, data, at))
     return events
 
 

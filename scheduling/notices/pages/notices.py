@@ -12,11 +12,11 @@ from django.utils import timezone
 from django.views.decorators.csrf import csrf_exempt
 from django.views.decorators.http import require_http_methods, require_safe
 
-from scheduling.models import MailWay
+from scheduling.models import ChatForm, MailWay
 from scheduling.notices.choices import choices_set, notices_read
 from scheduling.notices.kinds import NoticeKind
 from scheduling.notices.mails import mails_stop, person_of
-from scheduling.notices.read_choices import Ways, choices_of
+from scheduling.notices.read_choices import Ways, chat_of, choices_of
 from scheduling.notices.read_notices import notice_lines, notices_of, unread_count
 from tenants.access import AccessRequest
 from tenants.models import User
@@ -55,6 +55,7 @@ def notice_choices(request: AccessRequest) -> HttpResponse:
         choices = choices_of([person.pk])
         kinds = [(kind, choices.of(person.pk, kind)) for kind in NoticeKind]
         context = {"kinds": kinds, "mail_ways": MailWay.choices, "all_jobs": person.pk in choices.all_jobs}
+        context |= {"chat": chat_of(person), "chat_forms": ChatForm.choices}
         return render(request, "notices/choices.html", context)
     ways = {kind: _ways(request, kind) for kind in NoticeKind}
     choices_set(person=person, ways=ways, all_jobs="all_jobs" in request.POST)
@@ -78,7 +79,14 @@ def _ways(request: AccessRequest, kind: NoticeKind) -> Ways:
         bell=f"{kind}.bell" in request.POST,
         toast=f"{kind}.toast" in request.POST,
         mail=mail if mail in MailWay.values else MailWay.NONE,
+        chat=f"{kind}.chat" in request.POST,
     )
+
+
+@require_safe
+def notices_guide(request: AccessRequest) -> HttpResponse:
+    """What one is told of, and how: the list of kinds itself, and how a chat tool is set up."""
+    return render(request, "notices/guide.html", {"kinds": list(NoticeKind), "chat_forms": ChatForm.choices})
 
 
 @login_not_required

@@ -105,7 +105,7 @@ def _decide(world: World, slot: int) -> Decided:
     snapshot = _snapshot(world, slot)
     plan = world.policy.decide(snapshot.view)
     interval = _interval(world, snapshot, plan)
-    refusals = plans.refusal_events(snapshot, plan.refusals, interval.decided_at)
+    refusals = plans.refusal_events(snapshot, plan.refusals, (), interval.decided_at)
     amounts = settlement.charges_of_all(plan.bookings)
     awards = [plans.award_of(snapshot, booking, due) for booking, due in zip(plan.bookings, amounts, strict=True)]
     interval.paid = plans.paid_by(plan.bookings)
@@ -117,7 +117,7 @@ def _decide(world: World, slot: int) -> Decided:
     for refusal in plan.refusals:
         job = world.waiting[refusal.job]
         job.state, job.reason_code = plans.state_of(refusal), refusal.reason.code
-        job.reason_numbers = plans.numbers_of(refusal)
+        job.reason_numbers = plans.numbers_of(refusal.reason)
         if job.state != JobState.QUEUED:
             del world.waiting[job.pk]
     floors = [plans.floor_row(snapshot, interval, floor) for floor in plan.floors]

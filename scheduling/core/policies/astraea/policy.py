@@ -16,7 +16,7 @@ from scheduling.core.policies.astraea.floors import award_at_home
 from scheduling.core.policies.astraea.pieces import Rest
 from scheduling.core.policies.astraea.renting import rent_from_pool
 from scheduling.core.policies.astraea.round import Round
-from scheduling.core.policies.astraea.screening import never_served, screen
+from scheduling.core.policies.astraea.screening import last_chances, never_served, screen
 from scheduling.core.policies.astraea.settings import Settings, read_settings
 from scheduling.core.policies.astraea.shares import award_from_shares
 from scheduling.core.policies.astraea.together import (
@@ -93,6 +93,10 @@ class Astraea(Settings):
     def one_more(self, view: View) -> WhatIf:
         """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
         return WhatIf(self, view)
+
+    def last_chances(self, view: View, plan: Plan) -> Mapping[int, Reason]:
+        """Jobs that the plan outbids, and that the next boundary will find worth nothing: by job, what outbid them."""
+        return last_chances(self, view, plan, turn(self, view).closes_at)
 
     @property
     def longest_window(self) -> int | None:

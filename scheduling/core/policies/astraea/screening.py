@@ -15,7 +15,7 @@ from scheduling.core.policies.astraea.refusals import larger_than_window
 from scheduling.core.policies.astraea.room import Room
 from scheduling.core.policies.astraea.round import cells_of
 from scheduling.core.policies.astraea.settings import Settings
-from scheduling.core.types import EXPIRED, REJECTED, Cluster, FloatArray, Job, Reason, Refusal, View
+from scheduling.core.types import EXPIRED, REJECTED, WAITING, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
 
 
 def screen(
@@ -41,7 +41,7 @@ def _final(
     if not ways.pairs:
         return Refusal(job.number, Reason("shared_resource"), REJECTED)
     if settings.value_from == "arrival":
-        best = float(job.value(view.slot + ways.shortest - job.arrival))
+        best = best_value(job, ways.shortest, view.slot)
         if best <= 0:  # G8; even if it could start at once
             return Refusal(job.number, Reason("not_worth_it", {"best_value": best}), EXPIRED)
     if settings.floor and job.number not in view.floors and not empty.fits(job, ways, cap):
@@ -49,6 +49,26 @@ def _final(
             return None
         return Refusal(job.number, larger_than_window(empty.needs(ways), cap), REJECTED)
     return None
+
+
+def best_value(job: Job, shortest: int, slot: int) -> float:
+    """What the job is worth if its fastest run begins with `slot`."""
+    return float(job.value(slot + shortest - job.arrival))
+
+
+def last_chances(settings: Settings, view: View, plan: Plan, closes_at: int | None) -> dict[int, Reason]:
+    """Jobs that the plan outbids, and that `screen` will find worth nothing at the boundary `closes_at`: by job, what
+    outbid them. Who has begun, or has a plan at home, is not outbid."""
+    if settings.value_from != "arrival" or closes_at is None:
+        return {}
+    exact, waiting = settings.workers == "exact", {job.number: job for job in view.waiting}
+    return {
+        refusal.job: refusal.reason
+        for refusal in plan.refusals
+        if refusal.state == WAITING
+        and refusal.reason.code == "outbid"
+        and best_value(job := waiting[refusal.job], candidates(job, view.cluster, exact=exact).shortest, closes_at) <= 0
+    }
 
 
 def never_served(settings: Settings, cluster: Cluster, job: Job, slot: int, cap: int | None) -> Reason | None:

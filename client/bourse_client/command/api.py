@@ -1,0 +1,127 @@
+"""`bourse api`: any call of the interface, for what has no command of its own."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import parse_qs
+
+from bourse_client.command import exits
+from bourse_client.command.session import Session
+from bourse_client.command.written import INPUT
+from bourse_client.transport import JSON, ROOT, Reply
+
+ANY = "*/*"
+
+
+def api(session: Session) -> int:
+    words, client = session.words, session.client
+    path, fields = _path(session), _fields(session)
+    if words.method == "GET":
+        if words.input or words.key:
+            raise exits.UsageError("--input and --key are for changes; a GET has neither.")
+        path, _, asked = path.partition("?")
+        query: dict[str, Any] = parse_qs(asked) | fields
+        if words.all:
+            session.screen.document(list(client.listed(path, query)))
+            return exits.DONE
+        return _shown(session, client.transport.call("GET", path, query=query, accept=ANY))
+    if words.all:
+        raise exits.UsageError("--all is for lists, which are read by GET.")
+    body = _body(session, fields)
+    return _shown(session, client.transport.call(words.method, path, body=body, key=words.key, accept=ANY))
+
+
+def _path(session: Session) -> str:
+    """Below /api/v1/, whether that is said or not. The token goes to the server that is set, and nowhere else."""
+    said = str(session.words.path)
+    path = ("/" + said.lstrip("/")).removeprefix(ROOT.rstrip("/")).lstrip("/")
+    if "://" in said or said.startswith("//") or "\\" in said or not said.isascii() or not said.isprintable():
+        raise exits.UsageError(f"{said} is no path of the interface; write it as /tenants/{{tenant}}/jobs/.")
+    if " " in path or "#" in path or ".." in path.partition("?")[0].split("/"):
+        raise exits.UsageError(f"{said}: a path has neither blanks, nor # nor .. in it.")
+    if "{tenant}" in path:
+        path = path.replace("{tenant}", session.client.tenant)
+    return path.replace("{pool}", session.settings.pool or session.client.only_pool()) if "{pool}" in path else path
+
+
+def _fields(session: Session) -> dict[str, Any]:
+    """By name; a name that comes again makes a list."""
+    words, found = session.words, dict[str, Any]()
+    typed = [(name, _value(session, text)) for name, text in _pairs(words.field)]
+    for name, value in [*typed, *_pairs(words.raw_field)]:
+        if name in found:
+            before = found[name] if isinstance(found[name], list) else [found[name]]
+            found[name] = [*before, value]
+        else:
+            found[name] = value
+    return found
+
+
+def _pairs(said: Sequence[str]) -> list[tuple[str, str]]:
+    pairs = [each.partition("=") for each in said]
+    for (name, mark, _), each in zip(pairs, said, strict=True):
+        if not name or not mark:
+            raise exits.UsageError(f"{each}: a field is written as NAME=VALUE.")
+    return [(name, value) for name, _, value in pairs]
+
+
+def _value(session: Session, text: str) -> Any:
+    """A word is a text; true, null, 12, [1] and {"a": 1} are what they are in JSON. In a query all of it is text."""
+    if text.startswith("@"):
+        return _read(session, text[1:])
+    if session.words.method == "GET":
+        return text
+    try:
+        return _json(text)
+    except ValueError:
+        return text
+
+
+def _json(text: str) -> Any:
+    """By the letter: what Python reads beyond JSON, such as NaN, is none."""
+    value = json.loads(text)
+    json.dumps(value, allow_nan=False)
+    return value
+
+
+def _body(session: Session, fields: dict[str, Any]) -> Any:
+    if not session.words.input:
+        return fields
+    if fields:
+        raise exits.UsageError("The body is in --input, or in fields; not in both.")
+    name = session.words.input
+    try:
+        return _json(_read(session, name))
+    except ValueError as error:
+        raise exits.UsageError(f"{name}: it is no JSON. {error}.") from error
+
+
+def _read(session: Session, name: str) -> str:
+    try:
+        return session.stdin.read() if name == INPUT else Path(name).read_text(encoding="utf-8")
+    except OSError as error:
+        raise exits.UsageError(f"{name}: {error.strerror}.") from error
+    except UnicodeDecodeError as error:
+        raise exits.UsageError(f"{name}: it is no text in UTF-8.") from error
+
+
+def _shown(session: Session, reply: Reply) -> int:
+    """JSON as a document, other text as it comes. What is no text goes to a file alone."""
+    screen, output = session.screen, session.words.output
+    kind = reply.headers.get("content-type", "").partition(";")[0].strip()
+    if output:
+        try:
+            Path(output).write_bytes(reply.body)
+        except OSError as error:
+            raise exits.UsageError(f"{output}: {error.strerror}.") from error
+        screen.note(f"{len(reply.body):,} bytes are in {output}.")
+    elif kind == JSON:
+        screen.document(reply.json())
+    elif kind.startswith("text/"):
+        screen.out.write(reply.body.decode(errors="replace"))
+    elif reply.body:
+        raise exits.UsageError(f"The answer is {kind or 'no text'}: name a file for it with --output.")
+    return exits.DONE
