@@ -48,6 +48,8 @@ app.conf.beat_schedule = {
     "inquiries": {"task": "scheduling.app.tasks.inquiries_tick", "schedule": 2.0, "options": {"expires": 2.0}},
     # Studies of the lab, which go on for minutes; whatever else is asked about the past has its turn in between.
     "studies": {"task": "scheduling.app.tasks.studies_tick", "schedule": 2.0, "options": {"expires": 2.0}},
+    # Steps of learners beside elastic pools, each in a process of its own; most ticks find none that is due.
+    "learners": {"task": "scheduling.app.tasks.learners_tick", "schedule": 10.0, "options": {"expires": 10.0}},
     # By whole days: the first call of a day does it, and the others go on where there was too much for one.
     "retention": {"task": "scheduling.app.tasks.retention_tick", "schedule": 3600.0, "options": {"expires": 600.0}},
     # Webhooks' secrets and the key of bundles, after a change of SECRET_KEY or an upgrade.

@@ -75,6 +75,13 @@ class MarketRefusal(RefusalCode):
     UNKNOWN_AWARD = "unknown_award", FINAL, "there is no such award", ""
     INVALID_SPAN = "invalid_span", FINAL, "too many awards have units in these slots", "Ask for fewer slots at once."
     INVALID_WEIGHTS = "invalid_weights", FINAL, "the weights cannot be used", "The sentence says what."
+    NOT_LEARNED = "not_learned", FINAL, "no network decides the pool's slots", "Only an elastic pool of DL2 has one."
+    INVALID_LEARNER = "invalid_learner", FINAL, "a learner cannot be set so", "The sentence says what."
+    NOT_OFFERED = (
+        "not_offered", LATER, "the weights have not beaten those in use, nor decided here before",
+        "Wait for the verdict.",
+    )  # fmt: skip
+    WEIGHTS_MOVED = "weights_moved", LATER, "other weights were put in place meanwhile", "Look again."
     NAME_TAKEN = "name_taken", FINAL, "other weights have this name", "Give these another one."
     # Money, budgets and sharing.
     INVALID_AMOUNT = "invalid_amount", FINAL, "the amount is nothing, or too large", "Use up to a billion credits."

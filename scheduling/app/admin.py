@@ -300,6 +300,34 @@ class PolicyWeightsAdmin(ReadOnlyAdmin):
     exclude = ["content"]  # half a megabyte of numbers
 
 
+@admin.register(models.WeightsPromotion)
+class WeightsPromotionAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "weights", "from_slot", "by_rule", "made_at"]
+    list_select_related = ["pool", "weights"]
+    search_fields = ["=from_slot", "weights__name"]
+
+
+@admin.register(models.PoolLearner)
+class PoolLearnerAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "is_on", "promotes", "step", "worked_at"]
+    list_select_related = ["pool"]
+    search_fields = ["pool__slug"]
+    exclude = ["state"]  # megabytes of numbers
+
+
+@admin.register(models.WeightsCandidate)
+class WeightsCandidateAdmin(ReadOnlyAdmin):
+    list_display = ["pool", "weights", "from_slot", "state", "made_at", "judged_at"]
+    list_select_related = ["pool", "weights"]
+    search_fields = ["weights__name"]
+
+
+@admin.register(models.ShadowSlot)
+class ShadowSlotAdmin(ReadOnlyAdmin):
+    list_display = ["candidate", "slot", "reward_in_use", "reward"]
+    search_fields = ["=slot"]
+
+
 @admin.register(models.CatalogueProgram)
 class CatalogueProgramAdmin(ReadOnlyAdmin):
     list_display = ["name", "tenant", "tenants", "created_at", "retired_at"]

@@ -5,6 +5,7 @@ from django.urls import path
 from scheduling.audit.api import audits, charges, intervals
 from scheduling.fairness.api import fairness
 from scheduling.lab.api import studies
+from scheduling.learner.api import learning
 from scheduling.market.api import awards, calendar, prices, use
 from scheduling.money.api import credits
 from scheduling.operator.api import cells, pools, quota, servers
@@ -26,6 +27,8 @@ urlpatterns = [
     path(POOL + "drain/", pools.PoolDrain.as_view(), name="api_pool_drain"),
     path(POOL + "steps/", pools.PoolSteps.as_view(), name="api_pool_steps"),
     path(POOL + "servers-return/", pools.PoolServersReturn.as_view(), name="api_pool_servers_return"),
+    path(POOL + "learner/", learning.LearnerOfPool.as_view(), name="api_learner"),
+    path(POOL + "learner/weights/", learning.WeightsOfPool.as_view(), name="api_learner_weights"),
     path(POOL + "resume/", pools.PoolResume.as_view(), name="api_pool_resume"),
     path(POOL + "prices/", prices.PricesNow.as_view(), name="api_prices"),
     path(POOL + "prices/ahead/", prices.PricesAhead.as_view(), name="api_prices_ahead"),

@@ -18,6 +18,7 @@ from scheduling.fairness.alerts import alerts_look
 from scheduling.fairness.intervals import fairness_in_turn
 from scheduling.feed.notify import slot_tell
 from scheduling.lab.rounds import studies_round
+from scheduling.learner.working import learners_round
 from scheduling.market.settle.use import use_in_turn
 from scheduling.money.credits import earned_collect
 from scheduling.notices.collecting import notices_collect
@@ -25,7 +26,8 @@ from scheduling.notices.mails import mails_round
 from scheduling.webhooks.rounds import chats_round, deliveries_round
 from scheduling.what_if.working import what_ifs_round
 
-STUDIES_LIMIT = AUDITS_LIMIT = 3_000  # seconds; less than after which the broker hands a task to another process
+# Seconds; less than after which the broker hands a task to another process.
+STUDIES_LIMIT = AUDITS_LIMIT = LEARNERS_LIMIT = 3_000
 TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been overtaken by another
 
 
@@ -108,13 +110,19 @@ def inquiries_tick(**_: Any) -> None:
 @shared_task(time_limit=STUDIES_LIMIT)
 def studies_tick(**_: Any) -> None:
     """Pieces of studies. While they go on, this process does what else is asked about the past."""
+    studies_round(clock=timezone.now, others=_questions)
 
-    def others() -> None:
-        audits_next(clock=timezone.now)
-        what_ifs_round(clock=timezone.now)
-        verification_round(clock=timezone.now)
 
-    studies_round(clock=timezone.now, others=others)
+@shared_task(time_limit=LEARNERS_LIMIT)
+def learners_tick(**_: Any) -> None:
+    """A step of a learner, in a process of its own, of the lowest priority; this one meanwhile does what is asked."""
+    learners_round(clock=timezone.now, others=_questions)
+
+
+def _questions() -> None:
+    audits_next(clock=timezone.now)
+    what_ifs_round(clock=timezone.now)
+    verification_round(clock=timezone.now)
 
 
 @shared_task

@@ -12,6 +12,7 @@ from scheduling.fairness.pages import fairness as fairness_pages
 from scheduling.feed.socket import MarketConsumer, OverviewConsumer
 from scheduling.jobs.pages import job, jobs
 from scheduling.lab.pages import studies
+from scheduling.learner.pages import learning
 from scheduling.market.pages import frame, how, market, servers, share, use
 from scheduling.money.pages import budgets
 from scheduling.notices.pages import notices
@@ -39,6 +40,9 @@ operator_patterns = [
     path("pools/<slug:slug>/", operator_pools.operator_pool, name="operator_pool"),
     path("pools/<slug:slug>/steps/", operator_pools.operator_pool_steps, name="operator_pool_steps"),
     path("pools/<slug:slug>/ran/", operator_ran.operator_ran, name="operator_ran"),
+    path("pools/<slug:slug>/learning/", learning.operator_learning, name="operator_learning"),
+    path("pools/<slug:slug>/learning/learner/", learning.operator_learner, name="operator_learner"),
+    path("pools/<slug:slug>/learning/weights/", learning.operator_weights, name="operator_weights"),
     path("pools/<slug:slug>/import/", operator_import.operator_cluster_import, name="operator_cluster_import"),
     path("pools/<slug:slug>/servers-return/", operator_pools.operator_servers_return, name="operator_servers_return"),
     path("pools/<slug:slug>/use-prices/", operator_pools.operator_use_prices, name="operator_use_prices"),

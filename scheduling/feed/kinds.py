@@ -220,6 +220,7 @@ class EventKind(StrEnum):
     INTERVAL_CLOSED = "interval_closed", Audience.EVERYBODY, (PRICES, SERVERS, MONEY)  # what is decided is held or paid
     PRICES_POSTED = "prices_posted", Audience.EVERYBODY, (PRICES,)
     USE_PRICES_SET = "use_prices_set", *_POOL
+    WEIGHTS_PROMOTED = "weights_promoted", *_POOL
     MARKET_STOPPED = "market_stopped", *_POOL
     POLICY_TAKEN_OVER = (
         "policy_taken_over", *_POOL, "",

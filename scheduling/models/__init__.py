@@ -27,6 +27,7 @@ from scheduling.models.jobs import (
     TrainingJob,
 )
 from scheduling.models.lab import STUDY_AT_WORK, STUDY_OPEN, LabFile, LabStudy, StudyState
+from scheduling.models.learning import CandidateState, PoolLearner, ShadowSlot, WeightsCandidate, WeightsPromotion
 from scheduling.models.market import (
     ALIVE,
     BETTER_ALONE,
@@ -76,6 +77,7 @@ __all__ = [
     "AwardState",
     "Budget",
     "CalendarCell",
+    "CandidateState",
     "CatalogueProgram",
     "Cell",
     "ChatAddress",
@@ -114,6 +116,7 @@ __all__ = [
     "Pool",
     "PoolDay",
     "PoolHour",
+    "PoolLearner",
     "PriceTick",
     "ProgramArchive",
     "ProgramArchivePiece",
@@ -129,6 +132,7 @@ __all__ = [
     "ServerCapacity",
     "ServerHour",
     "ServerState",
+    "ShadowSlot",
     "SigningKey",
     "StartEstimate",
     "StudyState",
@@ -143,6 +147,8 @@ __all__ = [
     "WebhookDelivery",
     "WebhookForm",
     "WebhookTry",
+    "WeightsCandidate",
+    "WeightsPromotion",
     "WhatIf",
     "WorkState",
     "unsettled_from",

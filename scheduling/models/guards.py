@@ -36,6 +36,7 @@ GUARDS = Guards(
         *kept("scheduling_intervalfairness", "fairness", _REFUSE),
         *kept("scheduling_tenantfairness", "fairness", _REFUSE),
         *kept("scheduling_policyweights", "weights", _REFUSE),
+        *kept("scheduling_weightspromotion", "promotion", _REFUSE),
         *kept("scheduling_programarchive", "archive", _REFUSE),
         *kept("scheduling_programarchivepiece", "archive_piece", _REFUSE),
         *kept("scheduling_programversion", "version", _REFUSE),

@@ -5,6 +5,7 @@ from scheduling.operator.pools import pool_create, steps_listed
 from scheduling.operator.read_engines import EngineState, engine_states
 from scheduling.operator.read_operator import PoolState, entries_of, pool_states
 from scheduling.operator.servers import server_add
+from scheduling.operator.weights import weights_add
 
 __all__ = [
     "EngineState",
@@ -16,4 +17,5 @@ __all__ = [
     "pool_states",
     "server_add",
     "steps_listed",
+    "weights_add",
 ]

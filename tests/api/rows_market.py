@@ -8,6 +8,7 @@ from typing import Any
 from scheduling.models import Interval, Pool, Server
 from tenants.roles import AUDITOR, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tests.api.table import Names, Row, World, answers, everybody
+from tests.learner.world import learnt_pool_made
 from tests.scheduling.builders import make_pool
 from tests.scheduling.live import make_award
 from tests.scheduling.markets import run_slots
@@ -50,6 +51,16 @@ def elastic_pool(world: World) -> Names:
     return {}
 
 
+def learner_on(names: Names) -> Mapping[str, Any]:
+    return REASON | {"is_on": True}
+
+
+def learnt_pool(world: World) -> Names:
+    """One that has put weights in place, so that there is something to go back to."""
+    learnt_pool_made()
+    return {}
+
+
 def why(names: Names) -> Mapping[str, Any]:
     return REASON
 
@@ -81,6 +92,9 @@ ROWS = [
     Row("pool_resume", "post", POOL + "resume/", BY_OPERATOR, body=why),
     Row("use_prices_read", "get", POOL + "use-prices/", everybody()),
     Row("use_prices_set", "post", "pools/sized/use-prices/", BY_OPERATOR, body=new_prices, prepare=elastic_pool),
+    Row("learner_read", "get", POOL + "learner/", everybody()),
+    Row("learner_set", "post", "pools/learnt/learner/", BY_OPERATOR, body=learner_on, prepare=learnt_pool),
+    Row("weights_take", "post", "pools/learnt/learner/weights/", BY_OPERATOR, body=why, prepare=learnt_pool),
     Row("prices_now", "get", POOL + "prices/", everybody()),
     Row("prices_ahead", "get", POOL + "prices/ahead/", everybody()),
     Row("prices_history", "get", POOL + "prices/history/", everybody()),

@@ -11,6 +11,8 @@ from django.utils import timezone
 from scheduling.app.clock import pool_advance
 from scheduling.audit.requests import verify_start
 from scheduling.audit.rounds import audits_next
+from scheduling.core.policies.dl2.files import encode
+from scheduling.core.policies.dl2.shape import BOTH
 from scheduling.engines.launcher.files import Folder
 from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.jobs.arrays import array_submit
@@ -18,7 +20,17 @@ from scheduling.jobs.read_run import home_of, records
 from scheduling.lab.histories.made_up import LOG, made_up_month
 from scheduling.lab.requests import study_create
 from scheduling.lab.rounds import studies_round
-from scheduling.models import Award, LabStudy, Pool, ResourceKind, Run, Server, TrainingJob
+from scheduling.models import (
+    Award,
+    LabStudy,
+    Pool,
+    PoolLearner,
+    ResourceKind,
+    Run,
+    Server,
+    TrainingJob,
+    WeightsCandidate,
+)
 from scheduling.notices.choices import choices_set
 from scheduling.notices.collecting import notices_collect
 from scheduling.notices.mails import stop_path
@@ -34,6 +46,7 @@ from tenants.selectors import access_of
 from tenants.services import invitation_create, token_create
 from tests.catalogue.builders import BY, allow, archive_with, register
 from tests.database import as_superuser, overwrite
+from tests.learner.world import learnt_pool_made, network, stored, switched
 from tests.scheduling.builders import make_cells, make_pool, make_server
 from tests.scheduling.elastic_world import set_prices
 from tests.scheduling.markets import make_market, make_waiting
@@ -112,6 +125,7 @@ def traded_world() -> World:
         "array": array.pk,
         "sized": sized.pk,
         "elastic": sized.pool.slug,
+        "learnt": learnt().slug,
         "program": program,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
@@ -149,6 +163,29 @@ def sized_in_a_pool_of_its_own(begin: datetime, lumen: Tenant, castor: Tenant) -
     for slot in range(SETTLED - 3, SETTLED + 1):
         pool_advance(pool_id=pool.pk, at=pool.slot_start(slot))
     return found
+
+
+def learnt() -> Pool:
+    """A pool with a learner beside it: some steps, a candidate that won and decides, and one that has won since."""
+    pool = learnt_pool_made()
+    switched(pool, is_on=True)
+    times = [1.21, 1.08, 0.97, 1.02, 0.91, 0.88]
+    curve = [
+        {"round": 8 * (n + 1), "slots": 300 * (n + 1), "windows": 8, "times": part} for n, part in enumerate(times)
+    ]
+    PoolLearner.objects.filter(pool=pool).update(step=len(curve), curve=curve)
+    lines = (
+        "held: work done in a slot that the pool decided (ours 1.084 ± 0.031)",
+        "no difference seen: mean completion of the pool's own jobs, held out (ours 0.97 ± 0.05)",
+        "not held: mean completion on the judging set (ours 1.12 ± 0.04)",
+    )
+    verdict = dict(zip(("shadow", "own", "judging_set"), ({"line": line} for line in lines), strict=True))
+    WeightsCandidate.objects.filter(pool=pool).update(verdict=verdict)
+    row = stored("learnt-learnt-6", encode(network(BOTH, seed=6)))
+    WeightsCandidate.objects.create(
+        pool=pool, weights=row, against="0" * 64, from_slot=50, state="offered", verdict=verdict, made_at=timezone.now()
+    )
+    return pool
 
 
 def asked(job: TrainingJob, field: str, value: object, by: Access) -> WhatIfSeen:

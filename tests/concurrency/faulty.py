@@ -109,6 +109,24 @@ def audit() -> None:
     verification_round(clock=timezone.now)
 
 
+def learn(pool: str, slot: str) -> None:
+    """A step of the pool's learner."""
+    from scheduling.learner.working import learner_step
+    from scheduling.models import Pool
+    from tests.scheduling.clocks import moment
+
+    found = Pool.objects.get(slug=pool)
+    learner_step(pool_id=found.pk, clock=lambda: moment(found, float(slot)))
+
+
+def take(pool: str, weights: str, slot: str) -> None:
+    """Put weights in place, as an operator does."""
+    from scheduling.models import Pool
+    from tests.learner.world import taken
+
+    print(taken(Pool.objects.get(slug=pool), weights, float(slot)))
+
+
 def show() -> None:
     from tests.scheduling.clocks import everything
 
@@ -123,6 +141,8 @@ WORK: dict[str, Callable[..., None]] = {
     "sell": sell,
     "verify": verify,
     "audit": audit,
+    "learn": learn,
+    "take": take,
     "show": show,
 }
 

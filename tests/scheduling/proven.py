@@ -20,8 +20,9 @@ from scheduling.fairness.intervals import fairness_catch_up
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.second_chance import job_queue
 from scheduling.jobs.submission import Submitted, job_submit
+from scheduling.learner.promotion import weights_take
 from scheduling.market.view.demands import Steps
-from scheduling.models import Event, Pool, TrainingJob
+from scheduling.models import CandidateState, Event, PolicyWeights, Pool, TrainingJob, WeightsCandidate
 from scheduling.money.budget_limits import budget_set
 from scheduling.money.credits import credits_grant
 from scheduling.operator.cells import cells_change_on_server
@@ -132,10 +133,23 @@ def _settings(pool: Pool, castor: Tenant, lumen: Tenant) -> None:
     accepted(servers_return_set(pool=pool, returns=True, by=BY, reason=WHY, at=NOON))
     signing_seed(at=NOON)
     accepted(weights_add(name="mine", content=trained(), by=BY, reason=WHY, at=NOON))
+    _learnt()
     programs.register(BY, name="theirs", tenants=["lumen"])
     programs.allow(castor)
     programs.register(of(castor), programs.archive_with("train.py"))
     accepted(secret_set(name="hub", value="a token", tenants=["lumen"], by=BY, at=NOON, reason=WHY))
+
+
+def _learnt() -> None:
+    """A pool that a network decides, in which other weights were put in place."""
+    steps = {"clock_first": 1, "clock_cap": 1, "clock_restart": True, "outage_grace_seconds": None}
+    prices = {"worker": MICRO, "ps": MICRO}
+    pool = make_pool("learnt", {}, batch_policy={"name": "dl2"}, instant_policy=None, use_prices=prices, **steps)
+    weights = PolicyWeights.objects.get(name="mine")
+    WeightsCandidate.objects.create(
+        pool=pool, weights=weights, against="", from_slot=0, state=CandidateState.OFFERED, made_at=NOON
+    )
+    accepted(weights_take(pool=pool, weights="mine", by=BY, reason=WHY, at=NOON))
 
 
 def _life(pool: Pool, castor: Tenant, lumen: Tenant, elastic: Pool) -> dict[str, TrainingJob]:

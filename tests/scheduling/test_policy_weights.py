@@ -102,7 +102,7 @@ def test_the_same_file_is_added_once_and_a_name_never_changes_its_meaning() -> N
     for statement in (
         "UPDATE scheduling_policyweights SET name = 'x'",
         "DELETE FROM scheduling_policyweights",
-        "TRUNCATE scheduling_policyweights",
+        "TRUNCATE scheduling_policyweights CASCADE",  # candidates and promotions name them
     ):
         with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
             overrule(statement)

@@ -309,6 +309,7 @@ WHERE: Mapping[str, str] = {
     "scheduling_outage": "outage",
     "scheduling_catalogueprogram": "program",
     "scheduling_policyweights": "weights",
+    "scheduling_weightspromotion": "weights put in place",
     "scheduling_operatorsecret": "secret",
     "scheduling_programarchive": "archive",
     "scheduling_programarchivepiece": "archive",

@@ -423,6 +423,7 @@ MAY_SEE_ALL = {
     "scheduling/jobs/projections.py": 1,
     "scheduling/quotes/plans.py": 1,
     "scheduling/lab/rounds.py": 1,
+    "scheduling/learner/working.py": 1,
     "scheduling/market/reads/anonymous.py": 1,
     "scheduling/market/reads/awards.py": 1,
     "scheduling/market/reads/bookings.py": 1,

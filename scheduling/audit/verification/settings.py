@@ -37,6 +37,7 @@ from scheduling.models import (
     SigningKey,
     TenantPolicy,
     UsePrice,
+    WeightsPromotion,
 )
 from scheduling.operator import steps_listed
 from scheduling.runs import LOCAL
@@ -57,6 +58,13 @@ class UsePriceSet(NamedTuple):
     from_slot: int
     amount: int
     set_at: datetime
+
+
+class PromotionSet(NamedTuple):
+    weights: str
+    from_slot: int
+    by_rule: bool
+    made_at: datetime
 
 
 @dataclass
@@ -81,6 +89,7 @@ class PoolSet:
     sharing: dict[str, Mapping[str, Any]] = field(default_factory=dict)
     prices: list[UsePriceSet] = field(default_factory=list)
     alerts: Mapping[str, Any] = field(default_factory=dict)
+    promotions: list[PromotionSet] = field(default_factory=list)
 
 
 def settings_verify(pool_ids: Collection[int] | None = None) -> list[Finding]:
@@ -195,6 +204,13 @@ def _alerts_set(pool: PoolSet, part: str, entry: AuditEntry) -> None:
     pool.alerts = entry.after or {}
 
 
+def _weights_taken(pool: PoolSet, part: str, entry: AuditEntry) -> None:
+    del part
+    after = entry.after or {}
+    promotion = PromotionSet(after.get("weights", ""), after.get("from_slot", 0), after.get("by_rule", False), entry.at)
+    pool.promotions.append(promotion)
+
+
 _CHANGES: Mapping[str, Callable[[PoolSet, str, AuditEntry], None]] = {
     "server_add": _server_added,
     "server_capacity_change": _capacity_changed,
@@ -209,6 +225,7 @@ _CHANGES: Mapping[str, Callable[[PoolSet, str, AuditEntry], None]] = {
     "resource_steps_set": _steps_set,
     "servers_return_set": _servers_return_set,
     "use_prices_set": _prices_set,
+    "weights_take": _weights_taken,
     "fairness_alerts_set": _alerts_set,
 }
 
@@ -245,8 +262,21 @@ def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
     # Of one resource and slot the newest holds: their order counts.
     pair = tuple(sorted(rows, key=lambda price: price[:2]) for rows in (stored, right.prices))
     yield from differences(where, {"its prices of use": (pair[0], pair[1])})
+    promoted = WeightsPromotion.objects.filter(pool=pool).order_by("pk").select_related("weights")
+    taken = [
+        PromotionSet(_weights_named(row), row.from_slot, row.by_rule, row.made_at)
+        for row in promoted.defer("weights__content")
+    ]
+    yield from differences(where, {"its weights put in place": (taken, right.promotions)})
     alerts = {row.measure: history.exact(row.threshold) for row in FairnessAlert.objects.filter(pool=pool)}
     yield from differences(where, {"its limits of fairness": (alerts, dict(right.alerts))})
+
+
+def _weights_named(row: WeightsPromotion) -> str:
+    """A number where they are gone; "" for those that the pool was made with."""
+    if row.weights is not None:
+        return row.weights.name
+    return "" if row.weights_id is None else f"weights {row.weights_id}"
 
 
 def _servers_verify(pool: Pool, names: Mapping[int, str], right: PoolSet) -> Iterator[Finding]:

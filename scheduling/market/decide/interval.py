@@ -174,9 +174,9 @@ def _lock_funds(pool: Pool) -> None:
 
 
 def batch_policy(frame: PoolFrame, slot: int = 0) -> Policy:
-    """The policy of the pool's batch lane at a boundary; only prices of use depend on which."""
+    """The policy of the pool's batch lane at a boundary; only prices of use and weights depend on which."""
     prices = in_credits(use_prices(frame.pool, slot)) if frame.pool.is_elastic else None
-    settings = batch_settings(frame.pool, frame.cluster.resources, prices)
+    settings = batch_settings(frame.pool, frame.cluster.resources, prices, slot)
     return policy_built(settings, frame.batch_cluster)
 
 

@@ -28,7 +28,13 @@ from scheduling.market.view.targets import (
     target_check,
     target_of,
 )
-from scheduling.market.view.weights import policy_built
+from scheduling.market.view.weights import (
+    is_learned,
+    policy_built,
+    promotion_by,
+    settings_in_use,
+    weights_stored,
+)
 
 __all__ = [
     "DEMANDS",
@@ -54,10 +60,13 @@ __all__ = [
     "gives_floors",
     "glance",
     "is_divisible",
+    "is_learned",
     "member_too_little",
     "policy_built",
     "pool_frame",
     "pool_scenario",
+    "promotion_by",
+    "settings_in_use",
     "shown",
     "spec_read",
     "steps_flaw",
@@ -66,6 +75,7 @@ __all__ = [
     "target_of",
     "unusable",
     "unusable_instant",
+    "weights_stored",
     "with_reports",
     "within_engine",
 ]

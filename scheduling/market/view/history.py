@@ -47,7 +47,7 @@ def pool_scenario(pool: Pool, first: int, last: int, drain: int, prices: Mapping
         cluster=cluster,
         jobs=jobs,
         slots=last - first + drain,
-        policy=batch_settings(pool, cluster.resources, prices),
+        policy=batch_settings(pool, cluster.resources, prices, last),
         instant=pool.instant_policy,
         generator={"name": "pool", "args": {"pool": pool.slug, "first": first, "last": last}, "notes": notes},
     )

@@ -14,7 +14,7 @@ from scheduling.core.policies.elastic import SINGLE_SLOTS
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster
-from scheduling.market.view.weights import policy_built
+from scheduling.market.view.weights import policy_built, settings_in_use
 from scheduling.models import Pool
 
 # Where the operator names none, these hold from the pool's first day on: the least base a price may have, and a
@@ -27,11 +27,14 @@ INSTANT = ("oasis", "pdors")
 Settings = dict[str, Any]
 
 
-def batch_settings(pool: Pool, resources: Sequence[str], prices: Mapping[str, float] | None = None) -> Settings:
-    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. `prices`: of use,
-    in credits, where the pool is elastic."""
+def batch_settings(
+    pool: Pool, resources: Sequence[str], prices: Mapping[str, float] | None = None, slot: int | None = None
+) -> Settings:
+    """The batch lane's policy by name and fields, with the pool's clock and every constant filled in. Where the pool is
+    elastic: `prices` of use, in credits, and with the weights that hold in the `slot` (None: as the pool was made)."""
     if pool.is_elastic:
-        return {"name": "elastic", "policy": dict(pool.batch_policy), "prices": dict(prices or {})}
+        inner = dict(pool.batch_policy) if slot is None else settings_in_use(pool, slot)
+        return {"name": "elastic", "policy": inner, "prices": dict(prices or {})}
     fill = _CONSTANTS.get(pool.batch_policy["name"])
     return dict(pool.batch_policy) if fill is None else fill(pool, resources)
 

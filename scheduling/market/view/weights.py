@@ -10,9 +10,34 @@ from scheduling.core import policies
 from scheduling.core.policies.dl2.files import WeightFile
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster, Policy
-from scheduling.models import PolicyWeights
+from scheduling.models import PolicyWeights, Pool, WeightsPromotion
 
 Settings = Mapping[str, Any]
+LEARNED = ("dl2", "offline_rl")
+
+
+def is_learned(pool: Pool) -> bool:
+    """Whether a network with weights decides its slots."""
+    return pool.batch_policy.get("name") in LEARNED
+
+
+def settings_in_use(pool: Pool, slot: int) -> dict[str, Any]:
+    """The settings of an elastic pool's policy in a slot: as the pool was made, with the weights that were put in place
+    by then. The interval that is decided with them names these weights, their digest and since when they serve."""
+    settings = dict(pool.batch_policy)
+    promotion = promotion_by(pool, slot) if is_learned(pool) else None
+    if promotion is None:
+        return settings
+    settings["since"] = promotion.from_slot
+    if promotion.weights is not None:
+        settings |= {"weights": promotion.weights.name, "digest": promotion.weights.digest}
+    return settings
+
+
+def promotion_by(pool: Pool, slot: int) -> WeightsPromotion | None:
+    """The one that holds in the slot; None where the pool decides with what it was made with."""
+    rows = WeightsPromotion.objects.filter(pool=pool, from_slot__lte=slot).order_by("-from_slot", "-pk")
+    return rows.select_related("weights").defer("weights__content").first()
 
 
 def policy_built(settings: Settings, cluster: Cluster) -> Policy:

@@ -13,7 +13,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods, require_safe
 
 from scheduling.market.prices import use_prices_of
-from scheduling.market.view import steps_of
+from scheduling.market.view import is_learned, steps_of
 from scheduling.models import Pool
 from scheduling.operator.engine_servers import servers_return_set
 from scheduling.operator.holds import pool_drain, pool_hold, pool_resume
@@ -228,6 +228,7 @@ def _pool_page(
         "choices": choices_of(pool),
         "fields": [(title, _lines(policy)) for title, policy in _policies(pool)],
         "entries": entries_about(f"pool {pool.slug}"),
+        "is_learned": is_learned(pool),
     }
     return part_or_page(request, "operator/pool.html", PARTS, context)
 

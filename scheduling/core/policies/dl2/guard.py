@@ -32,6 +32,7 @@ class Memory:
     poor: int = 0  # slots in a row
     guard: Mapping[str, Any] | None = None  # why the teacher decides, and since which slot
     shadow: Mapping[str, Any] | None = None  # what the network would have done in this slot
+    since: int | None = None  # from which slot on the network serves, where it took another one's place
 
     @classmethod
     def read(cls, memory: Mapping[str, Any]) -> Memory:
@@ -40,13 +41,18 @@ class Memory:
 
     def document(self) -> dict[str, Any]:
         """For the plan."""
-        return {
+        document = {
             "ran": dict(self.ran),
             "teacher": dict(self.teacher),
             "poor": self.poor,
             "guard": None if self.guard is None else dict(self.guard),
             "shadow": None if self.shadow is None else dict(self.shadow),
         }
+        return document if self.since is None else document | {"since": self.since}
+
+    def under(self, since: int | None) -> Memory:
+        """As a network remembers that serves since this slot: what was held against the one before it is forgotten."""
+        return self if since == self.since else replace(self, poor=0, guard=None, shadow=None, since=since)
 
     def after(self, plan: Plan, view: View) -> Memory:
         """With the slot counted for those that run in it; who waits no more is forgotten."""

@@ -35,7 +35,8 @@ class Dl2(_Carried):
     """`weights` is the file they come from (None: shipped with the program), `digest` that of its bytes. `mode` shadow
     lets the teacher decide and remembers what the network would have done. `choice` draw takes actions at random,
     with dice of `seed` and the slot, argmax the likeliest. `first_bundle` (None: as trained) gives each job its
-    least gang before the network is asked. Without `guard` the network is never compared with its teacher."""
+    least gang before the network is asked. Without `guard` the network is never compared with its teacher. `since` is
+    the slot from which these weights serve, where they took the place of others in a live pool."""
 
     name: ClassVar[str] = "dl2"
     weights: str | None = None
@@ -46,6 +47,7 @@ class Dl2(_Carried):
     seed: int = 1
     first_bundle: bool | None = None
     guard: bool = True
+    since: int | None = None
     network: InitVar[Network | str] = "weights_untrained"
     taught_by: InitVar[Policy | None] = None
 
@@ -59,7 +61,7 @@ class Dl2(_Carried):
 
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang. Whatever the teacher's plan is needed for, it is asked once."""
-        memory = Memory.read(view.memory)
+        memory = Memory.read(view.memory).under(self.since)
         if memory.guard is None and self._unfit:
             memory = memory.handed_over(view.slot, self._unfit)
         if not view.waiting:
@@ -124,7 +126,7 @@ class OfflineRl(Dl2):
     name: ClassVar[str] = "offline_rl"
 
 
-FIELDS = ("weights", "digest", "teacher", "mode", "choice", "seed", "first_bundle", "guard")
+FIELDS = ("weights", "digest", "teacher", "mode", "choice", "seed", "first_bundle", "guard", "since")
 
 
 def builder(kind: type[Dl2], teachers: Teachers) -> Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Dl2]:
@@ -144,6 +146,7 @@ def builder(kind: type[Dl2], teachers: Teachers) -> Callable[[Mapping[str, Any],
             seed=section.whole("seed", kind.seed, least=0),
             first_bundle=_true_or_false(section, "first_bundle", kind.first_bundle),
             guard=bool(_true_or_false(section, "guard", kind.guard)),
+            since=section.whole("since", None, least=0),
             network=network,
             taught_by=_taught_by(teacher, teachers, cluster, jobs),
         )

@@ -1,0 +1,95 @@
+"""What a step of a learner writes, in one transaction. Whoever finds another step done meanwhile writes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+from django.db import transaction
+
+from scheduling.core.policies.dl2.files import Network, encode
+from scheduling.learner.decide import SlotPair
+from scheduling.learner.gather import Work, digest_of
+from scheduling.models import CandidateState, PolicyWeights, PoolLearner, ShadowSlot, WeightsCandidate
+from scheduling.operator import weights_add
+from tenants.access import Refused, access_of_system
+
+BY = access_of_system("learner")
+MOST_ROWS = 500  # of a curve
+
+
+@dataclass(frozen=True, eq=False)
+class Practised:
+    """What came of the training's part: all of its state, its row of the curve, and a network that is worth a
+    shadow."""
+
+    state: bytes
+    began_with: str
+    row: Mapping[str, Any]
+    candidate: Network | None
+
+
+@transaction.atomic
+def shadows_keep(work: Work, pairs: Sequence[SlotPair]) -> None:
+    """Slots that the open candidate has decided; those that somebody else kept meanwhile are the same."""
+    assert work.candidate is not None  # noqa: S101  there is one where slots were decided
+    ShadowSlot.objects.bulk_create(
+        (
+            ShadowSlot(candidate=work.candidate, slot=each.slot, reward_in_use=each.reward_in_use, reward=each.reward)
+            for each in pairs
+        ),
+        ignore_conflicts=True,
+    )
+
+
+@transaction.atomic
+def verdict_keep(work: Work, verdict: Mapping[str, Any], at: datetime) -> bool:
+    """The candidate is offered, or is not better. Whether it was still in shadow."""
+    state = CandidateState.OFFERED if verdict["better"] else CandidateState.NOT_BETTER
+    assert work.candidate is not None  # noqa: S101  it is the one that was judged
+    open_one = WeightsCandidate.objects.filter(pk=work.candidate.pk, state=CandidateState.SHADOW)
+    return bool(open_one.update(state=state, verdict=dict(verdict), judged_at=at))
+
+
+@transaction.atomic
+def practice_keep(work: Work, practised: Practised, at: datetime) -> bool:
+    """The training as it is now, and a new candidate where there is none. Whether this step was still the next one."""
+    learner = PoolLearner.objects.select_for_update().get(pool=work.pool)
+    if learner.step != work.learner.step or not learner.is_on:
+        return False
+    learner.step += 1
+    learner.state, learner.began_with = practised.state, practised.began_with
+    learner.curve = [*learner.curve, dict(practised.row)][-MOST_ROWS:]
+    learner.worked_at, learner.sentence = at, ""
+    learner.save(update_fields=["step", "state", "began_with", "curve", "worked_at", "sentence"])
+    if practised.candidate is not None and not _is_open(work):
+        _candidate_make(work, practised, learner.step, at)
+    return True
+
+
+def sentence_keep(work: Work, sentence: str, at: datetime) -> None:
+    """Why it does not go on. The next try is a step later."""
+    mine = PoolLearner.objects.filter(pool=work.pool, step=work.learner.step)
+    mine.update(sentence=sentence[:2_000], worked_at=at)
+
+
+def _is_open(work: Work) -> bool:
+    states = (CandidateState.SHADOW, CandidateState.OFFERED)
+    return WeightsCandidate.objects.filter(pool=work.pool, state__in=states).exists()
+
+
+def _candidate_make(work: Work, practised: Practised, step: int, at: datetime) -> None:
+    """Stored for good under a name of its own; the same bytes are a candidate once."""
+    assert practised.candidate is not None and work.in_use is not None  # noqa: S101, PT018
+    content = encode(practised.candidate)
+    if PolicyWeights.objects.filter(digest=digest_of(content)).exists():
+        return
+    name = f"{work.pool.slug[:44]}-learnt-{step}"
+    row = weights_add(name=name, content=content, by=BY, reason=f"learnt beside {work.pool.slug}", at=at)
+    if isinstance(row, Refused):
+        return
+    WeightsCandidate.objects.create(
+        pool=work.pool, weights=row, against=work.in_use.digest, from_slot=work.next_slot, made_at=at
+    )
