@@ -71,8 +71,9 @@ def run_at(port: int, folder: Path, steps: int, workers: int, *, gpus: int, rest
         if started[0].stdout.readline() != "listening\n":
             return None
         started += [begin(each) for each in others]
-        answers = [process.communicate(timeout=PATIENCE)[0] for process in started]
-        assert [process.returncode for process in started] == [0] * len(started)
+        # Not by `communicate`, which does not know what came with the first line and is read already.
+        answers = [process.stdout.read() for process in started if process.stdout is not None]
+        assert [process.wait(PATIENCE) for process in started] == [0] * len(started)
     finally:
         for process in started:
             process.kill()
