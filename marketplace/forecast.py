@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 from django.apps import apps
 from django.conf import settings
@@ -18,6 +19,7 @@ from marketplace.rights import TABLES
 LOOKED_AT = timedelta(days=7)
 DAY, YEAR = timedelta(days=1), 365
 FILES = "files of programs"
+INTERVALS = "scheduling_interval"
 
 
 @dataclass(frozen=True)
@@ -29,6 +31,7 @@ class Growth:
     bytes: int
     fresh: int
     days: float
+    emptied: int = 0  # rows whose bytes lie in archives: fresh ones are as large as the others
 
     @property
     def rows_a_day(self) -> float:
@@ -36,7 +39,8 @@ class Growth:
 
     @property
     def bytes_a_day(self) -> float:
-        return self.bytes / self.rows * self.rows_a_day if self.rows else 0.0
+        full = self.rows - self.emptied
+        return self.bytes / full * self.rows_a_day if full > 0 else 0.0
 
     @property
     def bytes_in_a_year(self) -> float:
@@ -72,7 +76,15 @@ def _tables(at: datetime, since: datetime, days: float, age: float) -> Iterator[
                 {"since": since, "at": at},
             )
             rows, size, recent = cursor.fetchone()
-            yield Growth(table, rows, size, recent, days if column else max(age, 1 / 24))
+            emptied = _archived(cursor) if table == INTERVALS else 0
+            yield Growth(table, rows, size, recent, days if column else max(age, 1 / 24), emptied)
+
+
+def _archived(cursor: Any) -> int:
+    """Intervals whose input and answer lie in an archive."""
+    cursor.execute("SELECT coalesce(sum(last - first + 1), 0) FROM scheduling_intervalarchive")
+    (count,) = cursor.fetchone()
+    return int(count)
 
 
 def _time(model: type[Model]) -> str | None:

@@ -34,6 +34,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "tenants_user": CHANGES,
     "tenants_tenant": LOCKS,
     "tenants_membership": REMOVES,
+    "tenants_claimmapping": REMOVES,
     "tenants_invitation": CHANGES,
     "tenants_staffgrant": CHANGES,
     "tenants_apitoken": CHANGES,
@@ -74,6 +75,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_jobdescription": ADDS,
     "scheduling_jobfloor": ADDS,
     "scheduling_interval": ADDS,
+    "scheduling_intervalarchive": READS,
     "scheduling_answerframe": ADDS,
     "scheduling_instantanswer": ADDS,
     "scheduling_award": changes("state", "cut_at", "returned", "rent", "adjusted"),
@@ -205,12 +207,13 @@ def statements(role: str) -> list[str]:
         f"REVOKE CREATE ON SCHEMA {place} FROM PUBLIC, {name}",
         f"GRANT USAGE ON SCHEMA {place} TO {name}",
     ]
-    there = {table for table, *_ in _ask(_OURS)}
+    there = _columns_there()
     for kind, listed in (("TABLE", TABLES), ("SEQUENCE", SEQUENCES)):
         for thing, rights in listed.items():
             if thing in there:
+                possible = ", ".join(_of_columns(right, there[thing]) for right in rights)
                 given.append(f"REVOKE ALL ON {kind} {place}.{thing} FROM PUBLIC, {name}")
-                given.append(f"GRANT {', '.join(rights)} ON {kind} {place}.{thing} TO {name}")
+                given.append(f"GRANT {possible} ON {kind} {place}.{thing} TO {name}")
     return given
 
 
@@ -225,13 +228,27 @@ def serving_role() -> str:
 
 
 def _rights_listed() -> dict[str, set[str]]:
-    """Of what is there: a database that was migrated to an earlier step has fewer tables."""
-    there = {table for table, *_ in _ask(_OURS)}
+    """Of what is there: a database that was migrated to an earlier step has fewer tables, and fewer columns."""
+    there = _columns_there()
     return {
-        name: {one for right in rights for one in _by_column(right)}
+        name: {one for right in rights for one in _by_column(_of_columns(right, there[name]))}
         for name, rights in {**TABLES, **SEQUENCES}.items()
         if name in there
     }
+
+
+def _columns_there() -> dict[str, set[str]]:
+    """Our tables and sequences, with their columns."""
+    found: dict[str, set[str]] = {}
+    for name, column in _ask(_COLUMNS):
+        found.setdefault(name, set()).add(column)
+    return found
+
+
+def _of_columns(right: str, there: set[str]) -> str:
+    """`UPDATE (a, b)`, without the columns that an earlier step does not have; any other right as it is."""
+    name, _, columns = right.rstrip(")").partition(" (")
+    return f"{name} ({', '.join(one for one in columns.split(', ') if one in there)})" if columns else right
 
 
 def _by_column(right: str) -> list[str]:
@@ -265,6 +282,10 @@ SELECT c.relname::text, c.relkind::text, c.oid
  WHERE c.relnamespace = current_schema()::regnamespace AND c.relkind IN ('r', 'p', 'S')
    AND c.relowner = (SELECT relowner FROM pg_class WHERE oid = to_regclass('django_migrations'))
 """
+_COLUMNS = f"""
+WITH ours (name, kind, oid) AS ({_OURS})
+SELECT name, attname::text FROM ours JOIN pg_attribute ON attrelid = oid AND attnum > 0 AND NOT attisdropped
+"""  # noqa: S608
 _RIGHTS = f"""
 WITH ours (name, kind, oid) AS ({_OURS})
 SELECT name, r

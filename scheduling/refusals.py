@@ -126,6 +126,10 @@ class MarketRefusal(RefusalCode):
     OTHER_SPECIFICATION = "other_specification", FINAL, "the job's row says something else than the interval", ""
     OTHER_CODE = "other_code", FINAL, "another version of the rules decided the interval", "Ask about a newer one."
     DECIDED_BY_SLOT = "decided_by_slot", FINAL, "an elastic pool decides every slot anew", ""
+    ARCHIVED = (
+        "archived", FINAL, "the input and the answer of the interval lie in an archive, and no longer in the database",
+        "Ask an operator to verify it with the archive.",
+    )  # fmt: skip
     UNREADABLE = "unreadable", FINAL, "what is stored of the interval cannot be read", "Verify the interval."
     CHANGED = "changed", FINAL, "what is stored of the interval was changed", "Verify the interval."
     TOO_MANY_OPEN = (

@@ -1,4 +1,4 @@
-"""How allauth meets our rules: sign-up is by invitation only, with the invited address."""
+"""How allauth meets our rules: sign-up is by invitation, with the invited address, or by claims that are mapped."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from typing import Any
 
 from allauth.account.adapter import DefaultAccountAdapter
 from allauth.socialaccount.adapter import DefaultSocialAccountAdapter
-from django.http import HttpRequest
+from django.contrib.auth import logout
+from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
@@ -14,7 +15,7 @@ from tenants.log_in_limits import password_try, person_known, right, strangers_f
 from tenants.models import Invitation, User
 from tenants.names import is_blank
 from tenants.selectors import invitation_by_hash, invitations_to
-from tenants.services import invitation_state
+from tenants.services import claims_apply, claims_join_any, invitation_state
 
 SESSION_KEY = "invitation"  # the hash of the token the visitor came with
 
@@ -24,6 +25,13 @@ def invitation_of(request: HttpRequest) -> Invitation | None:
     token_hash = request.session.get(SESSION_KEY)
     invitation = invitation_by_hash(token_hash) if token_hash else None
     return None if invitation_state(invitation, timezone.now()) else invitation
+
+
+def claims_of(sociallogin: Any) -> dict[str, Any]:
+    """What the provider said: in the answer about the person, and in the token, where only that has a claim."""
+    told = sociallogin.account.extra_data or {}
+    parts = [told.get(name) for name in ("id_token", "userinfo")]
+    return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
 
 
 class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
@@ -38,6 +46,18 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
     def login(self, request: HttpRequest, user: User) -> None:
         super().login(request, user)
         person_known(request, user)
+
+    def post_login(self, request: HttpRequest, user: User, **about: Any) -> HttpResponse:
+        """After single sign-on the claims decide to which tenants the person belongs. Where they cannot be applied,
+        nobody is logged in: a membership that should end would go on."""
+        social = (about["signal_kwargs"] or {}).get("sociallogin")
+        if social is not None:
+            try:
+                claims_apply(user=user, claims=claims_of(social), at=timezone.now())
+            except Exception:
+                logout(request)
+                raise
+        return super().post_login(request, user, **about)
 
     def set_password(self, user: User, password: str) -> None:
         """By somebody who gave the old one, or opened the mailbox."""
@@ -66,10 +86,12 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
-        """The provider must have proved the very address that was invited. With the link or without it: whoever owns
-        the mailbox has the link."""
+        """The provider must have proved the very address that was invited, with the link or without it: whoever owns
+        the mailbox has the link. Or any address, where its claims give the person a tenant."""
         proved = {address.email.lower() for address in sociallogin.email_addresses if address.verified}
-        return bool(invitations_to(proved, timezone.now()))
+        if not proved:
+            return False
+        return bool(invitations_to(proved, timezone.now())) or claims_join_any(claims_of(sociallogin))
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
         user: User = super().populate_user(request, sociallogin, data)

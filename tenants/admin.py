@@ -13,7 +13,7 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from tenants.models import ApiToken, AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
 from tenants.scoping import scope_disabled
 
 # Its own log-in form would know neither rate limits nor the second factor.
@@ -67,10 +67,18 @@ class TenantAdmin(ReadOnlyAdmin):
 
 @admin.register(Membership)
 class MembershipAdmin(ReadOnlyAdmin):
-    list_display = ["user", "tenant", "role", "created_at"]
+    list_display = ["user", "tenant", "role", "claim", "created_at"]
     list_select_related = ["user", "tenant"]
     list_filter = ["role"]
     search_fields = ["user__email", "user__name", "tenant__slug"]
+
+
+@admin.register(ClaimMapping)
+class ClaimMappingAdmin(ReadOnlyAdmin):
+    list_display = ["claim", "value", "tenant", "role", "created_at"]
+    list_select_related = ["tenant"]
+    list_filter = ["role"]
+    search_fields = ["claim", "value", "tenant__slug"]
 
 
 @admin.register(Invitation)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from typing import Any
 
@@ -12,12 +13,14 @@ from django import forms
 from django.db.models import QuerySet
 
 from tenants.adapters import invitation_of
+from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST
 from tenants.log_in_limits import code_try, mail_try, right
 from tenants.models import AuditEntry
 from tenants.names import UNSEEN_NAME, is_blank
-from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, Preset
+from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Preset
 
 ADDRESS = "E-mail address"
+TRIAL_LONGEST = 20_000  # characters of pasted claims
 OWN_CHOICE = "own"  # of scopes: no preset
 ROLE_CHOICES = [(role, role.capitalize()) for role in TENANT_ROLES]
 
@@ -175,6 +178,52 @@ class TenantForm(forms.Form):
         label="First owner", help_text="An e-mail address. Whoever has no account is invited by mail."
     )
     reason = forms.CharField(max_length=300)
+
+
+class ClaimMappingForm(forms.Form):
+    claim = forms.CharField(
+        max_length=CLAIM_LONGEST,
+        help_text="A name, or a path with dots: <code>groups</code>, <code>realm_access.roles</code>.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    value = forms.CharField(
+        max_length=VALUE_LONGEST,
+        help_text="Exactly, or with one <code>*</code> for any characters.",
+        widget=forms.TextInput(attrs={"autocomplete": "off", "spellcheck": "false"}),
+    )
+    tenant = forms.SlugField(max_length=40, help_text="Its short name.")
+    role = forms.ChoiceField(choices=ROLE_CHOICES, initial=VIEWER)
+    reason = forms.CharField(max_length=300)
+
+
+class ClaimRoleForm(forms.Form):
+    role = forms.ChoiceField(choices=ROLE_CHOICES)
+    reason = forms.CharField(max_length=300)
+
+
+class ClaimTrialForm(forms.Form):
+    """Claims that somebody pasted, and whose they are."""
+
+    claims = forms.CharField(
+        max_length=TRIAL_LONGEST,
+        label="Claims",
+        help_text="As JSON: the payload of a token, or the answer of the provider's userinfo.",
+        widget=forms.Textarea(attrs={"rows": 8, "spellcheck": "false"}),
+    )
+    person = forms.EmailField(
+        required=False,
+        label="Of whom",
+        help_text="An e-mail address. Without one, the claim <code>email</code> says.",
+    )
+
+    def clean_claims(self) -> dict[str, Any]:
+        try:
+            claims = json.loads(self.cleaned_data["claims"])
+        except (ValueError, RecursionError) as error:
+            raise forms.ValidationError(f"This is not JSON: {error}.") from error
+        if not isinstance(claims, dict):
+            raise forms.ValidationError("Claims are one JSON object: {...}.")
+        return claims
 
 
 class StaffForm(forms.Form):

@@ -11,6 +11,7 @@ from django.db import models
 from django.db.models import F, Q
 from django.db.models.functions import Lower
 
+from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST, mapping_words
 from tenants.roles import STAFF_ROLES, TENANT_ROLES
 from tenants.scoping import TenantOwned
 
@@ -79,6 +80,8 @@ class Membership(TenantOwned):
     user = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
     role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
     created_at = models.DateTimeField(auto_now_add=True)
+    # The mapping of claims that made it, in words. Empty: somebody made it by hand, and claims leave it as it is.
+    claim = models.CharField(max_length=300, blank=True, default="", db_default="")
 
     class Meta(TenantOwned.Meta):
         constraints = [
@@ -89,6 +92,27 @@ class Membership(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.user} ({self.role})"
+
+
+class ClaimMapping(models.Model):
+    """Whoever logs in by single sign-on with this value in this claim has this role in this tenant. The operator's
+    table; not tenant-owned, for it decides who belongs to which tenant."""
+
+    claim = models.CharField(max_length=CLAIM_LONGEST)  # a dotted path
+    value = models.CharField(max_length=VALUE_LONGEST)  # exact, or with one *
+    tenant = models.ForeignKey(Tenant, on_delete=models.PROTECT, related_name="+")
+    role = models.CharField(max_length=20, choices=[(role, role) for role in TENANT_ROLES])
+    created_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["pk"]
+        constraints = [
+            models.UniqueConstraint(fields=["claim", "value", "tenant"], name="claim_mapping_once"),
+            models.CheckConstraint(condition=Q(role__in=TENANT_ROLES), name="claim_mapping_role_known"),
+        ]
+
+    def __str__(self) -> str:
+        return mapping_words(self.claim, self.value)
 
 
 class Invitation(TenantOwned):

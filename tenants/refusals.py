@@ -123,6 +123,15 @@ class TenantRefusal(RefusalCode):
         "beyond_token", FINAL, "a token would make one that may more, or lives longer",
         "Make it on the page Tokens, or with fewer scopes.",
     )  # fmt: skip
+    CLAIM_MAPPED = (
+        "claim_mapped", FINAL, "this value of a claim has a role in this tenant", "Change the role of that mapping.",
+    )  # fmt: skip
+    INVALID_CLAIM = "invalid_claim", FINAL, "no claim has this name", "Write names with dots between them."
+    INVALID_CLAIM_VALUE = (
+        "invalid_claim_value", FINAL, "a claim cannot be compared with this value", "Write it exactly, or with one *.",
+    )  # fmt: skip
+    TOO_MANY_MAPPINGS = "too_many_mappings", FINAL, "there are too many mappings of claims", "Use a * in values."
+    UNKNOWN_MAPPING = "unknown_mapping", FINAL, "there is no such mapping of a claim", "Look at the page again."
     INVALID_EMAIL = "invalid_email", FINAL, "this is not an e-mail address", "Check the address."
     INVALID_EXPIRY = "invalid_expiry", FINAL, "a token cannot expire then", "Choose an end within a year."
     INACTIVE_PERSON = "inactive_person", FINAL, "the account with this address is closed", "Name somebody else."

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -10,7 +11,7 @@ from allauth.account.models import EmailAddress
 from django.db.models import QuerySet
 
 from tenants.access import NOBODY, Access
-from tenants.models import ApiToken, AuditEntry, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
 from tenants.repeated import RepeatedRead
 from tenants.roles import OWNER, Permission
 from tenants.scoping import scope_disabled
@@ -260,6 +261,20 @@ def audit_entries(access: Access) -> QuerySet[AuditEntry]:
     if access.tenant is None and access.allows(Permission.HISTORY_VIEW):
         return entries.select_related("tenant")
     return entries.none()
+
+
+@dataclass(frozen=True)
+class ClaimMappingRow:
+    mapping: ClaimMapping
+    members: int  # that this mapping made and that are still there
+
+
+def claim_mapping_list() -> list[ClaimMappingRow]:
+    """The operator's table, by tenant, each row with the memberships that it made."""
+    with scope_disabled("staff see what a mapping of claims made in every tenant"):
+        made = Counter(Membership.objects.exclude(claim="").values_list("tenant_id", "claim").order_by())
+    rows = ClaimMapping.objects.select_related("tenant").order_by("tenant__name", "tenant__slug", "pk")
+    return [ClaimMappingRow(row, made[row.tenant_id, str(row)]) for row in rows]
 
 
 def staff_list() -> Iterable[StaffGrant]:

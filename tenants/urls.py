@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from tenants.views import history, home, invitations, members, staff, staff_tokens, tokens
+from tenants.views import claims, history, home, invitations, members, staff, staff_tokens, tokens
 
 tenant_patterns: list[URLPattern | URLResolver] = [
     path("", home.tenant_home, name="tenant_home"),
@@ -34,5 +34,10 @@ urlpatterns = [
     path("staff/", staff.staff, name="staff"),
     path("staff/grant/", staff.staff_grant, name="staff_grant"),
     path("staff/<int:pk>/revoke/", staff.staff_revoke, name="staff_revoke"),
+    path("claims/", claims.claims, name="claims"),
+    path("claims/try/", claims.claims_try, name="claims_try"),
+    path("claims/add/", claims.claim_mapping_add, name="claim_mapping_add"),
+    path("claims/<int:pk>/change/", claims.claim_mapping_change, name="claim_mapping_change"),
+    path("claims/<int:pk>/remove/", claims.claim_mapping_remove, name="claim_mapping_remove"),
     path("history/", history.history, name="history"),
 ]

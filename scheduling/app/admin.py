@@ -404,6 +404,14 @@ class EnginePulseAdmin(ReadOnlyAdmin):
     search_fields = ["name"]
 
 
+@admin.register(models.IntervalArchive)
+class IntervalArchiveAdmin(ReadOnlyAdmin):
+    list_display = ["file", "pool", "day", "first", "last", "size", "archived_at"]
+    list_select_related = ["pool"]
+    list_filter = ["pool"]
+    search_fields = ["file", "digest"]
+
+
 @admin.register(models.SigningKey)
 class SigningKeyAdmin(ReadOnlyAdmin):
     exclude = ["secret"]

@@ -14,9 +14,10 @@ from datetime import UTC, datetime, timedelta
 from django.conf import settings
 from django.contrib.sessions.models import Session
 from django.db import connection, transaction
+from django.db.models import Max, Sum
 
 from scheduling.common import alone
-from scheduling.models import WebhookTry
+from scheduling.models import Interval, IntervalArchive, Pool, WebhookTry
 from scheduling.notices.forgetting import notices_forget, notices_over
 from scheduling.runs.old_files import files_remove, folder_bytes, jobs_with_old_files
 from scheduling.webhooks.forgetting import deliveries_forget, deliveries_over
@@ -76,6 +77,19 @@ def retention_preview(*, at: datetime) -> Counts:
         size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
         found |= {"run_files_of_jobs": len(jobs), "run_files_bytes": size}
     return found
+
+
+def archives_lines() -> list[str]:
+    """Of each pool, how much of its intervals lies in archives. Only the owning role moves it there, by
+    `manage.py archive`, so that no worker does."""
+    lines = []
+    for pool in Pool.objects.order_by("pk"):
+        rows = IntervalArchive.objects.filter(pool=pool)
+        last = rows.aggregate(last=Max("last"))["last"] or 0
+        size = rows.aggregate(size=Sum("size"))["size"] or 0
+        here = Interval.objects.filter(pool=pool, number__gt=last).count()
+        lines.append(f"intervals of {pool.slug}: {here:,} here, {last:,} archived ({size:,} bytes)")
+    return lines
 
 
 def retention_apply(*, clock: Callable[[], datetime]) -> Counts | None:

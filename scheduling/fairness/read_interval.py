@@ -47,7 +47,7 @@ def _account(pool: Pool, number: int) -> IntervalAccount | None:
     return IntervalAccount(
         interval=interval,
         fairness=fairness,
-        policy=str(json.loads(bytes(interval.policy))["name"]) if found else "",
+        policy=str(json.loads(bytes(interval.policy))["name"]) if found or interval.is_archived else "",
         tenants=tuple(_tenants(fairness)) if fairness else (),
         jobs=jobs,
         payments=payments,

@@ -29,12 +29,19 @@ CREATE TRIGGER award_terms_kept BEFORE UPDATE OF job_id, tenant_id, attempt, poo
     FOR EACH ROW EXECUTE FUNCTION scheduling_award_terms_kept()
 """
 
+# Without the column, which takes the trigger away with it when it goes.
+TERMS_BEFORE = TERMS_KEPT.replace(", OLD.work)", ")").replace(", NEW.work)", ")").replace(", work ON", " ON")
+
 ONCE = models.UniqueConstraint(
     fields=["job", "attempt"], condition=Q(work_left=None, work=None), name="award_once_per_attempt"
 )
 ONCE_SQL = """
 CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS award_once_per_attempt_new ON scheduling_award (job_id, attempt)
  WHERE work_left IS NULL AND work IS NULL
+"""
+ONCE_BEFORE = """
+CREATE UNIQUE INDEX CONCURRENTLY IF NOT EXISTS award_once_per_attempt ON scheduling_award (job_id, attempt)
+ WHERE work_left IS NULL
 """
 
 
@@ -54,13 +61,14 @@ class Migration(migrations.Migration):
             name="worth",
             field=models.FloatField(blank=True, null=True),
         ),
-        migrations.RunSQL(TERMS_KEPT, migrations.RunSQL.noop),
+        migrations.RunSQL(TERMS_KEPT, TERMS_BEFORE),
         migrations.SeparateDatabaseAndState(
             [
-                migrations.RunSQL(ONCE_SQL, migrations.RunSQL.noop),
+                migrations.RunSQL(ONCE_SQL, ONCE_BEFORE),
                 migrations.RunSQL("DROP INDEX IF EXISTS award_once_per_attempt", migrations.RunSQL.noop),
                 migrations.RunSQL(
-                    "ALTER INDEX award_once_per_attempt_new RENAME TO award_once_per_attempt", migrations.RunSQL.noop
+                    "ALTER INDEX award_once_per_attempt_new RENAME TO award_once_per_attempt",
+                    "DROP INDEX IF EXISTS award_once_per_attempt",
                 ),
             ],
             [

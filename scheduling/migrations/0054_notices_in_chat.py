@@ -14,13 +14,19 @@ class Migration(migrations.Migration):
     ]
 
     operations = [
-        migrations.AddIndex(
-            model_name="event",
-            index=models.Index(
-                condition=models.Q(("kind__in", ["budget_passed", "budget_reached"])),
-                fields=["tenant", "at"],
-                name="event_budget",
-            ),
+        # It reads every event, so 0055_read_while_others_work builds it without keeping others waiting.
+        migrations.SeparateDatabaseAndState(
+            [migrations.RunSQL(migrations.RunSQL.noop, "DROP INDEX IF EXISTS event_budget")],
+            [
+                migrations.AddIndex(
+                    model_name="event",
+                    index=models.Index(
+                        condition=models.Q(("kind__in", ["budget_passed", "budget_reached"])),
+                        fields=["tenant", "at"],
+                        name="event_budget",
+                    ),
+                )
+            ],
         ),
         migrations.CreateModel(
             name="ChatAddress",
@@ -85,12 +91,17 @@ class Migration(migrations.Migration):
             name="chat_tries",
             field=models.PositiveSmallIntegerField(db_default=0, default=0),
         ),
-        migrations.AddIndex(
-            model_name="notice",
-            index=models.Index(
-                condition=models.Q(("chat_due_at__isnull", False)),
-                fields=["person", "chat_due_at"],
-                name="notice_to_chat",
-            ),
+        migrations.SeparateDatabaseAndState(  # as the first one
+            [migrations.RunSQL(migrations.RunSQL.noop, "DROP INDEX IF EXISTS notice_to_chat")],
+            [
+                migrations.AddIndex(
+                    model_name="notice",
+                    index=models.Index(
+                        condition=models.Q(("chat_due_at__isnull", False)),
+                        fields=["person", "chat_due_at"],
+                        name="notice_to_chat",
+                    ),
+                )
+            ],
         ),
     ]

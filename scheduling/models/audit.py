@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from django.conf import settings
 from django.db import models
-from django.db.models import Q
+from django.db.models import F, Q
 
 from scheduling.models.cluster import Pool
 from tenants.scoping import TenantOwned
@@ -153,6 +153,31 @@ class SigningKey(models.Model):
 
     def __str__(self) -> str:
         return f"signing key {self.public_key}"
+
+
+class IntervalArchive(models.Model):
+    """A signed bundle on disk that has the inputs and answers of one day's intervals, which this database no longer
+    has. Written by the owning role alone, and never changed."""
+
+    pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+", db_index=False)
+    day = models.DateField()  # of UTC, on which they were decided
+    first = models.BigIntegerField()  # numbers of intervals
+    last = models.BigIntegerField()
+    file = models.CharField(max_length=120)  # its name, in whichever folder
+    digest = models.CharField(max_length=64)  # SHA-256 of the file
+    size = models.BigIntegerField()  # bytes
+    public_key = models.CharField(max_length=64)  # that signed it
+    archived_at = models.DateTimeField()
+
+    class Meta:
+        ordering = ["pool", "first"]
+        constraints = [
+            models.UniqueConstraint(fields=["pool", "day"], name="interval_archive_once"),
+            models.CheckConstraint(condition=Q(last__gte=F("first")), name="interval_archive_has_some"),
+        ]
+
+    def __str__(self) -> str:
+        return self.file
 
 
 class AuditPart(models.Model):

@@ -14,7 +14,13 @@ _TERMS = (
 GUARDS = Guards(
     prefix="scheduling_",
     triggers=(
-        *kept("scheduling_interval", "interval", _REFUSE),
+        # The one door: the owning role drops the input and the answer of an interval that an archive has.
+        "CREATE TRIGGER interval_append_only BEFORE DELETE ON scheduling_interval"
+        f" FOR EACH ROW EXECUTE FUNCTION {_REFUSE}()",
+        "CREATE TRIGGER interval_only_archived BEFORE UPDATE ON scheduling_interval"
+        " FOR EACH ROW EXECUTE FUNCTION scheduling_interval_archived()",
+        never_emptied("scheduling_interval", "interval", _REFUSE),
+        *kept("scheduling_intervalarchive", "interval_archive", _REFUSE),
         *kept("scheduling_answerframe", "frame", _REFUSE),
         *kept("scheduling_instantanswer", "answer", _REFUSE),
         *kept("scheduling_jobfloor", "floor", _REFUSE),
@@ -54,5 +60,6 @@ GUARDS = Guards(
         "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",
         "scheduling_event_settled": "d413bd03131e1aa60594ae9e8892a4db6d6bc33e893f32f23c954f4a882420ab",
         "scheduling_event_stamp": "0ce155aecf93d1761b9c3e2813078a20fab16b85aec6823167c038404bf44bd7",
+        "scheduling_interval_archived": "27fe3b96e539cc0434e0924e3fb037ff1eaed8ead0c68c302aa64f755e40e489",
     },
 )

@@ -41,7 +41,8 @@ class LaneClock(models.Model):
 
 
 class Interval(models.Model):
-    """One decision of the batch lane: its whole input, its whole answer, chained to the one before. Never changed."""
+    """One decision of the batch lane: its whole input, its whole answer, chained to the one before. Never changed, but
+    that the owning role drops the input and the answer once an archive has them."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     number = models.BigIntegerField()  # 1, 2, ... in each pool
@@ -73,6 +74,11 @@ class Interval(models.Model):
 
     def __str__(self) -> str:
         return f"interval {self.number} of pool {self.pool_id}"
+
+    @property
+    def is_archived(self) -> bool:
+        """Its input and answer lie in an archive (`audit.archiving`), and no longer here."""
+        return not self.view and not self.plan
 
 
 class AnswerFrame(models.Model):

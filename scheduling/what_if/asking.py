@@ -47,6 +47,7 @@ BY_SLOT = Refused(
     "decided_by_slot",
     "An elastic pool decides every slot anew: what one slot is worth to a job follows from slots that came later.",
 )
+ARCHIVED = Refused("archived", "What the interval was decided from lies in an archive, and no longer in the database.")
 UNREADABLE = Refused("unreadable", "What is stored of the interval cannot be read. Verify the interval.")
 TOO_MANY = Refused("too_many_open", f"{MOST_OPEN} questions of yours are not answered yet. Wait, or cancel one.")
 TOO_MANY_OF_TENANT = Refused(
@@ -138,6 +139,8 @@ def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Ref
         return TOO_LARGE
     if interval.code_version != code_version():
         return OTHER_CODE
+    if interval.is_archived:
+        return ARCHIVED
     try:
         view = records.view_from(zlib.decompress(bytes(interval.view)))
     except (zlib.error, ValueError, KeyError, TypeError):

@@ -17,7 +17,7 @@ from scheduling.core.types import Job, Policy, View
 from scheduling.market.decide import code_version, contents_of, link
 from scheduling.market.view import OPERATOR_ID, policy_built
 from scheduling.models import OPEN_WORK, WhatIf, WorkState
-from scheduling.what_if.asking import OTHER_CODE
+from scheduling.what_if.asking import ARCHIVED, OTHER_CODE
 from scheduling.what_if.otherwise import job_as_reported, job_otherwise
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
@@ -99,6 +99,8 @@ def _worked_out(work: _Work) -> Refused | dict[str, Any]:
     interval = work.row.interval
     if interval.code_version != code_version():
         return OTHER_CODE
+    if interval.is_archived:
+        return ARCHIVED
     contents = contents_of(interval)
     if link(interval, contents) != interval.digest:
         return CHANGED

@@ -4,6 +4,12 @@ A refusal is a value (`Refused`); an exception is a broken promise. Lock order: 
 memberships or invitations, last the end of the history.
 """
 
+from tenants.services.claims import claim_mapping_add as claim_mapping_add
+from tenants.services.claims import claim_mapping_change as claim_mapping_change
+from tenants.services.claims import claim_mapping_remove as claim_mapping_remove
+from tenants.services.claims import claims_apply as claims_apply
+from tenants.services.claims import claims_join_any as claims_join_any
+from tenants.services.claims import claims_try as claims_try
 from tenants.services.invitations import IssuedInvitation as IssuedInvitation
 from tenants.services.invitations import invitation_accept as invitation_accept
 from tenants.services.invitations import invitation_create as invitation_create

@@ -89,20 +89,20 @@ def member_role_change(
         current = _fresh(membership)
         if current is None:
             return Refused("not_member", "This person is no longer a member.")
-        before = current.role
-        if before == role:
+        before, claim = current.role, current.claim
+        if before == role and not claim:
             return current
-        if before == OWNER and _is_last_owner(current):
+        if before == OWNER and role != OWNER and _is_last_owner(current):
             return LAST_OWNER
-        current.role = role
-        current.save(update_fields=["role"])
+        current.role, current.claim = role, ""  # made by hand from now on: claims leave it as it is
+        current.save(update_fields=["role", "claim"])
         _remember(
             "member_role_change",
             current,
             by=by,
             reason=reason,
             at=at,
-            before={"role": before},
+            before={"role": before} | ({"mapping": claim} if claim else {}),
             after={"role": role},
         )
     return current

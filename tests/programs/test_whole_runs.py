@@ -78,6 +78,8 @@ def run_at(port: int, folder: Path, steps: int, workers: int, *, gpus: int, rest
         for process in started:
             process.kill()
             process.wait()
+            if process.stdout is not None:
+                process.stdout.close()
     return answers
 
 

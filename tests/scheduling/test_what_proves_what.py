@@ -15,18 +15,22 @@ from pathlib import Path
 import pytest
 from django.apps import apps
 from django.conf import settings
-from django.db import DatabaseError
+from django.db import DatabaseError, transaction
 
+from scheduling.audit.archive_entries import archive_remember
 from scheduling.audit.verification import settings_verify
 from scheduling.audit.verification.ends import ends_verify
 from scheduling.audit.verification.pieces import Limits, columns_after, piece_next
 from scheduling.audit.verification.runs import feed_run, pool_run
-from scheduling.models import Phase, Pool
+from scheduling.models import IntervalArchive, Phase, Pool
 from tenants import history
+from tenants.access import access_of_system
 from tenants.ledger import audit
 from tenants.models import AuditEntry, AuditHead
 from tenants.scoping import scope_disabled
+from tests.database import as_superuser
 from tests.ledger.builders import run, tamper
+from tests.scheduling.builders import NOON
 from tests.scheduling.proven import Proven, make_proven
 from tests.scheduling.test_tampering import put_back
 from tests.worlds import built_once
@@ -181,6 +185,7 @@ OTHERWISE: Mapping[tuple[str, str], str] = {
     ("scheduling_calendarcell", "part"): OTHER_PART,
     ("scheduling_freedunits", "part"): OTHER_PART,
     ("scheduling_freedunits", "sold"): "{0} - 0.25",
+    ("scheduling_intervalarchive", "first"): "{0} - 1",
     ("scheduling_intervalfairness", "broken_count"): "1",
     ("scheduling_jobfloor", "start"): "{0} - 1",
     ("scheduling_laneclock", "lane"): "'other'",
@@ -261,6 +266,7 @@ ADDED: Mapping[str, Mapping[str, str]] = {
     "scheduling_freedunits": {"slot": "77"},
     "scheduling_instantanswer": {"number": "77", "job_id": UNANSWERED, "award_id": "NULL::bigint"},
     "scheduling_interval": {"number": "77", "slot": FREE_SLOT},
+    "scheduling_intervalarchive": {"day": "r.day + 1"},
     "scheduling_intervalfairness": {"number": "77", "interval_id": "77000"},
     "scheduling_jobfloor": {"attempt": "7"},
     "scheduling_outage": {"start": "5", "end": "6"},
@@ -303,6 +309,7 @@ WHERE: Mapping[str, str] = {
     "scheduling_freedunits": "given up",
     "scheduling_instantanswer": "answer",
     "scheduling_interval": "interval",
+    "scheduling_intervalarchive": "archive",
     "scheduling_intervalfairness": "fairness",
     "scheduling_jobfloor": "floor",
     "scheduling_laneclock": "pool",
@@ -340,7 +347,18 @@ WHERE: Mapping[str, str] = {
     "tenants_audithead": "end of the history",
 }
 
-built = built_once(make_proven)
+
+def make_world() -> Proven:
+    """With the row of an archive, of intervals that this market has not come to."""
+    world = make_proven()
+    row = IntervalArchive(pool=world.elastic, day=NOON.date(), first=9_001, last=9_009, file="sweeps-2026-03-02.zip")
+    row.digest, row.size, row.public_key, row.archived_at = "d" * 64, 7, "e" * 64, NOON
+    with as_superuser(), transaction.atomic():
+        archive_remember(row, by=access_of_system("a test"))
+    return world
+
+
+built = built_once(make_world)
 NAMED = sorted({entry.table for entry in entries() if entry.checks[0] in CHECKS})
 
 

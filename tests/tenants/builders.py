@@ -9,7 +9,7 @@ from django.test import Client
 
 from tenants import services
 from tenants.access import Access, Refused, access_of_system
-from tenants.models import Membership, StaffGrant, Tenant, User
+from tenants.models import ClaimMapping, Membership, StaffGrant, Tenant, User
 from tenants.roles import STAFF_ROLES
 from tenants.selectors import access_of
 
@@ -55,6 +55,11 @@ def make_member(tenant: Tenant, role: str, user: User | None = None) -> Membersh
 def make_staff(role: str, user: User | None = None) -> StaffGrant:
     assert role in STAFF_ROLES
     return done(services.staff_grant(user=user or make_person(), role=role, by=SYSTEM, reason=WHY, at=NOW))
+
+
+def make_mapping(claim: str, value: str, tenant: Tenant, role: str) -> ClaimMapping:
+    row = {"claim": claim, "value": value, "tenant": tenant.slug, "role": role}
+    return done(services.claim_mapping_add(**row, by=SYSTEM, reason=WHY, at=NOW))
 
 
 def access(membership: Membership) -> Access:

@@ -70,7 +70,7 @@ def test_owner_reads_tenant_page_under_the_policy(path: str) -> None:
     assert_keeps_the_policy(response)
 
 
-@pytest.mark.parametrize("path", ["/overview/", "/mine/", "/tenants/", "/staff/", "/history/"])
+@pytest.mark.parametrize("path", ["/overview/", "/mine/", "/tenants/", "/staff/", "/claims/", "/history/"])
 @pytest.mark.parametrize("role", [AUDITOR, OPERATOR])
 def test_staff_read_page_over_all_tenants_under_the_policy(path: str, role: str) -> None:
     make_tenant("lumen", "Lumen Lab")

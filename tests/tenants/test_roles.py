@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver
 from django.utils import timezone
 
 from tenants import services
-from tenants.models import AuditEntry, Invitation, Membership, StaffGrant, Tenant
+from tenants.models import AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant
 from tenants.roles import (
     AUDITOR,
     BILLING,
@@ -27,7 +27,16 @@ from tenants.roles import (
 )
 from tenants.scoping import scope, scope_disabled
 from tenants.urls import tenant_patterns, urlpatterns
-from tests.tenants.builders import access, client_of, done, make_member, make_person, make_staff, make_tenant
+from tests.tenants.builders import (
+    access,
+    client_of,
+    done,
+    make_mapping,
+    make_member,
+    make_person,
+    make_staff,
+    make_tenant,
+)
 
 OUTSIDER, STRANGER = "outsider", "stranger"  # logged in without any role; not logged in
 EVERYBODY = (*TENANT_ROLES, *STAFF_ROLES, OUTSIDER, STRANGER)
@@ -111,6 +120,22 @@ OVER_ALL = [
         data=(("email", "somebody@example.org"), ("role", AUDITOR), REASON),
     ),
     Place("staff_revoke", "post", "/staff/{grant}/revoke/", {OPERATOR: DONE}, data=(REASON,)),
+    Place("claims", "get", "/claims/", {AUDITOR: 200, OPERATOR: 200}),
+    Place(
+        "claim_mapping_add",
+        "post",
+        "/claims/add/",
+        {OPERATOR: DONE},
+        data=(("claim", "groups"), ("value", "new"), ("tenant", "own"), ("role", VIEWER), REASON),
+    ),
+    Place(
+        "claim_mapping_change",
+        "post",
+        "/claims/{mapping}/change/",
+        {OPERATOR: DONE},
+        data=(("role", SUBMITTER), REASON),
+    ),
+    Place("claim_mapping_remove", "post", "/claims/{mapping}/remove/", {OPERATOR: DONE}, data=(REASON,)),
     Place("history", "get", "/history/", {AUDITOR: 200, OPERATOR: 200}),
     # An invitation is no matter of roles: without one in the session there is nothing to see or accept.
     Place("invitation", "get", "/invitation/", dict.fromkeys(EVERYBODY, 404)),
@@ -125,10 +150,12 @@ class World:
     target: Membership
     invitation: Invitation
     grant: StaffGrant
+    mapping: ClaimMapping
 
     def path(self, place: Place) -> str:
         """In this world's tenant where the address belongs to a tenant."""
-        path = place.path.format(member=self.target.pk, invitation=self.invitation.pk, grant=self.grant.pk)
+        rows = {"invitation": self.invitation.pk, "grant": self.grant.pk, "mapping": self.mapping.pk}
+        path = place.path.format(member=self.target.pk, **rows)
         return path if path.startswith("/") else f"/t/{self.tenant.slug}/{path}"
 
 
@@ -140,7 +167,8 @@ def make_world(slug: str) -> World:
             tenant=tenant, email="old@example.org", role=VIEWER, by=access(first_owner), at=timezone.now()
         )
     )
-    return World(tenant, make_member(tenant, VIEWER), issued.invitation, make_staff(AUDITOR))
+    mapping = make_mapping("groups", slug, tenant, VIEWER)
+    return World(tenant, make_member(tenant, VIEWER), issued.invitation, make_staff(AUDITOR), mapping)
 
 
 def client_for(role: str, tenant: Tenant) -> Client:
@@ -201,7 +229,7 @@ def test_role_in_another_tenant_finds_nothing_there(place: Place, role: str) -> 
 def test_another_tenants_row_is_not_found_under_the_own_address(place: Place, role: str) -> None:
     own, other = make_world("own"), make_world("other")
     client = client_for(role, own.tenant)
-    mixed = World(own.tenant, other.target, other.invitation, other.grant)
+    mixed = World(own.tenant, other.target, other.invitation, other.grant, other.mapping)
     expected = 404 if role in (OWNER, OPERATOR) else 403
     before = everything()
     assert ask(client, place, mixed.path(place)) == expected
@@ -234,6 +262,7 @@ WITH_THEIR_PAGE = {
     "token_revoke",
     "staff_token_create",
     "staff_token_revoke",
+    "claims_try",  # changes nothing for anybody: tests/tenants/test_claims.py has each role at it
 }  # the table of the interface has each role at the same services
 
 

@@ -7,7 +7,7 @@ from django.conf import settings
 from django.core.management import BaseCommand, CommandError
 from django.utils import timezone
 
-from scheduling.app.retention import retention_apply, retention_preview
+from scheduling.app.retention import archives_lines, retention_apply, retention_preview
 
 DAYS = (
     "RETENTION_DELIVERIES_DAYS",
@@ -30,5 +30,7 @@ class Command(BaseCommand):
         found = retention_apply(clock=timezone.now) if options["apply"] else retention_preview(at=timezone.now())
         if found is None:
             raise CommandError("A worker is at it at this moment. Look again in a minute.")
+        for line in archives_lines():
+            self.stdout.write(line)
         for name, count in found.items():
             self.stdout.write(f"{name.replace('_', ' ')}: {count:,}{' removed' if options['apply'] else ' would go'}")

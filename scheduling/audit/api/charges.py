@@ -72,7 +72,7 @@ class JobVerify(TenantView):
         permission=Permission.JOBS_VIEW,
         answer=ChargeShown,
         answer_example=EXAMPLE,
-        refusals=("still_verifying", "unknown_job"),
+        refusals=("archived", "still_verifying", "unknown_job"),
         costly=True,
         tag="verification",
     )

@@ -76,7 +76,7 @@ class IntervalVerify(PoolView):
         permission=Permission.QUOTA_VIEW,
         answer=IntervalVerdict,
         answer_example=VERDICT_EXAMPLE,
-        refusals=("unknown_interval", "too_large", "still_verifying"),
+        refusals=("unknown_interval", "too_large", "archived", "still_verifying"),
         costly=True,
         tag="verification",
     )

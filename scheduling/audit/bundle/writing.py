@@ -25,6 +25,7 @@ from tenants.ledger.export import balances_at, transactions_between
 from tenants.scoping import scope_disabled
 
 NO_PERIOD = Refused("no_period", "The period ends before it begins.")
+ARCHIVED = Refused("archived", "Intervals of the period lie in archives, which are bundles already: take those.")
 LONG_AGO = (1980, 1, 1, 0, 0, 0)  # of every file in it: the same period gives the same bundle
 
 README = """An audit bundle of the pool {pool}, for what happened from {start} to {end}.
@@ -60,14 +61,20 @@ def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, fil
     if end <= start:
         return NO_PERIOD
     with scope_disabled("an audit looks at everybody's awards and payments"), one_moment():
+        if _of_period(pool, start, end).filter(view=b"", plan=b"").exists():
+            return ARCHIVED
         return _write(pool, start, end, seed, file)
+
+
+def _of_period(pool: Pool, start: datetime, end: datetime) -> QuerySet[Interval]:
+    return Interval.objects.filter(pool=pool, decided_at__gte=start, decided_at__lt=end).order_by("number")
 
 
 def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle:
     public = signature.public_key(seed).hex()
     with zipfile.ZipFile(file, "w") as bundle:
         written = _Writer(bundle)
-        intervals = Interval.objects.filter(pool=pool, decided_at__gte=start, decided_at__lt=end).order_by("number")
+        intervals = _of_period(pool, start, end)
         readme = README.format(pool=pool.slug, start=start.isoformat(), end=end.isoformat(), key=public)
         written.file("README.txt", [readme.encode()])
         count = written.rows("intervals.jsonl", (_interval(row) for row in intervals.iterator(chunk_size=20)))

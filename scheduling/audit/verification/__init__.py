@@ -1,5 +1,7 @@
 """Proof that stored intervals were decided as the rules say and that the money followed. Reads only."""
 
+from scheduling.audit.verification.archived import ARCHIVED as ARCHIVED
+from scheduling.audit.verification.archived import Archives as Archives
 from scheduling.audit.verification.charges import UNKNOWN_JOB as UNKNOWN_JOB
 from scheduling.audit.verification.charges import ChargeVerified as ChargeVerified
 from scheduling.audit.verification.charges import charge_verify as charge_verify

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from scheduling.audit.verification.answers import answer_rows, answer_verify, without_answer
+from scheduling.audit.verification.archived import ARCHIVED, Archives
 from scheduling.audit.verification.awards import award_place, terms_verify
 from scheduling.audit.verification.course import sums_differ
 from scheduling.audit.verification.findings import Finding
@@ -36,6 +37,8 @@ def charge_verify(*, job_id: int) -> ChargeVerified | Refused:
         if job is None:
             return UNKNOWN_JOB
         awards = list(Award.objects.filter(job=job).select_related("interval").order_by("-pk")[:MOST_AWARDS])[::-1]
+        if any(award.interval and award.interval.is_archived and Archives().row_of(award.interval) for award in awards):
+            return ARCHIVED
         clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first() or LaneClock()
         found = [finding for award in awards for finding in _award(award)]
         found += money_verify(awards, clock.settled_slot)

@@ -7,6 +7,7 @@ import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from scheduling.audit.verification.archived import ARCHIVED, Archives
 from scheduling.audit.verification.course import course_verify
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.money import money_verify
@@ -46,18 +47,21 @@ def intervals_verify(
     pool_ids: Sequence[int],
     first: int = 1,
     known_heads: Sequence[str] = (),
+    archives: Archives | None = None,
     on_progress: OnProgress = lambda done, total: None,
 ) -> Verified:
     """Replay the intervals from number `first` on of each pool, then the answers of its instant lane and their awards,
     its jobs, the end of its chains and its sums by day; and the seals of the feed. These are pieces of a verification
     of everything, one after the other, without a row to keep them in. Then the rules that keep all of it, and the
-    digests that were noted elsewhere. Changes nothing, and may run beside the market."""
+    digests that were noted elsewhere. `archives`: from which intervals are read whose bytes lie there; without them
+    only their places in the chain are looked at. Changes nothing, and may run beside the market."""
+    archives = archives or Archives()
     with scope_disabled("a verification looks at everybody's awards and payments"):
         runs = [*(pool_run(pool_id, first=first) for pool_id in pool_ids), feed_run()]
     total, looked_at, findings = sum(run.total for run in runs), itertools.count(1), list[Finding]()
     for run in runs:
         while run.state in OPEN_WORK:
-            piece = piece_next(run, Limits(told=lambda: on_progress(next(looked_at), total)))
+            piece = piece_next(run, Limits(told=lambda: on_progress(next(looked_at), total)), archives)
             findings += piece.findings
             for name, value in columns_after(run, piece).items():
                 setattr(run, name, value)
@@ -108,6 +112,8 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
             return UNKNOWN_INTERVAL
         if interval.jobs_waiting > most_jobs:
             return TOO_LARGE
+        if interval.is_archived and Archives().row_of(interval) is not None:
+            return ARCHIVED
         before = walk_from(pool_id, number)
         found = differences(name_of(interval), {"what it follows": (interval.previous, before.digest)})
         rows = rows_of([interval])

@@ -13,6 +13,7 @@ from typing import Any
 from django.db import DatabaseError
 
 from scheduling.audit.verification.answers import AnswerWalk, answers_walk, without_answer
+from scheduling.audit.verification.archived import Archives
 from scheduling.audit.verification.course import course_verify, sums_differ
 from scheduling.audit.verification.days import days_on
 from scheduling.audit.verification.ends import ends_verify
@@ -72,9 +73,12 @@ class Limits:
     told: Callable[[], None] = lambda: None
 
 
-def piece_next(run: VerificationRun, limits: Limits) -> Piece:
-    """The next steps, as many as the limits allow, and one at least. Reads only."""
+def piece_next(run: VerificationRun, limits: Limits, archives: Archives | None = None) -> Piece:
+    """The next steps, as many as the limits allow, and one at least. Reads only. `archives`: of old intervals, where
+    they are at hand."""
     with scope_disabled("a verification looks at everybody's awards and payments"):
+        if run.phase == Phase.INTERVALS:
+            return _intervals(run, limits, archives)
         return _PIECES[run.phase](run, limits)
 
 
@@ -130,12 +134,12 @@ def _keep(run: VerificationRun, columns: Mapping[str, Any], at: datetime) -> boo
     return rows.update(**columns, seen_at=at) == 1
 
 
-def _intervals(run: VerificationRun, limits: Limits) -> Piece:
+def _intervals(run: VerificationRun, limits: Limits, archives: Archives | None) -> Piece:
     walk, bounds = Walk(run.pool_id or 0, run.number, run.digest, run.memory), Bounds(**run.bounds)
     more = True
     while more:
         with one_moment():
-            more = walk_on(walk, bounds, too_long=limits.too_long, told=limits.told)
+            more = walk_on(walk, bounds, archives=archives, too_long=limits.too_long, told=limits.told)
         if limits.enough():
             break
     columns = {"number": walk.number, "digest": walk.digest, "memory": walk.memory}
@@ -253,7 +257,6 @@ def _settings() -> Iterable[Finding]:
 
 
 _PIECES: Mapping[str, Callable[[VerificationRun, Limits], Piece]] = {
-    str(Phase.INTERVALS): _intervals,
     str(Phase.ANSWERS): _answers,
     str(Phase.INSTANT): _instant,
     str(Phase.JOBS): _jobs,

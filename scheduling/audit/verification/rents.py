@@ -6,6 +6,7 @@ import json
 from collections import defaultdict
 from collections.abc import Sequence
 
+from scheduling.audit.verification.archived import Archives
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import Replayed
 from scheduling.core.settlement import micro
@@ -39,8 +40,9 @@ def settlements_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
     return found
 
 
-def adjusted_verify(awards: Sequence[Award]) -> list[Finding]:
-    """Awards that cost less than their terms, each by a settlement in the stored plan that its refund names."""
+def adjusted_verify(awards: Sequence[Award], archives: Archives) -> list[Finding]:
+    """Awards that cost less than their terms, each by a settlement in the stored plan that its refund names. A plan in
+    an archive that is not at hand explains what names it."""
     cheaper = {award.pk: award for award in awards if award.adjusted}
     if not cheaper:
         return []
@@ -52,10 +54,13 @@ def adjusted_verify(awards: Sequence[Award]) -> list[Finding]:
     explained: set[int] = set()
     for (pool_id, number), pks in named.items():
         interval = Interval.objects.filter(pool=pool_id, number=number).first()
+        if interval is not None and interval.is_archived and archives.filled(interval) is None:
+            explained |= pks if archives.row_of(interval) else set()
+            continue
         plan = json.loads(contents_of(interval).plan) if interval else {}
         settled = {row["job"] for row in plan.get("settlements", ())}
         explained |= {pk for pk in pks if cheaper[pk].job_id in settled}
-    return [
+    return archives.taken() + [
         Finding(f"award {pk} of job {cheaper[pk].job_id}", "it came cheaper, and no interval settled its rent")
         for pk in sorted(cheaper.keys() - explained)
     ]

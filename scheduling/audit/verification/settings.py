@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 
 from django.db.models import Model
 
+from scheduling.audit import archive_entries as archiving
 from scheduling.audit.bundle import keys as signing
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.programs import programs_verify
@@ -27,6 +28,7 @@ from scheduling.models import (
     Cell,
     Event,
     FairnessAlert,
+    IntervalArchive,
     LaneClock,
     PolicyWeights,
     Pool,
@@ -120,6 +122,7 @@ def _settings_verify(pool_ids: Collection[int] | None) -> list[Finding]:
         *(Finding(f"pool {name}", "it was made, and is gone") for name in pools.keys() - {pool.slug for pool in stand}),
         *_weights_verify(weights),
         *_signing_keys_verify(),
+        *_archives_verify(),
         *programs_verify(),
         *(finding for tenant in Tenant.objects.order_by("pk") for finding in _budgets_verify(tenant)),
     ]
@@ -358,6 +361,22 @@ def _signing_keys_verify() -> Iterator[Finding]:
             yield Finding(where, "it is gone" if key in right else "no entry of the history tells that it was made")
             continue
         yield from differences(where, {"when it signed": (rows[key], right[key])})
+
+
+def _archives_verify() -> Iterator[Finding]:
+    """Which intervals an archive has, and the digest by which its file is believed."""
+    entries = AuditEntry.objects.filter(action=archiving.ACTION).order_by("sequence")
+    right: defaultdict[str, list[Any]] = defaultdict(list)
+    for subject, after, at in entries.values_list("subject", "after", "at"):
+        right[subject].append((after, at))
+    rows: defaultdict[str, list[Any]] = defaultdict(list)
+    for row in IntervalArchive.objects.select_related("pool").order_by("pk"):
+        rows[archiving.archive_subject(row)].append((archiving.archive_said(row), row.archived_at))
+    for where in sorted(rows.keys() | right.keys()):
+        if where not in rows or where not in right:
+            yield Finding(where, "its row is gone" if where in right else "no entry of the history tells of it")
+            continue
+        yield from differences(where, {"what it has": (rows[where], right[where])})
 
 
 def _budgets_verify(tenant: Tenant) -> Iterator[Finding]:

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from scheduling.audit.verification.archived import Archives
 from scheduling.audit.verification.awards import awards_verify, floors_verify
 from scheduling.audit.verification.course import course_verify
 from scheduling.audit.verification.fairness import fairness_verify
@@ -67,18 +68,20 @@ def walk_on(
     walk: Walk,
     bounds: Bounds,
     *,
+    archives: Archives | None = None,
     most: int = CHUNK,
     too_long: Callable[[], bool] = lambda: False,
     told: Callable[[], None] = lambda: None,
 ) -> bool:
     """The next intervals of the chain, at most so many, until it is too long. False: there are no more. `told` is
-    called after each."""
+    called after each. `archives`: where those are read whose bytes lie in one."""
+    archives = archives or Archives()
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     with collector_resting():
         intervals = list(rest.order_by("number")[:most])
         rows, done = rows_of(intervals), 0
         while done < len(intervals):
-            _step(walk, intervals[done], rows)
+            _step(walk, intervals[done], rows, archives)
             done += 1
             told()
             if too_long():
@@ -86,7 +89,7 @@ def walk_on(
         awards = [award for interval in intervals[:done] for award in rows.awards.get(interval.pk, ())]
         walk.findings += course_verify(awards, bounds.settled_slot)
         walk.findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
-        walk.findings += adjusted_verify(awards)
+        walk.findings += adjusted_verify(awards, archives)
     return len(intervals) == most or done < len(intervals)
 
 
@@ -102,7 +105,7 @@ def walk_end(walk: Walk, bounds: Bounds) -> None:
     walk.findings += [Finding(where, f"award {award.pk} of job {award.job_id} has no interval") for award in stray]
 
 
-def _step(walk: Walk, interval: Interval, rows: Rows) -> None:
+def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> None:
     where = name_of(interval)
     walk.findings += differences(
         where, {"its number": (interval.number, walk.number + 1), "what it follows": (interval.previous, walk.digest)}
@@ -110,6 +113,12 @@ def _step(walk: Walk, interval: Interval, rows: Rows) -> None:
     walk.number, walk.digest = interval.number, interval.digest
     walk.intervals += 1
     walk.awards += len(rows.awards[interval.pk])
+    if interval.is_archived and archives.filled(interval) is None:
+        # Its place in the chain is all that can be looked at here, and which ends of the other chains it saw.
+        walk.findings += [*archives.taken(), *read_or_named(where, lambda: heads_differ(interval, rows))]
+        walk.findings += _missing(interval, rows)
+        walk.memory = None
+        return
     replayed, found = replay(interval)
     walk.findings += found
     if replayed is None:

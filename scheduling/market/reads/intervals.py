@@ -129,7 +129,8 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
-    view, plan = zlib.decompress(bytes(interval.view)), zlib.decompress(bytes(interval.plan))
+    is_archived = interval.is_archived
+    view, plan = (b"" if is_archived else zlib.decompress(bytes(part)) for part in (interval.view, interval.plan))
     kinds = list(ResourceKind.objects.filter(pool=pool))
     windows = published_of([interval], tenant.pk)
     after = Interval.objects.filter(pool=pool, number=number + 1).values_list("number", flat=True).first()
@@ -147,7 +148,9 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
         plan_digest=hashlib.sha256(plan).hexdigest(),
         view_bytes=len(view),
         plan_bytes=len(plan),
-        bids=tuple(_bids(tenant, pool, json.loads(view), json.loads(plan), longest)) if jobs else (),
+        bids=tuple(_bids(tenant, pool, json.loads(view), json.loads(plan), longest))
+        if jobs and not is_archived
+        else (),
         offers=tuple(_offered(kind, index, windows) for index, kind in enumerate(kinds)),
         slots=tuple(_slots(pool, windows, kinds)),
         labels=tuple(kind.label for kind in kinds),

@@ -1,0 +1,200 @@
+"""Archives of old intervals: whole days, oldest first, as signed bundles in a folder. Only what was read back from the
+file leaves the database: the inputs and answers. The rows, their digests and the chain stay.
+
+A kill at any step loses nothing. Until the last step the database has everything, and a file that was left behind is
+written anew; the last step is one transaction.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, timedelta
+from pathlib import Path
+
+from django.db import connection, transaction
+from django.db.models import Count, DateField, Func, IntegerField, Max, Min, Sum
+from django.db.models.functions import TruncDate
+
+from scheduling.audit.archive_entries import archive_remember
+from scheduling.audit.bundle import bundle_write, check, signing_seed
+from scheduling.audit.verification.archived import archive_intervals, file_digest
+from scheduling.models import (
+    ALIVE,
+    Award,
+    Interval,
+    IntervalArchive,
+    IntervalFairness,
+    Lane,
+    LaneClock,
+    Pool,
+    RentState,
+)
+from tenants.access import Access, Refused
+from tenants.ownership import as_owner
+from tenants.scoping import scope_disabled
+from tenants.zones import day_of, midnight
+
+NEWEST = 20  # intervals of a pool that always stay: pages and figures read the last ones
+DAY = timedelta(days=1)
+ARCHIVE_LOCK = 0x626F757273650008  # of the database: "bourse", 8
+
+Told = Callable[[str], None]
+
+
+@dataclass(frozen=True)
+class ArchiveDay:
+    """The intervals that were decided on one day of UTC. `obstacle`: why they cannot be archived yet, as a clause."""
+
+    day: date
+    first: int
+    last: int
+    intervals: int
+    bytes: int  # of their inputs and answers, as they are stored
+    obstacle: str = ""
+
+
+class ArchiveFailed(Exception):
+    """The file is not what it should be, and nothing was dropped. The text is a sentence."""
+
+
+def archive_name(pool: Pool, day: date) -> str:
+    return f"{pool.slug}-{day.isoformat()}.zip"
+
+
+def archive_days(*, pool: Pool, before: date, at: datetime) -> list[ArchiveDay] | Refused:
+    """What would be archived, oldest first: whole days before this one. The first with an obstacle ends the list."""
+    if before > day_of(at, UTC):
+        return Refused("invalid_period", f"{before.isoformat()} is not over yet: only whole days are archived.")
+    with scope_disabled("what is archived was decided for everybody"):
+        found = list[ArchiveDay]()
+        for each in _days(pool, before):
+            found.append(each)
+            if each.obstacle:
+                break
+        return found
+
+
+def _days(pool: Pool, before: date) -> list[ArchiveDay]:
+    done = IntervalArchive.objects.filter(pool=pool).aggregate(last=Max("last"))["last"] or 0
+    rows = Interval.objects.filter(pool=pool, number__gt=done, decided_at__lt=midnight(before, UTC))
+    size = Func("view", function="octet_length", output_field=IntegerField()) + Func(
+        "plan", function="octet_length", output_field=IntegerField()
+    )
+    by_day = rows.order_by().values(day=TruncDate("decided_at", tzinfo=UTC, output_field=DateField()))
+    sums = by_day.annotate(
+        first=Min("number"), last=Max("number"), intervals=Count("pk"), bytes=Sum(size), end=Max("window_end")
+    )
+    found, expected = [], done + 1
+    for row in sums.order_by("first"):
+        day = ArchiveDay(row["day"], row["first"], row["last"], row["intervals"], row["bytes"])
+        found.append(replace(day, obstacle=_obstacle(pool, day, row["end"] or 0, expected)))
+        expected = day.last + 1
+    return found
+
+
+def _obstacle(pool: Pool, day: ArchiveDay, window_end: int, expected: int) -> str:
+    if (day.first, day.intervals) != (expected, day.last - day.first + 1):
+        return "its intervals are not those that follow the last archive"
+    if IntervalArchive.objects.filter(pool=pool, day=day.day).exists():
+        return "an archive of that day was written before it was over"
+    newest = Interval.objects.filter(pool=pool).aggregate(last=Max("number"))["last"] or 0
+    if day.last > newest - NEWEST:
+        return f"it has some of the pool's {NEWEST} newest intervals"
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
+    if clock is None or window_end > clock.settled_slot + 1:
+        return "a window of its intervals is not over"
+    numbers = {"number__gte": day.first, "number__lte": day.last}
+    if IntervalFairness.objects.filter(pool=pool, **numbers).count() < day.intervals:
+        return "the fairness of some intervals is not worked out"
+    of_day = {f"interval__{name}": value for name, value in numbers.items()}
+    awards = Award.objects.filter(pool=pool, **of_day)
+    if awards.filter(state__in=ALIVE).exists() or awards.filter(rent=RentState.OPEN).exists():
+        return "an award that they gave is not over"
+    if awards.filter(job__ended_at=None).exists():  # what is done of a job that waits is read where it was decided
+        return "a job that they gave an award is not over"
+    return ""
+
+
+def archive_day(
+    *,
+    pool: Pool,
+    day: ArchiveDay,
+    folder: Path,
+    by: Access,
+    at: datetime,
+    told: Told = lambda step: None,
+) -> IntervalArchive:
+    """Write the file, read it back, put it in its place, and only then drop what it has. `told` is called after each
+    step."""
+    name = archive_name(pool, day.day)
+    path, partial = folder / name, folder / f"{name}.part"
+    try:
+        key = _written(pool, day, partial, at)
+        told("write")
+        _checked(pool, day, partial, key)
+        told("check")
+        partial.replace(path)
+        _synced(folder)
+        told("place")
+    finally:
+        partial.unlink(missing_ok=True)
+    row = IntervalArchive(
+        pool=pool,
+        day=day.day,
+        first=day.first,
+        last=day.last,
+        file=name,
+        digest=file_digest(path),
+        size=path.stat().st_size,
+        public_key=key,
+        archived_at=at,
+    )
+    with as_owner(), transaction.atomic():
+        archive_remember(row, by=by)
+        rows = Interval.objects.filter(pool=pool, number__gte=day.first, number__lte=day.last)
+        if rows.update(view=b"", plan=b"") != day.intervals:
+            raise ArchiveFailed("Other intervals are there than a moment ago. Begin again.")
+        told("drop")
+    return row
+
+
+def may_archive() -> bool:
+    """Whether there is a role here that may drop anything: the serving one may not."""
+    with as_owner(), connection.cursor() as cursor:
+        cursor.execute("SELECT has_table_privilege(current_user, 'scheduling_interval', 'UPDATE')")
+        (may,) = cursor.fetchone()
+    return bool(may)
+
+
+def _written(pool: Pool, day: ArchiveDay, partial: Path, at: datetime) -> str:
+    """The public key that signed the file."""
+    start = midnight(day.day, UTC)
+    with partial.open("wb") as file:
+        written = bundle_write(pool=pool, start=start, end=start + DAY, seed=signing_seed(at=at), file=file)
+        file.flush()
+        os.fsync(file.fileno())
+    if isinstance(written, Refused):
+        raise ArchiveFailed(written.sentence)
+    return written.public_key
+
+
+def _checked(pool: Pool, day: ArchiveDay, partial: Path, key: str) -> None:
+    """The file agrees with itself, and has exactly the intervals that are to be dropped, byte for byte: its check
+    recomputes each digest from the bytes in the file, and these digests are those of the database."""
+    if flaws := check.check(str(partial), key):  # type: ignore[no-untyped-call]  # plain Python, for Python alone
+        raise ArchiveFailed(f"{partial.name} does not agree with itself: {'; '.join(flaws[:3])}. Verify the intervals.")
+    inside = {number: row["digest"] for number, row in archive_intervals(partial).items()}
+    rows = Interval.objects.filter(pool=pool, number__gte=day.first, number__lte=day.last)
+    if inside != dict(rows.values_list("number", "digest")):
+        raise ArchiveFailed(f"{partial.name} has other intervals than the database.")
+
+
+def _synced(folder: Path) -> None:
+    """The name is on the disk, too."""
+    handle = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
