@@ -43,7 +43,7 @@ class Migration(migrations.Migration):
                 choices=[("keep", "Keep"), ("renew", "Renew")], db_default="keep", default="keep", max_length=5
             ),
         ),
-        # Whatever reads all rows of a large table is done by 0055_read_while_others_work, without keeping others waiting.
+        # Whatever reads all rows of a large table is done by 0057_read_while_others_work, without keeping others waiting.
         migrations.SeparateDatabaseAndState(
             [migrations.RunSQL(migrations.RunSQL.noop, "DROP INDEX IF EXISTS award_open_rent")],
             [

@@ -46,7 +46,7 @@ NOTHING = migrations.RunSQL.noop
 
 class Migration(migrations.Migration):
     atomic = False
-    dependencies = [("scheduling", "0055_interval_archives")]
+    dependencies = [("scheduling", "0056_interval_archives")]
 
     operations = [
         migrations.RunSQL(UNFINISHED.format(name="award_open_rent"), NOTHING),

@@ -17,7 +17,7 @@ _BACK = (
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduling", "0054_notices_in_chat"),
+        ("scheduling", "0057_read_while_others_work"),
     ]
 
     operations = [

@@ -38,7 +38,7 @@ DROP FUNCTION scheduling_interval_archived();
 
 
 class Migration(migrations.Migration):
-    dependencies = [("scheduling", "0054_notices_in_chat")]
+    dependencies = [("scheduling", "0055_notices_in_chat")]
 
     operations = [
         migrations.CreateModel(

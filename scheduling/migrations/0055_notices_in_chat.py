@@ -9,12 +9,12 @@ from django.db import migrations, models
 
 class Migration(migrations.Migration):
     dependencies = [
-        ("scheduling", "0056_job_reports"),
+        ("scheduling", "0054_job_reports"),
         migrations.swappable_dependency(settings.AUTH_USER_MODEL),
     ]
 
     operations = [
-        # It reads every event, so 0055_read_while_others_work builds it without keeping others waiting.
+        # It reads every event, so 0057_read_while_others_work builds it without keeping others waiting.
         migrations.SeparateDatabaseAndState(
             [migrations.RunSQL(migrations.RunSQL.noop, "DROP INDEX IF EXISTS event_budget")],
             [
