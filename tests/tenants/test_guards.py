@@ -74,7 +74,8 @@ def test_whatever_only_grows_is_kept_from_the_serving_role_too() -> None:
         if " BEFORE DELETE OR UPDATE " in text and text.endswith(refusing)
     }
     assert len(kept) > 12
-    assert {table: TABLES[table] for table in kept} == dict.fromkeys(kept, ("SELECT", "INSERT"))
+    by_owner_alone = {"scheduling_intervalarchive": ("SELECT",)}  # which is written where bytes leave the database
+    assert {table: TABLES[table] for table in kept} == dict.fromkeys(kept, ("SELECT", "INSERT")) | by_owner_alone
 
 
 def idle(text: str) -> str:
