@@ -13,6 +13,7 @@ from scheduling.jobs.arrays import array_submit
 from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
 from scheduling.market.settle.stuck import stuck_awards
+from scheduling.market.view.slots import epochs_reported
 from scheduling.models import AlonePlan, Award, AwardState, Event, JobFloor, JobState, Pool, TenantPolicy, TrainingJob
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.runs.failures import AwardFailed, award_fail
@@ -267,6 +268,24 @@ def test_a_quote_tells_the_first_piece_and_a_likely_course(world: World) -> None
     whole = job_quote(**order | {"spec": long | {"epochs": 6}}, by=member(world.guest))
     assert isinstance(whole, Quote)
     assert whole.terms.course is None
+
+
+@pytest.mark.parametrize(
+    ("progress", "told"),
+    [
+        ({"epoch": 3, "epochs": 8}, (3.0, 8.0)),
+        ({"epoch": 9, "epochs": 8}, (8.0, 8.0)),
+        ({"epoch": "three", "epochs": 8}, (0.0, 8.0)),
+        ({"epoch": 3, "epochs": "eight"}, None),
+        ({"epoch": 3, "epochs": 10**400}, None),
+        ({"epoch": float("nan"), "epochs": 8}, (0.0, 8.0)),
+        ({"epochs": True}, None),
+        ({"epochs": None}, None),
+        (["epochs"], None),
+    ],
+)
+def test_what_a_stranger_reports_never_stops_a_market(progress: object, told: object) -> None:
+    assert epochs_reported(progress) == told
 
 
 def _events(job: TrainingJob, kind: str) -> list[Event]:

@@ -36,12 +36,12 @@ def api(session: Session) -> int:
 
 def _path(session: Session) -> str:
     """Below /api/v1/, whether that is said or not. The token goes to the server that is set, and nowhere else."""
-    said = str(session.words.path)
-    path = ("/" + said.lstrip("/")).removeprefix(ROOT.rstrip("/")).lstrip("/")
-    if "://" in said or said.startswith("//") or "\\" in said or not said.isascii() or not said.isprintable():
-        raise exits.UsageError(f"{said} is no path of the interface; write it as /tenants/{{tenant}}/jobs/.")
+    typed = str(session.words.path)
+    path = ("/" + typed.lstrip("/")).removeprefix(ROOT.rstrip("/")).lstrip("/")
+    if "://" in typed or typed.startswith("//") or "\\" in typed or not typed.isascii() or not typed.isprintable():
+        raise exits.UsageError(f"{typed} is no path of the interface; write it as /tenants/{{tenant}}/jobs/.")
     if " " in path or "#" in path or ".." in path.partition("?")[0].split("/"):
-        raise exits.UsageError(f"{said}: a path has neither blanks, nor # nor .. in it.")
+        raise exits.UsageError(f"{typed}: a path has neither blanks, nor # nor .. in it.")
     if "{tenant}" in path:
         path = path.replace("{tenant}", session.client.tenant)
     return path.replace("{pool}", session.settings.pool or session.client.only_pool()) if "{pool}" in path else path
@@ -49,15 +49,15 @@ def _path(session: Session) -> str:
 
 def _fields(session: Session) -> dict[str, Any]:
     """By name; a name that comes again makes a list."""
-    words, found = session.words, dict[str, Any]()
+    words, body = session.words, dict[str, Any]()
     typed = [(name, _value(session, text)) for name, text in _pairs(words.field)]
     for name, value in [*typed, *_pairs(words.raw_field)]:
-        if name in found:
-            before = found[name] if isinstance(found[name], list) else [found[name]]
-            found[name] = [*before, value]
+        if name in body:
+            before = body[name] if isinstance(body[name], list) else [body[name]]
+            body[name] = [*before, value]
         else:
-            found[name] = value
-    return found
+            body[name] = value
+    return body
 
 
 def _pairs(said: Sequence[str]) -> list[tuple[str, str]]:

@@ -11,13 +11,13 @@ from bourse_client.shapes import Capacity, Quota, Sharing, UnitsOfResource, Unit
 def servers(session: Session) -> int:
     """A line for each server and resource."""
     screen, pool = session.screen, session.pool
-    found = list(session.client.servers(pool, state=session.words.state))
+    servers_of_pool = list(session.client.servers(pool, state=session.words.state))
     if screen.as_json:
-        screen.document(found)
-    elif found:
+        screen.document(servers_of_pool)
+    elif servers_of_pool:
         rows = [
             (server["name"], server["state"].replace("_", " "), each["resource"], f"{each['units']:,}", _owners(each))
-            for server in found
+            for server in servers_of_pool
             for each in server["capacities"]
         ]
         screen.table(("server", "state", "resource", "units", "whose"), rows, right=("units",))

@@ -88,9 +88,9 @@ def table_lines(
 
 def _points_aligned(cells: list[list[str]], column: int) -> None:
     """Figures with fewer digits behind their point than others of the column, or none and no point, end in blanks."""
-    found = [FIGURE.fullmatch(row[column]) for row in cells]
-    most = max((len(figure[1] or "") for figure in found if figure), default=0)
-    for row, figure in zip(cells, found, strict=True):
+    figures = [FIGURE.fullmatch(row[column]) for row in cells]
+    most = max((len(figure[1] or "") for figure in figures if figure), default=0)
+    for row, figure in zip(cells, figures, strict=True):
         row[column] += " " * (most - len(figure[1] or "")) if figure else ""
 
 

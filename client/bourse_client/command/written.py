@@ -65,12 +65,12 @@ def _until(words: Namespace, spec: Mapping[str, Any]) -> dict[str, Any]:
     """What is typed goes before what the file says."""
     if words.until_converged is None and words.in_a_row is None:
         return {}
-    said = spec.get("until_converged")
+    target = spec.get("until_converged")
     threshold = {} if words.until_converged is None else {"threshold": words.until_converged}
     patience = {} if words.in_a_row is None else {"patience": words.in_a_row}
-    if not threshold and said is None:
+    if not threshold and target is None:
         raise UsageError("--in-a-row is of a job that ends when it has converged: say --until-converged PERCENT too.")
-    return {"until_converged": {**(said if isinstance(said, Mapping) else {}), **threshold, **patience}}
+    return {"until_converged": {**(target if isinstance(target, Mapping) else {}), **threshold, **patience}}
 
 
 def _written(name: str, text: str) -> JobFile:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from django.db.models import F, Q, Sum
 
 from scheduling.core.types import Job
+from scheduling.market.view.slots import epochs_reported
 from scheduling.market.view.specs import PROGRAM
 from scheduling.models import Award, AwardState, Run, RunState, TrainingJob
 
@@ -53,10 +54,9 @@ def _reports(numbers: list[int]) -> Mapping[int, tuple[float, float]]:
     runs = Run.objects.filter(job__in=numbers, progress__has_key="epochs").order_by("job_id", "-pk").distinct("job_id")
     found = {}
     for job_id, state, progress in runs.values_list("job_id", "state", "progress"):
-        epochs = float(progress["epochs"] or 0)
-        if epochs > 0:
-            done = epochs if state == RunState.FINISHED else float(progress.get("epoch", 0))
-            found[job_id] = (min(max(done, 0.0), epochs), epochs)
+        if (told := epochs_reported(progress)) is not None:
+            done, epochs = told
+            found[job_id] = (epochs if state == RunState.FINISHED else done, epochs)
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -50,10 +51,28 @@ def _reports(numbers: list[int]) -> Mapping[int, float]:
     runs = Run.objects.filter(job__in=numbers, progress__has_key="epochs").order_by("job_id", "-pk").distinct("job_id")
     left = {}
     for job_id, state, progress in runs.values_list("job_id", "state", "progress"):
-        epochs = float(progress["epochs"] or 0)
-        part = 1.0 - float(progress.get("epoch", 0)) / epochs if epochs > 0 else 1.0
-        left[job_id] = 0.0 if state == RunState.FINISHED else min(max(part, 0.0), 1.0)
+        done, epochs = epochs_reported(progress) or (0.0, 1.0)
+        left[job_id] = 0.0 if state == RunState.FINISHED else 1.0 - done / epochs
     return left
+
+
+def epochs_reported(progress: object) -> tuple[float, float] | None:
+    """(epochs done, of how many), where a report says so; whatever else stands there is no report. It may be a
+    stranger's, and whoever is decided about beside it must not suffer by it."""
+    if not isinstance(progress, Mapping):
+        return None
+    done, epochs = _number(progress.get("epoch", 0)), _number(progress.get("epochs"))
+    return None if epochs <= 0 else (min(max(done, 0.0), epochs), epochs)
+
+
+def _number(value: object) -> float:
+    """0 for what is no finite number."""
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        return 0.0
+    try:
+        return float(value) if math.isfinite(value) else 0.0
+    except OverflowError:
+        return 0.0
 
 
 def remaining(job: Job, before: SlotsSoFar | None) -> float:
