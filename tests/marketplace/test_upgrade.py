@@ -20,13 +20,12 @@ from django.contrib.postgres.operations import AddConstraintNotValid, ValidateCo
 from django.db import migrations
 
 from tests.marketplace.test_backup import elsewhere, installation, manage, nothing_stays
+from tests.marketplace.upgrading import BEFORE
 from tests.patience import PATIENCE
 
 pytestmark = [pytest.mark.wide, pytest.mark.django_db(transaction=True)]
 __all__ = ["elsewhere", "nothing_stays"]  # fixtures
 
-# The last state before installations had packages, keys of their own and retention.
-BEFORE = (("scheduling", "0043_lab_studies"), ("tenants", "0004_history_names_seals"))
 KEPT = {  # of these no row and no value may be lost or changed
     "ledger_entry": "transaction_id, line, account_id, amount",
     "ledger_balance": "account_id, stripe, amount, entry_count",
