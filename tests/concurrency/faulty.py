@@ -127,6 +127,19 @@ def take(pool: str, weights: str, slot: str) -> None:
     print(taken(Pool.objects.get(slug=pool), weights, float(slot)))
 
 
+def archive(before: str, folder: str) -> None:
+    """`manage.py archive`, in a market so young that only the two newest intervals stay."""
+    from datetime import date
+    from pathlib import Path
+
+    from django.core.management import call_command
+
+    from scheduling.audit import archiving
+
+    archiving.NEWEST = 2
+    call_command("archive", before=date.fromisoformat(before), folder=Path(folder), apply=True)
+
+
 def show() -> None:
     from tests.scheduling.clocks import everything
 
@@ -143,6 +156,7 @@ WORK: dict[str, Callable[..., None]] = {
     "audit": audit,
     "learn": learn,
     "take": take,
+    "archive": archive,
     "show": show,
 }
 
