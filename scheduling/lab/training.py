@@ -17,10 +17,11 @@ from scheduling.core.training import course as courses
 from scheduling.core.training.course import Course, State
 from scheduling.core.training.judging import Margin, Score, judge, margin, served
 from scheduling.core.training.lessons import Lessons, lessons
-from scheduling.core.types import BATCH
+from scheduling.core.types import BATCH, Policy
 from scheduling.lab.comparison import can_redraw, redraw
 from scheduling.lab.files import reason, save
 from scheduling.lab.running import policies_build
+from scheduling.lab.worlds import ONE, WORLDS, World
 
 # Draws of a scenario, by steps from its seed: none is used for two ends.
 LESSONS, ROUNDS, VALIDATION, HELD_OUT = 1_000_000, 1, 2_000_000, 3_000_000
@@ -36,16 +37,17 @@ class Drawing:
     scenario: Scenario
     redrawn: bool
     teacher: str
+    world: World = WORLDS[ONE]
 
     @classmethod
-    def of(cls, scenario: Scenario, teacher: str) -> Drawing:
+    def of(cls, scenario: Scenario, teacher: str, world: World = WORLDS[ONE]) -> Drawing:
         """Under the teacher, with the teacher's own defaults."""
         scenario = replace(scenario, policy={"name": teacher}, instant=None)
-        return cls(scenario, can_redraw(scenario), teacher)
+        return cls(scenario, can_redraw(scenario), teacher, world)
 
     def step(self, step: int) -> Scenario:
         """The scenario so many steps from its seed."""
-        return redraw(self.scenario, step) if self.redrawn else self.scenario
+        return self.world.changed(redraw(self.scenario, step) if self.redrawn else self.scenario)
 
     def steps(self, first: int, count: int) -> list[Scenario]:
         """Several in a row; one where they would all be the same."""
@@ -84,22 +86,26 @@ def types_of(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     return tuple(sorted({job.samples.model for scenario in scenarios for job in scenario.jobs} - {""}))
 
 
-def lessons_of(scenarios: Sequence[Scenario], shape: Shape) -> Lessons:
+def lessons_of(scenarios: Sequence[Scenario], shape: Shape, world: World = WORLDS[ONE]) -> Lessons:
     """What the teacher decides on them."""
-    return lessons([(scenario, simulate(scenario, policies_build(scenario))) for scenario in scenarios], shape)
+    return lessons([(each, simulate(each, {BATCH: world.around(_teacher(each))})) for each in scenarios], shape)
 
 
-def judge_teacher(scenarios: Sequence[Scenario]) -> list[Score]:
+def judge_teacher(scenarios: Sequence[Scenario], world: World = WORLDS[ONE]) -> list[Score]:
     """The teacher's figures."""
-    return [judge(policies_build(scenario)[BATCH], scenario) for scenario in scenarios]
+    return [judge(world.around(_teacher(scenario)), scenario) for scenario in scenarios]
 
 
-def judge_network(network: Network, scenarios: Sequence[Scenario]) -> list[Score]:
+def _teacher(scenario: Scenario) -> Policy:
+    return policies_build(scenario)[BATCH]
+
+
+def judge_network(network: Network, scenarios: Sequence[Scenario], world: World = WORLDS[ONE]) -> list[Score]:
     """The network's figures as it would be served: from its file, in half precision."""
     found = decode(encode(network))
     if isinstance(found, str):
         raise BadScenario("training", f"came to weights of no use ({found}); try a smaller rate")
-    return [judge(served(found), scenario) for scenario in scenarios]
+    return [judge(world.around(served(found)), scenario) for scenario in scenarios]
 
 
 def resume(folder: Path, course: Course) -> State | None:
@@ -140,23 +146,24 @@ def train(
             _keep(folder, course, state)
         report(state.passes, course.passes + rounds)
     if not state.curve:
-        state = _judge(course, state, validation)
+        state = _judge(course, state, validation, drawing.world)
     while state.rounds < rounds and state.slots < slots:
         first = ROUNDS + state.rounds * course.clusters
-        state = courses.learn(course, state, [drawing.step(first + k) for k in range(course.clusters)])
+        drawn = [drawing.step(first + k) for k in range(course.clusters)]
+        state = courses.learn(course, state, drawn, drawing.world.round)
         if state.rounds % every == 0 or state.rounds == rounds or state.slots >= slots:
-            state = _judge(course, state, validation)
+            state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)
         report(course.passes + state.rounds, course.passes + rounds)
     if state.curve[-1]["round"] != state.rounds:  # stopped between two judgements, and fewer rounds are asked for now
-        state = _judge(course, state, validation)
+        state = _judge(course, state, validation, drawing.world)
         _keep(folder, course, state)
     return state
 
 
-def _judge(course: Course, state: State, validation: Sequence[Scenario]) -> State:
+def _judge(course: Course, state: State, validation: Sequence[Scenario], world: World) -> State:
     """With one more row of the curve."""
-    scores = judge_network(Network(course.shape, state.brain.policy, {}), validation)
+    scores = judge_network(Network(course.shape, state.brain.policy, {}), validation, world)
     completion, gained = fmean(score.completion for score in scores), fmean(score.reward for score in scores)
     return courses.judged(state, round(completion, 6), round(gained, 6))
 

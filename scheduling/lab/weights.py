@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from scheduling.core.policies.dl2.files import LARGEST, WeightFile
+from scheduling.core.policies.dl2.files import LARGEST, WeightFile, shipped_bytes
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import reason
 
 LEARNED = ("dl2", "offline_rl")
+SHIPPED = {"shipped:measured": "dl2_measured"}  # beside those that each policy has by itself
 
 
 def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
@@ -25,7 +26,9 @@ def with_weights(settings: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def weights_read(named: str, place: str) -> bytes:
-    """The content of a file of weights. `place` is where it was named."""
+    """The content of a file of weights, or of what is shipped under that name. `place` is where it was named."""
+    if named in SHIPPED and (shipped := shipped_bytes(SHIPPED[named])) is not None:
+        return shipped
     try:
         with Path(named).open("rb") as file:
             content = file.read(LARGEST + 1)

@@ -44,7 +44,7 @@ BOUNDS = {"floor": 0.01, "ceiling": {"worker": 10.0, "ps": 10.0}}
 PARTS = {
     "_charges": "read charges",
     "awards_move": "begin and end",
-    "settlement": "build postings",
+    "slot_posting": "build postings",
     "post_many": "post",
     "_tell": "events and notices",
 }

@@ -7,7 +7,7 @@ it had not been.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from statistics import fmean
 from typing import Any
@@ -18,9 +18,11 @@ from scheduling.core.policies.dl2.files import Network, pack, unpack
 from scheduling.core.policies.dl2.networks import Moments, Weights, average, start, still
 from scheduling.core.policies.dl2.shape import Shape
 from scheduling.core.scenario import Scenario
+from scheduling.core.training.analytical import Analytical
 from scheduling.core.training.learner import Brain, Rules, play
 from scheduling.core.training.lessons import Lessons, study
 from scheduling.core.training.replay import Replay
+from scheduling.core.training.speeds import Speeds
 
 START, PASS, ROUND = 0, 1, 2  # what dice are for
 
@@ -36,11 +38,13 @@ class Course:
     lesson_rate: float = 0.005
     shuffle: bool = True
     offline: bool = False  # speeds are fitted functions instead of what jobs would really do
+    speed: str = ""  # the name of how fast jobs train, where it is not the one speed
     rules: Rules = field(default_factory=Rules)
 
     def document(self) -> dict[str, Any]:
-        """As plain JSON."""
-        return asdict(self) | {"shape": self.shape.document()}
+        """As plain JSON. Without a name of its own the speed is left out: so trainings of before have it."""
+        document = asdict(self) | {"shape": self.shape.document()}
+        return document if self.speed else {name: value for name, value in document.items() if name != "speed"}
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,15 +88,17 @@ def take_lessons(course: Course, state: State, lessons: Lessons) -> State:
     return replace(state, brain=replace(brain, policy=policy, policy_moments=moments), passes=state.passes + 1)
 
 
-def learn(course: Course, state: State, scenarios: Sequence[Scenario]) -> State:
-    """One round: every cluster plays its scenario from the same networks, which then become the mean of all."""
+def learn(
+    course: Course, state: State, scenarios: Sequence[Scenario], speeds: Callable[[], Speeds | None] = lambda: None
+) -> State:
+    """One round: every cluster plays its scenario from the same networks, which then become the mean of all. `speeds`
+    makes those of one cluster, where jobs do not train at the one speed."""
     brains, slots = [], 0
     for cluster, (scenario, replay) in enumerate(zip(scenarios, state.replays, strict=True)):
         key = (course.seed, ROUND, state.rounds, cluster)
         resting = state.rounds < course.rules.resting
-        brain, facts = play(
-            scenario, state.brain, replay, course.shape, course.rules, key, resting=resting, analytical=course.offline
-        )
+        own = Analytical(scenario.cluster.slot_seconds, course.shape) if course.offline else speeds()
+        brain, facts = play(scenario, state.brain, replay, course.shape, course.rules, key, resting=resting, speeds=own)
         brains.append(brain)
         slots += int(facts["slots"])
     return replace(state, brain=_mean(brains), rounds=state.rounds + 1, slots=state.slots + slots)

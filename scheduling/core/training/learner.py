@@ -32,9 +32,9 @@ from scheduling.core.policies.dl2.shape import Shape
 from scheduling.core.policies.dl2.slot import Slot, shares_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
-from scheduling.core.training.analytical import Analytical
 from scheduling.core.training.replay import Drawn as Samples
 from scheduling.core.training.replay import Replay
+from scheduling.core.training.speeds import Speeds
 from scheduling.core.types import Plan, View
 
 LASTING = 0.95  # of the moving average: what is kept of it at every slot
@@ -122,10 +122,10 @@ class Learning:
         key: tuple[int, ...],
         *,
         resting: bool,
-        analytical: Analytical | None,
+        speeds: Speeds | None,
     ) -> None:
         self.brain, self.replay, self.shape, self.rules, self.resting = brain, replay, shape, rules, resting
-        self.key, self.analytical = key, analytical
+        self.key, self.speeds = key, speeds
         self.open: tuple[list[Choice], float] | None = None  # the last slot's samples and reward
         self.total = 0.0
         self.slots = 0
@@ -146,8 +146,8 @@ class Learning:
                 batch.open()
             give_out(self.brain.policy, batch, drawn, choices.append)
         plan = slot_plan(slot, never, view)
-        if self.analytical is not None:
-            plan = self.analytical.corrected(plan, view)
+        if self.speeds is not None:
+            plan = self.speeds.corrected(plan, view)
         self.open = (choices, reward(plan, view))
         self.total += self.open[1]
         self.slots += 1
@@ -178,14 +178,13 @@ def play(
     key: tuple[int, ...],
     *,
     resting: bool = False,
-    analytical: bool = False,
+    speeds: Speeds | None = None,
 ) -> tuple[Brain, Mapping[str, float]]:
     """One round: the scenario from beginning to end. What the networks are then, and the mean reward of its slots.
 
-    All that is drawn depends on `key` and the slot.
+    All that is drawn depends on `key` and the slot. `speeds` are those of this round; None: the one that all share.
     """
-    speeds = Analytical(scenario.cluster.slot_seconds, shape) if analytical else None
-    learning = Learning(brain, replay, shape, rules, key, resting=resting, analytical=speeds)
+    learning = Learning(brain, replay, shape, rules, key, resting=resting, speeds=speeds)
     simulate(scenario, {"batch": learning})
     learning.close(None, scenario.slots)
     return learning.brain, {"reward": learning.total / max(learning.slots, 1), "slots": learning.slots}

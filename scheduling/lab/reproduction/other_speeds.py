@@ -15,6 +15,7 @@ RESTART = 30.0  # seconds
 LONGEST_RESTART = 0.9  # of a slot
 
 Speed = Callable[[Job, Sequence[Row]], float]  # mini-batches a second of a gang whose units are there
+Held = Mapping[str, Sequence[Sequence[int]]]  # job -> its rows (server, workers, ps)
 
 
 @dataclass(frozen=True, eq=False)
@@ -28,40 +29,55 @@ class AtAnotherSpeed:
 
     def decide(self, view: View) -> Plan:
         """The policy's plan with the work that is really done."""
-        held: Mapping[str, Any] = view.memory.get("held", {})
+        held: Held = view.memory.get("held", {})
         asked: Mapping[str, Any] = view.memory.get("asked", {})
         plan = self.policy.decide(replace(view, memory=asked))
-        known = {job.number: (job, left) for job, left in zip(view.waiting, view.remaining.tolist(), strict=True)}
-        rows = {booking.job: _rows(booking) for booking in plan.bookings}
-        bookings = [
-            self._booking(booking, *known[booking.job], rows[booking.job], held.get(str(booking.job)), view)
-            for booking in plan.bookings
-        ]
-        memory = {
-            "asked": asked if plan.memory is None else plan.memory,
-            "held": {str(number): [list(row) for row in each] for number, each in rows.items()},
-        }
-        return replace(plan, bookings=bookings, memory=memory)
+        real, held = at_speed(plan, view, held, self.speed)
+        return replace(real, memory={"asked": asked if plan.memory is None else plan.memory, "held": held})
 
-    def _booking(
-        self,
-        booking: Booking,
-        job: Job,
-        remaining: float,
-        rows: Sequence[Row],
-        held: Sequence[Sequence[int]] | None,
-        view: View,
-    ) -> Booking:
-        """The slot with the work that the gang does in it."""
-        slot_seconds = view.cluster.slot_seconds
-        rate = self.speed(job, rows) * slot_seconds
-        stays = held is not None and [tuple(row) for row in held] == list(rows)
-        if remaining < job.work and not stays:
-            rate *= 1.0 - min(RESTART / slot_seconds, LONGEST_RESTART)
-        completes = rate >= remaining - TOLERANCE * job.work
-        value = float(job.value(booking.end - job.arrival)) if completes else 0.0
-        ideal = float(job.value(booking.end - job.first_slot)) if completes else 0.0
-        return replace(booking, work=remaining if completes else rate, value=value, ideal=ideal)
+
+class OfOneRound:
+    """The same for a policy that learns from what is really done: what was held in the last slot is known here."""
+
+    def __init__(self, speed: Speed) -> None:
+        self.speed = speed
+        self.held: Held = {}
+
+    def corrected(self, plan: Plan, view: View) -> Plan:
+        real, self.held = at_speed(plan, view, self.held, self.speed)
+        return real
+
+
+def at_speed(plan: Plan, view: View, held: Held, speed: Speed) -> tuple[Plan, Held]:
+    """The plan with the work that its gangs do in the slot, and what they hold; `held` is that of the slot before."""
+    known = {job.number: (job, left) for job, left in zip(view.waiting, view.remaining.tolist(), strict=True)}
+    rows = {booking.job: _rows(booking) for booking in plan.bookings}
+    bookings = [
+        _booking(booking, *known[booking.job], rows[booking.job], held.get(str(booking.job)), view, speed)
+        for booking in plan.bookings
+    ]
+    now = {str(number): [list(row) for row in each] for number, each in rows.items()}
+    return replace(plan, bookings=bookings), now
+
+
+def _booking(
+    booking: Booking,
+    job: Job,
+    remaining: float,
+    rows: Sequence[Row],
+    held: Sequence[Sequence[int]] | None,
+    view: View,
+    speed: Speed,
+) -> Booking:
+    slot_seconds = view.cluster.slot_seconds
+    rate = speed(job, rows) * slot_seconds
+    stays = held is not None and [tuple(row) for row in held] == list(rows)
+    if remaining < job.work and not stays:
+        rate *= 1.0 - min(RESTART / slot_seconds, LONGEST_RESTART)
+    completes = rate >= remaining - TOLERANCE * job.work
+    value = float(job.value(booking.end - job.arrival)) if completes else 0.0
+    ideal = float(job.value(booking.end - job.first_slot)) if completes else 0.0
+    return replace(booking, work=remaining if completes else rate, value=value, ideal=ideal)
 
 
 def _rows(booking: Booking) -> list[Row]:

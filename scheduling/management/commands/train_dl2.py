@@ -21,6 +21,7 @@ from scheduling.lab.files import flaws_of, folder_make, save, scenario_load
 from scheduling.lab.progress import Progress
 from scheduling.lab.running import check_name
 from scheduling.lab.training import Drawing, Verdict
+from scheduling.lab.worlds import ONE, WORLDS
 from scheduling.management.base import FileCommand
 
 DEFAULT_TEACHER = "dominant_resource_fairness"
@@ -65,6 +66,12 @@ class Command(FileCommand):
         for name, kind, default, _, text in NUMBERS:
             option = f"--{name.replace('_', '-')}"
             parser.add_argument(option, type=kind, default=default, metavar="N", help=f"{text} (default %(default)s)")
+        parser.add_argument(
+            "--speed",
+            choices=list(WORLDS),
+            default=ONE,
+            help="how fast jobs train: one for all, or as measured and twice the workers a job (default %(default)s)",
+        )
         parser.add_argument("--no-first-bundle", action="store_true", help="no job has its least gang for certain")
         parser.add_argument("--no-shuffle", action="store_true", help="lessons have jobs in order of arrival only")
         parser.add_argument("--bounded", action="store_true", help="weigh samples by min(1, probability now / then)")
@@ -76,7 +83,7 @@ class Command(FileCommand):
 
     def handle(self, **options: Any) -> None:
         _check(options)
-        drawing = Drawing.of(scenario_load(options["scenario"]), options["teacher"])
+        drawing = Drawing.of(scenario_load(options["scenario"]), options["teacher"], WORLDS[options["speed"]])
         with flaws_of(options["scenario"]):
             watched = drawing.steps(training.LESSONS, options["lessons"])
             course = _course(options, training.types_of(watched))
@@ -98,10 +105,10 @@ class Command(FileCommand):
                 slots=ENDLESS if options["slots"] is None else options["slots"],
                 every=options["every"],
                 validation=validation,
-                given=training.lessons_of(watched, course.shape),
+                given=training.lessons_of(watched, course.shape, drawing.world),
                 report=progress,
             )
-        self._finish(options, drawing, course, state, training.judge_teacher(validation))
+        self._finish(options, drawing, course, state, training.judge_teacher(validation, drawing.world))
 
     def _finish(self, options: Any, drawing: Drawing, course: Course, state: State, teachers: Any) -> None:
         """Judge what came of it on draws that nothing was chosen by, write it all, and say so."""
@@ -113,10 +120,12 @@ class Command(FileCommand):
             "slots": state.slots,
             "clusters": course.clusters,
             "offline": course.offline,
+            "speed": drawing.world.name,
             "scenario": drawing.scenario.generator and dict(drawing.scenario.generator),
         }
         network = courses.network(course, state, facts)
-        verdict = Verdict(training.judge_teacher(held_out), training.judge_network(network, held_out))
+        world = drawing.world
+        verdict = Verdict(training.judge_teacher(held_out, world), training.judge_network(network, held_out, world))
         network = courses.network(course, state, facts | {"held_out": verdict.document()})
         training.deliver(options["out"], network)
         line = fmean(score.completion for score in teachers)
@@ -128,6 +137,8 @@ class Command(FileCommand):
 
 def _check(options: dict[str, Any]) -> None:
     """Refuse what cannot be, by the option's name."""
+    if options["offline"] and options["speed"] != ONE:
+        raise BadScenario("--offline", "has fitted speeds of its own, and --speed others")
     check_name(options["teacher"], "--teacher")
     if options["teacher"] in ("dl2", "offline_rl"):
         raise BadScenario("--teacher", f"{options['teacher']} is what is taught; there are {', '.join(_teachers())}")
@@ -162,6 +173,7 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
         passes=options["passes"],
         shuffle=not options["no_shuffle"],
         offline=options["offline"],
+        speed="" if options["speed"] == ONE else options["speed"],
         rules=Rules(**{name: options[name] for name in names}, bounded=options["bounded"]),
     )
 

@@ -4,14 +4,26 @@ from __future__ import annotations
 
 import csv
 import json
+from dataclasses import replace
 from pathlib import Path
+from statistics import fmean
 
 import numpy as np
 import pytest
 
 from scheduling.core.policies.dl2.files import Network, decode
+from scheduling.core.scenario import Scenario
+from scheduling.core.simulation import simulate
 from scheduling.core.training import course as courses
+from scheduling.core.training.judging import judge
+from scheduling.core.types import Plan, Policy, View
 from scheduling.lab import training
+from scheduling.lab.comparison import redraw
+from scheduling.lab.files import scenario_load
+from scheduling.lab.reproduction.measured import as_measured, uncapped
+from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed, OfOneRound
+from scheduling.lab.running import policies_build
+from scheduling.lab.worlds import WORLDS
 from tests.core.scenario_documents import make_document
 from tests.scheduling.commands.files import manage, put, refused, result_of, said
 
@@ -85,6 +97,54 @@ def test_what_is_trained_can_be_run(scenario: Path, tmp_path: Path) -> None:
     assert missing == f"{scenario}: policy.weights: nowhere.npz cannot be read (no such file or directory)"
 
 
+def test_jobs_may_train_as_fast_as_was_measured(scenario: Path, tmp_path: Path) -> None:
+    train(scenario, tmp_path / "one", "--rounds", 1)
+    shown = train(scenario, tmp_path / "out", "--rounds", 1, "--speed", "measured")
+    assert weights_of(tmp_path / "out") != weights_of(tmp_path / "one")
+    facts = json.loads((tmp_path / "out" / "weights.json").read_text())["training"]
+    assert facts["speed"] == "measured"
+    # The teacher's figure is that of the same draws in the measured world, which the reproduced figures have.
+    drawn = [redraw(scenario_load(scenario), training.HELD_OUT + step) for step in range(2)]
+    teacher = [measured_run(each) for each in drawn]
+    assert facts["held_out"]["teacher_completion_slots"] == round(fmean(teacher), 6)
+    assert f"dominant_resource_fairness {fmean(teacher):.2f}" in shown
+    said_no = refused("train_dl2", "--scenario", scenario, "--out", tmp_path / "out", *QUICK, "--rounds", 2)
+    assert "is a training with other settings" in said_no
+
+
+def weights_of(folder: Path) -> dict[str, bytes]:
+    arrays = training.courses.unpack((folder / "weights.npz").read_bytes())
+    return {name: array.tobytes() for name, array in arrays.items() if name != "schema"}
+
+
+def measured_run(scenario: Scenario) -> float:
+    """Mean completion under DRF, by the reproduction's own parts."""
+    settings = {"name": "dominant_resource_fairness"}
+    scenario, _ = as_measured(uncapped(scenario, settings, 2.0)[0], settings, 1.0)
+    scenario = replace(scenario, policy=settings)
+    policy = AtAnotherSpeed(policies_build(scenario)["batch"], SPEEDS["measured"])
+    return judge(policy, scenario).completion
+
+
+def test_what_a_learner_is_told_of_a_slot_is_what_is_done_in_it(scenario: Path) -> None:
+    class Told:
+        name = "told"
+
+        def __init__(self, policy: Policy) -> None:
+            self.policy, self.speeds = policy, OfOneRound(SPEEDS["measured"])
+
+        def decide(self, view: View) -> Plan:
+            return self.speeds.corrected(self.policy.decide(view), view)
+
+    world = WORLDS["measured"]
+    drawn = world.changed(replace(scenario_load(scenario), policy={"name": "dominant_resource_fairness"}))
+    policy = policies_build(drawn)["batch"]
+    outcomes = [simulate(drawn, {"batch": each}) for each in (Told(policy), world.around(policy))]
+    works = [[[b.work for b in track.bookings] for track in outcome.tracks] for outcome in outcomes]
+    assert works[0] == works[1]
+    assert works[0] != [[b.work for b in t.bookings] for t in simulate(drawn, {"batch": policy}).tracks]
+
+
 def test_a_network_that_lost_its_post_is_named_in_the_report(scenario: Path, tmp_path: Path) -> None:
     train(scenario, tmp_path / "out", "--rounds", 0)
     arrays = training.courses.unpack((tmp_path / "out" / "weights.npz").read_bytes())
@@ -96,8 +156,11 @@ def test_a_network_that_lost_its_post_is_named_in_the_report(scenario: Path, tmp
 
 
 def test_a_scenario_that_cannot_be_drawn_anew_is_judged_on_itself(tmp_path: Path) -> None:
-    shown = train(put(tmp_path, make_document()), tmp_path / "out", "--rounds", 1)
+    path = put(tmp_path, make_document())
+    shown = train(path, tmp_path / "out", "--rounds", 1)
     assert "judged on the scenario of the training: it has no other draws" in shown
+    said_no = refused("train_dl2", "--scenario", path, "--out", tmp_path / "no", *QUICK, "--speed", "measured")
+    assert "nobody measured jobs of the model that has no name" in said_no
 
 
 @pytest.mark.parametrize(
@@ -109,6 +172,7 @@ def test_a_scenario_that_cannot_be_drawn_anew_is_judged_on_itself(tmp_path: Path
         (("--rate", -1), "--rate: must be 0 or more"),
         (("--held-out", 1), "--held-out: must be 2 or more"),
         (("--rounds", -1), "--rounds: must be 0 or more"),
+        (("--offline", "--speed", "measured"), "--offline: has fitted speeds of its own"),
     ],
 )
 def test_options_that_nobody_can_use_are_refused(

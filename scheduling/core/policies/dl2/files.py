@@ -112,8 +112,13 @@ def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
 
 def shipped(name: str) -> Network | str:
     """The weights that come with the program, as `decode` has it; `weights_untrained` where none do."""
-    try:
-        content = pkgutil.get_data(__package__, f"{name}.npz")
-    except FileNotFoundError:
-        content = None
+    content = shipped_bytes(name)
     return "weights_untrained" if content is None else decode(content)
+
+
+def shipped_bytes(name: str) -> bytes | None:
+    """A file of weights that comes with the program."""
+    try:
+        return pkgutil.get_data(__package__, f"{name}.npz")
+    except FileNotFoundError:
+        return None

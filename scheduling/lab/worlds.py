@@ -1,0 +1,43 @@
+"""The worlds in which networks are trained and judged: how a drawn scenario is changed, and how fast its jobs train."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from scheduling.core.scenario import BadScenario, Scenario
+from scheduling.core.types import Policy
+from scheduling.lab.reproduction.measured import FITS, as_measured, uncapped
+from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed, OfOneRound, Speed
+
+ONE, MEASURED = "one", "measured"
+TIMES = 2.0  # as many workers a job as the workload says, as in figure dl2-9b
+
+
+@dataclass(frozen=True)
+class World:
+    """`speed` None is the one speed that all policies share (0060)."""
+
+    name: str
+    speed: Speed | None = None
+
+    def changed(self, scenario: Scenario) -> Scenario:
+        """The scenario as it is in this world."""
+        if self.speed is None:
+            return scenario
+        if unknown := sorted({job.samples.model for job in scenario.jobs} - set(FITS)):
+            raise BadScenario("--speed", f"nobody measured jobs of the model {unknown[0] or 'that has no name'}")
+        scenario, settings = uncapped(scenario, scenario.policy, TIMES)
+        scenario, _ = as_measured(scenario, settings, 1.0)
+        return scenario
+
+    def around(self, policy: Policy) -> Policy:
+        """The policy, with what its plans really come to."""
+        return policy if self.speed is None else AtAnotherSpeed(policy, self.speed)
+
+    def round(self) -> OfOneRound | None:
+        """The speeds of one round that somebody learns from."""
+        return None if self.speed is None else OfOneRound(self.speed)
+
+
+WORLDS: Mapping[str, World] = {ONE: World(ONE), MEASURED: World(MEASURED, SPEEDS[MEASURED])}
