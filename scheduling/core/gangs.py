@@ -60,10 +60,13 @@ def even_gangs(job: Job, workers: int) -> Iterator[Gang]:
 
 
 def workers_asked(job: Job, workers: int | tuple[int, int], seed: int) -> int:
-    """The workers a job asks for: a number, or its own draw from a range, within what the job can use.
+    """The workers a job asks for: a number, or in place of a draw what its submitter asked for, or its own draw from a
+    range; within what the job can use.
 
     A draw depends on the seed and the job alone, not on when it is made.
     """
+    if job.asked_workers is not None and not isinstance(workers, int):
+        return job.asked_workers
     if not isinstance(workers, int):
         least, most = workers
         workers = _drawn(seed, job.number, least, most)

@@ -174,7 +174,7 @@ def _reason(reason: Reason) -> Document:
 
 def _job(job: Job) -> Document:
     kind = next(kind for kind, form in KINDS.items() if type(job.value) is form)
-    return _without(record(job), divisible=False, save_slots=0.0, together=None) | {
+    return _without(record(job), divisible=False, save_slots=0.0, together=None, asked_workers=None) | {
         "worker_types": [record(unit) for unit in job.worker_types],
         "ps_types": [] if job.all_reduce else [record(unit) for unit in job.ps_types],
         "value": record(job.value) | {"kind": kind},

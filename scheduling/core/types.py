@@ -124,6 +124,7 @@ class Job:
     min_workers: int = 1
     max_workers: int = 1
     max_ps: int | None = None
+    asked_workers: int | None = None  # that its submitter asked for; None: a policy of fixed gangs draws
     lane: str = BATCH
     priority: int = 0  # larger goes first among a tenant's own jobs of one boundary
     max_price: float | None = None  # credits for the whole run

@@ -44,7 +44,8 @@ from tenants.services.members import NOT_ALLOWED
 
 LONGEST_KEY = 200
 MOST_AFTER = 100  # jobs that one job may wait for
-OURS = ("name", "tenant", "lane", "arrival")  # fields of a scenario's job that the market fills in itself
+# Fields of a scenario's job that the market fills in itself, or that only logs of other clusters have.
+OURS = ("name", "tenant", "lane", "arrival", "asked_workers")
 
 
 @dataclass(frozen=True)

@@ -98,6 +98,16 @@ def test_runs_under_the_guarantee(importer):
     assert states["awarded"] > 0
 
 
+@each_importer
+@pytest.mark.parametrize("policy", ["fifo", "gandiva_fair"])
+def test_jobs_run_with_the_gpus_that_the_log_asked_for(importer, policy):
+    scenario = read(importer())
+    policy = build({"name": policy}, scenario.cluster, scenario.jobs)
+    ran = [track for track in simulate(scenario, {"batch": policy}).tracks if track.bookings]
+    assert ran
+    assert all({booking.workers for booking in track.bookings} == {track.job.chunks} for track in ran)
+
+
 def test_philly_takes_the_days_asked_for_and_drops_tenants_without_a_quota():
     document = from_philly()
     assert [(job["name"], job["arrival"]) for job in document["jobs"]] == [("p2", 0), ("p3", 1), ("p5", 2)]

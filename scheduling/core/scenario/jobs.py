@@ -45,7 +45,17 @@ SAMPLE_FIELDS = {
 FIELDS = (
     *("name", "tenant", "arrival", "lane", "priority", "epochs", "chunks", "minibatches"),
     *("minibatch_seconds", "update_seconds", "gradient_mb", "worker_mbps", "ps_mbps"),
-    *("worker_demand", "ps_demand", "min_workers", "max_workers", "max_ps", "max_price", "rent", "value"),
+    *(
+        "worker_demand",
+        "ps_demand",
+        "min_workers",
+        "max_workers",
+        "max_ps",
+        "asked_workers",
+        "max_price",
+        "rent",
+        "value",
+    ),
     *("divisible", "save_slots"),
     *SAMPLE_FIELDS,
 )
@@ -97,6 +107,7 @@ class Jobs:
             min_workers=least,
             max_workers=most,
             max_ps=row.whole("max_ps", None),
+            asked_workers=self._asked(row, least, most),
             lane=row.choice("lane", LANES, BATCH),
             priority=row.whole("priority", 0, least=-(10**6), most=10**6),
             max_price=row.number("max_price", None, least=0.0),
@@ -134,6 +145,12 @@ class Jobs:
         if least > most:
             raise BadScenario(row.at("min_workers"), f"must be at most max_workers ({most}), not {least}")
         return least, most
+
+    def _asked(self, row: Section, least: int, most: int) -> int | None:
+        asked: int | None = row.whole("asked_workers", None)
+        if asked is not None and not least <= asked <= most:
+            raise BadScenario(row.at("asked_workers"), f"must be {least} to {most}, not {asked}")
+        return asked
 
     def _rent(self, row: Section, tenant: int) -> str | None:
         rent: str | None = row.choice("rent", RENT, None)

@@ -124,6 +124,7 @@ def _job(cluster: Cluster, job: Job) -> Document:
         "min_workers": (job.min_workers, 1),
         "max_workers": (job.max_workers, job.chunks),
         "max_ps": (job.max_ps, None),
+        "asked_workers": (job.asked_workers, None),
         "max_price": (job.max_price, None),
         "rent": (job.rent, None),
         "divisible": (job.divisible, False),

@@ -102,6 +102,7 @@ def _job_row(run: Run, period: Period, rate: float, patience: float) -> Document
         "arrival": period.arrival(run.submitted),
         "epochs": 1,
         "chunks": run.gpus,
+        "asked_workers": run.gpus,
         "minibatches": run.seconds,
         "minibatch_seconds": 1,
         "worker_mbps": WORKER_MBPS,
