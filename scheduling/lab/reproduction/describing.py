@@ -13,6 +13,7 @@ SCALES = ("full", "small")
 LAST = float("inf")  # as a mark of a training: the network that did best on the draws to choose by
 
 Adjustment = tuple[str, float | None]  # its name in `adjusting.ADJUSTMENTS`, and its number; None is what is swept
+FIRST_SEED = 1
 
 
 @dataclass(frozen=True)
@@ -121,6 +122,7 @@ class Figure:
     table: str = ""  # in `tabling.TABLES`, for what no market is needed
     checks: tuple[Check, ...] = ()
     speed: str = ""  # in `other_speeds.SPEEDS`; "": the one speed of all policies (0060)
+    first_seed: int = FIRST_SEED  # of its draws: elsewhere, where a network was trained on those of the first ones
     note: str = ""
 
     def scale(self, name: str) -> Scale:

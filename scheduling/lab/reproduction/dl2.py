@@ -8,6 +8,8 @@ from __future__ import annotations
 from scheduling.lab.reproduction.describing import Claim, Figure, Line, Omitted, Scale
 
 OURS = Line("dl2", {"name": "dl2"})
+MEASURED = Line("dl2", {"name": "dl2", "weights": "shipped:measured"})
+UNSEEN = 4_000_000  # seeds from here on are no draws of the trainings of shipped weights
 DRF = Line("drf", {"name": "dominant_resource_fairness"})
 TETRIS = Line("tetris", {"name": "tetris"})
 OPTIMUS = Line("optimus", {"name": "optimus"})
@@ -16,7 +18,6 @@ VARIED = (("speed_variation", None),)
 WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 20.0, "servers": 20}
 FEW = {"servers": 8, "jobs": 10}
 MOST = 32  # workers, and parameter servers
-OTHER_WORLD = "the network was trained where sixteen workers are sixteen times as fast as one"
 BY_TYPE = "the network goes by the types of jobs, and hardly by what is left of them"
 
 FIGURES: tuple[Figure, ...] = (
@@ -37,6 +38,7 @@ FIGURES: tuple[Figure, ...] = (
         world=WORLD,
         full=Scale((20, 30), 5),
         small=Scale((10,), 2, {"servers": 8}),
+        first_seed=UNSEEN,
         note="Weights trained on draws of the same preset (0157); the paper's saw the jobs of its testbed.",
     ),
     Figure(
@@ -46,15 +48,17 @@ FIGURES: tuple[Figure, ...] = (
         swept="servers",
         axis="machines",
         lines=(
-            OURS,
+            MEASURED,
+            Line("dl2 of the one speed", OURS.policy),
             DRF,
             Line("tetris", {"name": "tetris", "max_workers": 4}),
             Line("optimus", {"name": "optimus", "max_ps": MOST, "max_workers": MOST}),
         ),
         measures=("mean_completion", "makespan"),
         claims=(
-            Claim("less", "completion, times that of drf", "dl2", "drf", number=0.559, unless=OTHER_WORLD),
-            Claim("less", "completion, times that of optimus", "dl2", "optimus", number=0.825, unless=OTHER_WORLD),
+            Claim("less", "completion, times that of drf", "dl2", "drf", number=0.559),
+            Claim("less", "completion, times that of optimus", "dl2", "optimus", number=0.825),
+            Claim("less", "completion below dl2 of the one speed", "dl2", "dl2 of the one speed"),
             Claim("less", "completion of optimus, times that of drf", "optimus", "drf", number=0.678),
         ),
         world={**WORLD, "jobs": 30, "longest": 1, "slot_seconds": 1200.0, "slots": 800},
@@ -63,7 +67,9 @@ FIGURES: tuple[Figure, ...] = (
         full=Scale((60, 150), 10),
         small=Scale((20,), 2, {"jobs": 8}),
         note="Thirty jobs, all synchronous, on machines enough for ten to twenty-five workers a job; a slot is twenty "
-        "minutes, a change costs 30 s, tetris has four workers a job. Shipped weights, trained at the one speed.",
+        "minutes, a change costs 30 s, tetris has four workers a job. Shipped weights, trained in this world on other "
+        "draws, beside those of the one speed.",
+        first_seed=UNSEEN,
     ),
     Figure(
         name="dl2-13",
@@ -84,6 +90,7 @@ FIGURES: tuple[Figure, ...] = (
         world={**WORLD, "jobs": 30},
         full=Scale((0.0, 0.1, 0.2, 0.3, 0.4), 8),
         small=Scale((0.0, 0.4), 2, FEW),
+        first_seed=UNSEEN,
         note="Shipped weights. Each job is so much faster or slower than the others of its type for all its life; "
         "Optimus is told the speed function of the type, DL2 sees the type alone.",
     ),
@@ -111,6 +118,7 @@ FIGURES: tuple[Figure, ...] = (
         world={**WORLD, "jobs": 30},
         full=Scale((0.0, 0.05, 0.1, 0.2, 0.4), 8),
         small=Scale((0.0, 0.4), 2, FEW),
+        first_seed=UNSEEN,
         note="Shipped weights. The policies are told v epochs, and a job really has v(1 + error) or v(1 - error). One "
         "that has done v and goes on has one more epoch to go, as far as they know.",
     ),

@@ -24,7 +24,6 @@ from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed
 from scheduling.lab.reproduction.tabling import TABLES
 from scheduling.lab.running import Run, policies_build, run
 
-FIRST_SEED = 1
 JOBS = "jobs of the draw"
 
 
@@ -109,7 +108,7 @@ def repeat(figure: Figure, scale: str, processes: int, progress: Progress) -> Re
     """Run a figure at a scale."""
     chosen = figure.scale(scale)
     points = [
-        Point(figure, scale, line, value, FIRST_SEED + seed)
+        Point(figure, scale, line, value, figure.first_seed + seed)
         for line in range(len(figure.lines))
         for value in range(len(chosen.values))
         for seed in range(chosen.seeds)
@@ -137,7 +136,7 @@ def task_of(point: Point) -> Task | None:
         return None
     if scale.effort is None:
         raise BadScenario(figure.name, "trains networks, and the scale does not say how much")
-    number = (point.seed - FIRST_SEED) % scale.effort.trainings
+    number = (point.seed - figure.first_seed) % scale.effort.trainings
     wanted = task(given, scale.effort, _arguments(figure, scale, value), figure.swept, value, number)
     return replace(wanted, marks=scale.values) if figure.swept == "steps" else wanted
 
