@@ -12,17 +12,19 @@ import numpy as np
 import pytest
 
 from scheduling.core.policies.dl2.files import Network, decode
-from scheduling.core.scenario import Scenario
+from scheduling.core.scenario import Scenario, read
 from scheduling.core.simulation import simulate
 from scheduling.core.training import course as courses
 from scheduling.core.training.judging import judge
 from scheduling.core.types import Plan, Policy, View
+from scheduling.core.workload import synthetic
 from scheduling.lab import training
 from scheduling.lab.comparison import redraw
 from scheduling.lab.files import scenario_load
 from scheduling.lab.reproduction.measured import as_measured, uncapped
 from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed, OfOneRound
 from scheduling.lab.running import policies_build
+from scheduling.lab.weights import weights_read
 from scheduling.lab.worlds import WORLDS
 from tests.core.scenario_documents import make_document
 from tests.scheduling.commands.files import manage, put, refused, result_of, said
@@ -124,6 +126,27 @@ def measured_run(scenario: Scenario) -> float:
     scenario = replace(scenario, policy=settings)
     policy = AtAnotherSpeed(policies_build(scenario)["batch"], SPEEDS["measured"])
     return judge(policy, scenario).completion
+
+
+def test_weights_of_the_measured_world_are_shipped_with_a_verdict_that_can_be_seen_again() -> None:
+    network = decode(weights_read("shipped:measured", "here"))
+    assert isinstance(network, Network)
+    facts = network.facts
+    assert (facts["speed"], facts["held_out"]["draws"]) == ("measured", 20)
+    assert facts["held_out"]["shorter_by"] >= 0.3
+    assert facts["held_out"]["draws_won"] >= 18
+    generator = facts["scenario"]
+    settings = {"name": "dominant_resource_fairness"}
+    drawn = [
+        replace(
+            read(synthetic(**generator["args"], seed=generator["seed"] + training.HELD_OUT + step)), policy=settings
+        )
+        for step in range(2)
+    ]
+    scenarios = [WORLDS["measured"].changed(each) for each in drawn]
+    ours = [score.completion for score in training.judge_network(network, scenarios, WORLDS["measured"])]
+    theirs = [score.completion for score in training.judge_teacher(scenarios, WORLDS["measured"])]
+    assert fmean(ours) < 0.8 * fmean(theirs)
 
 
 def test_what_a_learner_is_told_of_a_slot_is_what_is_done_in_it(scenario: Path) -> None:
