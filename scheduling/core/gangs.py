@@ -8,12 +8,10 @@ from functools import lru_cache
 
 import numpy as np
 
-from scheduling.core.quick import quick
 from scheduling.core.speed import minibatches_per_slot, parameter_servers
 from scheduling.core.types import Job
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Gang:
     """The units a job asks for together: all of them, or none."""

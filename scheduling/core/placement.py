@@ -16,11 +16,9 @@ from operator import not_
 
 from scheduling.core.gangs import Gang
 from scheduling.core.occupancy import ROUNDING, fits
-from scheduling.core.quick import quick
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Cluster, Demand, FloatArray, Job, UnitType
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Cursors:
     """The servers at which the next worker and the next parameter server are tried first."""
@@ -38,7 +36,6 @@ class Cursors:
         return {"workers_cursor": self.workers, "ps_cursor": self.ps}
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Placement:
     """Where a gang's units are: the server of each, in the order they were dealt in; and the cursors after them."""

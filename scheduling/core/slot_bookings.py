@@ -7,12 +7,10 @@ from dataclasses import dataclass
 
 from scheduling.core.gangs import Gang
 from scheduling.core.placement import Placement, rows_of
-from scheduling.core.quick import quick
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import CENTRALIZED, Booking, Job, View
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Part:
     """What a job gets of a slot: its gang, and of each server that holds some of it the workers and parameter

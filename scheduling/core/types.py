@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.core.quick import quick
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -234,7 +233,6 @@ class Cluster:
         return np.flatnonzero(~(self.hosts_workers | self.hosts_ps))
 
 
-@quick
 @dataclass(frozen=True, slots=True)
 class Allocation:
     """So many workers and parameter servers of a job on one server during [start, end)."""
@@ -273,7 +271,6 @@ class Floor:
     draft: bool = False
 
 
-@quick
 @dataclass(frozen=True, eq=False, slots=True)
 class Booking:
     """Resources given to a job during [start, end), and the terms on which they are.
