@@ -23,7 +23,6 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 import numpy.typing as npt
 
-
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
 Demand = tuple[tuple[int, float], ...]  # of the resources that a unit takes something of, and how much
