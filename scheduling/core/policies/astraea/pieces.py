@@ -7,7 +7,7 @@ of pieces (D2): its home schedule begins when it would have begun anyway, and on
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -24,6 +24,7 @@ from scheduling.core.policies.astraea.candidates import (
     rates_of,
     worker_counts,
 )
+from scheduling.core.policies.astraea.terms import Terms
 from scheduling.core.speed import TOLERANCE, booked_rate, ceiling
 from scheduling.core.types import BoolArray, Cluster, FloatArray, Floor, Job, View
 
@@ -74,10 +75,10 @@ def end_at_home(cluster: Cluster, floor: Floor, rest: Rest) -> int:
 
 
 def _slots_at_home(cluster: Cluster, floor: Floor, job: Job, work: int) -> int:
-    return max(1, ceiling(work / _minibatches_at_home(cluster, floor, job)))
+    return max(1, ceiling(work / minibatches_at_home(cluster, floor, job)))
 
 
-def _minibatches_at_home(cluster: Cluster, floor: Floor, job: Job) -> float:
+def minibatches_at_home(cluster: Cluster, floor: Floor, job: Job) -> float:
     """That the gang of a home schedule does in a slot."""
     workers = sum(row.workers for row in floor.allocation)
     types = floor.worker_type, floor.ps_type
@@ -121,7 +122,7 @@ class Pieces:
     work: IntArray  # (candidates,) mini-batches done
     finishes: BoolArray  # (candidates,)
     share: FloatArray  # (candidates,) of all work that is then done; 1 where it finishes
-    after: IntArray  # (candidates,) slots that what is left would take at the same rate; 0 where it finishes
+    after: IntArray  # (candidates,) slots that what is left would take at the same rate; 0 where a plan says its end
     home: FloatArray | None  # (candidates,) value of the end at home after the piece; None: nothing is planned there
     last: int  # slots of the window by which a piece must end that is followed by a schedule at home
     job: Job
@@ -138,56 +139,19 @@ class Pieces:
 
 
 @dataclass(frozen=True)
-class Bound:
-    """The best that one pair of types and placement could meet in a window: a bound for every piece of that kind."""
+class Met:
+    """What a job meets in a window, and the surplus that a piece must exceed to be worth a look."""
 
-    rate: float  # mini-batches per worker and slot
-    workers: int  # that are free at once, at most
-    price: float  # credits for a worker and slot, at least
-    ps_price: float  # credits for the parameter servers of any gang and a slot, at least
-
-    def cost(self, work: FloatArray, lost: float) -> FloatArray:
-        """Of so many mini-batches, at least, where `lost` slots of each gang are for saving."""
-        worker_slots = work / self.rate
-        slots = np.maximum(1.0, worker_slots / max(self.workers, 1) + lost)
-        return self.price * (worker_slots + lost) + self.ps_price * slots
-
-
-def may_gain(
-    rest: Rest, floor: Floor | None, cluster: Cluster, window: tuple[int, int], has: float, bounds: Sequence[Bound]
-) -> bool:
-    """Whether any piece could be worth more than it costs and than `has`: if not, none need be looked at. What a piece
-    is worth is bounded by its mini-batches, and so is what it costs; a mini-batch less stands for what rounding may do.
-    """
-    job, (start, end) = rest.job, window
-    at_once = float(job.value(start + 1 - job.arrival))  # of whatever is done with the window's first slot
-    planned = floor is not None and bool(floor.allocation)
-    if floor is not None and floor.allocation:
-        lengths = np.arange(1, end_at_home(cluster, floor, rest) - floor.start)
-        gains = np.asarray(job.value(floor.start + lengths - job.arrival)) - has
-        work = np.maximum(rest.work - lengths * _minibatches_at_home(cluster, floor, job) - 1, 0.0)
-    for bound in bounds:
-        most = bound.workers * bound.rate * (end - start) + 1
-        if rest.work <= most and at_once - has > bound.cost(np.array(rest.work - 1.0), 0.0):
-            return True
-        if not planned:  # a share that is linear in the work, less a price with one bend: an end or the bend is best
-            bend = bound.workers * bound.rate * max(1.0 - job.save_slots, 0.0) + 1
-            work = np.array([1.0, min(bend, rest.work, most), min(float(rest.work), most)])
-            gains = (1.0 - (rest.work - work) / job.work) * at_once - has
-            work = work - 1
-        if (gains > bound.cost(work, job.save_slots))[work <= most].any():
-            return True
-    return False
-
-
-Most = Callable[[Pair, bool], IntArray]  # (slots,) the largest gang that may fit for so long, centralized or not
+    terms: Terms
+    least: float
+    whole: bool  # whether a run that finishes it is worth a look, too
 
 
 def pieces(
-    cluster: Cluster, rest: Rest, floor: Floor | None, window: tuple[int, int], most: Most | None, *, exact: bool
+    cluster: Cluster, rest: Rest, floor: Floor | None, window: tuple[int, int], met: Met | None, *, exact: bool
 ) -> Pieces:
-    """What a window may sell of a rest. `floor`: its schedule at home, where it has one. `most`: gangs that cannot fit
-    are not worth a look; None: there is room for any.
+    """What a window may sell of a rest. `floor`: its schedule at home, where it has one. `met`: pieces that cannot fit,
+    or could be worth no more than they cost and than the job has, are left out; None: there is room for any.
 
     Of pieces that do the same for the home schedule's end, or of the whole work, only the shortest with so many
     workers, and the smallest gang of one length, can win; the others are left out.
@@ -196,7 +160,7 @@ def pieces(
     planned = floor if floor is not None and floor.allocation else None
     slots, pairs = end - start, pairs_of(job)
     whole = rest.ways(cluster, exact=exact)
-    short = np.flatnonzero(whole.duration <= slots)
+    short = np.flatnonzero(whole.duration <= slots) if met is None or met.whole else np.zeros(0, dtype=np.int64)
     # Columns: pair, central, workers, duration, least ps, mini-batches, slots that would be left at the same rate.
     table = np.zeros((len(short), 7), dtype=np.int64)
     table[:, 0], table[:, 1], table[:, 2] = whole.pair[short], whole.central[short], whole.workers[short]
@@ -205,8 +169,8 @@ def pieces(
     counts = worker_counts(job, exact=exact)
     for index, pair in enumerate(pairs):
         for central in (True, False):
-            room = np.full(slots, counts[-1] if len(counts) else 0) if most is None else most(pair, central)
-            rows = _unfinished(cluster, rest, planned, pair, counts if central else counts[counts >= 2], central, room)
+            kind = pair, counts if central else counts[counts >= 2], central
+            rows = _unfinished(cluster, rest, planned, start, slots, kind, met)
             if len(rows):
                 tables.append(np.column_stack([np.full(len(rows), index), np.full(len(rows), central), rows]))
     table = np.concatenate(tables)
@@ -224,39 +188,63 @@ def pieces(
     home, last = None, slots
     if planned is not None:
         left = np.maximum(rest.work - work, 1)
-        ends = planned.start + np.maximum(1, ceilings(left / _minibatches_at_home(cluster, planned, job)))
+        ends = planned.start + np.maximum(1, ceilings(left / minibatches_at_home(cluster, planned, job)))
         home = np.asarray(job.value(np.minimum(planned.end, ends) - job.arrival), dtype=np.float64)
         last = planned.start - start
     return Pieces(ways, work, finishes, share, after, home, last, job, start)
 
 
 def _unfinished(
-    cluster: Cluster, rest: Rest, planned: Floor | None, pair: Pair, counts: IntArray, central: bool, room: IntArray
+    cluster: Cluster,
+    rest: Rest,
+    planned: Floor | None,
+    start: int,
+    slots: int,
+    kind: tuple[Pair, IntArray, bool],
+    met: Met | None,
 ) -> IntArray:
-    """(rows, 5) workers, duration, least ps, mini-batches, slots left at the same rate: pieces that leave something.
-    `room` (slots,): the largest gang that may fit for 1, 2, ... slots; it never grows."""
+    """(rows, 5) workers, duration, least ps, mini-batches, slots left at the same rate: pieces that leave something."""
+    pair, counts, central = kind
+    job, least_ps = rest.job, least_ps_of(cluster, pair, counts, central)
+    room = np.full(slots, counts[-1] if len(counts) else 0)
+    if met is not None:
+        limits = met.terms.of(pair).limits
+        room = limits.most(central)
+        counts = counts[least_ps <= limits.ps.most[0]]
     counts = counts[counts <= room[0]]
     if not len(counts) or rest.work < 2:
         return np.zeros((0, 5), dtype=np.int64)
     room = room[room >= counts[0]]
-    rate = rates_of(rest.job, cluster, pair, counts, central) * counts  # mini-batches of the gang in a slot
+    rate = rates_of(job, cluster, pair, counts, central) * counts  # mini-batches of the gang in a slot
     lengths = np.arange(1, len(room) + 1)
-    done = rate[:, None] * np.maximum(lengths - rest.job.save_slots, 0.0)  # (counts, lengths)
+    done = rate[:, None] * np.maximum(lengths - job.save_slots, 0.0)  # (counts, lengths)
     work = np.floor(done + TOLERANCE * np.maximum(1.0, done)).astype(np.int64)
     worthwhile = (work >= 1) & (work < rest.work) & (counts[:, None] <= room)
+    left = np.zeros_like(work)
+    at_home = np.zeros_like(work)
     if planned is None:
+        left = ceilings(np.maximum(rest.work - work, 1) / rate[:, None])
         worthwhile[:, 1:] &= work[:, 1:] > work[:, :-1]  # longer for the same
     else:
-        per_slot = _minibatches_at_home(cluster, planned, rest.job)
+        per_slot = minibatches_at_home(cluster, planned, job)
         at_home = np.maximum(1, ceilings((rest.work - work) / per_slot))  # (counts, lengths) slots left there
         at_home = np.minimum(at_home, planned.end - planned.start)
         worthwhile &= at_home < end_at_home(cluster, planned, rest) - planned.start
         worthwhile[:, 1:] &= at_home[:, 1:] < at_home[:, :-1]
         worthwhile[1:] &= at_home[1:] < at_home[:-1]
+    least_ps = least_ps[: len(counts)]
+    if met is not None:
+        least = met.terms.of(pair).least_costs
+        costs = counts[:, None] * least.worker[: len(room)]
+        costs += least_ps[:, None] * least.ps[: len(room)]
+        if planned is None:
+            value = np.asarray(job.value(start + lengths + left - job.arrival))
+            worth = np.where(value > 0, (1.0 - (rest.work - work) / job.work) * value, -np.inf)
+        else:
+            worth = np.asarray(job.value(planned.start + at_home - job.arrival))
+        worthwhile &= worth - costs > met.least
     row, column = np.nonzero(worthwhile)
-    left = ceilings((rest.work - work[row, column]) / rate[row])
-    least_ps = least_ps_of(cluster, pair, counts, central)[row]
-    return np.column_stack([counts[row], lengths[column], least_ps, work[row, column], left])
+    return np.column_stack([counts[row], lengths[column], least_ps[row], work[row, column], left[row, column]])
 
 
 def changed(view: View, known: Mapping[int, Rest]) -> dict[int, float | None]:

@@ -11,8 +11,9 @@ import numpy as np
 from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.awards import home_booking, rented_booking
 from scheduling.core.policies.astraea.dividend import Dividend
-from scheduling.core.policies.astraea.pieces import Bound, may_gain, pieces, standing
+from scheduling.core.policies.astraea.pieces import Met, pieces, standing
 from scheduling.core.policies.astraea.pool import Pool, reserve_prices
+from scheduling.core.policies.astraea.prospects import Prospect
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
 from scheduling.core.policies.astraea.schedule import (
@@ -24,10 +25,9 @@ from scheduling.core.policies.astraea.schedule import (
     Schedule,
     Shortfall,
 )
-from scheduling.core.policies.astraea.search import TIE, PieceSearch, Search
+from scheduling.core.policies.astraea.search import TIE, PieceSearch, Search, generous
 from scheduling.core.policies.astraea.settings import SEARCHED
-from scheduling.core.policies.astraea.terms import Terms
-from scheduling.core.speed import booked_rate
+from scheduling.core.policies.astraea.terms import Limits, Terms
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
 
 KAPPAS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.33, 0.5, 0.75, 1.1, 1.6, 2.4)  # ascending (K8)
@@ -86,6 +86,10 @@ class Renting:
         self.pool = Pool(self.settings, round_.cluster, self._idle(), kappa)
         self.gains: list[float] = []  # of each sale, as the search for a price counts it
         self.buyers: set[int] = set()  # jobs that bought something
+        self.easings = 0  # sales after which a job that follows may find better terms than one before it
+        self._easings_before: dict[int, int] = {}  # by job, when it was offered runs that finish it
+        self._limits: Limits | None = None
+        self._best_terms: Terms | None = None
         self._terms: dict[int | None, Terms] = {}
         self._post()
         if self.held_back:
@@ -113,7 +117,8 @@ class Renting:
     def offer(self, job: Job) -> None:
         """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
         at_home = self.round.awards.get(job.number)
-        if at_home is not None and not self.settings.upgrade:
+        self._easings_before[job.number] = self.easings
+        if not self._may_replace(job):
             return
         found = self.answer(job, self.floors.get(job.number))
         if isinstance(found, Offer):
@@ -121,17 +126,26 @@ class Renting:
         elif at_home is None:
             self.round.shortfalls[job.number] = found
 
+    def _may_replace(self, job: Job) -> bool:
+        """Whether it may buy although it has an award of this window (G5), if it has one."""
+        return self.settings.upgrade or job.number not in self.round.awards
+
     def offer_piece(self, job: Job) -> None:
         """Sell it a part of what is left, or all of it, if that is strictly better than what it has (D5, D6)."""
-        at_home, may_pay, floor = self.round.awards.get(job.number), self._may_pay(job), self.floors.get(job.number)
-        if may_pay is None or (at_home is not None and not self.settings.upgrade):
+        floor, exact = self.floors.get(job.number), self.settings.workers == "exact"
+        if not self._may_replace(job):
             return
-        round_, rest, exact = self.round, self.round.rests[job.number], self.settings.workers == "exact"
-        terms, has = self._terms_of(job.tenant), self._standing(job, floor)
-        window, bounds = (round_.start, round_.end), self._bounds(job, terms)
-        if not may_gain(rest, floor, round_.cluster, window, has, bounds):
+        round_, rest, has = self.round, self.round.rests[job.number], self._standing(job, floor)
+        eased = self.easings > self._easings_before[job.number]
+        prospect = Prospect(rest, floor, round_.start, has, eased)
+        if not prospect.may_gain(round_.cluster, self._terms_at_best(), exact=exact):
             return
-        ways = pieces(round_.cluster, rest, floor, window, terms.most, exact=exact)
+        may_pay, terms = self._may_pay(job), self._terms_of(job.tenant)
+        if may_pay is None or not prospect.may_gain(round_.cluster, terms, exact=exact):
+            return
+        met = Met(terms, generous(has), eased)
+        ways = pieces(round_.cluster, rest, floor, (round_.start, round_.end), met, exact=exact)
+        at_home = round_.awards.get(job.number)
         dividend = self._dividend(job, has)
         schedule = PieceSearch(ways, terms, has, may_pay.amount, dividend).run()
         if isinstance(schedule, Shortfall):
@@ -150,19 +164,6 @@ class Renting:
             self._sell(job, offer, at_home)
         else:
             self._sell_piece(job, offer, at_home)
-
-    def _bounds(self, job: Job, terms: Terms) -> list[Bound]:
-        """What each pair of types and placement of a job could meet in the window, at best."""
-        found = []
-        for pair in self.round.ways(job).pairs:
-            met, types = terms.of(pair), (pair.worker_type, pair.ps_type)
-            prices = float(met.least_worker), float(met.least_ps) * pair.least_ps
-            for central, most in ((True, met.beside.most[0]), (False, met.together.most[0])):
-                workers = min(job.max_workers, int(most))
-                if workers >= 1 + (not central):
-                    rate = booked_rate(job, self.round.cluster, types, 1 + (not central), centralized=central)
-                    found.append(Bound(rate, workers, *prices))
-        return found
 
     def answer(self, job: Job, floor: Floor | None) -> Offer | Shortfall:
         """What the pool has for the whole job now, or for all that is left of it, or why nothing."""
@@ -240,7 +241,9 @@ class Renting:
         self.buyers.add(job.number)
         self._count(job, offer)
         self._terms.clear()
+        self._limits = self._best_terms = None
         others_sell = self._post()
+        self.easings += others_sell or home_changed
         if self.held_back and (others_sell or (home_changed and self.held_back.concerns(job.tenant))):
             self.round.withhold(self.held_back.amounts(self.pool.takes_part))
 
@@ -266,9 +269,23 @@ class Renting:
             if payer is not None:
                 prices = prices * (1.0 - self.pool.contribution[:, payer])
             least = self._least(prices, payer)
-            found = Terms(self.round.room, self.pool.for_sale, prices, self.round.least_used(), least)
+            found = Terms(self._limits_now(), prices, self.round.least_used(), least)
             self._terms[payer] = found
         return found
+
+    def _terms_at_best(self) -> Terms:
+        """Terms that no payer's are better than."""
+        if self._best_terms is None:
+            prices = self.pool.prices
+            if self.settings.payment == "net":
+                prices = prices * (1.0 - self.pool.contribution[:, :-1].max(axis=1, initial=0.0))
+            self._best_terms = Terms(self._limits_now(), prices, None)
+        return self._best_terms
+
+    def _limits_now(self) -> Limits:
+        if self._limits is None:
+            self._limits = Limits(self.round.room, self.pool.for_sale)
+        return self._limits
 
     def _least(self, prices: FloatArray, payer: int | None) -> FloatArray | None:
         """(resources, slots) what a unit costs at least that takes some of the resource: where it has a price, and

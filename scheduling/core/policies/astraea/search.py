@@ -25,6 +25,11 @@ TIE = 1e-9  # of max(1, |surplus|), R17
 PAYMENT_TOLERANCE = 1e-9
 
 
+def generous(least: float) -> float:
+    """The surplus that a schedule must exceed to be looked at: a little less, for the caller decides on exact sums."""
+    return least - TIE * max(1.0, abs(least))
+
+
 class Search:
     """The search for one job. `values` (slots,) are the job's values of ending with the window's 1st, 2nd, ... slot."""
 
@@ -39,7 +44,7 @@ class Search:
     ) -> None:
         self.dividend = dividend  # what is paid besides the prices; it counts for `most_paid` and for nothing else
         self.ways, self.terms, self.values = ways, terms, values
-        self.least = least - TIE * max(1.0, abs(least))  # a little generous: the caller decides on exact sums
+        self.least = generous(least)
         self.most_paid = most_paid + PAYMENT_TOLERANCE
         self.chosen: IntArray = np.zeros(0, dtype=np.int64)  # candidates worth a look, ascending
         self.tried: dict[tuple[int, int], tuple[float, placing.Spot] | None] = {}  # by (row of chosen, start)
@@ -278,6 +283,11 @@ class PieceSearch(Search):
     ) -> None:
         super().__init__(pieces.ways, terms, np.zeros(0), least, most_paid, dividend)
         self.pieces = pieces
+
+    def _choose(self) -> Shortfall | None:
+        """Those that could not win were never listed."""
+        self.chosen = np.arange(len(self.pieces.work))
+        return None if len(self.chosen) else Shortfall(TOO_LONG)
 
     def _worth(self, candidates: IntArray, ends: IntArray) -> FloatArray:
         return self.pieces.worth(candidates, ends)

@@ -10,7 +10,7 @@ from scheduling.core.policies.astraea.awards import own_booking
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.schedule import TOO_DEAR, Schedule, Shortfall
 from scheduling.core.policies.astraea.search import Search
-from scheduling.core.policies.astraea.terms import Terms
+from scheduling.core.policies.astraea.terms import Limits, Terms
 from scheduling.core.prices import scarcity
 from scheduling.core.types import FloatArray, Job
 
@@ -40,7 +40,7 @@ class _Phase:
         found = self._terms.get(tenant)
         if found is None:
             left = self.shares[:, tenant, None] - self.round.own_use[:, tenant]
-            found = Terms(self.round.room, left, self.prices(tenant), self.round.least_used())
+            found = Terms(Limits(self.round.room, left), self.prices(tenant), self.round.least_used())
             self._terms[tenant] = found
         return found
 
