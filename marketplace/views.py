@@ -7,6 +7,7 @@ from django.core.cache import cache
 from django.db import Error as DatabaseError
 from django.db import connection
 from django.http import HttpRequest, HttpResponse
+from django.template.loader import render_to_string
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 from redis.exceptions import RedisError
@@ -26,7 +27,12 @@ def live(request: HttpRequest) -> HttpResponse:
 @require_safe
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
+    """Plain lines for whoever watches, and a page for a person who followed the link at the foot of every page."""
     found = states_now()
+    if "text/html" in request.headers.get("Accept", ""):
+        # Without the request: what a page asks about its reader would need the database.
+        page = render_to_string("health.html", {"states": found, "is_healthy": is_healthy(found)})
+        return HttpResponse(page, status=200 if is_healthy(found) else 503)
     lines = "".join(f"{name}: {state}\n" for name, state in found.items())
     return HttpResponse(lines, status=200 if is_healthy(found) else 503, content_type="text/plain")
 

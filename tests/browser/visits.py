@@ -121,10 +121,11 @@ NOBODY = {
     "notices_stop": ["/notices/stop/{stop}/"],
     "invitation_open": ["/invitation/{invitation}/"],
     "invitation": ["/invitation/"],
+    "ready": ["/readyz"],
 }
 # Answers without a page of their own: they change something and lead back, or are a part, a file or a sign of life.
 NO_PAGE = {
-    "live", "ready", "metrics", "api_health", "api_ready", "tenant_frame", "job_quote", "operator_verify", "api_schema",
+    "live", "metrics", "api_health", "api_ready", "tenant_frame", "job_quote", "operator_verify", "api_schema",
     "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
     "owner_invite_again", "owner_withdraw", "staff_token_create", "staff_token_revoke",
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",

@@ -31,6 +31,19 @@ def test_ready_page_is_a_503_that_keeps_the_reason_to_itself(client: Client, mon
 
 
 @pytest.mark.django_db
+def test_ready_is_a_page_with_a_way_on_for_a_person(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
+    accept = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    reply = client.get("/readyz", headers=accept)
+    assert reply.status_code == 200
+    assert "Bourse is well" in reply.content.decode()
+    assert 'href="/"' in reply.content.decode()
+    monkeypatch.setattr("marketplace.views.states_now", lambda: {"database": "does not answer", "broker": "ok"})
+    reply = client.get("/readyz", headers=accept)
+    assert reply.status_code == 503
+    assert "Bourse is not well" in reply.content.decode()
+
+
+@pytest.mark.django_db
 def test_ready_page_shows_a_worker_that_has_beaten(client: Client) -> None:
     heartbeat()
     assert b"worker: ok\n" in client.get("/readyz").content

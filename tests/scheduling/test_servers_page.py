@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 import pytest
 from django.test import Client
 
-from scheduling.market.pages import servers_chart
+from scheduling.market.pages import servers_choice
 from scheduling.market.pages.servers_chart import MINE, OPERATOR, OTHERS, Share, Square, _squares
 from scheduling.models import Server
 from tenants.access import access_of_system
@@ -134,13 +134,66 @@ def test_draws_large_amounts_beside_small_ones_each_on_its_own_scale() -> None:
     assert 'width="74.965%"' in html
 
 
-def test_draws_whole_bars_when_there_are_very_many_servers(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(servers_chart, "MOST_SERVERS", 1)
-    pool, person = make_pool(), make_person("viewer", make_tenant("lumen"))
-    make_server(pool, "s01", worker=8, ps=0)
-    assert len(SQUARE.findall(page("lumen", person).content.decode())) == 8
-    make_server(pool, "s02", worker=8, ps=0)
-    assert len(SQUARE.findall(page("lumen", person).content.decode())) == 2
+def names(html: str) -> list[str]:
+    return [row[0].partition(" ")[0] for row in numbers(html)[:-1]]
+
+
+@pytest.fixture
+def large(monkeypatch: pytest.MonkeyPatch) -> tuple[User, User]:
+    """Five servers where two fit a page; the fourth is Lumen's, the second Castor's, the last is draining. A viewer of
+    Lumen, and one of Castor."""
+    monkeypatch.setattr(servers_choice, "FEW", 4)
+    monkeypatch.setattr(servers_choice, "ROWS", 2)
+    pool, lumen, castor = make_pool(), make_tenant("lumen"), make_tenant("castor")
+    servers = [make_server(pool, f"s0{number}") for number in range(1, 6)]
+    make_cells(servers[3], lumen, {"worker": 8, "ps": 2})
+    make_cells(servers[1], castor, {"worker": 8, "ps": 1})
+    Server.objects.filter(pk=servers[4].pk).update(state="draining")
+    viewer = make_person("viewer", lumen)
+    other = make_person("billing", castor)
+    return viewer, other
+
+
+def test_a_large_pool_is_shown_in_pages_with_the_readers_own_servers_first(large: tuple[User, User]) -> None:
+    one, other = large
+    first = page("lumen", one).content.decode()
+    assert names(first) == ["s04", "s01"]
+    assert "page 1 of" in first
+    assert numbers(first)[-1] == ["The whole pool", "", "8", "8", "24", "2", "1", "7"]
+    assert len(SQUARE.findall(first)) == 16
+    assert names(page("castor", other).content.decode()) == ["s02", "s01"]
+    assert names(page("lumen", one, page="3").content.decode()) == ["s05"]
+    assert names(page("lumen", one, page="99").content.decode()) == ["s05"]  # the last one
+    assert names(page("lumen", one, page="oops").content.decode()) == ["s04", "s01"]
+    assert names(page("lumen", one, page="2", part="cells").content.decode()) == ["s02", "s03"]
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        ({"owner": "@mine"}, ["s04"]),
+        ({"owner": "castor"}, ["s02"]),
+        ({"owner": "@operator"}, ["s01", "s02"]),  # of the second it has one parameter server
+        ({"owner": "nobody-known"}, ["s04", "s01"]),
+        ({"state": "draining"}, ["s05"]),
+        ({"state": "draining", "owner": "castor"}, []),
+        ({"name": "S03"}, ["s03"]),
+    ],
+)
+def test_servers_of_a_large_pool_are_filtered(
+    large: tuple[User, User], query: dict[str, str], expected: list[str]
+) -> None:
+    html = page("lumen", large[0], **query).content.decode()
+    assert names(html) == expected
+    assert ("No server fits" in html) == (not expected)
+
+
+def test_a_filter_travels_along_in_the_links_of_a_large_pool(large: tuple[User, User]) -> None:
+    html = page("lumen", large[0], owner="@operator", window="48").content.decode()
+    links = [link.replace("&amp;", "&") for link in re.findall(r'(?:href|hx-get)="([^"]*pool=main[^"]*)"', html)]
+    stay = [link for link in links if link.startswith("?pool=main&window=") or "/servers/?part=" in link]
+    assert len(stay) > 5
+    assert all("owner=%40operator" in link for link in stay)
 
 
 def test_needs_no_style_that_the_policy_forbids() -> None:

@@ -14,6 +14,7 @@ from scheduling.cluster.pages.pools import pool_chosen as pool_chosen
 from scheduling.market.pages.gantt import Span
 from scheduling.market.pages.pool_chart import servers_chart
 from scheduling.market.pages.servers_chart import server_rows, shares
+from scheduling.market.pages.servers_choice import servers_choice
 from scheduling.market.reads.market import SLOTS_BACK, price_history
 from scheduling.market.reads.now import MarketNow, market_now
 from tenants.access import AccessRequest
@@ -24,25 +25,27 @@ from tenants.views.parts import part_or_page
 
 PARTS = {"chart": "market/servers_time.html", "cells": "market/servers_cells.html"}
 WINDOWS = (24, 48, 96, 192)  # slots in the chart
-MOST_SERVERS = 200
 FARTHEST = 100_000  # slots from now that an address may ask for
 
 
 @require_safe
 @requires(Permission.QUOTA_VIEW)
 def tenant_servers(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    """Of one pool: `?pool=slug`, else the first. `?window=` slots, from slot `?from=`, else around now."""
+    """Of one pool: `?pool=slug`, else the first. `?window=` slots, from slot `?from=`, else around now. Of a large pool
+    a page of servers, filtered by `?owner=`, `?state=` and `?name=`."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     if pool is None:
         return render(request, "market/servers_none.html")
     tenant, part, overview = open_tenant(request), request.GET.get("part"), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=SLOTS_BACK, overview=overview)
-    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "now": now}
+    choice = servers_choice(overview, tenant.pk, request.GET)
+    shown = choice.overview if choice else overview
+    context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "now": now, "choice": choice}
     if part != "cells":
-        context |= _chart(request, tenant, overview, now)
+        context |= _chart(request, tenant, shown, now)
     if part != "chart":
-        context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(overview, tenant.pk)}
+        context |= {"shares": shares(overview, tenant.pk), "rows": server_rows(shown, tenant.pk)}
     return part_or_page(request, "market/servers.html", PARTS, context)
 
 
@@ -61,7 +64,7 @@ def _chart(request: AccessRequest, tenant: Tenant, overview: PoolOverview, now: 
             now=now,
             history=price_history(pool, now),
             span=span,
-            most=MOST_SERVERS,
+            most=len(overview.servers),
         ),
         "windows": WINDOWS,
         "window": length,

@@ -10,7 +10,6 @@ from scheduling.models import ServerState
 
 MINE, OTHERS, OPERATOR = "mine", "others", "operator"
 MOST_SQUARES = 48  # above it single units would be too narrow to tell apart
-MOST_SERVERS = 100  # above it nobody counts units any more, and the page would be heavy
 _FILLED = 0.86  # of a unit's width; the rest is the gap to the next one
 
 
@@ -64,11 +63,10 @@ def shares(overview: PoolOverview, tenant_id: int) -> tuple[Share, ...]:
 
 def server_rows(overview: PoolOverview, tenant_id: int) -> tuple[ServerRow, ...]:
     widest = _widest(overview)
-    many = len(overview.servers) > MOST_SERVERS
 
     def bands(server: ServerView) -> tuple[Band, ...]:
         return tuple(
-            Band(share, index == 0, tuple(_squares(share, 100 / fill, whole=many or fill > MOST_SQUARES)))
+            Band(share, index == 0, tuple(_squares(share, 100 / fill, whole=fill > MOST_SQUARES)))
             for index, (share, fill) in enumerate(zip(_shares_on(server, overview, tenant_id), widest, strict=True))
         )
 

@@ -1,0 +1,147 @@
+"""Which servers of a large pool a page shows: a filter by owner, state and name, and pages of what fits."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from urllib.parse import urlencode
+
+from scheduling.cluster import PoolOverview, ServerView
+from scheduling.models import ServerState
+
+FEW = 24  # servers of a pool that is shown whole
+ROWS = 16  # on a page of a larger one
+MINE, OPERATOR = "@mine", "@operator"  # in an address; no tenant has such a slug
+
+
+@dataclass(frozen=True)
+class OwnerGroup:
+    """One owner's part of the pool. `units`: of each resource, in the pool's order."""
+
+    value: str  # as an address says it
+    name: str
+    servers: int
+    units: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class ServersAsked:
+    """What an address says. Nothing that is known: every server."""
+
+    owner: str
+    state: str
+    name: str
+    page: int
+
+    @property
+    def is_filter(self) -> bool:
+        return bool(self.owner or self.state or self.name)
+
+    def query(self, **instead: str | int) -> str:
+        """The same in an address, to stand behind other fields of it."""
+        fields = {"owner": self.owner, "state": self.state, "name": self.name, "page": self.page} | instead
+        said = {name: value for name, value in fields.items() if value and (name, value) != ("page", 1)}
+        return f"&{urlencode(said)}" if said else ""
+
+
+@dataclass(frozen=True)
+class ServersChoice:
+    """`overview`: of the pool, with the servers of this page alone; its totals are the pool's."""
+
+    overview: PoolOverview
+    asked: ServersAsked
+    owners: tuple[OwnerGroup, ...]
+    states: tuple[tuple[str, str, int], ...]  # (value, words, servers)
+    fitting: int
+    servers: int
+    pages: int
+
+    @property
+    def previous(self) -> str:
+        return self.asked.query(page=self.asked.page - 1) if self.asked.page > 1 else ""
+
+    @property
+    def next(self) -> str:
+        return self.asked.query(page=self.asked.page + 1) if self.asked.page < self.pages else ""
+
+    @property
+    def has_previous(self) -> bool:
+        return self.asked.page > 1
+
+    @property
+    def query(self) -> str:
+        return self.asked.query()
+
+
+def servers_choice(overview: PoolOverview, tenant_id: int, address: Mapping[str, str]) -> ServersChoice | None:
+    """The servers of which the reader owns units come first. None: the pool is small enough to be shown whole."""
+    if len(overview.servers) <= FEW:
+        return None
+    owners = _owners(overview, tenant_id)
+    asked = _asked(address, {group.value for group in owners})
+    fitting = [server for server in overview.servers if _fits(server, asked, tenant_id)]
+    fitting.sort(key=lambda server: not _units(server, MINE, tenant_id))
+    pages = max(-(-len(fitting) // ROWS), 1)
+    asked = replace(asked, page=min(asked.page, pages))
+    shown = tuple(fitting[ROWS * (asked.page - 1) : ROWS * asked.page])
+    states = Counter(server.state for server in overview.servers)
+    return ServersChoice(
+        overview=replace(overview, servers=shown),
+        asked=asked,
+        owners=owners,
+        states=tuple((state.value, state.label, states[state]) for state in ServerState if states[state]),
+        fitting=len(fitting),
+        servers=len(overview.servers),
+        pages=pages,
+    )
+
+
+def _asked(address: Mapping[str, str], owners: set[str]) -> ServersAsked:
+    owner, state, page = address.get("owner", ""), address.get("state", ""), address.get("page", "")
+    return ServersAsked(
+        owner=owner if owner in owners else "",
+        state=state if state in ServerState.values else "",
+        name=address.get("name", "").strip()[:60],
+        page=max(int(page), 1) if page.isascii() and page.isdigit() and len(page) < 7 else 1,
+    )
+
+
+def _fits(server: ServerView, asked: ServersAsked, tenant_id: int) -> bool:
+    return (
+        (not asked.state or server.state == asked.state)
+        and asked.name.lower() in server.name.lower()
+        and (not asked.owner or any(_units(server, asked.owner, tenant_id)))
+    )
+
+
+def _units(server: ServerView, owner: str, tenant_id: int) -> tuple[int, ...]:
+    """Of each resource on this server, what this owner has; nothing at all where that is nothing."""
+    if owner == OPERATOR:
+        units = tuple(capacity.operator_units for capacity in server.capacities)
+    elif owner == MINE:
+        units = tuple(capacity.units_of(tenant_id) for capacity in server.capacities)
+    else:
+        units = tuple(
+            sum(cell.units for cell in capacity.cells if cell.slug == owner) for capacity in server.capacities
+        )
+    return units if any(units) else ()
+
+
+def _owners(overview: PoolOverview, tenant_id: int) -> tuple[OwnerGroup, ...]:
+    """The reader's own part, the others' by name, the operator's."""
+    found: dict[str, tuple[str, int, list[int]]] = {}
+    for server in overview.servers:
+        on_this: set[str] = set()
+        for place, capacity in enumerate(server.capacities):
+            parts = [
+                (MINE if cell.tenant_id == tenant_id else cell.slug, cell.name, cell.units) for cell in capacity.cells
+            ]
+            for value, name, units in [*parts, (OPERATOR, "Operator", capacity.operator_units)]:
+                if units:
+                    _, servers, sums = found.get(value, (name, 0, [0] * len(overview.totals)))
+                    sums[place] += units
+                    found[value] = (name, servers + (value not in on_this), sums)
+                    on_this.add(value)
+    groups = [OwnerGroup(value, name, servers, tuple(sums)) for value, (name, servers, sums) in found.items()]
+    return tuple(sorted(groups, key=lambda group: (group.value != MINE, group.value == OPERATOR, group.name)))
