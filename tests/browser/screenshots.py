@@ -92,13 +92,13 @@ def main(names: list[str]) -> None:
 
 
 @contextmanager
-def demonstration() -> Iterator[str]:
-    """The product with its demonstration; its address. It ends with the block."""
+def demonstration(days: int = 0) -> Iterator[str]:
+    """The product with its demonstration and a past of so many days; its address. It ends with the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     with tempfile.TemporaryDirectory(prefix="bourse-screenshots-", ignore_cleanup_errors=True) as folder:
-        environment = {**os.environ, "BOURSE_VAR": folder, "PORT": str(port), "DEMO_DAYS": "0"}
+        environment = {**os.environ, "BOURSE_VAR": folder, "PORT": str(port), "DEMO_DAYS": str(days)}
         command = [sys.executable, "manage.py", "up"]
         product = subprocess.Popen(command, cwd=BASE, env=environment, stdout=subprocess.DEVNULL)
         try:

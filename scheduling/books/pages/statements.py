@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, date
 
 from django.http import HttpResponse
@@ -28,6 +28,7 @@ from tenants.zones import day_of
 HEADINGS = ("part", "time", "what", "job", "lane", "interval", "quantity", "unit_price", "amount", "reason")
 MOST_SORTED = 2_000  # of each list: a list that is cut short is sorted within what is shown
 MOST_PRINTED = 2_000  # rows of each list on the printed page
+SHOWN = 20  # of each list on the screen, in the order that was asked for; the CSV and the printed page have more
 Cells = tuple[object, ...]
 
 
@@ -41,16 +42,21 @@ class Month:
     closed: int
 
 
-def _table(part: str, *columns: tuple[str, str, bool]) -> Table:
+def _table(part: str, *columns: tuple[str, str, bool], rows: int = SHOWN) -> Table:
     """Of (what it sorts by, heading, numeric). A page has several tables, so each column is called by its table too."""
     made = [
         Column(f"{part}.{order or label}", label, order=order, numeric=numeric) for order, label, numeric in columns
     ]
-    return Table(made, sort="", rows=MOST_SORTED)
+    return Table(made, sort="", rows=rows)
 
 
 MONTHS = _table(
-    "months", ("first", "Month", False), ("opened", "Opened", True), ("closed", "Closed", True), ("", "As a file", True)
+    "months",
+    ("first", "Month", False),
+    ("opened", "Opened", True),
+    ("closed", "Closed", True),
+    ("", "As a file", True),
+    rows=MOST_SORTED,
 )
 TABLES = {
     "earned": _table(
@@ -117,11 +123,12 @@ def tenant_statement(request: AccessRequest, tenant_slug: str) -> HttpResponseBa
     printed = "print" in request.GET
     most = {"most": MOST_PRINTED} if printed else {"most": MOST_SORTED} if "sort" in request.GET else {}
     statement = statement_view(tenant=tenant, start=days.start, end=days.end, **most)
+    lists = {part: replace(table, rows=MOST_PRINTED) if printed else table for part, table in TABLES.items()}
     context = {
         "tenant": tenant,
         "days": days,
         "statement": statement,
-        "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in TABLES.items()},
+        "tables": {part: listed(request.GET, getattr(statement, part), table) for part, table in lists.items()},
         "before": month_before(days.first),
         "after": month_after(days.first),
         "made_at": now,
