@@ -7,6 +7,8 @@ from typing import Any
 
 from scheduling.models import Interval, IntervalFairness, TenantFairness
 
+MOST_SHOWN = 30  # rows of one list on a page; programs get all of them
+
 
 @dataclass(frozen=True)
 class TenantRow:
@@ -83,6 +85,15 @@ class IntervalAccount:
     readable: bool
     before: int | None
     after: int | None
+
+    @property
+    def jobs_shown(self) -> tuple[JobRow, ...]:
+        """On a page: broken certificates first."""
+        return tuple(sorted(self.jobs, key=lambda row: not row.broken))[:MOST_SHOWN]
+
+    @property
+    def payments_shown(self) -> tuple[Payment, ...]:
+        return self.payments[:MOST_SHOWN]
 
     @property
     def gains(self) -> float:

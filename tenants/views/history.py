@@ -19,7 +19,7 @@ from tenants.roles import Permission
 from tenants.views.gate import requires
 from tenants.views.tables import Column, Table, asks_csv, csv_response, table_of
 
-ENTRIES = 40  # of one page
+ENTRIES = 32  # of one page
 
 
 def _moment(entry: AuditEntry) -> str:

@@ -25,7 +25,8 @@ PATIENCE = 300.0  # seconds
 WAYS = "main a[href], nav a[href], header a[href], footer a[href], main button"
 IN_VIEW = "(el) => el.scrollIntoView({block: 'center'})"
 LINKS = """() => [...document.querySelectorAll("a[href]")].filter((el) => el.checkVisibility())
-    .map((el) => el.href.split("#")[0]).filter((href) => href.startsWith(location.origin))"""
+    .map((el) => new URL(el.getAttribute("href"), location.href)).filter((link) => link.origin === location.origin)
+    .map((link) => link.href.split("#")[0])"""
 
 
 class Walk:

@@ -8,6 +8,8 @@ from typing import Any
 from tenants.ledger.amounts import exported, micro
 from tenants.views.tables import Column, Table
 
+OWNERS = 10  # on a page of a table
+
 
 def _number(name: str, digits: int = 6) -> Callable[[Any], object]:
     def value(row: Any) -> object:
@@ -43,6 +45,7 @@ RATIOS = Table(
         _column("broken", "Broken certificates", 0),
     ),
     sort="-ratio",
+    rows=OWNERS,
     key="tenant_id",
     file="fairness-ratios",
 )
@@ -62,6 +65,7 @@ REWARDS = Table(
         _column("waiting", "Intervals waiting", 0),
     ),
     sort="-reward",
+    rows=OWNERS,
     key="tenant_id",
     file="fairness-rewards",
 )

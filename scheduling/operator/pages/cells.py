@@ -78,7 +78,7 @@ def _table(pool_slug: str, by_name: Any) -> Table:
         Column("cells", "Cells", value=of),
         Column("left", "Left for the operator", value=left),
     )
-    return Table(columns, sort="name", rows=30, file=f"cells-{pool_slug}")
+    return Table(columns, sort="name", rows=20, file=f"cells-{pool_slug}")
 
 
 @require_http_methods(["GET", "HEAD", "POST"])

@@ -23,9 +23,9 @@ class Work:
 
     def added_to(self, figures: Iterator[dict[str, Any]]) -> Iterator[dict[str, Any]]:
         """Each figure with the processor time for one of its answers; figures are asked for one after the other."""
-        before = self._seconds()
+        before = self.seconds()
         for figure in figures:
-            now = self._seconds()
+            now = self.seconds()
             calls = figure["detail"].pop("calls", 0)
             if calls:
                 for name, spent, had in zip(("web", "database"), now, before, strict=True):
@@ -33,7 +33,7 @@ class Work:
             before = now
             yield figure
 
-    def _seconds(self) -> tuple[float, float]:
+    def seconds(self) -> tuple[float, float]:
         return sum(map(_of, self._web)), sum(
             _of(each) for each in (self._database, *self._database.children(recursive=True))
         )

@@ -44,7 +44,7 @@ def main(folder: str) -> None:
         call_command("migrate", verbosity=0)
         market = build.market_in(state)
         os.environ["DATABASE_URL"] = serving  # of the web processes
-        for figure in asking.measure(market):
+        for figure in asking.measure(market, state.data):
             print(json.dumps(figure), flush=True)
 
 
