@@ -39,6 +39,7 @@ class Walk:
         self.context.grant_permissions(["clipboard-read", "clipboard-write"], origin=address)
         self.page = self.context.new_page()
         self.page.set_default_timeout(1_000 * PATIENCE)
+        self.page.set_default_navigation_timeout(1_000 * PATIENCE)
         self.page.on("response", self._answered)
         self.page.on("pageerror", lambda error: self.complaints.append(f"script: {error}"))
         self.page.on("console", lambda said: said.type == "error" and self.complaints.append(f"console: {said.text}"))
@@ -165,7 +166,8 @@ def test_an_owner_shares_earns_and_invites(walk: Callable[[str], Walk]) -> None:
     one.press("My share")
     one.type("Lowest price for a worker", "0.05")
     one.press("Save")
-    one.see("0.05")
+    one.see("Saved. It holds from the next interval on")
+    assert one.page.get_by_label("Lowest price for a worker").input_value() == "0.05"
     one.press("Servers")
     one.press("Ledger")
     one.press("Fairness")

@@ -17,6 +17,8 @@ from typing import Any
 
 from django.conf import settings
 
+from tests.browser.screenshots import OF_TESTS
+
 FIRST_SECONDS, SECOND_SECONDS = 300.0, 60.0
 
 
@@ -41,8 +43,7 @@ def started(folder: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    kept = {name: value for name, value in os.environ.items() if name not in ("DATABASE_URL", "DATABASE_OWNER_URL")}
-    kept = {name: value for name, value in kept.items() if name not in ("REDIS_URL", "SECRET_KEY")}
+    kept = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
     environment = {**kept, "BOURSE_VAR": folder, "PORT": str(port)}
     command = [sys.executable, "manage.py", "up"]
     product = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=subprocess.DEVNULL)
