@@ -8,7 +8,7 @@ from typing import Any
 from tenants.ledger.amounts import exported, micro
 from tenants.views.tables import Column, Table
 
-OWNERS = 10  # on a page of a table
+OWNERS = 6  # on a page of a table
 
 
 def _number(name: str, digits: int = 6) -> Callable[[Any], object]:
