@@ -19,7 +19,7 @@ from scheduling.app.clock import pool_advance
 from scheduling.market.settle.use import use_in_turn
 from scheduling.models import Award, Interval, Lane, LaneClock, Pool, Pulse, Server, TrainingJob
 from scheduling.operator.pools import pool_create
-from tenants.access import access_of_system
+from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import MICRO
 from tenants.ledger.postings import OUTSIDE, Posting, available
 from tenants.ledger.services import post_many
@@ -32,7 +32,7 @@ from tests.bench.million.build import statements
 from tests.browser.world import NAMES, World, named, traded_world
 from tests.scheduling.live import INSTANT, SPEC
 from tests.scheduling.markets import make_waiting
-from tests.tenants.builders import done, make_member, make_person
+from tests.tenants.builders import make_member, make_person
 
 JOBS, TENANTS, SERVERS, DAYS, SLOT_SECONDS = 100_000, 30, 500, 30, 1800
 MEMBERS, WAITING = 40, 300
@@ -85,13 +85,13 @@ def _told(what: str, make: Any, *arguments: Any) -> Any:
 
 def _market(at: datetime) -> tuple[Pool, User]:
     names = [*NAMES.items(), *((f"t{n:02}", f"Tenant {n}") for n in range(TENANTS - len(NAMES)))]
-    tenants = [done(tenant_create(slug=slug, name=name, by=BY, reason=WHY, at=at)) for slug, name in names]
+    tenants = [_done(tenant_create(slug=slug, name=name, by=BY, reason=WHY, at=at)) for slug, name in names]
     person = make_person("renter@lumen.example", "A person")
     make_member(tenants[0], OWNER, person)
     epoch = at - timedelta(
         days=DAYS, seconds=60
     )  # the present slot has just begun, and lasts while pages are asked for
-    pool = done(
+    pool = _done(
         pool_create(
             slug=SLUG,
             name="Big",
@@ -191,3 +191,8 @@ def _places(pool: Pool, lumen: Tenant) -> dict[str, str]:
             "pool": pool.slug,
         }
     return {name: str(place) for name, place in found.items()}
+
+
+def _done(outcome: Any) -> Any:
+    assert not isinstance(outcome, Refused), outcome
+    return outcome
