@@ -31,7 +31,9 @@ def ready(request: HttpRequest) -> HttpResponse:
     found = states_now()
     if "text/html" in request.headers.get("Accept", ""):
         # Without the request: what a page asks about its reader would need the database.
-        page = render_to_string("health.html", {"states": found, "is_healthy": is_healthy(found)})
+        page = render_to_string(
+            "health.html", {"states": found, "is_well": all(each == "ok" for each in found.values())}
+        )
         return HttpResponse(page, status=200 if is_healthy(found) else 503)
     lines = "".join(f"{name}: {state}\n" for name, state in found.items())
     return HttpResponse(lines, status=200 if is_healthy(found) else 503, content_type="text/plain")

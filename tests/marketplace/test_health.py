@@ -33,6 +33,8 @@ def test_ready_page_is_a_503_that_keeps_the_reason_to_itself(client: Client, mon
 @pytest.mark.django_db
 def test_ready_is_a_page_with_a_way_on_for_a_person(client: Client, monkeypatch: pytest.MonkeyPatch) -> None:
     accept = {"accept": "text/html,application/xhtml+xml,*/*;q=0.8"}
+    assert "Bourse is not well" in client.get("/readyz", headers=accept).content.decode()  # no worker has beaten
+    heartbeat()
     reply = client.get("/readyz", headers=accept)
     assert reply.status_code == 200
     assert "Bourse is well" in reply.content.decode()
