@@ -39,11 +39,12 @@ def second_start() -> dict[str, Any]:
 
 @contextmanager
 def started(folder: str) -> Iterator[tuple[str, subprocess.Popen[bytes]]]:
-    """`make run` in a folder of its own; its address. It ends with the block."""
+    """As `make run` does it, which lets Python keep what it has compiled, in a folder of its own; its address. It ends
+    with the block."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
-    kept = {name: value for name, value in os.environ.items() if name not in OF_TESTS}
+    kept = {name: value for name, value in os.environ.items() if name not in (*OF_TESTS, "PYTHONDONTWRITEBYTECODE")}
     environment = {**kept, "BOURSE_VAR": folder, "PORT": str(port)}
     command = [sys.executable, "manage.py", "up"]
     product = subprocess.Popen(command, cwd=settings.BASE_DIR, env=environment, stdout=subprocess.DEVNULL)
