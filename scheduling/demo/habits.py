@@ -6,7 +6,8 @@ Pure and seeded: the same slot brings the same jobs, in the past that a first st
 - Castor Vision trains in office hours with more workers than it owns: it rents. For a week a deadline is near.
 - Orrin Speech transcribes at night.
 - Lumen Lab trains for half a day at a time, on its own servers.
-- Tarn Climate owns nothing: a guest that computes two forecasts a day, at once if it can.
+- Tarn Climate owns nothing: a guest that computes two forecasts a day, at once if it can. On Mondays it begins two days
+  of an ocean model, which is longer than any window: in pieces.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from scheduling.models import Lane
 
 SEED = 31
 SLOTS_IN_A_DAY = 24 // SLOT_HOURS
-WORKDAYS, WEEKEND, EVERY_DAY = range(5), range(5, 7), range(7)  # Monday is 0
+WORKDAYS, WEEKEND, EVERY_DAY, MONDAY = range(5), range(5, 7), range(7), range(1)  # Monday is 0
 # A power supply: the server fails the first time that it is busy after these slots, and is back after so many.
 LOST_SERVER, LOST_AFTER, LOST_SLOTS = "h04", 8 * SLOTS_IN_A_DAY, 9
 DEADLINE_DAYS = range(17, 24)  # of Castor Vision, counted from the pool's first day
@@ -44,6 +45,7 @@ class Habit:
     worth: tuple[float, float]  # credits for each worker and slot, if it ended at once
     patience: int  # slots after which it is worth nothing
     at_once: bool = False  # by the instant lane, or else with the next interval
+    save_slots: float | None = None  # that a save and a load lose, of jobs that rent in pieces
 
 
 @dataclass(frozen=True)
@@ -67,6 +69,7 @@ HABITS = (
     Habit(LUMEN, ("probe", "ablation"), WORKDAYS, (9, 15), 0.5, (2, 4), (1, 1), (0.6, 1.8), 8),
     Habit(TARN, ("forecast",), EVERY_DAY, (3, 15), 1.0, (8, 8), (1, 1), (1.2, 2.0), 4, at_once=True),
     Habit(TARN, ("reanalysis",), WEEKEND, (12,), 1.0, (12, 16), (2, 4), (0.2, 0.6), 16),
+    Habit(TARN, ("ocean-spinup",), MONDAY, (6,), 1.0, (6, 8), (14, 16), (0.8, 1.2), 80, save_slots=0.1),
 )
 
 
@@ -102,5 +105,7 @@ def _job(habit: Habit, name: str, each: float, dice: np.random.Generator) -> Lon
         "min_workers": 1,
         "value": {"kind": "linear", "slope": -round(base / habit.patience, 4), "base": base},
     }
+    if habit.save_slots is not None:
+        spec |= {"divisible": True, "save_slots": habit.save_slots}
     lane, otherwise = (Lane.INSTANT, str(Lane.BATCH)) if habit.at_once else (Lane.BATCH, None)
     return LongJob(habit.tenant, name, float(dice.uniform(0.05, 0.95)), str(lane), otherwise, spec)

@@ -10,6 +10,7 @@ from scheduling.jobs.describing import (
     job_describe,
     job_understood,
 )
+from scheduling.jobs.read_courses import CourseRecord, courses_record, guess
 from scheduling.jobs.read_description import description_shown, lines_shown, with_description
 from scheduling.jobs.read_estimates import LOOKED_AT, Record, estimates_record
 from scheduling.jobs.read_list import jobs_rows, row_view, with_awards
@@ -23,6 +24,7 @@ from scheduling.jobs.submission import Checked, InvalidJob, Submitted, job_check
 __all__ = [
     "LOOKED_AT",
     "Checked",
+    "CourseRecord",
     "InvalidJob",
     "LogQuestion",
     "NotUnderstood",
@@ -33,11 +35,13 @@ __all__ = [
     "Understood",
     "array_describe",
     "award_give_up",
+    "courses_record",
     "curve",
     "description_shown",
     "estimates_record",
     "freed_of",
     "given_up_event",
+    "guess",
     "is_array",
     "job_by_id",
     "job_checked",

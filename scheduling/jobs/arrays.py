@@ -130,7 +130,7 @@ def array_describe(
     with scope(by.tenant):
         if before := _earlier(client_key, digest):
             return before
-    understood = job_understood(pool=pool, said=said, by=by, at=at)
+    understood = job_understood(pool=pool, said=said, by=by, at=at, together=together)
     if isinstance(understood, Refused):
         return understood
     if bool(understood.indexes) == (count is not None):
@@ -177,7 +177,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         field = "count" if listed.field == "array" else listed.field
         return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
     first, lane = listed[0].name, Lane.BATCH.value
-    checked = job_checked(tenant, pool, first, wish.spec, lane, wish.user, at, begin=wish.begin)
+    checked = job_checked(tenant, pool, first, wish.spec, lane, wish.user, at, begin=wish.begin, together=wish.together)
     if isinstance(checked, Refused):
         return checked
     if never := never_fits(checked.job, frontier=checked.frontier):

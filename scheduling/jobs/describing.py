@@ -34,6 +34,7 @@ from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of
 from scheduling.programs.hours import InHours
 from scheduling.programs.ordering import Waited, members, until, waited_in_order
+from scheduling.programs.saving import DIVISIBLE, saves_in
 from scheduling.programs.sbatch import Line, LineRefusal, Script
 from scheduling.programs.sbatch import read as script_read
 from scheduling.programs.sbatch.request import GPUS, ask
@@ -61,7 +62,8 @@ class Said:
     """What a person said. Either `script`, or `hours` (the answers of `scheduling.programs.hours`; who leaves `worker`
     out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
     `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
-    jobs that must have ended well before, beside those that a script names."""
+    jobs that must have ended well before, beside those that a script names. `divisible`: whether it rents in pieces;
+    None: as its script says, else as its program can."""
 
     worth: Mapping[str, Any]
     hours: Mapping[str, Any] | None = None
@@ -72,6 +74,7 @@ class Said:
     program: Mapping[str, Any] | None = None
     index: int | None = None
     after: tuple[Waited, ...] = ()
+    divisible: bool | None = None
 
     @property
     def how(self) -> str:
@@ -87,6 +90,7 @@ class Said:
         document |= {"name": self.name} if self.name else {}
         document |= {"index": self.index} if self.index is not None else {}
         document |= {"after": list(self.after)} if self.after else {}
+        document |= {DIVISIBLE: self.divisible} if self.divisible is not None else {}
         return document | ({"begin": self.begin.isoformat()} if self.begin else {})
 
 
@@ -134,8 +138,9 @@ class NotUnderstood(InvalidJob):
 Fault = LineRefusal | FieldRefusal
 
 
-def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime) -> Understood | Refused:
-    """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored."""
+def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime, together: bool = False) -> Understood | Refused:
+    """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
+    `together`: it is an array whose jobs are bought all or none."""
     if by.tenant is None:
         return NOT_ALLOWED
     resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
@@ -155,7 +160,10 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime) -> Under
             return program
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
-    checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, pinned=outcome.document is None)
+    saves = None if outcome.document is None else saves_in(outcome.document)
+    checked = spec_checked(
+        by.tenant, pool, outcome.name, outcome.spec, lane, arrival, unregistered=saves, together=together
+    )
     if isinstance(checked, Refused):
         return checked
     spec, read = checked
@@ -214,6 +222,7 @@ class Head:
     indexes: tuple[int, ...] = ()
     after: tuple[Waited, ...] = ()
     after_line: int = 0
+    divisible: bool | None = None
 
 
 def understand(
@@ -238,6 +247,8 @@ def understand(
     if faults or head.run is None or not isinstance(answer, Worth):
         return tuple(faults)
     spec = hours.specification(head.run, worth.value(answer, slot_seconds))
+    divisible = head.divisible if said.divisible is None else said.divisible
+    spec |= {DIVISIBLE: divisible} if divisible is not None else {}
     return Understood(
         how=said.how,
         said=said.document,
@@ -298,6 +309,7 @@ def _of_script(said: Said, text: str, resources: Sequence[str], at: datetime) ->
         indexes=options.array or (),
         after=options.dependency or (),
         after_line=script.place("dependency"),
+        divisible=options.divisible,
     )
 
 

@@ -9,8 +9,9 @@ from datetime import datetime
 
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_by_use import MOST_SLOTS, SoFar, joined, so_far
+from scheduling.jobs.read_courses import CourseRecord, Guess, courses_record, guess_of
 from scheduling.jobs.read_life import Happening, Step, happenings, life
-from scheduling.jobs.read_pieces import Pieces, pieces_of
+from scheduling.jobs.read_pieces import Pieces, in_parts, pieces_of
 from scheduling.jobs.read_pieces import joined as joined_pieces
 from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
@@ -103,6 +104,9 @@ class JobPage:
     queue: QueuePlace | None  # while it waits for an interval
     by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
     pieces: Pieces | None  # of a job that goes on in pieces: then `award` is all of them together
+    course: Guess | None  # what its first piece lets one guess, where nothing is planned at home
+    course_ends_at: datetime | None
+    courses: CourseRecord | None  # how such guesses held
 
     @property
     def rented(self) -> bool:
@@ -161,7 +165,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     if pool.is_elastic and awards:
         gross = {each.start: micro(each.cost) for each in awards if each.state != AwardState.VOID}
         by_use, awards = so_far(pool, awards), [joined(awards)]
-    parts = [each for each in awards if each.work is not None]
+    parts = in_parts(job, awards)
     award = next((each for each in awards if each.attempt == job.attempt), None)
     newest = by_use.newest if by_use else award
     if parts:
@@ -172,6 +176,8 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
     told = happenings(pool, job.tenant_id, job.pk)
     on_servers = [row for each in parts or awards[-1:] for row in each.allocation]
     names = _server_names([*on_servers, *(floor.allocation if floor else [])])
+    home, alive = _home(pool, floor, names), job.state in LIVE_STATES
+    course = guess_of(pool, job, parts) if parts and alive and home is None else None
     if parts:
         slots = slot_tables([slot_table(pool, each, at) for each in parts if each.paid])
     else:
@@ -180,10 +186,10 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         job=job,
         view=job_view(pool, job, newest, at),
         award=award,
-        alive=job.state in LIVE_STATES,
+        alive=alive,
         steps=life(job, award, floor, told, at),
         happenings=told,
-        home=_home(pool, floor, names),
+        home=home,
         got=_got(pool, award, names),
         slots=slots,
         payees=payees(job.tenant_id, slots.by_owner, slots.settled_by_owner) if slots else (),
@@ -198,6 +204,9 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         queue=queue_place(job, at=at),
         by_use=by_use,
         pieces=pieces_of(pool, job, parts, {each.pk: where(each.allocation, names) for each in parts}),
+        course=course,
+        course_ends_at=None if course is None else pool.slot_start(course.end),
+        courses=None if course is None else courses_record(pool),
     )
 
 

@@ -50,15 +50,28 @@ class Pieces:
         return adding_up((*(row.paid for row in self.rows), -self.paid))
 
 
+def in_parts(job: TrainingJob, awards: Sequence[Award]) -> list[Award]:
+    """Those of a job's awards that are parts of it; none where one of them does all of its work: it may rent in pieces,
+    and was sold whole."""
+    parts = [award for award in awards if award.work is not None]
+    whole = len(parts) == 1 and parts[0].state != AwardState.VOID and (parts[0].work or 0) >= work_of(job)
+    return [] if whole else parts
+
+
 def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapping[int, str]) -> Pieces | None:
     """Of a job's awards, oldest first; None where it is not in pieces. `where`: by award."""
-    parts = [award for award in awards if award.work is not None]
+    parts = in_parts(job, awards)
     if not parts:
         return None
-    work = int(job.spec["epochs"]) * int(job.spec["chunks"]) * int(job.spec.get("minibatches", 1))
+    work = work_of(job)
     rows = tuple(_piece(pool, job, award, work, where[award.pk]) for award in parts)
     worth = None if job.worth is None else micro(job.worth)
     return Pieces(rows, sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows), worth)
+
+
+def work_of(job: TrainingJob) -> int:
+    """Mini-batches in all."""
+    return int(job.spec["epochs"]) * int(job.spec["chunks"]) * int(job.spec.get("minibatches", 1))
 
 
 def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) -> Piece:

@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 
 from django.conf import settings
 
+from scheduling.core.types import OWN
 from scheduling.engines.base import LogLine
 from scheduling.engines.launcher.files import Records
 from scheduling.engines.programs import PROGRAMS
@@ -85,7 +86,7 @@ class RunView:
 
 def job_runs(job: TrainingJob) -> list[Run]:
     """The newest first. Needs the tenant's scope."""
-    return list(Run.objects.filter(job=job).order_by("-pk")[:MOST_RUNS])
+    return list(Run.objects.filter(job=job).select_related("award").order_by("-pk")[:MOST_RUNS])
 
 
 def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:
@@ -107,8 +108,13 @@ def run_view(job: TrainingJob, total: int | None = None) -> RunView | None:
         epochs=epochs,
         points=thinned(points),
         ends_at=ends_at,
-        late=ends_at is not None and ends_at > run.ends_at and not is_divisible(job),  # which goes on after it
+        late=ends_at is not None and ends_at > run.ends_at and not _goes_on(job, run),
     )
+
+
+def _goes_on(job: TrainingJob, run: Run) -> bool:
+    """Whether it may go on after the end of what it runs on: if that is a rented piece. At home its time is over."""
+    return is_divisible(job) and run.award.work is not None and run.award.phase != OWN
 
 
 def curve(runs: Sequence[Run]) -> list[Point]:

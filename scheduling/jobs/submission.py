@@ -6,7 +6,7 @@ import hashlib
 import json
 from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
@@ -22,6 +22,7 @@ from scheduling.jobs.fitting import never_fits
 from scheduling.jobs.second_chance import job_queue
 from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
 from scheduling.market.decide import (
+    Pinned,
     cooling,
     estimate_keep,
     instant_admit,
@@ -34,6 +35,7 @@ from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, L
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
 from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named, waited_in_order
+from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, Saves, pieces_added
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.access import Access, Refused, RefusedForMoney
 from tenants.models import Tenant, User
@@ -212,15 +214,16 @@ def job_checked(
     *,
     begin: datetime | None = None,
     read: SpecRead | None = None,
+    together: bool = False,
 ) -> Checked | Refused:
     """What would be stored, or why it cannot be. `read`: the specification as it was checked and read a moment ago for
-    this lane and arrival; it is not looked at again."""
+    this lane and arrival; it is not looked at again. `together`: it is bought with others, all or none."""
     clocks = clocks_of(pool)
     if refusal := lanes_refused(lane, None) or _closed(pool, lane, clocks, at):
         return refusal
     arrival = arrival_of(pool, max(at, begin or at))
     if read is None:
-        checked = spec_checked(tenant, pool, name, spec, lane, arrival)
+        checked = spec_checked(tenant, pool, name, spec, lane, arrival, together=together)
         if isinstance(checked, Refused):
             return checked
         spec, read = checked
@@ -240,11 +243,20 @@ def job_checked(
 
 
 def spec_checked(
-    tenant: Tenant, pool: Pool, name: str, spec: Mapping[str, Any], lane: str, arrival: float, *, pinned: bool = True
+    tenant: Tenant,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    arrival: float,
+    *,
+    unregistered: Saves | None = None,
+    together: bool = False,
 ) -> tuple[Mapping[str, Any], SpecRead] | InvalidJob:
-    """Whether name and specification can be a job's in this pool; with the version of its program pinned.
+    """Whether name and specification can be a job's in this pool; with the version of its program pinned, and whether
+    it rents in pieces, as far as its program says that.
 
-    `pinned`: False for a program that is registered only when the job is submitted.
+    `unregistered`: how its program saves that is registered only when the job is submitted, and so not pinned.
     """
     try:
         if is_blank(text(name, "name")):
@@ -252,16 +264,25 @@ def spec_checked(
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
         read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
-        if read.job.divisible and (pool.is_elastic or not gives_floors(pool)):
-            raise BadScenario("divisible", f"{pool.name} sells whole jobs only")
+        sells_pieces = not pool.is_elastic and gives_floors(pool)
+        if read.job.divisible and not sells_pieces:
+            raise BadScenario(DIVISIBLE, f"{pool.name} sells whole jobs only")
         target_check(spec, read.job, elastic=pool.is_elastic, has_program=PROGRAM in spec)
-        spec = program_pinned(spec, tenant_id=tenant.pk, job=read.job) if pinned else spec
+        pinned = Pinned(dict(spec), unregistered)
+        if unregistered is None:
+            pinned = program_pinned(spec, tenant_id=tenant.pk, job=read.job)
+        seconds = float(pool.slot_seconds)
+        added = pieces_added(pinned.spec, pinned.saves, seconds, sells_pieces=sells_pieces, together=together)
+        if added:
+            pinned.spec.update(added)
+            job = replace(read.job, divisible=True, save_slots=float(pinned.spec.get(SAVE_SLOTS, 0.0)))
+            read = replace(read, job=job)
         if pool.is_elastic:
             check_speeds([read.job])  # the pool's policy believes them
     except BadScenario as error:
         field = error.place.removeprefix("jobs[0]").removeprefix(".")
         return InvalidJob("invalid_job", as_sentence(f"{field or 'The job'}: {error.message}"), field)
-    return spec, read
+    return pinned.spec, read
 
 
 def _closed(pool: Pool, lane: str, clocks: Mapping[str, LaneClock], at: datetime) -> Refused | None:

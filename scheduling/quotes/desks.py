@@ -10,6 +10,7 @@ from datetime import datetime, timedelta
 from typing import Any, Protocol
 
 from scheduling.core.types import WAITING, Booking, Floor, HasWindows, Job, OneMore, Plan, Reason
+from scheduling.jobs import guess
 from scheduling.market.decide import answer_again, batch_policy, charges_of, instant_answer, longest_told, purse_of
 from scheduling.market.view import JobReader, PoolFrame, batch_view, glance
 from scheduling.models import Event, Lane, LaneClock, Pool, TrainingJob
@@ -209,12 +210,11 @@ class BatchDesk:
         share = done / work
         if len(plan.bookings) > 1:  # the rest at home, in the same window
             return Course(share, 1, plan.bookings[1].end, terms.price)
-        pieces, price = -(-work // done), terms.price * work // done
         if terms.home is not None and not terms.home.draft:
             return Course(share, 1, terms.home.end, terms.price)
-        return Course(
-            share, pieces, first.start + pieces * (self.policy.longest_window or first.end - first.start), price
-        )
+        window = self.policy.longest_window
+        likely = guess(start=first.start, end=first.end, done=done, work=work, price=terms.price, window=window)
+        return Course(share, likely.pieces, likely.end, likely.price)
 
 
 def _policy(frame: PoolFrame) -> HasWindows:

@@ -10,7 +10,14 @@ from bourse_client.command import exits
 from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
 from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, zone
-from bourse_client.command.scripts import after_said, described, lines_told, script_of, waited_in_words
+from bourse_client.command.scripts import (
+    after_said,
+    described,
+    lines_told,
+    pieces_said,
+    script_of,
+    waited_in_words,
+)
 from bourse_client.command.session import Session
 from bourse_client.command.written import asked_in, is_script, text_of
 from bourse_client.shapes import (
@@ -37,15 +44,16 @@ def submit(session: Session) -> int:
         raise exits.UsageError("--by, --worth, --later and --dry-run are for batch scripts; the file is none.")
     asked = asked_in(session, text)
     otherwise = words.otherwise or asked.otherwise
+    asked_spec = {**asked.spec, **pieces_said(words)}
     if words.count:
         _one_alone(words)
-        spec = {"spec": asked.spec} | after_said(words)
+        spec = {"spec": asked_spec} | after_said(words)
         how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
         return _array(session, session.client.array_submit(spec, pool=asked.pool, name=asked.name, **how))
     _no_array(words)
     said = {"pool": asked.pool, "name": asked.name, "otherwise": otherwise, "key": words.key}
     said |= after_said(words)
-    return _end(session, session.client.job_submit(asked.spec, lane=asked.lane, **said))
+    return _end(session, session.client.job_submit(asked_spec, lane=asked.lane, **said))
 
 
 def run(session: Session) -> int:

@@ -146,6 +146,16 @@ def _add_submission(parser: ArgumentParser) -> None:
         metavar="ID",
         help="begin once this job has ended well, or all jobs of the array A-12; repeatable",
     )
+    pieces = parser.add_mutually_exclusive_group()
+    pieces.add_argument(
+        "--divisible",
+        action="store_const",
+        const=True,
+        help="it can be saved and go on later, so it may rent in pieces (else: as its program can)",
+    )
+    pieces.add_argument(
+        "--whole", dest="divisible", action="store_const", const=False, help="sell it as a whole, never in pieces"
+    )
     parser.add_argument("--otherwise", choices=("batch",), help="refused by the instant lane, it waits for an interval")
     parser.add_argument("--wait", action="store_true", help="wait until the job is over; its end is the exit status")
     parser.add_argument("--timeout", type=_positive, metavar="SECONDS", help="with --wait: not longer than this")

@@ -31,7 +31,13 @@ def described(words: Namespace, script: str) -> dict[str, Any]:
     offset = datetime.now().astimezone().strftime("%z")  # as +0200
     said: dict[str, Any] = {"script": script, "worth": worth, "zone": f"{offset[:3]}:{offset[3:5]}"}
     said |= after_said(words)
+    said |= pieces_said(words)
     return said | ({"name": words.name} if words.name else {})
+
+
+def pieces_said(words: Namespace) -> dict[str, bool]:
+    """Whether it rents in pieces, where that is said."""
+    return {} if words.divisible is None else {"divisible": words.divisible}
 
 
 def after_said(words: Namespace) -> dict[str, list[int]]:

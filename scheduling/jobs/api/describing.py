@@ -91,7 +91,9 @@ def said_of(asked: Mapping[str, Any]) -> Said | InvalidJob | None:
     ways = [way for way in WAYS if way in asked]
     if len(ways) > 1:
         return InvalidJob("invalid_job", f"{ways[1]}: say either this or {ways[0]}.", ways[1])
-    if not ways or ways == ["spec"]:
+    if ways != ["script"] and ways != ["hours"]:
+        if "divisible" in asked:
+            return InvalidJob("invalid_job", "divisible: say it in the specification.", "divisible")
         return None
     if "index" in asked and ways != ["script"]:
         return InvalidJob("invalid_job", "index: belongs to a script with --array.", "index")
@@ -101,7 +103,8 @@ def said_of(asked: Mapping[str, Any]) -> Said | InvalidJob | None:
         return InvalidJob("invalid_job", "worth: say by when you want it and what it is worth by then.", "worth")
     if (zone := _zone(asked.get("zone", "UTC"))) is None:
         return InvalidJob("invalid_job", "zone: must be one such as Europe/Berlin or +02:00.", "zone")
-    fields = {name: asked[name] for name in ("script", "hours", "name", "begin", "program", "index") if name in asked}
+    names = ("script", "hours", "name", "begin", "program", "index", "divisible")
+    fields = {name: asked[name] for name in names if name in asked}
     return Said(worth=asked["worth"], zone=zone, after=tuple(after_of(asked)), **fields)
 
 

@@ -60,6 +60,12 @@ class InWords(Form):
         help_text="With `hours`: what runs, as a specification names it, by `name`, `version` and `parameters`. Left "
         "out: the units are reserved, and nothing is started. A script becomes a program of the tenant.",
     )
+    divisible = Flag(
+        required=False,
+        help_text="With `script` or `hours`: whether it may be saved and go on later, so that it rents in pieces. Left "
+        "out: as the script says in `#BOURSE --divisible` or `#BOURSE --whole`, else as its program can. A `spec` says "
+        "it itself.",
+    )
     zone = Text(
         max_length=60,
         required=False,
@@ -181,7 +187,11 @@ class JobShown(Answer):
 
 
 class JobWithSpec(JobShown):
-    spec = Numbers(source="job.spec", help_text="As it was submitted.")
+    spec = Numbers(
+        source="job.spec",
+        help_text="As it was submitted, with the version of its program and, where that can be saved and go on, with "
+        "`divisible` and `save_slots`.",
+    )
 
 
 class ArrayShown(Answer):

@@ -28,7 +28,7 @@ from scheduling.market.decide.estimates import Estimate, estimate_keep, start_es
 from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
 from scheduling.market.decide.interval import batch_policy
 from scheduling.market.decide.plans import drafts_after, longest_told, refunds_of, work_in_pieces, work_left
-from scheduling.market.decide.programs import UNITS, program_kept, program_of, program_pinned
+from scheduling.market.decide.programs import UNITS, Pinned, program_kept, program_of, program_pinned
 from scheduling.market.decide.promises import lanes_lock, promises_kept
 from scheduling.market.decide.submissions import submission_digest, submission_document, submission_event
 from scheduling.market.decide.terms import charges_listed, charges_of, dividend_of
@@ -42,6 +42,7 @@ __all__ = [
     "Asked",
     "Contents",
     "Estimate",
+    "Pinned",
     "answer_again",
     "answer_contents",
     "answer_link",

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Any
 
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
 from scheduling.engines.programs import PROGRAMS, Program
 from scheduling.market.view.specs import PROGRAM
-from scheduling.programs.catalogue import PARAMETER_SERVER, values_of
+from scheduling.programs.catalogue import LIVE, PARAMETER_SERVER, values_of
 from scheduling.programs.fields import nearest
 from scheduling.programs.parameters import Value
+from scheduling.programs.saving import Saves, saves_of
 from scheduling.programs.stored import OPERATOR, StoredProgram, stored_program, usable_names, usable_programs
 
 UNITS = ("epochs", "chunks", "minibatches")
@@ -39,7 +41,15 @@ def program_of(spec: Mapping[str, Any]) -> tuple[Program, dict[str, Any]] | None
     return program, values
 
 
-def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Pinned:
+    """A specification that names one version of its program, and how that program saves; None: the job has none."""
+
+    spec: dict[str, Any]
+    saves: Saves | None
+
+
+def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> Pinned:
     """The specification with the version of its program, and whose it is where it is the operator's: it keeps them.
 
     Raises `BadScenario` at the field that is wrong. `job`: what the specification means; a program that talks to
@@ -47,9 +57,10 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> dict
     """
     asked = spec.get(PROGRAM)
     if not isinstance(asked, Mapping) or asked.get("name") in PROGRAMS:
-        if program_of(spec) is not None:
-            _shape_check(PARAMETER_SERVER, job)
-        return dict(spec)
+        if program_of(spec) is None:
+            return Pinned(dict(spec), None)
+        _shape_check(PARAMETER_SERVER, job)
+        return Pinned(dict(spec), Saves(LIVE))
     known = ("name", "version", "owner", "parameters")
     if unknown := sorted(set(map(str, asked)) - set(known)):
         raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(known)}")
@@ -64,7 +75,7 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> dict
     pinned = {"name": stored.program.name, "version": stored.version, "parameters": dict(parameters)}
     if not stored.program.owner.tenant:
         pinned["owner"] = OPERATOR
-    return {**spec, PROGRAM: pinned}
+    return Pinned({**spec, PROGRAM: pinned}, saves_of(stored.program))
 
 
 def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProgram, dict[str, Value]] | None:

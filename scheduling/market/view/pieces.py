@@ -3,6 +3,10 @@
 Such a job has an award for each of its pieces, and one at home for the rest. What an award does is planned in whole
 mini-batches; a program may come less far than that, and then the rest is what its last save says. What the platform
 cut short counts for nothing: the job does it again.
+
+What our own trainer reports is ours. What a program of people's own writes is a stranger's, who may say that nothing
+is done so that its job looks worth less: so it counts only where no refund depends on it (D12), which is of jobs
+without open rents. There a smaller share makes the job buy more, at the posted price, and brings it nothing.
 """
 
 from __future__ import annotations
@@ -11,12 +15,13 @@ import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from django.db.models import F, Q, Sum
+from django.db.models import Count, F, Q, Sum
 
 from scheduling.core.types import Job
-from scheduling.market.view.slots import epochs_reported
+from scheduling.engines.programs import PROGRAMS
+from scheduling.market.view.slots import epochs_reported, share_reported
 from scheduling.market.view.specs import PROGRAM
-from scheduling.models import Award, AwardState, Run, RunState, TrainingJob
+from scheduling.models import Award, AwardState, RentState, Run, RunState, TrainingJob
 
 DIVISIBLE = "divisible"  # of a specification: the job rents in pieces
 
@@ -24,7 +29,8 @@ DIVISIBLE = "divisible"  # of a specification: the job rents in pieces
 @dataclass(frozen=True)
 class PiecesSoFar:
     """`work`: mini-batches of its awards, as planned. `paid`: micro-credits for them, less what came back.
-    `epochs`: how many its program reports to have done, and of how many; None where it reports none."""
+    `epochs`: how many its program reports to have done, and of how many, or how many steps; None where it reports none,
+    or where that is not believed."""
 
     work: int
     paid: int
@@ -42,21 +48,27 @@ def pieces_so_far(jobs: Iterable[TrainingJob]) -> dict[int, PiecesSoFar]:
         return {}
     awards = Award.objects.filter(job__in=rows, work__isnull=False).order_by()
     done = Sum("work", filter=~Q(state=AwardState.VOID), default=0)
-    sums = awards.values("job").annotate(done=done, cost=Sum(F("paid") - F("returned")))
-    reports = _reports([row["job"] for row in sums if PROGRAM in rows[row["job"]].spec])
+    rents = Count("pk", filter=Q(rent=RentState.OPEN))
+    sums = awards.values("job").annotate(done=done, cost=Sum(F("paid") - F("returned")), rents=rents)
+    begun = {row["job"]: bool(row["rents"]) for row in sums if PROGRAM in rows[row["job"]].spec}
+    reports = _reports(begun)
     return {row["job"]: PiecesSoFar(row["done"], row["cost"], reports.get(row["job"])) for row in sums}
 
 
-def _reports(numbers: list[int]) -> Mapping[int, tuple[float, float]]:
-    """Job -> (epochs done, of how many), by the newest report of its program."""
-    if not numbers:
+def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
+    """Job -> (epochs or steps done, of how many), by the newest report of its program. `jobs`: with whether any of
+    their rents is open."""
+    if not jobs:
         return {}
-    runs = Run.objects.filter(job__in=numbers, progress__has_key="epochs").order_by("job_id", "-pk").distinct("job_id")
+    told = Q(progress__has_key="epochs") | Q(progress__numbers__has_key="of")
+    runs = Run.objects.filter(told, job__in=jobs).order_by("job_id", "-pk").distinct("job_id")
     found = {}
-    for job_id, state, progress in runs.values_list("job_id", "state", "progress"):
-        if (told := epochs_reported(progress)) is not None:
-            done, epochs = told
-            found[job_id] = (epochs if state == RunState.FINISHED else done, epochs)
+    for job_id, state, program, progress in runs.values_list("job_id", "state", "program", "progress"):
+        own = program not in PROGRAMS
+        said = share_reported(progress) if own else epochs_reported(progress)
+        if said is not None and not (own and jobs[job_id]):
+            done, whole = said
+            found[job_id] = (whole if state == RunState.FINISHED else done, whole)
     return found
 
 

@@ -65,6 +65,16 @@ def epochs_reported(progress: object) -> tuple[float, float] | None:
     return None if epochs <= 0 else (min(max(done, 0.0), epochs), epochs)
 
 
+def share_reported(progress: object) -> tuple[float, float] | None:
+    """(steps or epochs done, of how many), where a program of people's own says both. Where it says steps and epochs,
+    `of` is about one of them and nobody knows of which: then the one that is farther counts."""
+    numbers = progress.get("numbers") if isinstance(progress, Mapping) else None
+    if not isinstance(numbers, Mapping) or not ("step" in numbers or "epoch" in numbers):
+        return None
+    done, whole = max(_number(numbers.get("step", 0)), _number(numbers.get("epoch", 0))), _number(numbers.get("of"))
+    return None if whole <= 0 else (min(max(done, 0.0), whole), whole)
+
+
 def _number(value: object) -> float:
     """0 for what is no finite number."""
     if isinstance(value, bool) or not isinstance(value, int | float):

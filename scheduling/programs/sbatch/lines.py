@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 UNDERSTOOD, IGNORED, NOT_KEPT = "understood", "ignored", "not_kept"
 PREFIX = "#SBATCH"
+OURS = "#BOURSE"  # begins lines that Slurm takes for comments: what no option of sbatch can say
 QUOTES = re.compile(r"[\"'\\]")
 
 

@@ -157,6 +157,12 @@ REFUSED: Mapping[str, tuple[str, str]] = {
     "oom-kill-step": ("a program that takes too much memory is ended as a whole", ""),
 }
 
+# Of lines that begin with #BOURSE: what each says of the field, and what is told of it.
+OURS: Mapping[str, tuple[str, bool, str]] = {
+    "--divisible": ("divisible", True, "It can be saved and go on later, so it may rent in pieces."),
+    "--whole": ("divisible", False, "It is sold as a whole, from its start to its end."),
+}
+
 # Options that stand alone; all others take a value.
 FLAGS = frozenset({
     "verbose", "quiet", "parsable", "requeue", "no-requeue", "hold", "spread-job", "use-min-nodes", "contiguous",

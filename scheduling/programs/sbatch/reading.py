@@ -16,6 +16,7 @@ from scheduling.programs.ordering import Waited
 from scheduling.programs.sbatch.lines import (
     IGNORED,
     NOT_KEPT,
+    OURS,
     PREFIX,
     UNDERSTOOD,
     Line,
@@ -27,6 +28,7 @@ from scheduling.programs.sbatch.lines import (
 from scheduling.programs.sbatch.options import FLAGS, KNOWN, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.options import IGNORED as IGNORED_OPTIONS
 from scheduling.programs.sbatch.options import NOT_KEPT as NOT_KEPT_OPTIONS
+from scheduling.programs.sbatch.options import OURS as OUR_OPTIONS
 from scheduling.programs.sbatch.values import BadValue, Export, Gpus, Nodes, When
 
 MOST_CHARACTERS = 1024**2  # of a script
@@ -60,6 +62,7 @@ class Options:
     exclude: tuple[str, ...] | None = None
     begin: When | None = None
     deadline: When | None = None
+    divisible: bool | None = None  # by a line of ours
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,14 @@ class Script:
     def place(self, field: str) -> int:
         """The line that says it; 0 where none does."""
         return dict(self.places).get(field, 0)
+
+
+@dataclass(frozen=True)
+class OurWord:
+    """A word of a line that Slurm takes for a comment."""
+
+    line: int
+    word: str
 
 
 @dataclass(frozen=True)
@@ -98,6 +109,8 @@ def read(text: str) -> Script | tuple[LineRefusal, ...]:
             refusals.append(item)
         elif isinstance(item, Line):
             lines.append(item)
+        elif isinstance(item, OurWord):
+            _take_ours(item, readings, lines, refusals)
         else:
             _take(item, readings, lines, refusals)
     if refusals:
@@ -133,10 +146,13 @@ def _shell(text: str) -> Line:
     return Line(1, "", NOT_KEPT, sentence)
 
 
-def _options(text: str) -> Iterator[OptionText | Line | LineRefusal]:
+def _options(text: str) -> Iterator[OptionText | OurWord | Line | LineRefusal]:
     """The options of the head in their order. What stands behind the first command Slurm does not read, nor do we."""
     head = True
     for number, line in enumerate(text.split("\n"), 1):
+        if re.match(rf"{OURS}(\s|\Z)", line):
+            yield from _our_words(number, line, head=head)
+            continue
         if not line.startswith(PREFIX):
             head = head and (not line.strip() or line.lstrip().startswith("#"))
             if line.startswith("#") and re.match(r"#+\s*SBATCH\b", line):
@@ -161,6 +177,17 @@ def _options(text: str) -> Iterator[OptionText | Line | LineRefusal]:
                     yield item
 
 
+def _our_words(number: int, line: str, *, head: bool) -> Iterator[OurWord | Line | LineRefusal]:
+    words = line[len(OURS) :].split()
+    if not head:
+        yield Line(number, "", IGNORED, "It stands behind the first command, where no options are read.")
+    elif len(line) > LONGEST_LINE:
+        yield LineRefusal(number, "", f"must be at most {LONGEST_LINE:,} printable characters")
+    elif not words:
+        yield Line(number, "", IGNORED, "It says nothing.")
+    yield from (OurWord(number, word) for word in words if head and len(line) <= LONGEST_LINE)
+
+
 def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], refusals: list[LineRefusal]) -> None:
     """Decide about one option."""
     option_text = item.option
@@ -176,12 +203,7 @@ def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], re
                 LineRefusal(item.line, option_text, f"{option_text} {value.sentence}", f"--{name}={value.nearest}")
             )
             return
-        if option.field in readings:
-            index = readings[option.field].index
-            sentence = f"Line {item.line} says it again, and the last counts."
-            lines[index] = replace(lines[index], verdict=IGNORED, sentence=sentence)
-        readings[option.field] = _Reading(value, item.line, len(lines))
-        lines.append(Line(item.line, option_text, UNDERSTOOD, option.meaning))
+        _keep(option.field, value, Line(item.line, option_text, UNDERSTOOD, option.meaning), readings, lines)
     elif name in IGNORED_OPTIONS:
         lines.append(Line(item.line, option_text, IGNORED, IGNORED_OPTIONS[name]))
     elif name in NOT_KEPT_OPTIONS:
@@ -193,6 +215,26 @@ def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], re
         near = nearest(option_text[2:], KNOWN) if option_text.startswith("--") else ""  # no letter is like another
         instead = f"--{near}" if near else ""
         refusals.append(LineRefusal(item.line, option_text, f"{shown(option_text)} is no option of sbatch", instead))
+
+
+def _take_ours(item: OurWord, readings: dict[str, _Reading], lines: list[Line], refusals: list[LineRefusal]) -> None:
+    """Decide about a word of ours."""
+    if item.word not in OUR_OPTIONS:
+        near = nearest(item.word, OUR_OPTIONS) or next(iter(OUR_OPTIONS))
+        refusals.append(LineRefusal(item.line, "", f"{shown(item.word)} is no option of {OURS}", near))
+        return
+    field, value, meaning = OUR_OPTIONS[item.word]
+    _keep(field, value, Line(item.line, item.word, UNDERSTOOD, meaning), readings, lines)
+
+
+def _keep(field: str, value: Any, line: Line, readings: dict[str, _Reading], lines: list[Line]) -> None:
+    """What an option says counts, and what a line before said of it does not."""
+    if field in readings:
+        index = readings[field].index
+        sentence = f"Line {line.number} says it again, and the last counts."
+        lines[index] = replace(lines[index], verdict=IGNORED, sentence=sentence)
+    readings[field] = _Reading(value, line.number, len(lines))
+    lines.append(line)
 
 
 def _like(word: str) -> str:

@@ -290,7 +290,8 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
     source, (lane, otherwise) = found["source"], WANTED[found["wanted"]]
     name = found.get("name", "") if source == HOURS else ""
     said = said_in(found, source, name, form.program_of_catalogue())
-    outcome = job_understood(pool=pool, said=said, by=request.access, at=at)
+    together = source == SCRIPT and bool(found.get("together"))
+    outcome = job_understood(pool=pool, said=said, by=request.access, at=at, together=together)
     if isinstance(outcome, NotUnderstood):
         for field, sentence in complaints(outcome, source):
             form.add_error(field, sentence)
@@ -380,7 +381,7 @@ def _complain(form: JobForm, refused: Refused) -> None:
         return
     field = field_of(refused.field, form.cleaned_data.get("program", ""), form.chosen_program)
     if source == HOURS:
-        field = "runs" if field == "program" else field if "." in str(field) else None
+        field = "runs" if field == "program" else field if "." in str(field) or field == "divisible" else None
         if field is None:
             form.add_error(None, refused.sentence)
             return

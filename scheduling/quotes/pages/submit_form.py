@@ -16,6 +16,7 @@ from scheduling.market.view import ONES, PROGRAM, UNTIL, Steps
 from scheduling.models import Lane, ResourceKind
 from scheduling.quotes.pages.submit_catalogue import Offered, meant
 from scheduling.quotes.pages.submit_hours import HOURS, RESERVE, SCRIPT, short_fields
+from scheduling.quotes.pages.submit_pieces import AS_PROGRAM, PIECES, WHOLE_ONLY, pieces_asked, pieces_word
 from scheduling.quotes.pages.submit_program import parameter_fields, program_asked, program_values
 from scheduling.quotes.pages.submit_target import FIELDS, target_asked, target_values, threshold_flaw
 from tenants.form_fields import NumberField, WholeField
@@ -26,8 +27,8 @@ FORM, TEXT = "form", "text"
 # How a job is said, in the order of the tabs.
 TABS = ((HOURS, "In hours"), (SCRIPT, "From a Slurm script"), (FORM, "In detail"), (TEXT, "As YAML"))
 OF_TAB = {  # the fields of each that is not in detail, without parameters; `key`, `source` and `wanted` belong to all
-    HOURS: ("name", "runs", "gpus", "hours", "scaling", "by", "by_worth", "later", "begin"),
-    SCRIPT: ("script", "script_file", "together", "by", "by_worth", "later", "begin"),
+    HOURS: ("name", "runs", "gpus", "hours", "scaling", "by", "by_worth", "later", "begin", "divisible"),
+    SCRIPT: ("script", "script_file", "together", "by", "by_worth", "later", "begin", "divisible"),
     TEXT: ("text", "file"),
 }
 KINDS = ("linear", "convex", "deadline", "sigmoid")
@@ -163,8 +164,16 @@ class JobForm(forms.Form):
             ("never", "Never: home only"),
         ],
     )
-    divisible = forms.BooleanField(
-        label="It can be saved and go on later, elsewhere: it may rent in pieces, window by window", required=False
+    divisible = forms.ChoiceField(
+        label="May it be saved, and go on later elsewhere?",
+        help_text="If it may, it rents in pieces, window by window.",
+        widget=forms.Select(attrs={"class": "input full"}),
+        required=False,
+        choices=[
+            (AS_PROGRAM, "If its program can"),
+            (PIECES, "Yes, it may rent in pieces"),
+            (WHOLE_ONLY, "No, it is sold whole"),
+        ],
     )
     save_slots = _number("Lost to a save", "And to the load after it. Empty: nothing.")
     priority = _whole("Priority among my own", "Larger goes first. Empty: 0.")
@@ -234,8 +243,7 @@ class JobForm(forms.Form):
         spec |= {name: found[name] for name in ("mode", "speed") if found.get(name)}
         if found.get("no_ps"):
             spec["ps_demand"] = []
-        if found.get("divisible"):
-            spec["divisible"] = True
+        spec |= pieces_asked(found)
         chosen = self.program_of_catalogue()
         program = {PROGRAM: chosen} if chosen else program_asked(found)
         return {**spec, **program, **target_asked(found), "value": value_asked(found)}
@@ -301,8 +309,8 @@ def form_values(
         return None
     found |= {"mode": spec.get("mode", ""), "speed": ", ".join(map(written_plain, speed))}
     found["no_ps"] = "on" if spec.get("ps_demand") == [] else ""
-    found["divisible"] = "on" if spec.get("divisible") is True else ""
-    return found | value_fields(value, exact=exact)
+    divides = pieces_word(spec)
+    return None if divides is None else found | {"divisible": divides} | value_fields(value, exact=exact)
 
 
 def value_fields(value: Mapping[str, Any], *, exact: bool = False) -> dict[str, Any]:

@@ -17,7 +17,9 @@ from scheduling.market.reads import prices_now
 from scheduling.market.view import PROGRAM
 from scheduling.models import Pool
 from scheduling.programs import hours, worth
+from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
 from scheduling.quotes.pages.submit_catalogue import Offered, meant
+from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word
 from tenants.ledger.amounts import micro, typed
 
 HOURS, SCRIPT = "hours", "script"
@@ -43,6 +45,7 @@ FIELDS = {
     "worth.later": "later",
     "begin": "begin",
     "program": "runs",
+    "divisible": "divisible",
 }
 
 
@@ -118,6 +121,7 @@ def short_values(
     job's specification has it, with its version."""
     told = said.get("worth", {})
     values = {"by_worth": told.get("credits", ""), "later": told.get("later", "")}
+    values |= {"divisible": pieces_word(said) or ""}
     if "script" in said:
         return values | {"source": SCRIPT, "script": said["script"]}
     answers = said.get("hours", {})
@@ -152,6 +156,7 @@ def said_in(found: Mapping[str, Any], source: str, name: str, program: Mapping[s
     answers = {"by": found.get("by") or None, "credits": found.get("by_worth"), "later": found.get("later")}
     said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
     said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
+    said |= {"divisible": pieces_said(found)}
     if source == SCRIPT:
         return Said(script=found.get("script", "").replace("\r\n", "\n"), **said)
     sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", found.get("gpus", ""), re.ASCII)
@@ -186,16 +191,19 @@ def values_in_hours(
     spec: Mapping[str, Any], slot_seconds: float, at: datetime, programs: Sequence[Offered]
 ) -> dict[str, Any] | None:
     """The fields of the short form that mean a job; None where they cannot say it."""
-    rest = {name: entry for name, entry in spec.items() if name != PROGRAM}
+    rest = {name: entry for name, entry in spec.items() if name not in (PROGRAM, DIVISIBLE, SAVE_SLOTS)}
     answers, answer = hours.answers_of(rest), worth.answers_of(spec.get("value", {}), slot_seconds)
     if answers is None or answer is None or len(answers["worker"]) != 1 or set(answers["worker"].values()) != {1}:
         return None
     least, most = answers["least"], answers["most"]
     program = spec.get(PROGRAM)
     runs = runs_values(program, programs) if program is None or isinstance(program, Mapping) else None
-    if runs is None:
+    chosen = meant(programs, program) if isinstance(program, Mapping) else None
+    divides = pieces_in_hours(spec, chosen.program if chosen else None, slot_seconds)
+    if runs is None or divides is None:
         return None
     return runs | {
+        "divisible": divides,
         "gpus": str(most) if least == most else f"{least} to {most}",
         "hours": answers["hours"],
         "scaling": answers["scaling"],

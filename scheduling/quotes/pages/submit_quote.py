@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from scheduling.jobs import Record, estimates_record, lanes_refused
+from scheduling.jobs import CourseRecord, Record, courses_record, estimates_record, lanes_refused
 from scheduling.market.calendar import closes
 from scheduling.market.reads import Payee, payees, reason_in_words
 from scheduling.market.view import SpecRead, arrival_of
@@ -106,6 +106,7 @@ class QuoteCard:
     refused: Refused | None = None
     picture: ValuePicture | None = None
     record: Record | None = None
+    courses: CourseRecord | None = None  # where a lane tells a likely course
     measured: MeasuredCard | None = None
 
     @property
@@ -154,7 +155,8 @@ def quote_card(
             more = quote.by_use.slots - 1 if quote.by_use else 0  # the terms are of the first slot alone
             ends[each] = quote.terms.end + more - arrival_of(pool, at)
     picture = value_picture(spec["value"], ends)
-    return QuoteCard(at, closes_at, tuple(cards), None, picture, estimates_record(pool), _measured(spec))
+    courses = courses_record(pool) if any(card.course and card.course.pieces > 1 for card in cards) else None
+    return QuoteCard(at, closes_at, tuple(cards), None, picture, estimates_record(pool), courses, _measured(spec))
 
 
 def _measured(spec: Spec) -> MeasuredCard | None:

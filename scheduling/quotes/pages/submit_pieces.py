@@ -1,0 +1,41 @@
+"""Whether a job may rent in pieces, as the form of a job says it: as its program can, yes, or no."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from scheduling.programs.catalogue import Program
+from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, saves_of
+
+AS_PROGRAM, PIECES, WHOLE_ONLY = "", "yes", "no"
+MEANT = {PIECES: True, WHOLE_ONLY: False}
+
+
+def pieces_said(found: Mapping[str, Any]) -> bool | None:
+    """What a form says; None: nothing, and the program decides."""
+    return MEANT.get(found.get(DIVISIBLE) or AS_PROGRAM)
+
+
+def pieces_asked(found: Mapping[str, Any]) -> dict[str, bool]:
+    """The same in the words of a specification."""
+    said = pieces_said(found)
+    return {} if said is None else {DIVISIBLE: said}
+
+
+def pieces_word(spec: Mapping[str, Any]) -> str | None:
+    """The form's word for what a specification says; None where it has none."""
+    if DIVISIBLE not in spec:
+        return AS_PROGRAM
+    said = spec[DIVISIBLE]
+    return next((word for word, meant in MEANT.items() if said is meant), None)
+
+
+def pieces_in_hours(spec: Mapping[str, Any], program: Program | None, slot_seconds: float) -> str | None:
+    """The form's word where a job is said in hours, which has no word for what a save takes: None where a specification
+    says another number than its program's own."""
+    if SAVE_SLOTS in spec:
+        own = None if program is None else saves_of(program).slots(slot_seconds)
+        if spec[SAVE_SLOTS] != own:
+            return None
+    return pieces_word(spec)
