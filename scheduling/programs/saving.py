@@ -56,6 +56,6 @@ def pieces_added(
     if DIVISIBLE not in spec and saves.goes_on and not together and spec.get("rent") != "never":
         added[DIVISIBLE] = True
     slots = saves.slots(slot_seconds)
-    if slots is not None and (spec | added).get(DIVISIBLE) is True and SAVE_SLOTS not in spec:
+    if slots is not None and {**spec, **added}.get(DIVISIBLE) is True and SAVE_SLOTS not in spec:
         added[SAVE_SLOTS] = slots
     return added
