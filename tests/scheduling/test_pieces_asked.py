@@ -238,8 +238,8 @@ def test_how_guesses_of_a_course_held_is_counted() -> None:
     found = record([*begun, Begun(replace(first, end=30), 34, 100)])
     assert found == CourseRecord(jobs=5, by_then=2, later=2, later_by=6.0, unfinished=1, no_dearer=4)
     assert found.sentence == (
-        "of 5 jobs, 2 ended by the end that its first piece let one guess; 2 later, half of them by at most 6 slots; "
-        "1 did not finish; 4 cost no more than was to be guessed."
+        "of 5 jobs, 2 ended by the guessed end; 2 later, half of them by at most 6 slots; 1 did not finish; "
+        "4 cost no more than guessed."
     )
     assert record([]) == CourseRecord()
 
@@ -259,4 +259,4 @@ def test_a_likely_course_stands_beside_how_such_guesses_held(world: World) -> No
     later = world.long_job(arrival=81.0)
     advance(world.pool, 97.0)
     page = text_of(client.get(f"/t/guest/jobs/{later.pk}/", secure=True).content.decode())
-    assert "of 1 job, 1 ended by the end" in page
+    assert "of 1 job, 1 ended by the guessed end" in page
