@@ -69,7 +69,7 @@ HABITS = (
     Habit(LUMEN, ("probe", "ablation"), WORKDAYS, (9, 15), 0.5, (2, 4), (1, 1), (0.6, 1.8), 8),
     Habit(TARN, ("forecast",), EVERY_DAY, (3, 15), 1.0, (8, 8), (1, 1), (1.2, 2.0), 4, at_once=True),
     Habit(TARN, ("reanalysis",), WEEKEND, (12,), 1.0, (12, 16), (2, 4), (0.2, 0.6), 16),
-    Habit(TARN, ("ocean-spinup",), MONDAY, (6,), 1.0, (6, 8), (14, 16), (0.8, 1.2), 80, save_slots=0.1),
+    Habit(TARN, ("ocean-spinup",), MONDAY, (6,), 1.0, (6, 8), (14, 16), (1.0, 1.4), 200, save_slots=0.1),
 )
 
 
