@@ -120,6 +120,20 @@ def test_a_balance_that_lasts_gives_no_warning() -> None:
     assert not events("low_balance")
 
 
+def test_what_is_spent_in_all_pools_counts_and_is_told_once() -> None:
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    pool, slow = make_pool(clock_cap=8), make_pool(slug="slow", clock_cap=8, slot_seconds=20)
+    fund(lumen, 3)
+    make_award(pool, lumen, slots=8, charges=[[(castor, 100_000)]] * 8)
+    make_award(slow, lumen, slots=6, charges=[[(castor, 200_000)]] * 6)  # 1,000,000 stay: ten slots, or five
+    settle(pool, 0)
+    (notice,) = events("low_balance")
+    assert (notice.data["slots_left"], notice.data["per_slot"]) == (5, 200_000)
+    slot_settle(pool_id=slow.pk, slot=0, at=moment(2))
+    settle(pool, 1)
+    assert len(events("low_balance")) == 1
+
+
 def test_an_estimate_learns_when_its_job_really_started() -> None:
     pool, lumen, _, award = market()
     with scope(lumen):
