@@ -52,7 +52,7 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
 
 
 def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
-    """What each tenant pays in all pools, in micro-credits a slot of this one: elsewhere what the running slots cost."""
+    """What each tenant pays in all pools, in micro-credits a slot of this one: elsewhere what running slots cost."""
     found = dict(spent)
     clocks = LaneClock.objects.filter(lane=Lane.BATCH).exclude(pool=pool)
     others = {clock.pool_id: (clock.pool, clock.settled_slot + 1) for clock in clocks.select_related("pool")}
