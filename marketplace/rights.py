@@ -30,7 +30,7 @@ def changes(*columns: str) -> tuple[str, ...]:
 TABLES: Mapping[str, tuple[str, ...]] = {
     # --- who
     "tenants_user": CHANGES,
-    "tenants_tenant": changes("may_be_asked"),
+    "tenants_tenant": changes("name", "may_be_asked"),
     "tenants_membership": REMOVES,
     "tenants_claimmapping": REMOVES,
     "tenants_invitation": CHANGES,
