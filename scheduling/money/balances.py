@@ -84,4 +84,6 @@ def _warned_lately(pool: Pool, tenant_ids: Collection[int], slot: int) -> set[in
         .select_related("pool")
     )
     since = pool.slot_start(slot - pool.clock_cap)
-    return {row.tenant_id for row in rows if row.tenant_id and row.pool.slot_start(row.data["slot"]) > since}
+    return {
+        row.tenant_id for row in rows if row.tenant_id and row.pool and row.pool.slot_start(row.data["slot"]) > since
+    }
