@@ -27,15 +27,14 @@ def changes(*columns: str) -> tuple[str, ...]:
     return (*ADDS, f"UPDATE ({', '.join(columns)})")
 
 
-LOCKS = changes("name")  # rows that are locked, and are not changed
-
 TABLES: Mapping[str, tuple[str, ...]] = {
     # --- who
     "tenants_user": CHANGES,
-    "tenants_tenant": LOCKS,
+    "tenants_tenant": changes("name", "may_be_asked"),
     "tenants_membership": REMOVES,
     "tenants_claimmapping": REMOVES,
     "tenants_invitation": CHANGES,
+    "tenants_joinrequest": CHANGES,
     "tenants_staffgrant": CHANGES,
     "tenants_apitoken": CHANGES,
     "tenants_keptanswer": (*ADDS, "DELETE"),

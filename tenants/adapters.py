@@ -11,6 +11,7 @@ from django.http import HttpRequest, HttpResponse
 from django.urls import reverse
 from django.utils import timezone
 
+from tenants.joining import any_may_be_asked
 from tenants.log_in_limits import password_try, person_known, right, strangers_forget
 from tenants.models import Invitation, User
 from tenants.names import is_blank
@@ -87,11 +88,14 @@ class AccountAdapter(DefaultAccountAdapter):  # type: ignore[misc]
 class SocialAccountAdapter(DefaultSocialAccountAdapter):  # type: ignore[misc]
     def is_open_for_signup(self, request: HttpRequest, sociallogin: Any) -> bool:
         """The provider must have proved the very address that was invited, with the link or without it: whoever owns
-        the mailbox has the link. Or any address, where its claims give the person a tenant."""
+        the mailbox has the link. Or any address, where its claims give the person a tenant, or some tenant may be
+        asked to take them in."""
         proved = {address.email.lower() for address in sociallogin.email_addresses if address.verified}
         if not proved:
             return False
-        return bool(invitations_to(proved, timezone.now())) or claims_join_any(claims_of(sociallogin))
+        if invitations_to(proved, timezone.now()) or claims_join_any(claims_of(sociallogin)):
+            return True
+        return any_may_be_asked()
 
     def populate_user(self, request: HttpRequest, sociallogin: Any, data: dict[str, Any]) -> User:
         user: User = super().populate_user(request, sociallogin, data)

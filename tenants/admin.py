@@ -13,7 +13,17 @@ from django.db.models import Model
 from django.http import HttpRequest
 from django.template.response import TemplateResponse
 
-from tenants.models import ApiToken, AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant, User
+from tenants.models import (
+    ApiToken,
+    AuditEntry,
+    ClaimMapping,
+    Invitation,
+    JoinRequest,
+    Membership,
+    StaffGrant,
+    Tenant,
+    User,
+)
 from tenants.scoping import scope_disabled
 
 # Its own log-in form would know neither rate limits nor the second factor.
@@ -61,7 +71,7 @@ class UserAdmin(ReadOnlyAdmin):
 
 @admin.register(Tenant)
 class TenantAdmin(ReadOnlyAdmin):
-    list_display = ["name", "slug", "created_at"]
+    list_display = ["name", "slug", "may_be_asked", "created_at"]
     search_fields = ["name", "slug"]
 
 
@@ -87,6 +97,14 @@ class InvitationAdmin(ReadOnlyAdmin):
     list_select_related = ["tenant"]
     search_fields = ["email", "tenant__slug"]
     exclude = ["token_hash"]
+
+
+@admin.register(JoinRequest)
+class JoinRequestAdmin(ReadOnlyAdmin):
+    list_display = ["person", "tenant", "state", "asked_at", "ended_at", "ended_by", "role"]
+    list_select_related = ["person", "tenant", "ended_by"]
+    list_filter = ["state"]
+    search_fields = ["person__email", "tenant__slug"]
 
 
 @admin.register(StaffGrant)

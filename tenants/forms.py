@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 from allauth.account.forms import AddEmailForm, LoginForm, ResetPasswordForm, SignupForm
@@ -15,7 +15,7 @@ from django.db.models import QuerySet
 from tenants.adapters import invitation_of
 from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST
 from tenants.log_in_limits import code_try, mail_try, right
-from tenants.models import AuditEntry
+from tenants.models import AuditEntry, Tenant
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Preset
 
@@ -99,6 +99,24 @@ class InvitationForm(forms.Form):
     email = forms.EmailField(label="E-mail address", widget=forms.EmailInput(attrs={"autocomplete": "off"}))
     role = forms.ChoiceField(choices=ROLE_CHOICES, initial=SUBMITTER)
     reason = forms.CharField(max_length=300, required=False)
+
+
+class JoinForm(forms.Form):
+    """`tenants`: those that the reader may ask."""
+
+    tenant = forms.ChoiceField()
+    why = forms.CharField(
+        max_length=200,
+        label="Why",
+        help_text="One line for its owners. It stays in the tenant's history.",
+        widget=forms.TextInput(attrs={"autocomplete": "off"}),
+    )
+
+    def __init__(self, *args: Any, tenants: Iterable[Tenant], **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        tenant = self.fields["tenant"]
+        assert isinstance(tenant, forms.ChoiceField)  # noqa: S101  it stands above
+        tenant.choices = [(each.slug, each.name) for each in tenants]
 
 
 class TokenForm(forms.Form):

@@ -68,6 +68,8 @@ class Tenant(models.Model):
     )
     name = models.CharField(max_length=120)
     created_at = models.DateTimeField(auto_now_add=True)
+    # Whether people who are no members may ask to join. Its name is then shown to everybody who has an account.
+    may_be_asked = models.BooleanField(default=False, db_default=False)
 
     class Meta:
         ordering = ["name", "slug"]
@@ -145,6 +147,46 @@ class Invitation(TenantOwned):
 
     def __str__(self) -> str:
         return f"{self.email} ({self.role})"
+
+
+class JoinState(models.TextChoices):
+    WAITING = "waiting", "Waiting"
+    ACCEPTED = "accepted", "Accepted"
+    DECLINED = "declined", "Declined"
+    WITHDRAWN = "withdrawn", "Withdrawn"
+
+
+class JoinRequest(TenantOwned):
+    """Somebody who is no member asks to join. An owner accepts or declines it, or the person withdraws it."""
+
+    person = models.ForeignKey(User, on_delete=models.PROTECT, related_name="+")
+    why = models.CharField(max_length=200)  # one line, for the owners
+    state = models.CharField(max_length=10, choices=JoinState.choices)
+    asked_at = models.DateTimeField()
+    ended_at = models.DateTimeField(null=True, blank=True)
+    # None: it waits, or the person joined by single sign-on meanwhile.
+    ended_by = models.ForeignKey(User, null=True, blank=True, on_delete=models.PROTECT, related_name="+")
+    role = models.CharField(max_length=20, blank=True, choices=[(role, role) for role in TENANT_ROLES])
+    answer = models.CharField(max_length=300, blank=True)  # why it was declined, for the person
+
+    class Meta(TenantOwned.Meta):
+        constraints = [
+            models.UniqueConstraint(
+                fields=["tenant", "person"], condition=Q(state="waiting"), name="join_request_one_waiting_per_person"
+            ),
+            models.CheckConstraint(condition=Q(state__in=JoinState.values), name="join_request_state_known"),
+            models.CheckConstraint(
+                condition=Q(state="waiting", ended_at=None) | ~Q(state="waiting") & Q(ended_at__isnull=False),
+                name="join_request_waits_until_it_ends",
+            ),
+            models.CheckConstraint(
+                condition=Q(state="accepted", role__in=TENANT_ROLES) | ~Q(state="accepted") & Q(role=""),
+                name="join_request_accepted_with_a_role",
+            ),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.person} ({self.state})"
 
 
 class StaffGrant(models.Model):

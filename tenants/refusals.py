@@ -119,6 +119,13 @@ class TenantRefusal(RefusalCode):
     ADDRESS_TAKEN = "address_taken", FINAL, "there is an account for this address", "Give that account the role."
     ALREADY_GRANTED = "already_granted", FINAL, "the person has this role", ""
     ALREADY_MEMBER = "already_member", FINAL, "the person is a member of this tenant", "Change the role instead."
+    ALREADY_ASKED = (
+        "already_asked", FINAL, "the person's request to join this tenant waits for an answer", "Wait, or withdraw it.",
+    )  # fmt: skip
+    ASKED_LATELY = (
+        "asked_lately", LATER, "the tenant declined a request of this person within a week",
+        "Ask again a week after it was declined.",
+    )  # fmt: skip
     BEYOND_TOKEN = (
         "beyond_token", FINAL, "a token would make one that may more, or lives longer",
         "Make it on the page Tokens, or with fewer scopes.",
@@ -149,6 +156,10 @@ class TenantRefusal(RefusalCode):
     INVITATION_EXPIRED = "invitation_expired", FINAL, "the invitation has expired", "Ask for a new one."
     INVITATION_REVOKED = "invitation_revoked", FINAL, "the invitation was withdrawn", "Ask for a new one."
     INVITATION_USED = "invitation_used", FINAL, "the invitation was accepted before", "Log in."
+    JOIN_REQUEST_ENDED = (
+        "join_request_ended", FINAL, "the request to join was accepted, declined or withdrawn before",
+        "Look at the page Members again.",
+    )  # fmt: skip
     LAST_OPERATOR = "last_operator", FINAL, "the market would have no operator", "Name another operator first."
     LAST_OWNER = "last_owner", FINAL, "the tenant would have no owner", "Make somebody else an owner first."
     NO_INVITER = "no_inviter", FINAL, "nobody invites", "Invite as a person, not as a command."
@@ -158,8 +169,14 @@ class TenantRefusal(RefusalCode):
         "other_address", FINAL, "the invitation is for another address",
         "Log in with that address, and confirm it first.",
     )  # fmt: skip
+    TOO_MANY_REQUESTS = (
+        "too_many_requests", LATER, "the person has asked too many tenants", "Withdraw a request, or wait some days.",
+    )  # fmt: skip
     TOO_MANY_TOKENS = "too_many_tokens", FINAL, "too many of the person's tokens work", "Revoke one first."
     UNKNOWN_INVITATION = "unknown_invitation", FINAL, "there is no such invitation", "Check that the link is complete."
+    UNKNOWN_JOIN_REQUEST = (
+        "unknown_join_request", FINAL, "there is no such request to join", "Look at the page again.",
+    )  # fmt: skip
     UNKNOWN_PERSON = "unknown_person", FINAL, "there is no account for this address", "Make one, or check the address."
     UNKNOWN_ROLE = "unknown_role", FINAL, "there is no such role", "The page Members names the roles."
     UNKNOWN_SCOPE = "unknown_scope", FINAL, "there is no such scope, or none is named", "The sentence names the scopes."

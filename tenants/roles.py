@@ -43,6 +43,7 @@ class Permission(StrEnum):
     BUDGETS_CHANGE = "budgets_change"
     MEMBERS_VIEW = "members_view"
     MEMBERS_CHANGE = "members_change"
+    JOIN_REQUESTS_VIEW = "join_requests_view"
     TOKENS_OWN = "tokens_own"  # make, see and revoke tokens of one's own
     TOKENS_CHANGE = "tokens_change"  # see and revoke everybody's
     WEBHOOKS_CHANGE = "webhooks_change"
@@ -84,6 +85,7 @@ ROLES_ALLOWED = MappingProxyType(
         P.BUDGETS_CHANGE: frozenset({BILLING, OWNER}),
         P.MEMBERS_VIEW: _EVERYBODY,
         P.MEMBERS_CHANGE: frozenset({OWNER, OPERATOR}),
+        P.JOIN_REQUESTS_VIEW: _OWNER_AND_STAFF,
         P.TOKENS_OWN: _EVERYBODY,
         P.TOKENS_CHANGE: frozenset({OWNER}),
         P.WEBHOOKS_CHANGE: frozenset({OWNER}),
@@ -114,7 +116,7 @@ def allows(roles: Iterable[str], permission: Permission) -> bool:
 # a permission when its scopes have it and its person's role has it.
 SCOPES = MappingProxyType(
     {
-        "tenant:read": frozenset({P.TENANT_VIEW, P.MEMBERS_VIEW, P.TENANT_HISTORY_VIEW}),
+        "tenant:read": frozenset({P.TENANT_VIEW, P.MEMBERS_VIEW, P.JOIN_REQUESTS_VIEW, P.TENANT_HISTORY_VIEW}),
         "market:read": frozenset({P.PRICES_VIEW, P.QUOTA_VIEW}),
         "jobs:read": frozenset({P.JOBS_VIEW, P.PROGRAMS_VIEW}),
         "jobs:write": frozenset({P.JOBS_SUBMIT, P.JOBS_CANCEL}),

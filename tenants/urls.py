@@ -2,7 +2,7 @@
 
 from django.urls import URLPattern, URLResolver, include, path
 
-from tenants.views import claims, history, home, invitations, members, staff, staff_tokens, tokens
+from tenants.views import claims, history, home, invitations, join_requests, members, staff, staff_tokens, tokens
 
 tenant_patterns: list[URLPattern | URLResolver] = [
     path("", home.tenant_home, name="tenant_home"),
@@ -12,6 +12,9 @@ tenant_patterns: list[URLPattern | URLResolver] = [
     path("leave/", members.member_leave, name="member_leave"),
     path("invitations/", members.invitation_create, name="invitation_create"),
     path("invitations/<int:pk>/revoke/", members.invitation_revoke, name="invitation_revoke"),
+    path("join-requests/open/", join_requests.may_be_asked, name="may_be_asked"),
+    path("join-requests/<int:pk>/accept/", join_requests.join_accept, name="join_accept"),
+    path("join-requests/<int:pk>/decline/", join_requests.join_decline, name="join_decline"),
     path("tokens/", tokens.tokens, name="tenant_tokens"),
     path("tokens/make/", tokens.token_create, name="token_create"),
     path("tokens/<int:pk>/revoke/", tokens.token_revoke, name="token_revoke"),
@@ -21,6 +24,8 @@ tenant_patterns: list[URLPattern | URLResolver] = [
 urlpatterns = [
     path("", home.home, name="home"),
     path("mine/", home.my_tenants, name="my_tenants"),
+    path("mine/ask/", join_requests.join_ask, name="join_ask"),
+    path("mine/ask/<int:pk>/withdraw/", join_requests.join_withdraw, name="join_withdraw"),
     path("t/<slug:tenant_slug>/", include(tenant_patterns)),
     path("invitation/", invitations.invitation, name="invitation"),
     path("invitation/accept/", invitations.invitation_accept, name="invitation_accept"),

@@ -67,6 +67,7 @@ ROUNDED_ELSEWHERE = {
     "scheduling/market/reads/share_units.py": "units",
     "scheduling/market/settle/use.py": "units",
     "scheduling/market/pages/use_picture.py": "places in a picture",
+    "scheduling/market/pages/use_week.py": "places in a picture, per cent",
     "scheduling/market/pages/how.py": "places in a picture, workers",
     "scheduling/quotes/elastic_quotes.py": "slots",
     "scheduling/market/view/pieces.py": "mini-batches",

@@ -190,7 +190,7 @@ class EventKind(StrEnum):
     )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
     AWARD_GIVEN_UP = "award_given_up", Audience.TENANT, (JOBS, SERVERS, MONEY), "Given up"
-    JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, ()
+    JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, (), "Program started"
     AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", Message(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (
         "award_adjusted", Audience.TENANT, (JOBS, MONEY), "Paid less",

@@ -42,8 +42,9 @@ def happenings(pool: Pool, tenant_id: int, job_id: int) -> tuple[Happening, ...]
 
 
 def _heading(stored: str) -> str:
+    """Of a kind that another version wrote, its code as words."""
     kind = kind_of(stored)
-    return kind.heading if kind and kind.heading else stored
+    return kind.heading if kind and kind.heading else stored.replace("_", " ").capitalize()
 
 
 def _sentence(pool: Pool, row: Event) -> str:
@@ -69,6 +70,8 @@ def _sentence(pool: Pool, row: Event) -> str:
         done, following = 100 * (1 - data["left"] / data["work"]), data["next"]
         rest = "The rest waits for the next interval." if following is None else f"It goes on in slot {following}."
         return f"A piece is over, and {done:.0f} % of the work is done. {rest}"
+    if row.kind == EventKind.JOB_RUN_STARTED:
+        return _program(data)
     if row.kind == EventKind.AWARD_GIVEN_UP:
         return "What it was still to get is given up."
     if row.kind == EventKind.AWARD_CUT:
@@ -81,6 +84,14 @@ def _sentence(pool: Pool, row: Event) -> str:
     if row.kind == EventKind.JOB_CANCELLED:
         return f"By {data.get('by') or 'its tenant'}."
     return ""
+
+
+def _program(data: Mapping[str, Any]) -> str:
+    """What was started; of what is built in there is no version."""
+    again = " It was started again." if data.get("run") else ""
+    if "version" not in data:
+        return again.strip()
+    return f"{data['program']}, version {data['version']}.{again}"
 
 
 def _smaller(pool: Pool, row: Event) -> str:

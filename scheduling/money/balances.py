@@ -2,20 +2,26 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
+from django.db.models import BigIntegerField, Case, F, Func, IntegerField, JSONField, Value, When
+from django.db.models.functions import Cast
+
 from scheduling.feed import EventKind, event
-from scheduling.models import Event, Pool
+from scheduling.models import ALIVE, Award, Event, Lane, LaneClock, Pool, RentState
 from tenants.ledger.postings import available, held
 from tenants.ledger.selectors import balances
 
 
 def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: datetime) -> list[Event]:
-    """`spent`: what each tenant paid for the slot. Low is what would not last through the longest interval.
+    """`spent`: what each tenant paid for the slot. Low is what would not last through the longest interval, at what the
+    tenant spends now in all pools.
 
     What runs is paid for by what is held; the notice says how long the rest would go on paying as much as now.
     """
+    spent = _in_all_pools(pool, spent)
     names = [account(tenant_id) for tenant_id in spent for account in (available, held)]
     found = balances(accounts=names)
     low = {
@@ -45,12 +51,39 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
     ]
 
 
+def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
+    """What each tenant pays in all pools, in micro-credits a slot of this one: elsewhere what running slots cost."""
+    found = dict(spent)
+    clocks = LaneClock.objects.filter(lane=Lane.BATCH).exclude(pool=pool)
+    others = {clock.pool_id: (clock.pool, clock.settled_slot + 1) for clock in clocks.select_related("pool")}
+    if not others:
+        return found
+    running = Case(
+        *(When(pool=pool_id, then=Value(slot)) for pool_id, (_, slot) in others.items()), output_field=BigIntegerField()
+    )
+    slot_of_award = Cast(F("running") - F("start"), IntegerField())
+    parts = Func(F("charges"), slot_of_award, arg_joiner=" -> ", template="(%(expressions)s)", output_field=JSONField())
+    awards = Award.objects.filter(pool__in=others, tenant__in=spent, state__in=ALIVE, paid__gt=0)
+    rows = awards.exclude(rent=RentState.OPEN).annotate(running=running, parts=parts)
+    rows = rows.filter(start__lte=F("running"), end__gt=F("running"))
+    elsewhere: defaultdict[tuple[int, int], int] = defaultdict(int)
+    for tenant_id, pool_id, slot_parts in rows.values_list("tenant_id", "pool_id", "parts"):
+        elsewhere[tenant_id, pool_id] += sum(amount for _, amount in slot_parts)
+    for (tenant_id, pool_id), amount in elsewhere.items():
+        seconds = others[pool_id][0].slot_seconds
+        found[tenant_id] += (2 * amount * pool.slot_seconds + seconds) // (2 * seconds)
+    return found
+
+
 def _warned_lately(pool: Pool, tenant_ids: Collection[int], slot: int) -> set[int]:
-    """Who had a notice within the longest interval: once in that time is enough."""
+    """Who had a notice within the longest interval, in whichever pool: once in that time is enough."""
     rows = (
-        Event.objects.filter(kind=EventKind.LOW_BALANCE, pool=pool, tenant__in=tenant_ids)
+        Event.objects.filter(kind=EventKind.LOW_BALANCE, tenant__in=tenant_ids)
         .order_by("tenant_id", "-id")
         .distinct("tenant_id")
-        .values_list("tenant_id", "data__slot")
+        .select_related("pool")
     )
-    return {tenant_id for tenant_id, then in rows if then > slot - pool.clock_cap}
+    since = pool.slot_start(slot - pool.clock_cap)
+    return {
+        row.tenant_id for row in rows if row.tenant_id and row.pool and row.pool.slot_start(row.data["slot"]) > since
+    }

@@ -24,12 +24,14 @@ from scheduling.models import Event, Notice, NoticeCursor, TrainingJob
 from scheduling.notices.kinds import KINDS_OF_EVENTS, OF_JOBS, NoticeKind, notice_kind
 from scheduling.notices.mails import mail_due
 from scheduling.notices.read_choices import Choices, choices_of
-from tenants.models import Invitation, Membership, StaffGrant
+from tenants.joining import join_requests_to_tell
+from tenants.models import Invitation, JoinState, Membership, StaffGrant
 from tenants.roles import ROLES_ALLOWED, Permission
 from tenants.scoping import scope_disabled
 from tenants.selectors import persons_by_addresses
 
 EVENTS_AT_ONCE = 500
+ANSWER_TOLD_WITHIN = timedelta(days=3)  # of a request to join; what is older is on the page alone
 log = logging.getLogger(__name__)
 
 
@@ -72,7 +74,7 @@ def _page(at: datetime) -> tuple[int, bool]:
     rows = Event.objects.filter(id__gt=row.cursor, id__lte=settled, kind__in=list(KINDS_OF_EVENTS)).order_by("id")
     events = list(rows.only("id", "kind", "tenant_id", "subject", "at", "data")[:EVENTS_AT_ONCE])
     more = len(events) == EVENTS_AT_ONCE
-    fresh = [*_of_events(events), *_of_invitations(at), *_of_months(row, at)]
+    fresh = [*_of_events(events), *_of_invitations(at), *_of_join_requests(at), *_of_months(row, at)]
     Notice.objects.bulk_create(fresh, ignore_conflicts=True, batch_size=5_000)
     cursor = events[-1].pk if more else max(settled, row.cursor)
     if (cursor, _month(at)) != (row.cursor, row.month):
@@ -173,6 +175,35 @@ def _of_invitations(at: datetime) -> list[Notice]:
         _notice(person, NoticeKind.INVITATION, at=at, source=source, choices=choices)
         for source, person in found
         if (source, person) not in told and choices.now(person, NoticeKind.INVITATION).is_stored
+    ]
+
+
+def _of_join_requests(at: datetime) -> list[Notice]:
+    """To the owners, of those that wait; and of an answer, to whoever asked. No event tells of them, for who asks
+    belongs to no tenant yet."""
+    rows = join_requests_to_tell(at - ANSWER_TOLD_WITHIN)
+    if not rows:
+        return []
+    waiting = {row.tenant_id for row in rows if row.state == JoinState.WAITING}
+    allowed = ROLES_ALLOWED[NoticeKind.JOIN_REQUEST.permission]
+    members = Membership.objects.filter(tenant__in=waiting, role__in=allowed, user__is_active=True)
+    owners: defaultdict[int, list[int]] = defaultdict(list)
+    for tenant_id, person_id in members.order_by("pk").values_list("tenant_id", "user_id"):
+        owners[tenant_id].append(person_id)
+    found: list[tuple[NoticeKind, int | None, str, int]] = []
+    for row in rows:
+        if row.state == JoinState.WAITING:
+            source = f"{NoticeKind.JOIN_REQUEST}:{row.pk}"
+            found += [(NoticeKind.JOIN_REQUEST, row.tenant_id, source, owner) for owner in owners[row.tenant_id]]
+        else:
+            found.append((NoticeKind.JOIN_ANSWER, None, f"{NoticeKind.JOIN_ANSWER}:{row.pk}", row.person_id))
+    sources = {source for _, _, source, _ in found}
+    told = set(Notice.objects.filter(source__in=sources).values_list("source", "person"))
+    choices = choices_of({person for _, _, _, person in found})
+    return [
+        _notice(person, kind, at=at, tenant_id=tenant_id, source=source, choices=choices)
+        for kind, tenant_id, source, person in found
+        if (source, person) not in told and choices.now(person, kind).is_stored
     ]
 
 

@@ -88,6 +88,14 @@ class NoticeKind(StrEnum):
     INVITATION = (
         "invitation", "Invitation", "A tenant invites you.", Permission.TENANT_VIEW, True,
     )  # fmt: skip
+    JOIN_REQUEST = (
+        "join_request", "Request to join", "Somebody asks to join a tenant that you own.",
+        Permission.MEMBERS_CHANGE, True,
+    )  # fmt: skip
+    JOIN_ANSWER = (
+        "join_answer", "Answer to your request", "A tenant that you asked to join accepted or declined it.",
+        Permission.TENANT_VIEW, True,
+    )  # fmt: skip
 
 
 KINDS_OF_EVENTS: Mapping[str, NoticeKind] = {event: kind for kind in NoticeKind for event in kind.events}

@@ -17,7 +17,7 @@ from django.urls import reverse
 from scheduling.feed import feed_cursor, kind_of, message_text, subject_job
 from scheduling.models import Notice, TrainingJob
 from scheduling.notices.kinds import NoticeKind, notice_kind_of
-from tenants.models import Invitation, Membership, User
+from tenants.models import Invitation, JoinRequest, JoinState, Membership, User
 from tenants.roles import ROLES_ALLOWED, TENANT_ROLES, Permission
 from tenants.scoping import scope_disabled
 
@@ -96,11 +96,16 @@ def _kinds_by_permission() -> Mapping[Permission, list[str]]:
 def notice_lines(notices: Iterable[Notice]) -> list[NoticeLine]:
     """Of notices that their person may see, with their events and tenants at hand."""
     rows = list(notices)
-    names, invitations = _job_names(rows), _invitations(rows)
-    return [line for row in rows if (line := _line(row, names, invitations)) is not None]
+    names, invitations, requests = _job_names(rows), _invitations(rows), _join_requests(rows)
+    return [line for row in rows if (line := _line(row, names, invitations, requests)) is not None]
 
 
-def _line(row: Notice, names: Mapping[int, str], invitations: Mapping[int, Invitation]) -> NoticeLine | None:
+def _line(
+    row: Notice,
+    names: Mapping[int, str],
+    invitations: Mapping[int, Invitation],
+    requests: Mapping[int, JoinRequest],
+) -> NoticeLine | None:
     """None: another version wrote it."""
     kind, tenant = notice_kind_of(row.kind), row.tenant
     if kind is None:
@@ -122,6 +127,13 @@ def _line(row: Notice, names: Mapping[int, str], invitations: Mapping[int, Invit
         title = "Invitation."
         text = f"{found.invited_by} invites you to {found.tenant}, as {found.role}." if found else ""
         link = reverse("my_tenants")
+    elif kind in _OF_JOIN_REQUESTS:
+        request = requests.get(_number(row.source))
+        title = f"{kind.label}."
+        is_own = kind is NoticeKind.JOIN_ANSWER
+        text = (_answer_words(request) if is_own else _request_words(request)) if request else ""
+        is_good = request is None or request.state != JoinState.DECLINED
+        link = reverse("my_tenants") if is_own else reverse("tenant_members", args=[slug]) if slug else ""
     else:
         month = datetime.strptime(row.source.split(":")[1], "%Y-%m")  # noqa: DTZ007  a month, and no moment
         title, text = "Statement ready.", f"The statement of {month:%B %Y} is complete."
@@ -129,6 +141,19 @@ def _line(row: Notice, names: Mapping[int, str], invitations: Mapping[int, Invit
     return NoticeLine(
         row.pk, kind, row.at, tenant.name if tenant else "", is_good, title, text, link, row.read_at is None
     )
+
+
+def _request_words(request: JoinRequest) -> str:
+    who = f"{request.person} ({request.person.email})"
+    if request.state == JoinState.WAITING:
+        return f"{who} asks to join: \N{LEFT DOUBLE QUOTATION MARK}{request.why}\N{RIGHT DOUBLE QUOTATION MARK}"
+    return f"{who} asked to join; the request is {request.state}."
+
+
+def _answer_words(request: JoinRequest) -> str:
+    if request.state == JoinState.ACCEPTED:
+        return f"{request.tenant} accepted your request: you are a member now, as {request.role}."
+    return f"{request.tenant} declined your request: {request.answer}"
 
 
 def paragraph(line: NoticeLine, base: str) -> str:
@@ -143,6 +168,9 @@ _PAGES: Mapping[NoticeKind, str] = {
     NoticeKind.BUDGET: "tenant_share",
     NoticeKind.FAIRNESS: "tenant_fairness",
 }
+
+
+_OF_JOIN_REQUESTS = (NoticeKind.JOIN_REQUEST, NoticeKind.JOIN_ANSWER)
 
 
 def _number(source: str) -> int:
@@ -164,3 +192,13 @@ def _invitations(rows: Iterable[Notice]) -> dict[int, Invitation]:
         return {}
     with scope_disabled("the invited person belongs to none of these tenants yet"):
         return {row.pk: row for row in Invitation.objects.filter(pk__in=ids).select_related("tenant", "invited_by")}
+
+
+def _join_requests(rows: Iterable[Notice]) -> dict[int, JoinRequest]:
+    ids = [_number(row.source) for row in rows if row.kind in _OF_JOIN_REQUESTS]
+    if not ids:
+        return {}
+    with scope_disabled(
+        "owners are told of requests in several tenants, and whoever asked belongs to none of them yet"
+    ):
+        return {row.pk: row for row in JoinRequest.objects.filter(pk__in=ids).select_related("tenant", "person")}

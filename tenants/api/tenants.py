@@ -37,6 +37,7 @@ class TenantShown(Answer):
     created_at = Moment()
     members = serializers.IntegerField(help_text="How many people belong to it.")
     roles = serializers.ListField(child=serializers.CharField(), help_text="Those of the caller that count here.")
+    may_be_asked = serializers.BooleanField(help_text="Whether people who are no members may ask to join.")
 
 
 ROW_EXAMPLE: dict[str, Any] = {"slug": "lumen", "name": "Lumen", "role": "owner"}
@@ -46,6 +47,7 @@ EXAMPLE: dict[str, Any] = {
     "created_at": "2026-01-05T09:00:00Z",
     "members": 4,
     "roles": ["owner"],
+    "may_be_asked": False,
 }
 
 
@@ -128,4 +130,5 @@ class OneTenant(TenantView):
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
         tenant = self.tenant
         values = {"slug": tenant.slug, "name": tenant.name, "created_at": tenant.created_at}
-        return self.shown(TenantShown, values | {"members": member_list().count(), "roles": self.access.role_list})
+        values |= {"members": member_list().count(), "roles": self.access.role_list}
+        return self.shown(TenantShown, values | {"may_be_asked": tenant.may_be_asked})

@@ -2,7 +2,7 @@
 
 from django.urls import path
 
-from tenants.api import history, invitations, me, members, tenants, tokens
+from tenants.api import history, invitations, join_requests, me, members, tenants, tokens
 
 urlpatterns = [
     path("me/", me.MeView.as_view(), name="api_me"),
@@ -25,6 +25,22 @@ urlpatterns = [
         "tenants/<slug:tenant_slug>/invitations/<int:invitation_id>/revoke/",
         invitations.InvitationRevoke.as_view(),
         name="api_invitation_revoke",
+    ),
+    path("tenants/<slug:tenant_slug>/join-requests/", join_requests.JoinRequests.as_view(), name="api_join_requests"),
+    path(
+        "tenants/<slug:tenant_slug>/join-requests/open/",
+        join_requests.JoinRequestsOpen.as_view(),
+        name="api_join_requests_open",
+    ),
+    path(
+        "tenants/<slug:tenant_slug>/join-requests/<int:join_request_id>/accept/",
+        join_requests.JoinRequestAccept.as_view(),
+        name="api_join_request_accept",
+    ),
+    path(
+        "tenants/<slug:tenant_slug>/join-requests/<int:join_request_id>/decline/",
+        join_requests.JoinRequestDecline.as_view(),
+        name="api_join_request_decline",
     ),
     path("tokens/", tokens.StaffTokens.as_view(), name="api_staff_tokens"),
     path("tokens/<int:token_id>/revoke/", tokens.StaffTokenRevoke.as_view(), name="api_staff_token_revoke"),

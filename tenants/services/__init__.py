@@ -17,6 +17,11 @@ from tenants.services.invitations import invitation_revoke as invitation_revoke
 from tenants.services.invitations import invitation_send_again as invitation_send_again
 from tenants.services.invitations import invitation_state as invitation_state
 from tenants.services.invitations import token_hash as token_hash
+from tenants.services.join_requests import join_request_accept as join_request_accept
+from tenants.services.join_requests import join_request_create as join_request_create
+from tenants.services.join_requests import join_request_decline as join_request_decline
+from tenants.services.join_requests import join_request_withdraw as join_request_withdraw
+from tenants.services.join_requests import may_be_asked_set as may_be_asked_set
 from tenants.services.members import member_add as member_add
 from tenants.services.members import member_remove as member_remove
 from tenants.services.members import member_role_change as member_role_change

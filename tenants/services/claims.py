@@ -25,7 +25,7 @@ from tenants.models import AuditEntry, ClaimMapping, Membership, Tenant, User
 from tenants.names import is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope, scope_disabled
-from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, reason_refusal
+from tenants.services.members import NOT_ALLOWED, UNKNOWN_ROLE, membership_begin, reason_refusal
 
 BY_CLAIMS = Access(user=None, tenant=None, roles=frozenset(), name="single sign-on")
 MOST_MAPPINGS = 500  # each is looked at in every log-in
@@ -115,7 +115,7 @@ def claims_apply(*, user: User, claims: Claims, at: datetime) -> list[Step]:
         standing = [row for row in _standing(user) if row.tenant_id in concerned]
     steps = steps_by_claims(claimed, standing)
     for step in steps:
-        _row_change(user, tenants[step.tenant_id], step)
+        _row_change(user, tenants[step.tenant_id], step, at)
     for step in steps:
         _step_remember(user, tenants[step.tenant_id], step, at)
     return steps
@@ -156,11 +156,11 @@ def _owners(tenant_ids: Iterable[int]) -> dict[int, int]:
     return counts
 
 
-def _row_change(user: User, tenant: Tenant, step: Step) -> None:
+def _row_change(user: User, tenant: Tenant, step: Step, at: datetime) -> None:
     with scope(tenant):
         rows = Membership.objects.filter(user=user)
         if step.verb is Verb.JOIN:
-            Membership.objects.create(user=user, role=step.role, claim=step.words)
+            membership_begin(user, step.role, by=None, at=at, claim=step.words)
         elif step.verb is Verb.LEAVE:
             rows.delete()
         elif step.verb is Verb.CHANGE:

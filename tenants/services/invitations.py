@@ -16,7 +16,7 @@ from tenants.access import Access, Refused
 from tenants.models import Invitation, Membership, Tenant, User
 from tenants.roles import TENANT_ROLES
 from tenants.scoping import scope
-from tenants.services.members import UNKNOWN_ROLE, may_change_members
+from tenants.services.members import UNKNOWN_ROLE, may_change_members, membership_begin
 
 LIFETIME = timedelta(days=7)
 
@@ -119,7 +119,7 @@ def invitation_accept(*, token_hash: str, user: User, at: datetime) -> Membershi
         invitation = Invitation.objects.get(pk=found.pk)
         if refusal := invitation_state(invitation, at) or _acceptance_refusal(invitation, user):
             return refusal
-        membership = Membership.objects.create(user=user, role=invitation.role)
+        membership = membership_begin(user, invitation.role, by=user, at=at)
         invitation.accepted_at, invitation.accepted_by = at, user
         invitation.save(update_fields=["accepted_at", "accepted_by"])
         history.append(

@@ -9,7 +9,7 @@ from django.db import transaction
 
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.models import Membership, Tenant, User
+from tenants.models import JoinRequest, JoinState, Membership, Tenant, User
 from tenants.names import UNSEEN_NAME, is_blank
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.scoping import scope
@@ -72,7 +72,7 @@ def member_add(*, tenant: Tenant, user: User, role: str, by: Access, reason: str
         _lock(tenant)
         if Membership.objects.filter(user=user).exists():
             return Refused("already_member", f"{user} is a member already.")
-        membership = Membership.objects.create(user=user, role=role)
+        membership = membership_begin(user, role, by=by.user, at=at)
         _remember("member_add", membership, by=by, reason=reason, at=at, after={"role": role})
     return membership
 
@@ -133,6 +133,15 @@ def may_change_members(by: Access, tenant: Tenant, reason: str) -> Refused | Non
     if not owns and (refusal := reason_refusal(reason)):
         return refusal
     return None
+
+
+def membership_begin(user: User, role: str, *, by: User | None, at: datetime, claim: str = "") -> Membership:
+    """The one place where a membership begins: in the open tenant, whose row the caller has locked, of somebody who is
+    no member. A request of the person to join it is accepted with that. `by`: whoever decided it; None: no person."""
+    membership: Membership = Membership.objects.create(user=user, role=role, claim=claim)
+    waiting = JoinRequest.objects.filter(person=user, state=JoinState.WAITING)
+    waiting.update(state=JoinState.ACCEPTED, role=role, ended_at=at, ended_by=by)
+    return membership
 
 
 def _lock(tenant: Tenant) -> None:

@@ -11,9 +11,10 @@ from django.shortcuts import redirect, render
 from django.utils import timezone
 from django.views.decorators.http import require_safe
 
-from tenants import selectors
+from tenants import joining, selectors
 from tenants.access import AccessRequest
-from tenants.models import Invitation
+from tenants.forms import JoinForm
+from tenants.models import Invitation, User
 from tenants.roles import Permission
 from tenants.views.gate import requires
 
@@ -31,18 +32,32 @@ def home(request: AccessRequest) -> HttpResponse:
     own = selectors.user_tenants(request.access.user)
     if not invitations and len(own) == 1:
         return redirect("tenant_home", tenant_slug=own[0].slug)
-    return _mine(request, invitations)
+    return _mine(request, request.access.user, invitations)
 
 
 @require_safe
 def my_tenants(request: AccessRequest) -> HttpResponse:
     """To choose from, also for those whose first page is another one."""
-    assert request.access.user is not None  # noqa: S101  the log-in middleware lets nobody else through
-    return _mine(request, selectors.invitations_to(selectors.addresses_of(request.access.user), timezone.now()))
+    return my_page(request)
 
 
-def _mine(request: AccessRequest, invitations: Sequence[Invitation]) -> HttpResponse:
-    context = {"staff_roles": sorted(request.access.roles), "invitations": invitations}
+def my_page(request: AccessRequest, form: JoinForm | None = None) -> HttpResponse:
+    """`form`: as it was sent, where it was refused."""
+    person = request.access.user
+    assert person is not None  # noqa: S101  the log-in middleware lets nobody else through
+    return _mine(request, person, selectors.invitations_to(selectors.addresses_of(person), timezone.now()), form)
+
+
+def _mine(
+    request: AccessRequest, person: User, invitations: Sequence[Invitation], form: JoinForm | None = None
+) -> HttpResponse:
+    tenants = joining.tenants_to_ask(person)
+    context = {
+        "staff_roles": sorted(request.access.roles),
+        "invitations": invitations,
+        "requests": joining.own_requests(person),
+        "form": form or (JoinForm(tenants=tenants) if tenants else None),
+    }
     return render(request, "tenants/mine.html", context)
 
 

@@ -13,10 +13,10 @@ from django.utils import timezone
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
-from tenants import selectors, services
+from tenants import joining, selectors, services
 from tenants.access import AccessRequest, Refused
 from tenants.forms import InvitationForm, ReasonForm, RoleForm
-from tenants.models import Invitation, Membership
+from tenants.models import Invitation, JoinRequest, Membership
 from tenants.roles import OWNER, TENANT_ROLES, Permission
 from tenants.services import IssuedInvitation
 from tenants.views.gate import open_tenant, posted_from, requires, tell
@@ -28,6 +28,7 @@ MEMBERS = (
     Column("role", "Role", order="role"),
     Column("since", "Since", order="created_at", value=lambda row: row.created_at),
 )
+MOST_REQUESTS = 50  # on the page; the interface lists all
 CHANGE = Column("change", "Change", numeric=True)
 
 
@@ -55,6 +56,7 @@ def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation
         "owners": sum(role == OWNER for role in roles.values()),
         "roles": TENANT_ROLES,
         "invitations": selectors.invitation_list(timezone.now()),
+        "requests": _requests(request),
         "form": form,
         "issued": issued,
         "link": request.build_absolute_uri(reverse("invitation_open", args=[issued.token])) if issued else "",
@@ -62,6 +64,13 @@ def _page(request: AccessRequest, form: InvitationForm, issued: IssuedInvitation
         "is_member": request.user.pk in roles,
     }
     return render(request, "tenants/members.html", context)
+
+
+def _requests(request: AccessRequest) -> list[JoinRequest]:
+    """Those that wait, for whoever may see them; the oldest first."""
+    if not request.access.allows(Permission.JOIN_REQUESTS_VIEW):
+        return []
+    return list(joining.join_requests_waiting()[:MOST_REQUESTS])
 
 
 @never_cache

@@ -27,7 +27,7 @@ from schemathesis.specs.openapi import checks
 
 from scheduling.models import Award, Interval, Server, Webhook, WebhookDelivery
 from tenants.api.schema import document
-from tenants.models import ApiToken, Invitation
+from tenants.models import ApiToken, Invitation, JoinRequest
 from tenants.scoping import scope
 from tests.api.builders import Program
 from tests.api.table import CALLERS, World, caller_of
@@ -138,6 +138,7 @@ def _real(world: World, others: Sequence[World]) -> Mapping[str, Sequence[Any]]:
             "server_name": list(Server.objects.filter(pool=world.pool).values_list("name", flat=True)),
             "member_id": [member.pk for member in world.members.values()],
             "invitation_id": [*Invitation.objects.values_list("pk", flat=True)[:2], 1],
+            "join_request_id": [*JoinRequest.objects.values_list("pk", flat=True)[:2], 1],
             "token_id": [*tokens, 1],
             "webhook_id": [*Webhook.objects.values_list("pk", flat=True)[:2], 1],
             "delivery_id": [*WebhookDelivery.objects.values_list("pk", flat=True)[:2], 1],

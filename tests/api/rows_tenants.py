@@ -7,9 +7,9 @@ from django.utils import timezone
 from tenants.models import ApiToken
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
 from tenants.selectors import access_of
-from tenants.services import invitation_create, token_create
+from tenants.services import invitation_create, join_request_create, may_be_asked_set, token_create
 from tests.api.table import Names, Row, World, answers, everybody
-from tests.tenants.builders import NOW, done, make_member
+from tests.tenants.builders import NOW, done, make_member, make_person
 
 NEW_TOKEN = {"name": "nightly", "scopes": ["jobs:read"]}
 
@@ -34,6 +34,13 @@ def open_invitation(world: World) -> Names:
     email = f"guest@{world.tenant.slug}.example"
     issued = done(invitation_create(tenant=world.tenant, email=email, role=VIEWER, by=by, at=timezone.now()))
     return {"invitation": issued.invitation.pk}
+
+
+def join_request(world: World) -> Names:
+    by = access_of(world.members[OWNER].user, world.tenant)
+    done(may_be_asked_set(tenant=world.tenant, on=True, by=by, at=NOW))
+    asked = {"tenant": world.tenant.slug, "why": "The table asks.", "person": make_person(), "at": NOW}
+    return {"join_request": done(join_request_create(**asked)).pk}
 
 
 OWNERS_AND_OPERATOR = answers(200, OWNER, OPERATOR)
@@ -89,6 +96,32 @@ ROWS = [
         body=lambda names: {"reason": WHY},
         prepare=open_invitation,
         foreign=("invitation",),
+    ),
+    Row("join_requests_list", "get", "tenants/{tenant}/join-requests/", answers(200, OWNER, AUDITOR, OPERATOR)),
+    Row(
+        "join_requests_accept",
+        "post",
+        "tenants/{tenant}/join-requests/{join_request}/accept/",
+        OWNERS_AND_OPERATOR,
+        body=lambda names: {"role": "viewer", "reason": WHY},
+        prepare=join_request,
+        foreign=("join_request",),
+    ),
+    Row(
+        "join_requests_decline",
+        "post",
+        "tenants/{tenant}/join-requests/{join_request}/decline/",
+        OWNERS_AND_OPERATOR,
+        body=lambda names: {"reason": WHY},
+        prepare=join_request,
+        foreign=("join_request",),
+    ),
+    Row(
+        "join_requests_open",
+        "post",
+        "tenants/{tenant}/join-requests/open/",
+        OWNERS_AND_OPERATOR,
+        body=lambda names: {"may_be_asked": True, "reason": WHY},
     ),
     Row("history_list", "get", "tenants/{tenant}/history/", answers(200, OWNER, AUDITOR, OPERATOR)),
     Row("staff_history_list", "get", "history/", answers(200, AUDITOR, OPERATOR)),

@@ -48,6 +48,28 @@ def test_invited_person_joins_by_the_link_which_is_shown_once() -> None:
     problem(owner.post(f"tenants/lumen/invitations/{first.json()['id']}/revoke/"), 409, "invitation_revoked")
 
 
+def test_requests_to_join_are_listed_accepted_and_declined_by_a_program() -> None:
+    tenant = make_tenant("lumen")
+    owner = program_of(OWNER, tenant)
+    assert owner.get("tenants/lumen/").json()["may_be_asked"] is False
+    assert owner.post("tenants/lumen/join-requests/open/", {"may_be_asked": True}).json() == {"may_be_asked": True}
+    problem(owner.post("tenants/lumen/join-requests/open/", {"may_be_asked": "yes"}), 400, "invalid_request")
+    ines, kim = make_person("ines@example.org", "Ines"), make_person("kim@example.org")
+    for person in (ines, kim):
+        client_of(person).post("/mine/ask/", {"tenant": "lumen", "why": "The speech models."})
+    second, first = owner.get("tenants/lumen/join-requests/?state=waiting").json()["results"]
+    assert (first["person"], first["name"], first["why"]) == ("ines@example.org", "Ines", "The speech models.")
+    accepted = owner.post(f"tenants/lumen/join-requests/{first['id']}/accept/", {"role": "viewer"}).json()
+    assert (accepted["person"], accepted["role"]) == ("ines@example.org", "viewer")
+    problem(owner.post(f"tenants/lumen/join-requests/{second['id']}/decline/", {}), 400, "invalid_request")
+    problem(owner.post(f"tenants/lumen/join-requests/{second['id']}/decline/", {"reason": " "}), 422, "reason_missing")
+    declined = owner.post(f"tenants/lumen/join-requests/{second['id']}/decline/", {"reason": "Ask Castor."}).json()
+    assert (declined["state"], declined["answer"]) == ("declined", "Ask Castor.")
+    again = owner.post(f"tenants/lumen/join-requests/{second['id']}/accept/", {"role": "viewer"})
+    problem(again, 409, "join_request_ended")
+    assert owner.get("tenants/lumen/join-requests/?state=waiting").json()["results"] == []
+
+
 def test_operator_says_why_and_owner_need_not() -> None:
     tenant = make_tenant("lumen")
     owner, operator = program_of(OWNER, tenant), program_of(OPERATOR, tenant)

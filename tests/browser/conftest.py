@@ -112,14 +112,16 @@ def act(transactional_db: None) -> Iterator[Callable[..., Any]]:
 
 @pytest.fixture
 def visit(chromium: Any, web: str, act: Callable[..., Any]) -> Iterator[Callable[..., Visitor]]:
-    """`visit(user, theme=..., width=...)`: a browser in which this person, or nobody, is logged in."""
+    """`visit(user, theme=..., width=..., zoom=...)`: a browser in which this person, or nobody, is logged in. With a
+    zoom of 2 the window shows half as many of the page's pixels each way, at twice their size."""
     contexts, visitors = [], []
 
     def visitor(
-        user: Any, *, theme: str = "light", width: int = 1440, scripts: bool = True, zone: str = "UTC"
+        user: Any, *, theme: str = "light", width: int = 1440, scripts: bool = True, zone: str = "UTC", zoom: int = 1
     ) -> Visitor:
         context = chromium.new_context(
-            viewport={"width": width, "height": 900},
+            viewport={"width": width // zoom, "height": 900 // zoom},
+            device_scale_factor=zoom,
             color_scheme=theme,
             java_script_enabled=scripts,
             timezone_id=zone,

@@ -112,6 +112,43 @@ def test_every_page_is_for_everybody(visit: Act, act: Act) -> None:
     assert not wrong, "\n".join(wrong)
 
 
+@pytest.mark.wide
+def test_every_page_is_for_everybody_at_200_per_cent(visit: Act, act: Act) -> None:
+    """In a window of 1440 by 900 that is zoomed to twice the size. Those who see each page are enough."""
+    world = act(traded_world)
+    known: set[str] = set()
+    wrong: list[str] = []
+    for role, paths in (
+        (OWNER, visits.addresses(world.places, OWNER)),
+        (OPERATOR, visits.addresses(world.places, OPERATOR)),
+        ("nobody", visits.before_the_log_in(world.places)),
+    ):
+        one = visit(world.people.get(role), zoom=2)
+        for path in paths:
+            if role == OPERATOR and path.startswith("/t/"):
+                continue  # the owner has been there
+            one.open(path)
+            one.page.wait_for_selector(".htmx-request", state="detached")
+            wrong += [f"{role} {path}: {line}" for line in wrong_at_zoom(one, known)]
+        one.page.close()
+    assert not wrong, "\n".join(wrong)
+
+
+def wrong_at_zoom(one: Visitor, known: set[str]) -> list[str]:
+    """As `wrong_with`, in the one width that the window has."""
+    builds = one.page.evaluate(BUILDS)
+    fresh = [part for part, build in builds if build not in known]
+    if not fresh:
+        return []
+    known |= {build for _, build in builds}
+    slide = [f"slides sideways by {one.sideways()}: {one.page.evaluate(WIDE)}"] if one.sideways() > 0 else []
+    found = slide + one.axe(colours_of=fresh)
+    one.page.emulate_media(color_scheme="dark")
+    found += [f"dark: {line}" for line in one.axe("color-contrast", colours_of=fresh)]
+    one.page.emulate_media(color_scheme="light")
+    return found
+
+
 def is_own(role: str, path: str) -> bool:
     """Whether this role must be let in: an owner in its own tenant, and staff over all tenants."""
     inside = path.startswith("/t/")

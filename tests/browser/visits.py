@@ -127,6 +127,7 @@ NOBODY = {
 NO_PAGE = {
     "live", "metrics", "api_health", "api_ready", "tenant_frame", "job_quote", "operator_verify", "api_schema",
     "member_role_change", "member_remove", "member_leave", "invitation_create", "invitation_revoke",
+    "join_ask", "join_withdraw", "join_accept", "join_decline", "may_be_asked",
     "owner_invite_again", "owner_withdraw", "staff_token_create", "staff_token_revoke",
     "invitation_accept", "token_create", "token_revoke", "staff_grant", "staff_revoke",
     "claims_try", "claim_mapping_add", "claim_mapping_change", "claim_mapping_remove",

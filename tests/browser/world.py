@@ -43,7 +43,7 @@ from tenants.models import Tenant, User
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
 from tenants.scoping import scope, scope_disabled
 from tenants.selectors import access_of
-from tenants.services import invitation_create, token_create
+from tenants.services import invitation_create, join_request_create, may_be_asked_set, token_create
 from tests.catalogue.builders import BY, allow, archive_with, register
 from tests.database import as_superuser, overwrite
 from tests.learner.world import learnt_pool_made, network, stored, switched
@@ -129,6 +129,7 @@ def traded_world() -> World:
         "program": program,
         "webhook": webhook_of(by),
         "invitation": invitation_of(lumen, by),
+        "join_request": join_request_of(lumen, by),
         "stop": stop_path(people[OWNER]).split("/")[-2],
         "server": Server.objects.order_by("name")[0].pk,
         "pool": pool.slug,
@@ -242,6 +243,13 @@ def webhook_of(by: Access) -> int:
             )
         )
         return int(made.webhook.pk)
+
+
+def join_request_of(tenant: Tenant, by: Access) -> str:
+    """The tenant takes requests, and one waits for an answer."""
+    done(may_be_asked_set(tenant=tenant, on=True, by=by, at=timezone.now()))
+    asked = {"tenant": tenant.slug, "why": "I train the speech models with Ada.", "person": make_person()}
+    return str(done(join_request_create(**asked, at=timezone.now())).pk)
 
 
 def invitation_of(tenant: Tenant, by: Access) -> str:

@@ -27,6 +27,7 @@ from tenants.models import Membership, Tenant, User
 from tenants.roles import BILLING, OPERATOR, OWNER, SUBMITTER, TENANT_ROLES, VIEWER
 from tenants.scoping import scope
 from tenants.selectors import access_of
+from tenants.services import join_request_accept, join_request_create, join_request_decline, may_be_asked_set
 from tenants.services.invitations import invitation_create
 from tests.database import overwrite
 from tests.patience import PATIENCE
@@ -232,6 +233,33 @@ def test_an_invitation_is_told_once_to_whoever_has_proved_the_address() -> None:
     assert told([guest, other]) == [1, 0]
     assert lines(guest)[0].text == f"{owner.user} invites you to Lumen, as viewer."
     assert notices_collect(at=NOW + timedelta(days=30)) == 0
+
+
+def test_owners_are_told_of_a_request_to_join_and_whoever_asked_of_the_answer() -> None:
+    tenant = make_tenant(name="Lumen")
+    owner, viewer = make_member(tenant, OWNER), make_member(tenant, VIEWER)
+    other = make_member(make_tenant(), OWNER)
+    ines, kim = make_person("ines@example.org", "Ines"), make_person("kim@example.org", "Kim")
+    by = access_of(owner.user, tenant)
+    done(may_be_asked_set(tenant=tenant, on=True, by=by, at=NOW))
+    asked = [
+        done(join_request_create(tenant=tenant.slug, why="The speech models.", person=person, at=NOW))
+        for person in (ines, kim)
+    ]
+    assert [notices_collect(at=NOW + timedelta(seconds=second)) for second in range(2)] == [2, 0]
+    assert told([owner.user, viewer.user, other.user, ines, kim]) == [2, 0, 0, 0, 0]
+    newest, oldest = lines(owner.user)
+    assert oldest.text == "Ines (ines@example.org) asks to join: \u201cThe speech models.\u201d"
+    assert oldest.link == f"/t/{tenant.slug}/members/"
+    done(join_request_accept(request=asked[0], role=VIEWER, by=by, at=NOW))
+    done(join_request_decline(request=asked[1], by=by, at=NOW, reason="Ask Castor."))
+    assert [notices_collect(at=NOW + timedelta(seconds=second)) for second in range(2, 4)] == [2, 0]
+    assert lines(ines)[0].text == "Lumen accepted your request: you are a member now, as viewer."
+    assert (lines(kim)[0].text, lines(kim)[0].is_good) == ("Lumen declined your request: Ask Castor.", False)
+    assert lines(owner.user)[0].text == "Kim (kim@example.org) asked to join; the request is declined."
+    assert newest.is_good
+    make_member(tenant, OWNER)  # what is answered is no news to somebody who came later
+    assert notices_collect(at=NOW + timedelta(seconds=5)) == 0
 
 
 def test_a_statement_is_told_when_its_month_is_over() -> None:

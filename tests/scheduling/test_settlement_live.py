@@ -6,7 +6,7 @@ import pytest
 from django.db import IntegrityError
 
 from scheduling.market.settle.slots import HeldTooLittle, slot_settle
-from scheduling.models import Award, AwardState, LaneClock, StartEstimate
+from scheduling.models import Award, AwardState, Lane, LaneClock, StartEstimate
 from tenants.ledger.services import release
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
@@ -118,6 +118,21 @@ def test_a_balance_that_lasts_gives_no_warning() -> None:
     make_award(pool, lumen, slots=8, charges=[[(castor, 100_000)]] * 8)
     settle(pool, 0)
     assert not events("low_balance")
+
+
+def test_what_is_spent_in_all_pools_counts_and_is_told_once() -> None:
+    lumen, castor = make_tenant("lumen"), make_tenant("castor")
+    pool, slow = make_pool(clock_cap=8), make_pool(slug="slow", clock_cap=8, slot_seconds=20)
+    LaneClock.objects.create(pool=slow, lane=Lane.BATCH)  # the market begins there, too
+    fund(lumen, 3)
+    make_award(pool, lumen, slots=8, charges=[[(castor, 100_000)]] * 8)
+    make_award(slow, lumen, slots=6, charges=[[(castor, 200_000)]] * 6)  # 1,000,000 stay: ten slots, or five
+    settle(pool, 0)
+    (notice,) = events("low_balance")
+    assert (notice.data["slots_left"], notice.data["per_slot"]) == (5, 200_000)
+    slot_settle(pool_id=slow.pk, slot=0, at=moment(2))
+    settle(pool, 1)
+    assert len(events("low_balance")) == 1
 
 
 def test_an_estimate_learns_when_its_job_really_started() -> None:

@@ -161,6 +161,19 @@ def test_the_picture_comes_to_other_pages_as_a_part_and_stands_there_as_a_link_b
     assert "Use of my workers" in part
 
 
+def test_use_by_weekday_comes_to_the_share_page_and_stands_below_thirty_days() -> None:
+    _, lumen, _ = market()
+    browser = client_of(make_person("owner", lumen))
+    share = browser.get(f"/t/{lumen.slug}/share/").content.decode()
+    assert "/t/lumen/use/?pool=main&amp;of=mine&amp;span=month&amp;part=week" in share
+    part = browser.get(f"/t/{lumen.slug}/use/?of=mine&span=month&part=week").content.decode()
+    assert "<html" not in part
+    assert "When I use them myself" in part
+    assert 'id="use-week"' in browser.get(f"/t/{lumen.slug}/use/?span=month").content.decode()
+    assert 'id="use-week"' not in browser.get(f"/t/{lumen.slug}/use/?span=day").content.decode()
+    assert re.search(r"Most: \w+day \d\d:00 to \d\d:00, 38 %", part)  # one and a half of four
+
+
 def test_reads_are_bounded_however_long_the_span(django_assert_max_num_queries: Any) -> None:
     _, lumen, _ = market()
     browser = client_of(make_person("owner", lumen))

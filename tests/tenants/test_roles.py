@@ -10,7 +10,7 @@ from django.urls import URLPattern, URLResolver
 from django.utils import timezone
 
 from tenants import services
-from tenants.models import AuditEntry, ClaimMapping, Invitation, Membership, StaffGrant, Tenant
+from tenants.models import AuditEntry, ClaimMapping, Invitation, JoinRequest, Membership, StaffGrant, Tenant
 from tenants.roles import (
     AUDITOR,
     BILLING,
@@ -88,6 +88,15 @@ IN_TENANT = [
         {OWNER: DONE, OPERATOR: DONE},
         data=(REASON,),
     ),
+    Place(
+        "join_accept",
+        "post",
+        "join-requests/{request}/accept/",
+        {OWNER: DONE, OPERATOR: DONE},
+        data=(("role", VIEWER), REASON),
+    ),
+    Place("join_decline", "post", "join-requests/{request}/decline/", {OWNER: DONE, OPERATOR: DONE}, data=(REASON,)),
+    Place("may_be_asked", "post", "join-requests/open/", {OWNER: DONE, OPERATOR: DONE}, data=(("on", "no"), REASON)),
     # Staff who are no members have nothing to leave.
     Place("member_leave", "post", "leave/", {**dict.fromkeys(TENANT_ROLES, DONE), AUDITOR: 404, OPERATOR: 404}),
 ]
@@ -137,11 +146,17 @@ OVER_ALL = [
     ),
     Place("claim_mapping_remove", "post", "/claims/{mapping}/remove/", {OPERATOR: DONE}, data=(REASON,)),
     Place("history", "get", "/history/", {AUDITOR: 200, OPERATOR: 200}),
+    # Nor is a request: whoever is no member may ask, and whoever asked may withdraw it.
+    Place("join_ask", "post", "/mine/ask/", {**dict.fromkeys((*TENANT_ROLES, *STAFF_ROLES, OUTSIDER), 200)}),
+    Place("join_withdraw", "post", "/mine/ask/{request}/withdraw/", {}, otherwise=DONE),
     # An invitation is no matter of roles: without one in the session there is nothing to see or accept.
     Place("invitation", "get", "/invitation/", dict.fromkeys(EVERYBODY, 404)),
     Place("invitation_accept", "post", "/invitation/accept/", {}, otherwise=DONE),
     Place("invitation_open", "get", "/invitation/no-such-token/", dict.fromkeys(EVERYBODY, DONE)),
 ]
+
+
+NO_ROLE = {"invitation_accept", "join_ask", "join_withdraw"}
 
 
 @dataclass(frozen=True)
@@ -151,10 +166,12 @@ class World:
     invitation: Invitation
     grant: StaffGrant
     mapping: ClaimMapping
+    request: JoinRequest
 
     def path(self, place: Place) -> str:
         """In this world's tenant where the address belongs to a tenant."""
         rows = {"invitation": self.invitation.pk, "grant": self.grant.pk, "mapping": self.mapping.pk}
+        rows |= {"request": self.request.pk}
         path = place.path.format(member=self.target.pk, **rows)
         return path if path.startswith("/") else f"/t/{self.tenant.slug}/{path}"
 
@@ -168,7 +185,10 @@ def make_world(slug: str) -> World:
         )
     )
     mapping = make_mapping("groups", slug, tenant, VIEWER)
-    return World(tenant, make_member(tenant, VIEWER), issued.invitation, make_staff(AUDITOR), mapping)
+    done(services.may_be_asked_set(tenant=tenant, on=True, by=access(first_owner), at=timezone.now()))
+    asked = {"tenant": slug, "why": "The table asks.", "person": make_person(), "at": timezone.now()}
+    request = done(services.join_request_create(**asked))
+    return World(tenant, make_member(tenant, VIEWER), issued.invitation, make_staff(AUDITOR), mapping, request)
 
 
 def client_for(role: str, tenant: Tenant) -> Client:
@@ -191,8 +211,9 @@ def everything() -> list[object]:
     with scope_disabled("the test looks at all rows to see that none changed"):
         members = list(Membership.objects.order_by("pk").values_list("pk", "role"))
         invitations = list(Invitation.objects.order_by("pk").values_list("pk", "revoked_at", "accepted_at"))
+        requests = list(JoinRequest.objects.order_by("pk").values_list("pk", "state"))
     grants = list(StaffGrant.objects.order_by("pk").values_list("pk", "revoked_at"))
-    return [members, invitations, grants, Tenant.objects.count(), AuditEntry.objects.count()]
+    return [members, invitations, requests, grants, Tenant.objects.count(), AuditEntry.objects.count()]
 
 
 @pytest.mark.django_db
@@ -229,7 +250,7 @@ def test_role_in_another_tenant_finds_nothing_there(place: Place, role: str) -> 
 def test_another_tenants_row_is_not_found_under_the_own_address(place: Place, role: str) -> None:
     own, other = make_world("own"), make_world("other")
     client = client_for(role, own.tenant)
-    mixed = World(own.tenant, other.target, other.invitation, other.grant, other.mapping)
+    mixed = World(own.tenant, other.target, other.invitation, other.grant, other.mapping, other.request)
     expected = 404 if role in (OWNER, OPERATOR) else 403
     before = everything()
     assert ask(client, place, mixed.path(place)) == expected
@@ -246,7 +267,7 @@ def test_role_over_all_tenants_gets_what_the_table_says(place: Place, role: str)
     expected = place.answers.get(role, LOGIN if role == STRANGER else place.otherwise)
     before = everything()
     assert ask(client, place, world.path(place)) == expected
-    changes = place.method == "post" and role == OPERATOR and place.name != "invitation_accept"
+    changes = place.method == "post" and role == OPERATOR and place.name not in NO_ROLE
     assert (everything() != before) == changes
 
 

@@ -474,7 +474,7 @@ MAY_SEE_ALL = {
     "scheduling/audit/verification/pieces.py": 1,
     "scheduling/audit/verification/settings.py": 1,
     "scheduling/notices/collecting.py": 1,
-    "scheduling/notices/read_notices.py": 3,
+    "scheduling/notices/read_notices.py": 4,
     "scheduling/webhooks/changes.py": 1,
     "scheduling/webhooks/deliveries.py": 3,
     "scheduling/webhooks/forgetting.py": 1,
@@ -491,6 +491,7 @@ MAY_SEE_ALL = {
     "scheduling/overview/pages/all_jobs.py": 1,
     "tenants/admin.py": 1,
     "tenants/selectors.py": 11,
+    "tenants/joining.py": 2,
 }
 
 

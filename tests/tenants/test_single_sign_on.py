@@ -88,6 +88,18 @@ def test_person_without_an_invitation_gets_no_account(provider) -> None:
     assert not User.objects.exists()
 
 
+@pytest.mark.parametrize("proved", [True, False])
+def test_person_whom_the_provider_proves_gets_an_account_where_a_tenant_may_be_asked(provider, proved: bool) -> None:
+    owner = make_member(make_tenant("lumen", "Lumen Lab"), OWNER)
+    done(services.may_be_asked_set(tenant=owner.tenant, on=True, by=access(owner), at=timezone.now()))
+    provider.person = {"sub": "3", "email": EMAIL, "email_verified": proved, "name": "Ines"}
+    browser = Client()
+    page = sign_on(browser).content.decode()
+    assert logged_in_as(browser) == (EMAIL if proved else None)
+    assert ("Ask to join a tenant" in page) == proved
+    assert browser.get("/t/lumen/members/").status_code == (404 if proved else 302)
+
+
 @pytest.mark.parametrize(("email", "comes_in"), [("Guest@example.org", True), ("mallory@example.org", False)])
 def test_invited_person_comes_in_with_the_invited_address_only(provider, email: str, comes_in: bool) -> None:
     owner = make_member(make_tenant("lumen"), OWNER)

@@ -62,7 +62,7 @@ def _credits(row: TrainingJob) -> Any:
 # On the page a column is a cell of its own kind; the export has one value for each.
 COLUMNS = (
     Column("state", "State"),
-    Column("name", "Job, and why it is where it is", order="name"),
+    Column("name", "Job, and why it runs, waits or ended", order="name"),
     Column("lane", "Lane"),
     Column("payer", "Payer"),
     Column("submitted", "Submitted", order="submitted_at", value=lambda row: row.submitted_at),

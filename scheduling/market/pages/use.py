@@ -15,6 +15,7 @@ from django.views.decorators.http import require_safe
 from scheduling.cluster import pool_list
 from scheduling.cluster.pages.pools import pool_chosen
 from scheduling.market.pages.use_picture import heat, percents, server_groups, use_picture, use_table
+from scheduling.market.pages.use_week import Week, week_of
 from scheduling.market.reads.prices import resource_kinds
 from scheduling.market.reads.use import (
     HOUR,
@@ -34,7 +35,7 @@ from tenants.views.gate import open_tenant, requires
 from tenants.views.parts import part_or_page
 from tenants.zones import day_of, midnight
 
-PARTS = {"panel": "market/use_panel.html"}
+PARTS = {"panel": "market/use_panel.html", "week": "market/use_week.html"}
 WHOSE = {"mine": "My units", "pool": "The whole pool"}
 SPANS = {"day": "24 hours", "week": "7 days", "month": "30 days"}
 HEIGHT, PANEL_HEIGHT = 190, 96
@@ -64,24 +65,49 @@ def period_of(span: str, now: datetime) -> Period:
 @requires(Permission.QUOTA_VIEW)
 def tenant_use(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """`?pool=` slug, else the first; `?of=mine` or `pool`; `?span=` day, week or month; `?resource=` name, else the
-    first. `?part=panel` is the picture alone, as other pages show it."""
+    first. `?part=panel` is the picture alone, as other pages show it; `?part=week` the reader's own use by weekday."""
     pools = pool_list()
     pool = pool_chosen(pools, request.GET.get("pool"))
     kinds = resource_kinds(pool) if pool else []
     if pool is None or not kinds:
         return render(request, "market/servers_none.html")
+    if request.GET.get("part") == "week":
+        return _week_part(request, pool, kinds[0])
     panel = request.GET.get("part") == "panel"
     whose = _chosen(request.GET.get("of"), list(WHOSE))
     span = _chosen(request.GET.get("span"), list(SPANS))
     resource = next((kind for kind in kinds if kind.name == request.GET.get("resource")), kinds[0])
     context = use_context(open_tenant(request), pool, resource, whose=whose, span=span, panel=panel)
     context |= {
+        "week": _week(pool, resource, context["tenant"] if whose == "mine" else None) if span == "month" else None,
         "pools": pools,
         "kinds": kinds,
         "spans": [(name, words, name == span) for name, words in SPANS.items()],
         "owners": [(name, words, name == whose) for name, words in WHOSE.items()],
     }
     return part_or_page(request, "market/use.html", PARTS, context)
+
+
+def _week_part(request: AccessRequest, pool: Pool, resource: ResourceKind) -> HttpResponse:
+    """Of the tenant's own units, as the page My share shows it."""
+    tenant = open_tenant(request)
+    week = _week(pool, resource, tenant)
+    return render(request, PARTS["week"], {"week": week, "own": True, "resource": resource})
+
+
+def _week(pool: Pool, resource: ResourceKind, tenant: Tenant | None) -> Week | None:
+    """By weekday and hour of the reader, of 30 days. `tenant`: of its own units, and of its own jobs on them."""
+    period = period_of("month", timezone.now())
+    columns = use_over_time(
+        pool=pool,
+        first=period.first,
+        end=period.end,
+        step=Step.HOUR,
+        tenant_id=tenant.pk if tenant else None,
+        resource_id=resource.pk,
+    )
+    parts = ("used",) if tenant else ("used", "rented")
+    return week_of(columns, parts=parts, zone=timezone.get_current_timezone())
 
 
 def use_context(

@@ -24,7 +24,7 @@ from tenants.views.tables import Column, Table, table_of
 ALL_JOBS = Table(
     (
         Column("state", "State"),
-        Column("name", "Job, and why it is where it is"),
+        Column("name", "Job, and why it runs, waits or ended"),
         Column("tenant", "Tenant"),
         Column("pool", "Pool"),
         Column("lane", "Lane"),

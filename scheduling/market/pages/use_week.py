@@ -1,0 +1,105 @@
+"""When units are in use: by weekday and hour, the mean of some weeks. Hours are those of the reader."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta, tzinfo
+
+from scheduling.market.pages.use_picture import SHADES
+from scheduling.market.reads.use import HOUR, UseColumn, hour_of
+
+WEEKDAYS = ("Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday", "Sunday")
+HOURS = 24
+ROW, FOOT = 19, 22  # pixels
+LABELLED = 6  # every so many hours have their number below
+
+
+@dataclass(frozen=True)
+class WeekCell:
+    """`percent` None: nothing was counted in this hour."""
+
+    weekday: int
+    hour: int
+    percent: int | None
+
+    @property
+    def x(self) -> str:
+        return f"{100 * self.hour / HOURS:.3f}"
+
+    @property
+    def shade(self) -> str:
+        """h0 .. h4; empty where nothing was counted."""
+        return "" if self.percent is None else f"h{min(SHADES * self.percent // 100, SHADES - 1)}"
+
+    @property
+    def words(self) -> str:
+        return f"{WEEKDAYS[self.weekday]} {self.hour:02}:00 to {(self.hour + 1) % HOURS:02}:00, {self.percent} %"
+
+
+@dataclass(frozen=True)
+class WeekRow:
+    name: str
+    y: int
+    cells: tuple[WeekCell, ...]  # one for each hour
+
+
+@dataclass(frozen=True)
+class Week:
+    rows: tuple[WeekRow, ...]
+    most: WeekCell
+    least: WeekCell
+
+    @property
+    def by_hour(self) -> list[tuple[str, list[WeekCell]]]:
+        """For a table: the hour, and its cell of each day."""
+        return [(f"{hour:02}:00", [row.cells[hour] for row in self.rows]) for hour in range(HOURS)]
+
+    height = len(WEEKDAYS) * ROW + FOOT
+    step = ROW
+    width = f"{100 / HOURS - 0.2:.3f}"
+    labels = tuple((f"{100 * hour / HOURS:.2f}", f"{hour:02}:00") for hour in range(0, HOURS, LABELLED))
+    shades = tuple(
+        (f"h{number}", f"{number * 100 // SHADES} to {(number + 1) * 100 // SHADES} %") for number in range(SHADES)
+    )
+
+
+def week_of(columns: Sequence[UseColumn], *, parts: Sequence[str], zone: tzinfo) -> Week | None:
+    """Of hours of one resource: how much of the capacity these parts took. A slot longer than an hour counts in each
+    hour that it covers. None: nothing is counted, or there was no capacity."""
+    taken: defaultdict[tuple[int, int], float] = defaultdict(float)
+    there: defaultdict[tuple[int, int], float] = defaultdict(float)
+    for column in columns:
+        used, capacity = (column.units(sum(column.parts[name] for name in parts)), column.units(column.capacity))
+        for place, seconds in _places(column, zone):
+            taken[place] += used * seconds
+            there[place] += capacity * seconds
+    cells = [
+        [_cell(weekday, hour, taken[weekday, hour], there[weekday, hour]) for hour in range(HOURS)]
+        for weekday in range(len(WEEKDAYS))
+    ]
+    counted = [cell for row in cells for cell in row if cell.percent is not None]
+    if not counted:
+        return None
+    rows = tuple(WeekRow(name, number * ROW, tuple(cells[number])) for number, name in enumerate(WEEKDAYS))
+    # Of several that are alike the first of the week is named.
+    return Week(
+        rows, max(counted, key=lambda cell: cell.percent or 0), min(counted, key=lambda cell: cell.percent or 0)
+    )
+
+
+def _places(column: UseColumn, zone: tzinfo) -> list[tuple[tuple[int, int], float]]:
+    """(weekday, hour) -> seconds of the column that lie in it."""
+    places = []
+    hour: datetime = hour_of(column.first_at)
+    while hour < column.ends_at:
+        inside: timedelta = min(hour + HOUR, column.ends_at) - max(hour, column.first_at)
+        here = hour.astimezone(zone)
+        places.append(((here.weekday(), here.hour), inside.total_seconds()))
+        hour += HOUR
+    return places
+
+
+def _cell(weekday: int, hour: int, taken: float, there: float) -> WeekCell:
+    return WeekCell(weekday, hour, int(100 * taken / there + 0.5) if there else None)
