@@ -27,8 +27,8 @@ from scheduling.jobs.submission import (
     spec_checked,
     submission_before,
 )
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of
-from scheduling.models import Described, JobDescription, Lane, Pool, ResourceKind
+from scheduling.market.view import PROGRAM, SpecRead, arrival_of, pool_resources
+from scheduling.models import Described, JobDescription, Lane, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of
@@ -138,8 +138,8 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime) -> Under
     """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored."""
     if by.tenant is None:
         return NOT_ALLOWED
-    resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
-    outcome = understand(said, resources, float(pool.slot_seconds), at)
+    resources = pool_resources(pool, by.tenant.pk)
+    outcome = understand(said, [each.name for each in resources], float(pool.slot_seconds), at)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):
@@ -155,7 +155,8 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime) -> Under
             return program
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
-    checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, pinned=outcome.document is None)
+    known: dict[str, Any] = {"pinned": outcome.document is None, "resources": resources}
+    checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, **known)
     if isinstance(checked, Refused):
         return checked
     spec, read = checked

@@ -29,7 +29,15 @@ from scheduling.market.decide import (
     submission_event,
 )
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of, gives_floors, spec_read, target_check
+from scheduling.market.view import (
+    PROGRAM,
+    PoolResource,
+    SpecRead,
+    arrival_of,
+    gives_floors,
+    spec_read,
+    target_check,
+)
 from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
@@ -239,18 +247,27 @@ def job_checked(
 
 
 def spec_checked(
-    tenant: Tenant, pool: Pool, name: str, spec: Mapping[str, Any], lane: str, arrival: float, *, pinned: bool = True
+    tenant: Tenant,
+    pool: Pool,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
+    arrival: float,
+    *,
+    pinned: bool = True,
+    resources: Sequence[PoolResource] | None = None,
 ) -> tuple[Mapping[str, Any], SpecRead] | InvalidJob:
     """Whether name and specification can be a job's in this pool; with the version of its program pinned.
 
-    `pinned`: False for a program that is registered only when the job is submitted.
+    `pinned`: False for a program that is registered only when the job is submitted. `resources`: those of the pool for
+    this tenant, where they were just read.
     """
     try:
         if is_blank(text(name, "name")):
             raise BadScenario("name", "must have a character that can be seen")
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
-        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane, resources=resources)
         if read.job.divisible and (pool.is_elastic or not gives_floors(pool)):
             raise BadScenario("divisible", f"{pool.name} sells whole jobs only")
         target_check(spec, read.job, elastic=pool.is_elastic, has_program=PROGRAM in spec)
