@@ -15,7 +15,9 @@ import pytest
 
 from tests.engines.slurm.cluster import Cluster
 
-MOST_AT_ONCE = 4  # where tests are spread over processes, another one may take what began here: few are done twice
+# Of any that follow each other, so many fit into the cluster: a gang that waited for another would be lost. And where
+# tests are spread over processes, another one may take what began here: few are done twice.
+MOST_AT_ONCE = 5
 
 
 def is_beside(item: pytest.Item) -> bool:

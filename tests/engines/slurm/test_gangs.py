@@ -107,7 +107,7 @@ def test_next_generation_goes_on_elsewhere_from_what_was_saved(slurm: Cluster) -
     with engine_on(slurm) as engine:
         handle = start(engine, gang(ONE, LONG, after=2.5, seconds=600.0))
         before = runs(engine, handle, 3).progress["epoch"]
-        begin = time.time() + 8.0  # it has come so far, however busy the machine is
+        begin = time.time() + 5.0  # it has come so far, however busy the machine is
         elsewhere = {"n2": {"worker": 1, "ps": 0}, "n3": {"worker": 1, "ps": 1}}
         engine.change(handle, begin + 600.0, [Generation(2, begin, begin + 600.0, elsewhere)])
         until(engine, handle, lambda status: record(engine, handle, "n3", 2).get("started_at"))

@@ -27,7 +27,7 @@ from tests.engines.slurm.gangs import (
     story,
 )  # fmt: skip
 
-ONE = {"n1": {"worker": 1, "ps": 1}}
+THREE = {"n3": {"worker": 1, "ps": 1}}
 FLOOD = """
 echo 'no number at all' >> "$BOURSE_PROGRESS"
 echo '{"step": 1, "loss": NaN}' >> "$BOURSE_PROGRESS"
@@ -60,7 +60,7 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
     document = script(FLOOD, environment={"MEGABYTES": str(megabytes)})
     told, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
     amounts = {"worker": {"worker": 1.0}}
-    part = Generation(1, at, at + 600.0, {"n1": {"worker": 1, "ps": 0}})
+    part = Generation(1, at, at + 600.0, {"n2": {"worker": 1, "ps": 0}})
     key = secrets.token_hex(16)
     flood = Gang(key, f"job-{key[:6]}", "flood", {}, (part,), at + 600.0, amounts=amounts, own=told)
     with engine_on(slurm) as engine:
@@ -76,7 +76,7 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
 @pytest.mark.beside
 def test_shared_folder_that_is_full_refuses_gangs_with_that_sentence_and_ends_who_runs(slurm: Cluster) -> None:
     with small_disk(slurm) as small, engine_on(slurm, shared=str(small), lease=8.0, patience=30.0) as engine:
-        handle = start(engine, gang(ONE, seconds=300.0))
+        handle = start(engine, gang(THREE))
         runs(engine, handle)
         with pytest.raises(OSError, match="No space left"):
             (small / "ballast").write_bytes(b"x" * 4 * 2**20)
