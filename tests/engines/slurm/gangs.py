@@ -66,8 +66,12 @@ def members_of(slurm: Cluster, root: Path) -> list[psutil.Process]:
     """Processes of the gangs whose plans are in that folder: they name the cluster's own folder and the gang's key. A
     shorter word would be that of others on this machine."""
     keys = [folder.name for folder in root.glob("job-*/*") if re.fullmatch("[0-9a-f]{32}", folder.name)]
-    here = {process.pid for process in people_of(str(slurm.folder))}
-    return [process for key in keys for process in people_of(key) if process.pid in here]
+    members = []
+    for process in people_of(str(slurm.folder)):
+        with suppress(psutil.Error):  # it has ended meanwhile
+            said = " ".join([*process.cmdline(), *process.environ().values()])
+            members += [process] if any(key in said for key in keys) else []
+    return members
 
 
 def gang(servers: Counts, parameters: Mapping[str, Any] = LONG, *, after: float = 1.0, seconds: float = 300.0,
