@@ -27,8 +27,8 @@ from scheduling.jobs.submission import (
     spec_checked,
     submission_before,
 )
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of
-from scheduling.models import Described, JobDescription, Lane, Pool, ResourceKind
+from scheduling.market.view import PROGRAM, SpecRead, arrival_of, pool_resources
+from scheduling.models import Described, JobDescription, Lane, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
 from scheduling.programs.fields import FieldRefusal, path_of
@@ -143,8 +143,8 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime, together
     `together`: it is an array whose jobs are bought all or none."""
     if by.tenant is None:
         return NOT_ALLOWED
-    resources = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))
-    outcome = understand(said, resources, float(pool.slot_seconds), at)
+    resources = pool_resources(pool, by.tenant.pk)
+    outcome = understand(said, [each.name for each in resources], float(pool.slot_seconds), at)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):
@@ -161,9 +161,8 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime, together
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
     saves = None if outcome.document is None else saves_in(outcome.document)
-    checked = spec_checked(
-        by.tenant, pool, outcome.name, outcome.spec, lane, arrival, unregistered=saves, together=together
-    )
+    known: dict[str, Any] = {"unregistered": saves, "together": together, "resources": resources}
+    checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, **known)
     if isinstance(checked, Refused):
         return checked
     spec, read = checked

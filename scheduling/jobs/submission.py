@@ -30,7 +30,15 @@ from scheduling.market.decide import (
     submission_event,
 )
 from scheduling.market.reads import jobs_named
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of, gives_floors, spec_read, target_check
+from scheduling.market.view import (
+    PROGRAM,
+    PoolResource,
+    SpecRead,
+    arrival_of,
+    gives_floors,
+    spec_read,
+    target_check,
+)
 from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
@@ -252,18 +260,20 @@ def spec_checked(
     *,
     unregistered: Saves | None = None,
     together: bool = False,
+    resources: Sequence[PoolResource] | None = None,
 ) -> tuple[Mapping[str, Any], SpecRead] | InvalidJob:
     """Whether name and specification can be a job's in this pool; with the version of its program pinned, and whether
     it rents in pieces, as far as its program says that.
 
     `unregistered`: how its program saves that is registered only when the job is submitted, and so not pinned.
+    `resources`: those of the pool for this tenant, where they were just read.
     """
     try:
         if is_blank(text(name, "name")):
             raise BadScenario("name", "must have a character that can be seen")
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
-        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane)
+        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane, resources=resources)
         sells_pieces = not pool.is_elastic and gives_floors(pool)
         if read.job.divisible and not sells_pieces:
             raise BadScenario(DIVISIBLE, f"{pool.name} sells whole jobs only")

@@ -8,6 +8,7 @@ import os
 import re
 import shlex
 import subprocess
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
@@ -85,7 +86,8 @@ def test_pytorch_script_of_the_page_trains_on_two_workers(tmp_path: Path, free_p
     if importlib.util.find_spec("torch") is None:
         pytest.skip("torch is not installed here: the DistributedDataParallel script was compiled, and not run")
     ring = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2", "LOCAL_RANK": "0"}
-    environment = {"PATH": os.environ["PATH"], "BOURSE_CHECKPOINT": str(tmp_path), "OMP_NUM_THREADS": "1"} | ring
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"  # the python3 of which it was just asked
+    environment = {"PATH": path, "BOURSE_CHECKPOINT": str(tmp_path), "OMP_NUM_THREADS": "1"} | ring
     folders = [tmp_path / str(rank) for rank in range(2)]
     processes = []
     for rank, folder in enumerate(folders):

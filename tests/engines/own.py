@@ -16,6 +16,7 @@ from scheduling.engines.local.engine import LocalEngine
 from scheduling.programs.catalogue import Owner, Program, read, values_of
 from scheduling.runs.plans import own_program
 from tests.engines.local import generations, start, story, until
+from tests.patience import PATIENCE
 
 HERE = Path(__file__).parent
 RING = {
@@ -77,7 +78,7 @@ def own(
 def resized(engine: LocalEngine, gang: Gang, servers: Counts, has_begun: Callable[[Handle], object]) -> Handle:
     """Started as it is, and told that it has another size from some seconds on, once it has begun."""
     handle = start(engine, gang)
-    until(lambda: has_begun(handle), lambda: story(engine, handle), engine=engine)
+    until(lambda: has_begun(handle), lambda: story(engine, handle), PATIENCE, engine)
     at, (planned,) = time.time() + 3.0, gang.generations
     engine.change(handle, planned.end, [replace(planned, number=1, at=at, servers=servers)])
     return handle

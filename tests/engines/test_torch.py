@@ -16,6 +16,7 @@ from scheduling.engines.local.surroundings import code_for, ours
 from tests.conftest import FOLDER
 from tests.engines.local import ROOT, ended, engine_in, start, story, text_of
 from tests.engines.own import HERE, RING, archive, own, resized, with_environment, workers
+from tests.patience import PATIENCE
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("torch") is None,
@@ -32,13 +33,13 @@ def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() ->
     with engine_in(limits=roomy, rights=chosen) as engine:
 
         def loss(handle: Handle) -> tuple[float, str]:
-            assert ended(engine, handle, patience=240).end == FINISHED, story(engine, handle)
+            assert ended(engine, handle, patience=2 * PATIENCE).end == FINISHED, story(engine, handle)
             line = next(line for line in text_of(engine, handle).splitlines() if line.startswith("loss"))
             return float(line.split()[1]), line.partition(" on ")[2]
 
         two = (time.time(), workers(2))
-        undisturbed, _ = loss(start(engine, own(DDP, two, packed=files, home="job-1", seconds=240, steps=30)))
-        gang = own(DDP, two, packed=files, home="job-2", seconds=240, slot_seconds=30.0, steps=30)
+        undisturbed, _ = loss(start(engine, own(DDP, two, packed=files, home="job-1", seconds=3 * PATIENCE, steps=30)))
+        gang = own(DDP, two, packed=files, home="job-2", seconds=3 * PATIENCE, slot_seconds=30.0, steps=30)
         gang = replace(gang, own=with_environment(gang, PAUSE="0.5"))
         four = workers(2) | workers(2, "s2")
         found, sizes = loss(resized(engine, gang, four, lambda handle: "epoch 3" in text_of(engine, handle)))

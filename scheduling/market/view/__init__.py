@@ -18,7 +18,16 @@ from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pieces import is_divisible
 from scheduling.market.view.policy import fixed_settings, gives_floors, unusable, unusable_instant
 from scheduling.market.view.reports import with_reports
-from scheduling.market.view.specs import PROGRAM, SpecRead, SpecReader, for_the_core, spec_read, steps_of
+from scheduling.market.view.specs import (
+    PROGRAM,
+    PoolResource,
+    SpecRead,
+    SpecReader,
+    for_the_core,
+    pool_resources,
+    spec_read,
+    steps_of,
+)
 from scheduling.market.view.targets import (
     LEAST_THRESHOLD,
     MOST_THRESHOLD,
@@ -49,6 +58,7 @@ __all__ = [
     "UNTIL",
     "JobReader",
     "PoolFrame",
+    "PoolResource",
     "SpecRead",
     "SpecReader",
     "Steps",
@@ -64,6 +74,7 @@ __all__ = [
     "member_too_little",
     "policy_built",
     "pool_frame",
+    "pool_resources",
     "pool_scenario",
     "promotion_by",
     "settings_in_use",

@@ -62,9 +62,28 @@ class SpecRead:
     resources: Sequence[str]
 
 
-def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: float, lane: str) -> SpecRead:
-    """A new job, under its tenant's instructions and the resources' steps as they are now; raises `BadScenario`."""
-    rows = _resources_and_budget(pool, tenant_id)
+class PoolResource(NamedTuple):
+    """A resource as a job of one tenant is read by it. `budget`: the tenant's for rent, in micro-credits."""
+
+    pk: int
+    name: str
+    least: Decimal
+    step: Decimal
+    budget: int | None
+
+
+def spec_read(
+    pool: Pool,
+    spec: Mapping[str, Any],
+    *,
+    tenant_id: int,
+    arrival: float,
+    lane: str,
+    resources: Sequence[PoolResource] | None = None,
+) -> SpecRead:
+    """A new job, under its tenant's instructions and the resources' steps as they are now; raises `BadScenario`.
+    `resources`: as `pool_resources` has just read them for this tenant."""
+    rows = pool_resources(pool, tenant_id) if resources is None else resources
     budget = None if not rows or rows[0].budget is None else credits_of(rows[0].budget)
     reader = SpecReader(pool, [(row.pk, row.name) for row in rows])
     job = reader.read_spec(spec, arrival=arrival, lane=lane, budget=budget)
@@ -74,18 +93,8 @@ def spec_read(pool: Pool, spec: Mapping[str, Any], *, tenant_id: int, arrival: f
     return SpecRead(job, reader.resource_ids, reader.resources)
 
 
-class _Resource(NamedTuple):
-    """`budget`: the tenant's for rent, in micro-credits."""
-
-    pk: int
-    name: str
-    least: Decimal
-    step: Decimal
-    budget: int | None
-
-
-def _resources_and_budget(pool: Pool, tenant_id: int) -> list[_Resource]:
-    """What every submission asks for, in one statement."""
+def pool_resources(pool: Pool, tenant_id: int) -> list[PoolResource]:
+    """What every submission asks for, in one statement; in the order of rows."""
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT kind.id, kind.name, kind.least, kind.step, said.budget FROM scheduling_resourcekind kind"
@@ -93,4 +102,4 @@ def _resources_and_budget(pool: Pool, tenant_id: int) -> list[_Resource]:
             " WHERE kind.pool_id = %s ORDER BY kind.id",
             [tenant_id, pool.pk],
         )
-        return [_Resource(*row) for row in cursor.fetchall()]
+        return [PoolResource(*row) for row in cursor.fetchall()]

@@ -70,10 +70,14 @@ class Cluster:
         self.write()
         self.run("munged")
         until(lambda: self.socket.exists(), self.story)
+        self.before_controller()
         self.run("slurmctld")
         for node in self.nodes:
             self.run("slurmd", node)
         until(self.is_up, self.story)
+
+    def before_controller(self) -> None:
+        """What else has to be there first: of this one, nothing."""
 
     @property
     def socket(self) -> Path:
@@ -203,10 +207,12 @@ class Cluster:
 
 
 @contextmanager
-def cluster(nodes: Sequence[str] = ("n1", "n2", "n3"), **settings: Any) -> Iterator[Cluster]:
+def cluster(
+    nodes: Sequence[str] = ("n1", "n2", "n3"), kind: type[Cluster] = Cluster, **settings: Any
+) -> Iterator[Cluster]:
     folder = Path(tempfile.mkdtemp(prefix="bourse-slurm-"))
     folder.chmod(0o755)
-    made = Cluster(folder, nodes, **settings)
+    made = kind(folder, nodes, **settings)
     try:
         made.start()
         yield made

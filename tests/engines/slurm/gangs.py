@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any
+
+import psutil
 
 from scheduling.engines.base import ENDED, Fault, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder, Records
 from scheduling.engines.launcher.parts import part_name
+from scheduling.engines.slurm.commands import queue
 from scheduling.engines.slurm.engine import SlurmEngine
 from scheduling.engines.slurm.settings import SlurmSettings
 from tests.engines.local import ALL, QUICK, ROOT, SMALL, people_of
@@ -42,20 +46,35 @@ def settings(slurm: Cluster, **changed: Any) -> SlurmSettings:
 def engine_on(
     slurm: Cluster, own: Path | None = None, knows: Sequence[Handle] = (), **changed: Any
 ) -> Iterator[SlurmEngine]:
-    """An engine with a folder of its own, or another's; whatever of it is left in the end is cancelled."""
+    """An engine with a folder and a prefix of its own, or another's; whatever of it is left in the end is cancelled."""
     root = own or slurm.folder / f"own-{secrets.token_hex(4)}"
-    engine = SlurmEngine("slurm", settings(slurm, **changed), root, ROOT, ALL, limits=SMALL)
+    whole = settings(slurm, **{"prefix": root.name.replace("-", "")} | changed)
+    engine = SlurmEngine("slurm", whole, root, ROOT, ALL, limits=SMALL)
     engine.touch()
     engine.reconcile(knows)
     try:
         yield engine
     finally:
-        slurm.call("scancel", "-u", engine.settings.service_account)
-        for process in people_of(str(slurm.shared / "job-")):
-            process.kill()
+        if left := [job.id for job in queue(engine.commands)[1] if not job.is_over]:
+            slurm.call("scancel", *left)
+        for process in members_of(slurm, root):
+            with suppress(psutil.Error):  # it has ended meanwhile
+                process.kill()
 
 
-def gang(servers: Counts, parameters: Mapping[str, Any] = LONG, *, after: float = 3.0, seconds: float = 60.0,
+def members_of(slurm: Cluster, root: Path) -> list[psutil.Process]:
+    """Processes of the gangs whose plans are in that folder: they name the cluster's own folder and the gang's key. A
+    shorter word would be that of others on this machine."""
+    keys = [folder.name for folder in root.glob("job-*/*") if re.fullmatch("[0-9a-f]{32}", folder.name)]
+    members = []
+    for process in people_of(str(slurm.folder)):
+        with suppress(psutil.Error):  # it has ended meanwhile
+            said = " ".join([*process.cmdline(), *process.environ().values()])
+            members += [process] if any(key in said for key in keys) else []
+    return members
+
+
+def gang(servers: Counts, parameters: Mapping[str, Any] = LONG, *, after: float = 1.0, seconds: float = 300.0,
          program: str = "trainer", home: str = "") -> Gang:  # fmt: skip
     """That begins in a moment, all of it one generation."""
     at = time.time() + after

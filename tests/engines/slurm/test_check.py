@@ -80,6 +80,7 @@ def test_clock_that_differs_is_said(slurm: Cluster, monkeypatch: pytest.MonkeyPa
     assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])
 
 
+@pytest.mark.beside
 def test_gang_on_a_server_whose_clock_differs_does_not_begin(slurm: Cluster) -> None:
     with engine_on(slurm, lead=60.0) as engine:
         engine.clock = lambda: time.time() + 5.0

@@ -30,6 +30,7 @@ from tests.patience import PATIENCE
 
 ONE = {"n1": {"worker": 1, "ps": 1}}
 TWO = {"n2": {"worker": 1, "ps": 1}}
+THREE = {"n3": {"worker": 1, "ps": 1}}
 
 
 @pytest.fixture
@@ -133,9 +134,10 @@ def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_h
         assert later["n1"].reason == "Not responding"
 
 
+@pytest.mark.beside
 def test_killed_slurmstepd_harms_nobody(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        handle = start(engine, gang(ONE, seconds=60.0))
+        handle = start(engine, gang(ONE))
         before = runs(engine, handle).progress["epoch"]
         outer, _ = launchers(handle, "n1")
         outer.parent().kill()
@@ -170,16 +172,17 @@ def test_submission_that_answers_too_late_and_an_engine_that_dies_after_it_make_
             assert len(launchers(handle, "n1")) == 2
 
 
+@pytest.mark.beside
 def test_part_that_is_submitted_twice_runs_once(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        handle = start(engine, gang(ONE))
+        handle = start(engine, gang(TWO))
         runs(engine, handle)
         plan = engine._plans[handle.key]
-        assert engine._send_one(handle.key, plan["phases"][0], "n1").is_good
+        assert engine._send_one(handle.key, plan["phases"][0], "n2").is_good
         comes_true(lambda: sum(handle.key in job.comment and job.is_over for job in queue(engine.commands)[1]) == 1)
         epoch = look(engine, handle).progress["epoch"]
         assert runs(engine, handle, epoch + 5).state == RUNNING
-        assert len(launchers(handle, "n1")) == 2
+        assert len(launchers(handle, "n2")) == 2
 
 
 @pytest.mark.wide
@@ -222,12 +225,13 @@ def test_shared_folder_that_cannot_be_written_is_a_sentence_at_the_start_and_at_
         assert f"The shared folder {nowhere}/shared cannot be written here: Not a directory." in sentences
 
 
+@pytest.mark.beside
 def test_gang_whose_plan_is_gone_is_told_as_lost_and_does_not_run_on(slurm: Cluster) -> None:
     """The engine's own folder is gone, with everything that it knew of what runs."""
     with engine_on(slurm) as first:
-        handle = start(first, gang(ONE, after=1.0))
+        handle = start(first, gang(THREE))
         runs(first, handle)
-        with engine_on(slurm, knows=[handle]) as second:
+        with engine_on(slurm, knows=[handle], prefix=first.settings.prefix) as second:
             status = look(second, handle)
             assert (status.state, status.end, status.detail) == (ENDED, LOST, "its plan is gone")
             second.observe([])

@@ -37,7 +37,7 @@ ONE = {"n1": {"worker": 1, "ps": 1}}
 
 def test_gang_with_an_uneven_split_begins_at_its_slot_and_does_its_work(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        asked = gang(UNEVEN, SHORT, after=10.0)
+        asked = gang(UNEVEN, SHORT, after=5.0)
         status = ended(engine, handle := start(engine, asked))
         assert (status.end, status.exit_code, status.progress["epoch"]) == (FINISHED, 0, 4)
         assert status.started_at is not None
@@ -107,7 +107,7 @@ def test_next_generation_goes_on_elsewhere_from_what_was_saved(slurm: Cluster) -
     with engine_on(slurm) as engine:
         handle = start(engine, gang(ONE, LONG, after=2.5, seconds=600.0))
         before = runs(engine, handle, 3).progress["epoch"]
-        begin = time.time() + 8.0  # it has come so far, however busy the machine is
+        begin = time.time() + 5.0  # it has come so far, however busy the machine is
         elsewhere = {"n2": {"worker": 1, "ps": 0}, "n3": {"worker": 1, "ps": 1}}
         engine.change(handle, begin + 600.0, [Generation(2, begin, begin + 600.0, elsewhere)])
         until(engine, handle, lambda status: record(engine, handle, "n3", 2).get("started_at"))
@@ -149,12 +149,13 @@ def test_whoever_is_killed_the_gang_is_repaired_or_lost_and_nobody_is_left(slurm
         runs(engine, killed["worker"], status.progress["epoch"] + 3)
 
 
+@pytest.mark.beside
 def test_what_an_operator_cancels_is_lost_and_a_silent_engine_pauses(slurm: Cluster) -> None:
-    with engine_on(slurm, lease=3.0, patience=20.0) as engine:
+    with engine_on(slurm, lease=8.0, patience=30.0, shared=str(slurm.shared / "silent")) as engine:  # its own lease
         cancelled, silent = start(engine, gang(ONE)), start(engine, gang({"n2": {"worker": 1, "ps": 1}}))
         runs(engine, cancelled)
         runs(engine, silent)
-        slurm.call("scancel", f"--name=bourse-{cancelled.key}-1")
+        slurm.call("scancel", f"--name={engine.settings.prefix}-{cancelled.key}-1")
         status = ended(engine, cancelled)
         assert status.end == LOST
         assert "ended by" in status.detail
@@ -182,6 +183,7 @@ def test_part_that_does_not_come_ends_the_others(slurm: Cluster) -> None:
             slurm.call("scontrol", "update", "NodeName=n3", "State=RESUME")
 
 
+@pytest.mark.beside
 def test_another_engine_finds_its_gangs_and_ends_what_nobody_knows_but_not_another_products(slurm: Cluster) -> None:
     with engine_on(slurm) as engine, engine_on(slurm, prefix="other") as other:
         mine, strange = start(engine, gang(ONE)), start(engine, gang({"n2": {"worker": 1, "ps": 1}}))

@@ -6,6 +6,7 @@ import secrets
 import subprocess
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,7 @@ from tests.engines.slurm.gangs import (
     story,
 )  # fmt: skip
 
-ONE = {"n1": {"worker": 1, "ps": 1}}
+THREE = {"n3": {"worker": 1, "ps": 1}}
 FLOOD = """
 echo 'no number at all' >> "$BOURSE_PROGRESS"
 echo '{"step": 1, "loss": NaN}' >> "$BOURSE_PROGRESS"
@@ -37,8 +38,8 @@ sleep 2
 """
 
 
-@pytest.fixture
-def small(slurm: Cluster) -> Iterator[Path]:
+@contextmanager
+def small_disk(slurm: Cluster) -> Iterator[Path]:
     """A disk of a few kilobytes below the folder that all servers see."""
     place = slurm.shared / f"small-{secrets.token_hex(4)}"
     place.mkdir()
@@ -51,6 +52,7 @@ def small(slurm: Cluster) -> Iterator[Path]:
         subprocess.run(["umount", "-l", place], check=True)
 
 
+@pytest.mark.beside
 @pytest.mark.parametrize("megabytes", [100, pytest.param(1_000, marks=pytest.mark.wide)])
 def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_on(
     slurm: Cluster, megabytes: int
@@ -58,7 +60,7 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
     document = script(FLOOD, environment={"MEGABYTES": str(megabytes)})
     told, at = told_to_engines(document, None, 60.0, {}), time.time() + 3.0
     amounts = {"worker": {"worker": 1.0}}
-    part = Generation(1, at, at + 600.0, {"n1": {"worker": 1, "ps": 0}})
+    part = Generation(1, at, at + 600.0, {"n2": {"worker": 1, "ps": 0}})
     key = secrets.token_hex(16)
     flood = Gang(key, f"job-{key[:6]}", "flood", {}, (part,), at + 600.0, amounts=amounts, own=told)
     with engine_on(slurm) as engine:
@@ -71,11 +73,10 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
         assert sum(path.stat().st_size for path in (engine.root / handle.home).rglob("log")) < 2 * 2**20
 
 
-def test_shared_folder_that_is_full_refuses_gangs_with_that_sentence_and_ends_who_runs(
-    slurm: Cluster, small: Path
-) -> None:
-    with engine_on(slurm, shared=str(small), lease=4.0, patience=30.0) as engine:
-        handle = start(engine, gang(ONE, seconds=300.0))
+@pytest.mark.beside
+def test_shared_folder_that_is_full_refuses_gangs_with_that_sentence_and_ends_who_runs(slurm: Cluster) -> None:
+    with small_disk(slurm) as small, engine_on(slurm, shared=str(small), lease=8.0, patience=30.0) as engine:
+        handle = start(engine, gang(THREE))
         runs(engine, handle)
         with pytest.raises(OSError, match="No space left"):
             (small / "ballast").write_bytes(b"x" * 4 * 2**20)
@@ -92,9 +93,9 @@ def test_shared_folder_that_is_full_refuses_gangs_with_that_sentence_and_ends_wh
         ended(engine, handle)
 
 
-def test_shared_folder_that_is_read_only_refuses_gangs_with_that_sentence(slurm: Cluster, small: Path) -> None:
-    subprocess.run(["mount", "-o", "remount,ro", small], check=True)
-    with engine_on(slurm) as engine:
+def test_shared_folder_that_is_read_only_refuses_gangs_with_that_sentence(slurm: Cluster) -> None:
+    with small_disk(slurm) as small, engine_on(slurm) as engine:
+        subprocess.run(["mount", "-o", "remount,ro", small], check=True)
         engine.shared = small
         assert what_is_said(engine) == (
             "The gang could not be started: the shared folder says Read-only file system.",

@@ -101,7 +101,7 @@ def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once
         assert (run.engine, run.reference) == ("slurm", {"engine": "slurm"})
         visible = {launchers(handle_of(run), name)[1].environ()["CUDA_VISIBLE_DEVICES"] for name in ("n1", "n2")}
         assert all(visible)
-        slurm.call("scancel", f"--name=bourse-{run.key}-0")
+        slurm.call("scancel", f"--name={engine.settings.prefix}-{run.key}-0")
         run = drive(engine, award, RunState.LOST)
         assert "operator" in run.detail
         assert {server for server, _, _ in run.delivered} == {"n1", "n2"}

@@ -15,6 +15,7 @@ from tests.engines.slurm.cluster import Cluster
 from tests.engines.slurm.gangs import ended, engine_on, log_of, nobody_is_left, start, story, until
 
 
+@pytest.mark.beside
 def test_an_all_reduce_over_two_servers_goes_on_on_three_and_a_missing_program_is_told(slurm: Cluster) -> None:
     files = archive(ring_train__py=(HERE / "ring_train.py").read_bytes())
     told = told_to_engines(RING, files, 60.0, {"steps": 60})

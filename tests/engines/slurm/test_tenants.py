@@ -74,7 +74,8 @@ def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cance
         until(engine, first, lambda status: "worker 0 daemon" in log_of(engine, first))
         users = {job.comment.split(":")[1]: job.user for job in queue(engine.commands)[1]}
         assert (users[first.key], users[second.key]) == ("daemon", "bin")
-        with engine_on(slurm, **settings) as stranger:  # it knows of nobody, and cancels as whoever they are
+        # It knows of nobody, and cancels as whoever they are.
+        with engine_on(slurm, **settings, prefix=engine.settings.prefix) as stranger:
             stranger.observe([])
             nobody_is_left(first)
         (slurm.shared / first.home / first.key / "part-1-n1" / "log").unlink()
