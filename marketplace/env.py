@@ -89,11 +89,11 @@ def url(name: str, default: str | object = REQUIRED, *, schemes: Collection[str]
 def secrets(name: str, default: list[str], *, least: int) -> list[str]:
     """Several, with commas; in the file that NAME_FILE points at one on each line, which may have commas."""
     listed = secret(name, "", least=0)
-    found = listed.splitlines() if not os.environ.get(name) else listed.split(",")
-    found = [word.strip() for word in found if word.strip()]
-    if short := [word for word in found if len(word) < least]:
+    words = listed.splitlines() if not os.environ.get(name) else listed.split(",")
+    words = [word.strip() for word in words if word.strip()]
+    if short := [word for word in words if len(word) < least]:
         raise BadEnvironment(f"{name}: expected at least {least} characters each, found {len(short[0])}.")
-    return found or default
+    return words or default
 
 
 def secret(name: str, default: str | object = REQUIRED, *, least: int = 1) -> str:
@@ -120,5 +120,5 @@ def _read(name: str, default: T | object, parse: Callable[[str], T], expected: s
     try:
         return parse(raw)
     except ValueError:
-        found = f", found {raw!r}" if quote else ""
-        raise BadEnvironment(f"{name}: expected {expected}{found}.") from None
+        shown = f", found {raw!r}" if quote else ""
+        raise BadEnvironment(f"{name}: expected {expected}{shown}.") from None

@@ -52,8 +52,8 @@ def forecast(at: datetime) -> list[Growth]:
     """Each table and the files of programs, what grows most first."""
     since = max(at - LOOKED_AT, _began(at))
     days = max(at - since, DAY / 24) / DAY
-    found = [*_tables(at, since, days, (at - _began(at)) / DAY), _files(settings.RUNS_DIR, since, days)]
-    return sorted(found, key=lambda one: (-one.bytes_in_a_year, one.name))
+    lines = [*_tables(at, since, days, (at - _began(at)) / DAY), _files(settings.RUNS_DIR, since, days)]
+    return sorted(lines, key=lambda one: (-one.bytes_in_a_year, one.name))
 
 
 def _began(at: datetime) -> datetime:

@@ -142,20 +142,20 @@ def _check(name: str) -> Check:
 
 
 def _history() -> tuple[bool, str]:
-    found = history.verify()
-    if isinstance(found, history.Broken):
-        return False, f"{len(found.findings)} findings; the first: {found.findings[0]}."
-    return True, f"{found.entries:,} entries, each follows the one before."
+    verdict = history.verify()
+    if isinstance(verdict, history.Broken):
+        return False, f"{len(verdict.findings)} findings; the first: {verdict.findings[0]}."
+    return True, f"{verdict.entries:,} entries, each follows the one before."
 
 
 def _book() -> tuple[bool, str]:
     with scope_disabled("the audit reads everybody's entries"):
-        found = audit.verify()
-    counted = f"{found.transactions:,} transactions, {found.sealed:,} of them sealed"
-    if found.is_clean:
+        verdict = audit.verify()
+    counted = f"{verdict.transactions:,} transactions, {verdict.sealed:,} of them sealed"
+    if verdict.is_clean:
         return True, f"{counted}; every one sums to nothing."
-    first = found.findings[0]
-    return False, f"{counted}. {len(found.findings)} findings; the first: {first}."
+    first = verdict.findings[0]
+    return False, f"{counted}. {len(verdict.findings)} findings; the first: {first}."
 
 
 CHECKS = {

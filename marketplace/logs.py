@@ -22,10 +22,10 @@ class OneLine(logging.Filter):
 
     def filter(self, record: logging.LogRecord) -> bool:
         error = record.exc_info[1] if record.exc_info else None
-        found = unavailable_of(error)
-        if found is not None and error is not None:
-            log_unavailable(getattr(getattr(record, "request", None), "path_info", ""), found, error)
-        return found is None
+        unavailable = unavailable_of(error)
+        if unavailable is not None and error is not None:
+            log_unavailable(getattr(getattr(record, "request", None), "path_info", ""), unavailable, error)
+        return unavailable is None
 
 
 class Nonsense(logging.Filter):

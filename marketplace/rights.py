@@ -163,13 +163,13 @@ class Difference:
 
 def rights_compare(role: str) -> Difference:
     """Asks nothing but the catalogue, so the answer is the same whoever asks."""
-    found, listed = _rights_in_database(role), _rights_listed()
+    rights, listed = _rights_in_database(role), _rights_listed()
     beyond = [words for (words,) in _ask(_ROLE, {"role": role})]
     if "is a superuser" in beyond:
         return Difference(role, ("is a superuser",), ())
     missing = []
-    for name in sorted(found.keys() | listed.keys()):
-        has, needs = found.get(name, set()), listed.get(name, set())
+    for name in sorted(rights.keys() | listed.keys()):
+        has, needs = rights.get(name, set()), listed.get(name, set())
         beyond += [f"has {right} on {name}" for right in sorted(has - needs)]
         # A right to a whole table is one to each of its columns.
         missing += [f"lacks {right} on {name}" for right in sorted(needs - has) if right.partition(" (")[0] not in has]
@@ -238,10 +238,10 @@ def _rights_listed() -> dict[str, set[str]]:
 
 def _columns_there() -> dict[str, set[str]]:
     """Our tables and sequences, with their columns."""
-    found: dict[str, set[str]] = {}
+    columns: dict[str, set[str]] = {}
     for name, column in _ask(_COLUMNS):
-        found.setdefault(name, set()).add(column)
-    return found
+        columns.setdefault(name, set()).add(column)
+    return columns
 
 
 def _of_columns(right: str, there: set[str]) -> str:
@@ -257,10 +257,10 @@ def _by_column(right: str) -> list[str]:
 
 
 def _rights_in_database(role: str) -> dict[str, set[str]]:
-    found: dict[str, set[str]] = {}
+    rights: dict[str, set[str]] = {}
     for name, right in _ask(_RIGHTS, {"role": role}):
-        found.setdefault(name, set()).add(right)
-    return found
+        rights.setdefault(name, set()).add(right)
+    return rights
 
 
 def _some(words: tuple[str, ...]) -> str:

@@ -12,13 +12,13 @@ from whitenoise.responders import StaticFile
 class StaticFilesMiddleware(WhiteNoiseMiddleware):  # type: ignore[misc]
     @staticmethod
     def serve(static_file: StaticFile, request: HttpRequest) -> HttpResponse:
-        found = static_file.get_response(request.method, request.META)
+        file_response = static_file.get_response(request.method, request.META)
         content = b""
-        if found.file is not None:
-            with found.file:
-                content = found.file.read()
-        response = HttpResponse(content, status=int(found.status))
+        if file_response.file is not None:
+            with file_response.file:
+                content = file_response.file.read()
+        response = HttpResponse(content, status=int(file_response.status))
         del response["content-type"]  # the right one is among the headers
-        for name, value in found.headers:
+        for name, value in file_response.headers:
             response[name] = value
         return response

@@ -27,15 +27,19 @@ class UnavailableMiddleware:
 
     def __call__(self, request: HttpRequest) -> HttpResponseBase:
         response = self.get_response(request)
-        found: Unavailable | None = getattr(request, "unavailable", None)
-        return unavailable_response(request.path_info, found) if found and response.status_code == 500 else response
+        unavailable: Unavailable | None = getattr(request, "unavailable", None)
+        return (
+            unavailable_response(request.path_info, unavailable)
+            if unavailable and response.status_code == 500
+            else response
+        )
 
     def process_exception(self, request: HttpRequest, error: Exception) -> HttpResponseBase | None:
-        found = unavailable_of(error)
-        if found is None:
+        unavailable = unavailable_of(error)
+        if unavailable is None:
             return None
-        log_unavailable(request.path_info, found, error)
-        return unavailable_response(request.path_info, found)
+        log_unavailable(request.path_info, unavailable, error)
+        return unavailable_response(request.path_info, unavailable)
 
 
 def unavailable_response(path: str, found: Unavailable) -> HttpResponse:
@@ -48,8 +52,8 @@ def unavailable_response(path: str, found: Unavailable) -> HttpResponse:
 
 
 def _note(request: HttpRequest | None = None, **_: Any) -> None:
-    if request is not None and (found := unavailable_of(sys.exc_info()[1])) is not None:
-        request.unavailable = found  # type: ignore[attr-defined]
+    if request is not None and (unavailable := unavailable_of(sys.exc_info()[1])) is not None:
+        request.unavailable = unavailable  # type: ignore[attr-defined]
 
 
 got_request_exception.connect(_note)

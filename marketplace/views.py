@@ -28,21 +28,21 @@ def live(request: HttpRequest) -> HttpResponse:
 @never_cache
 def ready(request: HttpRequest) -> HttpResponse:
     """Plain lines for whoever watches, and a page for a person who followed the link at the foot of every page."""
-    found = states_now()
+    states = states_now()
     if "text/html" in request.headers.get("Accept", ""):
         # Without the request: what a page asks about its reader would need the database.
         page = render_to_string(
-            "health.html", {"states": found, "is_well": all(each == "ok" for each in found.values())}
+            "health.html", {"states": states, "is_well": all(each == "ok" for each in states.values())}
         )
-        return HttpResponse(page, status=200 if is_healthy(found) else 503)
-    lines = "".join(f"{name}: {state}\n" for name, state in found.items())
-    return HttpResponse(lines, status=200 if is_healthy(found) else 503, content_type="text/plain")
+        return HttpResponse(page, status=200 if is_healthy(states) else 503)
+    lines = "".join(f"{name}: {state}\n" for name, state in states.items())
+    return HttpResponse(lines, status=200 if is_healthy(states) else 503, content_type="text/plain")
 
 
 def states_now() -> dict[str, str]:
-    found = {"database": _state_of(ask_database), "broker": _state_of(ask_broker)}
-    beats = found["broker"] == "ok" and cache.get(HEARTBEAT_KEY)
-    return found | {"worker": "ok" if beats else "no sign of life"}
+    states = {"database": _state_of(ask_database), "broker": _state_of(ask_broker)}
+    beats = states["broker"] == "ok" and cache.get(HEARTBEAT_KEY)
+    return states | {"worker": "ok" if beats else "no sign of life"}
 
 
 def is_healthy(states: Mapping[str, str]) -> bool:

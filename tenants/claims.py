@@ -125,10 +125,10 @@ def value_fits(wanted: str, value: str) -> bool:
 def roles_claimed(claims: Claims, table: Iterable[Mapped]) -> dict[int, Mapped]:
     """Tenant -> the row that counts there: the strongest role of those that fit, of equal ones the oldest row."""
     fitting = [row for row in table if any(value_fits(row.value, one) for one in claim_values(claims, row.claim))]
-    found: dict[int, Mapped] = {}
+    roles: dict[int, Mapped] = {}
     for row in sorted(fitting, key=lambda row: (STRENGTH.index(row.role), row.number)):
-        found.setdefault(row.tenant_id, row)
-    return found
+        roles.setdefault(row.tenant_id, row)
+    return roles
 
 
 def steps_by_claims(claimed: Mapping[int, Mapped], standing: Iterable[Standing]) -> list[Step]:

@@ -25,18 +25,18 @@ MOST_PEOPLE = 5  # of one device, the last ones
 
 def device_known(request: HttpRequest, user: User) -> str | None:
     """The device's own name, where this person has logged in from it since the password was set."""
-    found = _read(request)
-    return found["device"] if found["people"].get(str(user.pk)) == _proof(user) else None
+    device = _read(request)
+    return device["device"] if device["people"].get(str(user.pk)) == _proof(user) else None
 
 
 def device_remember(request: HttpRequest, response: HttpResponseBase, user: User) -> None:
     """The answer tells the browser that this person logged in from it."""
-    found = _read(request)
-    others = [(pk, proof) for pk, proof in found["people"].items() if pk != str(user.pk)]
+    device = _read(request)
+    others = [(pk, proof) for pk, proof in device["people"].items() if pk != str(user.pk)]
     people = dict([*others, (str(user.pk), _proof(user))][-MOST_PEOPLE:])
     response.set_cookie(
         COOKIE,
-        signing.dumps({"device": found["device"], "people": people}, salt=SALT),
+        signing.dumps({"device": device["device"], "people": people}, salt=SALT),
         max_age=LIFE_SECONDS,
         path="/accounts/",
         secure=settings.SESSION_COOKIE_SECURE,
@@ -48,8 +48,8 @@ def device_remember(request: HttpRequest, response: HttpResponseBase, user: User
 def _read(request: HttpRequest) -> dict[str, Any]:
     """What the cookie says; of none, or one that is not ours, a new device without people."""
     try:
-        found: dict[str, Any] = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=LIFE_SECONDS)
-        return found
+        device: dict[str, Any] = signing.loads(request.COOKIES.get(COOKIE, ""), salt=SALT, max_age=LIFE_SECONDS)
+        return device
     except signing.BadSignature:
         return {"device": secrets.token_urlsafe(12), "people": {}}
 

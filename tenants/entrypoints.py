@@ -116,11 +116,11 @@ class TenantCommand(BaseCommand):
         parser.add_argument("--tenant", required=True, metavar="SLUG", help="the tenant to work for")
 
     def handle(self, *args: Any, tenant: str, **options: Any) -> str | None:
-        found = tenant_by_slug(tenant)
-        if found is None:
+        tenant_row = tenant_by_slug(tenant)
+        if tenant_row is None:
             raise CommandError(f"there is no tenant {tenant!r}")
-        with scope(found):
-            return self.handle_tenant(found, **options)
+        with scope(tenant_row):
+            return self.handle_tenant(tenant_row, **options)
 
     def handle_tenant(self, tenant: Tenant, **options: Any) -> str | None:
         raise NotImplementedError

@@ -57,7 +57,7 @@ NO_SPACE = (errno.ENOSPC, errno.EDQUOT)
 
 def unavailable_of(error: BaseException | None) -> Unavailable | None:
     """None: it is our own fault, and nobody knows whether it will be better later."""
-    return next((found for cause in _causes(error) if (found := _one(cause)) is not None), None)
+    return next((unavailable for cause in _causes(error) if (unavailable := _one(cause)) is not None), None)
 
 
 def _causes(error: BaseException | None) -> Iterator[BaseException]:
@@ -74,7 +74,9 @@ def _one(error: BaseException) -> Unavailable | None:
         return DEADLINE
     if isinstance(error, psycopg.Error):
         if (state := error.sqlstate) is not None:
-            return next((found for beginning, found in BY_STATE.items() if state.startswith(beginning)), None)
+            return next(
+                (unavailable for beginning, unavailable in BY_STATE.items() if state.startswith(beginning)), None
+            )
         return DATABASE if isinstance(error, OF_DATABASE) else None
     if isinstance(error, OF_BROKER):
         return BROKER

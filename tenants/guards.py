@@ -93,38 +93,38 @@ def flaws(guards: Guards) -> Iterator[Flaw]:
 
 
 def _triggers(guards: Guards) -> Iterator[Flaw]:
-    found = {(table, name): (text, enabled) for table, name, text, enabled in _rows(_TRIGGERS, guards.tables)}
+    triggers = {(table, name): (text, enabled) for table, name, text, enabled in _rows(_TRIGGERS, guards.tables)}
     for place, right in guards.by_place.items():
         table, name = place
-        text, enabled = found.pop(place, ("", ""))
+        text, enabled = triggers.pop(place, ("", ""))
         if not text:
             yield Flaw(name, f"the trigger on {table} is missing: nothing is refused any more")
         elif enabled in OFF:
             yield Flaw(name, f"the trigger on {table} is switched off: nothing is refused any more")
         elif text != right:
             yield Flaw(name, f"the trigger on {table} was replaced; it is now: {text}")
-    for (table, name), (text, _) in found.items():
+    for (table, name), (text, _) in triggers.items():
         yield Flaw(name, f"is a trigger on {table} that we did not write: {text}")
     for table, key in _rows(_KEYS_OFF, guards.tables):
         yield Flaw(key, f"the trigger of this foreign key on {table} is switched off")
 
 
 def _functions(guards: Guards) -> Iterator[Flaw]:
-    found = _rows(_FUNCTIONS, guards.prefix.replace("_", r"\_") + "%")
-    for name in sorted(guards.functions.keys() - {name for name, _ in found}):
+    rows = _rows(_FUNCTIONS, guards.prefix.replace("_", r"\_") + "%")
+    for name in sorted(guards.functions.keys() - {name for name, _ in rows}):
         yield Flaw(name, "the function is missing")
-    for name, digest in found:
+    for name, digest in rows:
         if guards.functions.get(name) != digest:
             yield Flaw(name, f"the function is not the one that we shipped; its fingerprint is {digest}")
 
 
 def _constraints(guards: Guards) -> Iterator[Flaw]:
-    found = dict(_rows(_CONSTRAINTS, list(guards.constraints)))
+    constraints = dict(_rows(_CONSTRAINTS, list(guards.constraints)))
     for name, right in guards.constraints.items():
-        if name not in found:
+        if name not in constraints:
             yield Flaw(name, "the constraint is missing: nothing is refused any more")
-        elif found[name] != right:
-            yield Flaw(name, f"the constraint was replaced; it is now: {found[name]}")
+        elif constraints[name] != right:
+            yield Flaw(name, f"the constraint was replaced; it is now: {constraints[name]}")
 
 
 def _word_after(word: str, text: str) -> str:

@@ -177,7 +177,7 @@ def _place(account: str, address: str) -> str:
 
 def _address(request: HttpRequest) -> str:
     """Of IPv6 the network: a household has 2^64 addresses."""
-    found = ipaddress.ip_address(get_adapter().get_client_ip(request))
-    if isinstance(found, ipaddress.IPv6Address) and found.ipv4_mapped is None:
-        return str(ipaddress.IPv6Network((found, 64), strict=False))
-    return str(getattr(found, "ipv4_mapped", None) or found)
+    address = ipaddress.ip_address(get_adapter().get_client_ip(request))
+    if isinstance(address, ipaddress.IPv6Address) and address.ipv4_mapped is None:
+        return str(ipaddress.IPv6Network((address, 64), strict=False))
+    return str(getattr(address, "ipv4_mapped", None) or address)

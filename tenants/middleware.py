@@ -112,15 +112,15 @@ def _asynchronous(get_response: Callable[[HttpRequest], Awaitable[HttpResponseBa
 
 def _admit(request: AccessRequest) -> Tenant | HttpResponseBase | None:
     """The tenant to open; or an answer instead; or neither, where the address names no tenant."""
-    found = TENANT_PATH.match(request.path_info)
-    if not found:
+    match = TENANT_PATH.match(request.path_info)
+    if not match:
         request.access = cast(Access, SimpleLazyObject(lambda: access_of(_person(request), None)))
         return None
     user = _person(request)
     if user is None:
         return redirect_to_login(request.get_full_path())
     own = memberships_of(user)  # the frame of every page shows them all, so they are asked for once
-    tenant = next((row.tenant for row in own if row.tenant.slug == found[1]), None) or tenant_by_slug(found[1])
+    tenant = next((row.tenant for row in own if row.tenant.slug == match[1]), None) or tenant_by_slug(match[1])
     request.access, request.own_tenants = access_of(user, tenant, own), own_tenants(own)
     if tenant is None or not request.access.allows(Permission.TENANT_VIEW):
         raise Http404  # whether such a tenant exists is no stranger's business

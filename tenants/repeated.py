@@ -52,12 +52,12 @@ class RepeatedRead(Generic[Row]):
         sql, parameters = compiler.as_sql()
         names = {(type(value), value): name for name, value in self._examples.items()} | {(int, _SOMEBODY): ""}
         # The database's own kinds of whole numbers are ours: a name for each stands around the value.
-        found = [names.get((int if isinstance(value, int) else type(value), value)) for value in parameters]
-        if not set(self._examples) <= set(found) or self._scoped != ("" in found):
+        places = [names.get((int if isinstance(value, int) else type(value), value)) for value in parameters]
+        if not set(self._examples) <= set(places) or self._scoped != ("" in places):
             raise RuntimeError(f"not every value of a repeated read was found again: {sql} {parameters}")
         converters = compiler.get_converters([column for column, *_ in compiler.select])
         compiler.get_converters = lambda _: converters
-        return compiler, sql, tuple(map(_part, found, parameters))
+        return compiler, sql, tuple(map(_part, places, parameters))
 
 
 def _part(name: str | None, constant: Any) -> Callable[[dict[str, Any]], Any]:

@@ -24,8 +24,8 @@ def tenant_by_slug(slug: str) -> Tenant | None:
 def person_by_address(address: str) -> User | None:
     """Whose address this is, proven or not."""
     address = address.strip().lower()
-    found = EmailAddress.objects.filter(email=address).order_by("-verified", "pk").select_related("user").first()
-    return found.user if found else User.objects.filter(email=address).first()
+    address_row = EmailAddress.objects.filter(email=address).order_by("-verified", "pk").select_related("user").first()
+    return address_row.user if address_row else User.objects.filter(email=address).first()
 
 
 def staff_roles(user: User) -> frozenset[str]:
@@ -42,8 +42,8 @@ def access_of(user: User | None, tenant: Tenant | None, own: Iterable[Membership
         roles |= {row.role for row in own if row.tenant_id == tenant.pk and row.user_id == user.pk}
     elif tenant is not None:
         with scope_disabled("a scope opens only after the membership was looked up"):
-            found = Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True)
-            roles |= frozenset(found)
+            role_names = Membership.objects.filter(tenant=tenant, user=user).values_list("role", flat=True)
+            roles |= frozenset(role_names)
     return Access(user=user, tenant=tenant, roles=roles)
 
 

@@ -79,13 +79,13 @@ def refused_of(status: int, body: bytes, *, retry_after: float | None = None) ->
     """The error in an answer. What is no problem+json came from something in between, and is named by its status."""
     kind = _KINDS.get(status) or (ServerFailed if status >= 500 else Invalid)
     try:
-        found = json.loads(body)
-        code, detail = str(found["code"]), str(found["detail"])
+        problem = json.loads(body)
+        code, detail = str(problem["code"]), str(problem["detail"])
     except (ValueError, KeyError, TypeError):
         return kind(
             status, f"http_{status}", f"The server answered with status {status} and no reason.", {}, (), retry_after
         )
-    numbers, errors = found.get("numbers"), found.get("errors")
+    numbers, errors = problem.get("numbers"), problem.get("errors")
     return kind(
         status,
         code,

@@ -201,10 +201,10 @@ def _comes_again(refused: Refused) -> bool:
 def _seconds(text: str | None) -> float | None:
     """Of a Retry-After in seconds; a date there is left to our own pace."""
     try:
-        found = float(text or "")
+        seconds = float(text or "")
     except ValueError:
         return None
-    return found if math.isfinite(found) and found >= 0 else None
+    return seconds if math.isfinite(seconds) and seconds >= 0 else None
 
 
 def unreachable_of(address: str, error: Exception, *, key: str | None = None) -> Unreachable:

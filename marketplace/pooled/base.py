@@ -41,5 +41,5 @@ class DatabaseWrapper(base.DatabaseWrapper):
                 **options,
             )
             self._connection_pools.setdefault(self.alias, ours)
-        found: ConnectionPool[Connection[Any]] | None = super().pool
-        return found
+        pool: ConnectionPool[Connection[Any]] | None = super().pool
+        return pool

@@ -64,19 +64,19 @@ def limits_at(at: datetime) -> Limits:
 def retention_preview(*, at: datetime) -> Counts:
     """What would go. It changes nothing."""
     limits = limits_at(at)
-    found = {"sessions": Session.objects.filter(expire_date__lt=limits.sessions).count()}
+    counts = {"sessions": Session.objects.filter(expire_date__lt=limits.sessions).count()}
     if limits.deliveries:
         with scope_disabled("the log of every tenant's webhooks is as old"):
             over = deliveries_over(limits.deliveries)
-            found |= {"deliveries": over.count(), "tries": WebhookTry.objects.filter(delivery__in=over).count()}
+            counts |= {"deliveries": over.count(), "tries": WebhookTry.objects.filter(delivery__in=over).count()}
     if limits.notices_read or limits.notices_unread:
         notices = notices_over(read_before=limits.notices_read, unread_before=limits.notices_unread)
-        found |= {"notices": notices.count()}
+        counts |= {"notices": notices.count()}
     if limits.run_files:
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
         size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
-        found |= {"run_files_of_jobs": len(jobs), "run_files_bytes": size}
-    return found
+        counts |= {"run_files_of_jobs": len(jobs), "run_files_bytes": size}
+    return counts
 
 
 def archives_lines() -> list[str]:
@@ -102,32 +102,32 @@ def retention_apply(*, clock: Callable[[], datetime]) -> Counts | None:
 def _apply(clock: Callable[[], datetime]) -> Counts:
     began = clock()
     limits, ends = limits_at(began), began + ROUND
-    found = Counts()
-    found["sessions"] = Session.objects.filter(expire_date__lt=limits.sessions)._raw_delete(using=connection.alias)
+    counts = Counts()
+    counts["sessions"] = Session.objects.filter(expire_date__lt=limits.sessions)._raw_delete(using=connection.alias)
     if limits.deliveries:
-        found |= {"deliveries": 0, "tries": 0}
+        counts |= {"deliveries": 0, "tries": 0}
         after: int | None = 0
         while after is not None and clock() < ends:
             piece = deliveries_forget(before=limits.deliveries, after=after)
-            found["deliveries"] += piece.deliveries
-            found["tries"] += piece.tries
+            counts["deliveries"] += piece.deliveries
+            counts["tries"] += piece.tries
             after = piece.last
     if limits.notices_read or limits.notices_unread:
-        found |= {"notices": _notices_forget(limits, clock, ends)}
+        counts |= {"notices": _notices_forget(limits, clock, ends)}
     if limits.run_files:
-        found |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
+        counts |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
         while jobs and clock() < ends:
             removed = files_remove(settings.RUNS_DIR, jobs[:JOBS])
-            found["run_files_of_jobs"] += len(removed.jobs)
-            found["run_files_bytes"] += removed.bytes
-            found["run_files_refused"] += len(removed.refused)
+            counts["run_files_of_jobs"] += len(removed.jobs)
+            counts["run_files_bytes"] += removed.bytes
+            counts["run_files_refused"] += len(removed.refused)
             jobs = jobs[JOBS:]
-    if any(count for name, count in found.items() if name != "run_files_refused"):
+    if any(count for name, count in counts.items() if name != "run_files_refused"):
         with transaction.atomic():
             by = access_of_system("retention")
-            history.append(at=began, by=by, action=ACTION, subject="installation", after=found)
-    return found
+            history.append(at=began, by=by, action=ACTION, subject="installation", after=counts)
+    return counts
 
 
 def _notices_forget(limits: Limits, clock: Callable[[], datetime], ends: datetime) -> int:

@@ -22,13 +22,13 @@ def secrets_carry(*, at: datetime) -> dict[str, Carried]:
     with suppress(UnreadableSecret):  # which is counted below
         signing_seed(at=at)  # so that there is one, made of the key that signed before there were any
     with transaction.atomic():
-        found = {
+        carried_counts = {
             "webhooks": webhook_secrets_carry(),
             "signing_keys": signing_keys_carry(),
             "program_secrets": program_secrets_carry(),
             "chat_addresses": chat_secrets_carry(),
         }
-        if any(one.carried for one in found.values()):
-            by, after = access_of_system("keys"), {name: asdict(one) for name, one in found.items()}
+        if any(one.carried for one in carried_counts.values()):
+            by, after = access_of_system("keys"), {name: asdict(one) for name, one in carried_counts.items()}
             history.append(at=at, by=by, action="secrets_carry", subject="installation", after=after)
-    return found
+    return carried_counts

@@ -68,12 +68,12 @@ def archive_days(*, pool: Pool, before: date, at: datetime) -> list[ArchiveDay] 
     if before > day_of(at, UTC):
         return Refused("invalid_period", f"{before.isoformat()} is not over yet: only whole days are archived.")
     with scope_disabled("what is archived was decided for everybody"):
-        found = list[ArchiveDay]()
+        days = list[ArchiveDay]()
         for each in _days(pool, before):
-            found.append(each)
+            days.append(each)
             if each.obstacle:
                 break
-        return found
+        return days
 
 
 def _days(pool: Pool, before: date) -> list[ArchiveDay]:
@@ -86,12 +86,12 @@ def _days(pool: Pool, before: date) -> list[ArchiveDay]:
     sums = by_day.annotate(
         first=Min("number"), last=Max("number"), intervals=Count("pk"), bytes=Sum(size), end=Max("window_end")
     )
-    found, expected = [], done + 1
+    days, expected = [], done + 1
     for row in sums.order_by("first"):
         day = ArchiveDay(row["day"], row["first"], row["last"], row["intervals"], row["bytes"])
-        found.append(replace(day, obstacle=_obstacle(pool, day, row["end"] or 0, expected)))
+        days.append(replace(day, obstacle=_obstacle(pool, day, row["end"] or 0, expected)))
         expected = day.last + 1
-    return found
+    return days
 
 
 def _obstacle(pool: Pool, day: ArchiveDay, window_end: int, expected: int) -> str:

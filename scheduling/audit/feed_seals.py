@@ -135,13 +135,13 @@ def _untold(rows: Sequence[EventRow]) -> dict[int, bytes]:
     if not jobs and not awards:
         return {}
     with scope_disabled("events of all tenants are sealed together"):
-        found = TrainingJob.objects.in_bulk([job for job, _ in jobs.values()])
-        estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=found).order_by("-pk")}
+        jobs_by_id = TrainingJob.objects.in_bulk([job for job, _ in jobs.values()])
+        estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=jobs_by_id).order_by("-pk")}
         terms = {award.pk: award for award in Award.objects.filter(pk__in=awards.values())}
     told = {}
     for number, (job, lane) in jobs.items():
-        if job in found:
-            document = submission_document(found[job], lane=lane, estimate=estimates.get(job))
+        if job in jobs_by_id:
+            document = submission_document(jobs_by_id[job], lane=lane, estimate=estimates.get(job))
             told[number] = b"\n" + submission_digest(document).encode()
     for number, award in awards.items():
         if award in terms:

@@ -118,8 +118,8 @@ def audit_progress(run: AuditRun) -> Progress | None:
     if run.state != AuditState.RUNNING:
         return None
     if run.kind == AuditKind.EVERYTHING:
-        found = run.verifications.aggregate(done=Sum("done", default=0), total=Sum("total", default=0))
-        return Progress(found["done"], found["total"], "steps")
+        sums = run.verifications.aggregate(done=Sum("done", default=0), total=Sum("total", default=0))
+        return Progress(sums["done"], sums["total"], "steps")
     kept = cache.get(progress_key(run.pk))
     return Progress(*kept) if kept else None
 

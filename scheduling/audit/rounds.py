@@ -123,13 +123,13 @@ def _do(run: AuditRun, clock: Clock) -> None:
     if not _claim(run, clock()):
         return
     try:
-        found = _bundle(run, clock()) if run.kind == AuditKind.BUNDLE else verified(run)
+        outcome = _bundle(run, clock()) if run.kind == AuditKind.BUNDLE else verified(run)
     except TooLarge:
         size = f"{MOST_BYTES >> 20} MiB"
-        found = Refused("too_large", f"The bundle is larger than {size}. Ask for fewer days, or use the command.")
+        outcome = Refused("too_large", f"The bundle is larger than {size}. Ask for fewer days, or use the command.")
     except Exception as error:  # whatever breaks, the request ends and says so, and the next one is served
-        found = Refused("failed", f"It broke off: {type(error).__name__}: {error}.")
-    _end(run, found, clock())
+        outcome = Refused("failed", f"It broke off: {type(error).__name__}: {error}.")
+    _end(run, outcome, clock())
 
 
 def _end(run: AuditRun, found: Verdict | Refused, at: datetime) -> None:
@@ -147,14 +147,16 @@ def _bundle(run: AuditRun, at: datetime) -> Verdict | Refused:
     seed = signing_seed(at=at)
     with tempfile.TemporaryFile() as file:
         counted: Any = _Counted(file, _teller(run.pk))
-        found = bundle_write(pool=run.pool, start=run.period_start, end=run.period_end, seed=seed, file=counted)
-        if isinstance(found, Refused):
-            return found
+        contents = bundle_write(pool=run.pool, start=run.period_start, end=run.period_end, seed=seed, file=counted)
+        if isinstance(contents, Refused):
+            return contents
         run.size = file.tell()
         file.seek(0)
         _keep(run, file)
-    words = f"{found.intervals} intervals, {found.awards} awards and {found.transactions} transactions, signed."
-    return Verdict(None, words, {"public_key": found.public_key})
+    words = (
+        f"{contents.intervals} intervals, {contents.awards} awards and {contents.transactions} transactions, signed."
+    )
+    return Verdict(None, words, {"public_key": contents.public_key})
 
 
 @transaction.atomic

@@ -31,31 +31,31 @@ def verified(run: AuditRun) -> Verdict | Refused:
 
 
 def _charge(job_id: int) -> Verdict | Refused:
-    found = charge_verify(job_id=job_id)
-    if isinstance(found, Refused):
-        return found
-    paid = sum(award.paid - award.returned for award in found.awards)
-    intervals = sorted({award.interval.number for award in found.awards if award.interval})
+    verdict = charge_verify(job_id=job_id)
+    if isinstance(verdict, Refused):
+        return verdict
+    paid = sum(award.paid - award.returned for award in verdict.awards)
+    intervals = sorted({award.interval.number for award in verdict.awards if award.interval})
     decided = [f"interval {', '.join(map(str, intervals))}"] if intervals else []
-    decided += ["the instant lane's answer"] if found.answers else []
+    decided += ["the instant lane's answer"] if verdict.answers else []
     again = f"{' and '.join(decided)} decided again" if decided else "nothing to decide again"
     words = (
-        f"Job {job_id} has {_counted(len(found.awards), 'award')} and pays {exported(paid)} in the end: {again}, "
+        f"Job {job_id} has {_counted(len(verdict.awards), 'award')} and pays {exported(paid)} in the end: {again}, "
         "each payment split again, and each part looked for in the book."
     )
-    return _verdict(words, found.findings)
+    return _verdict(words, verdict.findings)
 
 
 def _interval(pool: Pool, number: int) -> Verdict | Refused:
-    found = interval_verify(pool_id=pool.pk, number=number, most_jobs=float("inf"))
-    if isinstance(found, Refused):
-        return found
+    verdict = interval_verify(pool_id=pool.pk, number=number, most_jobs=float("inf"))
+    if isinstance(verdict, Refused):
+        return verdict
     words = (
-        f"Interval {number} decided again from its stored input: {found.plan_bytes} bytes of its answer compared, with "
-        f"{_counted(found.jobs, 'waiting job')}, {_counted(found.awards, 'award')}, "
-        f"{_counted(found.slots_settled, 'paid slot')}, its figures of fairness, and both links of the chain."
+        f"Interval {number} decided again from its stored input: {verdict.plan_bytes} bytes of its answer compared, "
+        f"with {_counted(verdict.jobs, 'waiting job')}, {_counted(verdict.awards, 'award')}, "
+        f"{_counted(verdict.slots_settled, 'paid slot')}, its figures of fairness, and both links of the chain."
     )
-    return _verdict(words, found.findings)
+    return _verdict(words, verdict.findings)
 
 
 def everything(run: AuditRun) -> Verdict | Refused:

@@ -45,10 +45,10 @@ def ledger_view(
     newest first: "at" or an account, and whether downwards; then only the first `limit` are there, and no page after
     them."""
     if order is None:
-        found, cut = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit), False
+        moves, cut = movements(tenant_id=tenant.pk, choice=choice, below=below, limit=limit), False
     else:
         rows = movements_by(tenant_id=tenant.pk, choice=choice, column=order[0], down=order[1], limit=limit + 1)
-        found, cut, below = rows[:limit], len(rows) > limit, None
+        moves, cut, below = rows[:limit], len(rows) > limit, None
     places = [below or Position(choice.end, 0), Position(choice.start, 0), Position(choice.end, 0), _after(at)]
     sums, (came,) = period_sums(tenant_id=tenant.pk, positions=places, periods=[(choice.start, choice.end)])
     top, opening, closing, now = sums
@@ -57,10 +57,10 @@ def ledger_view(
         opening=opening,
         closing=closing,
         outside=came,
-        groups=_flat(tenant, pools, found) if order else _groups(tenant, pools, found, choice, top, each=each),
-        shown=TenantBalances(*(sum(getattr(row, name) for row in found) for name in ("available", "held", "earned"))),
+        groups=_flat(tenant, pools, moves) if order else _groups(tenant, pools, moves, choice, top, each=each),
+        shown=TenantBalances(*(sum(getattr(row, name) for row in moves) for name in ("available", "held", "earned"))),
         newer=below is not None,
-        next=found[-1].position if len(found) == limit and not order else None,
+        next=moves[-1].position if len(moves) == limit and not order else None,
         flat=order is not None,
         cut=cut,
     )
@@ -74,9 +74,9 @@ def _after(at: datetime) -> Position:
 def ledger_rows(*, tenant: Tenant, choice: Choice) -> Iterator[Row]:
     """Every transaction of the choice, newest first, page by page (CSV)."""
     pools = list(Pool.objects.all())
-    for found in movements_all(tenant_id=tenant.pk, choice=choice):
-        top = balances_below(tenant_id=tenant.pk, position=_above(found[0]))
-        for group in _groups(tenant, pools, found, choice, top, each=True):
+    for movement in movements_all(tenant_id=tenant.pk, choice=choice):
+        top = balances_below(tenant_id=tenant.pk, position=_above(movement[0]))
+        for group in _groups(tenant, pools, movement, choice, top, each=True):
             yield from group.rows
 
 
@@ -162,10 +162,10 @@ def _jobs(found: Iterable[Movement]) -> dict[str, tuple[int, str, str]]:
 
 def _bundles(rows: Sequence[_Placed]) -> list[list[_Placed]]:
     """Settlements of one job, and payments of renters, side by side; in the order of their newest."""
-    found: dict[object, list[_Placed]] = {}
+    bundles: dict[object, list[_Placed]] = {}
     for number, row in enumerate(rows):
-        found.setdefault(_sort(row, number), []).append(row)
-    return list(found.values())
+        bundles.setdefault(_sort(row, number), []).append(row)
+    return list(bundles.values())
 
 
 def _sort(row: _Placed, number: int) -> object:

@@ -45,19 +45,19 @@ def statement_rows(
     *, tenant: Tenant, start: datetime, end: datetime, most: int | None = None
 ) -> Iterator[StatementRow]:
     """`most`: as many of each part as will be looked at, None for all. Needs the tenant's scope, also while read."""
-    found = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
-    head = head_of(found)
+    period = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
+    head = head_of(period)
     yield StatementRow("balance", start, head.opening.title, head.opening.total)
     for line in head.lines:
         yield StatementRow("movement", None, line.title, line.total)
     yield StatementRow("balance", end, head.closing.title, head.closing.total)
-    yield from _earned(tenant, found.earned)
-    for spent in named(spent_rows(found.paid)):
+    yield from _earned(tenant, period.earned)
+    for spent in named(spent_rows(period.paid)):
         yield StatementRow("spent", spent.last_at, spent.name, spent.amount, spent.job_id)
-    limit = count_back(found) + 1 if most is None else most
+    limit = count_back(period) + 1 if most is None else most
     for back in back_rows(tenant, start, end, limit=limit):
         yield StatementRow("given back", back.at, back.name, back.returned, back.job_id, reason=back.cause)
-    charges = charges_by_job(found)
+    charges = charges_by_job(period)
     ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
     for job in reconciled_all(job_ids=ids[:most], charges=charges):
         yield StatementRow("job", job.submitted_at, job.name, job.charge, job.job_id, job.lane, reason=job.reason)

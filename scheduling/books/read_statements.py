@@ -144,17 +144,17 @@ class StatementView:
 def months_with_entries(*, tenant: Tenant) -> list[tuple[date, tuple[int, int]]]:
     """(first day, (opened, closed)) of every month in which something moved, newest first: from day totals alone."""
     moved = moved_by_month(tenant_id=tenant.pk)
-    balance, found = 0, []
+    balance, months = 0, []
     for first, amount in moved:
-        found.append((first, (balance, balance + amount)))
+        months.append((first, (balance, balance + amount)))
         balance += amount
-    return found[::-1]
+    return months[::-1]
 
 
 def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int = MOST_ROWS) -> StatementView:
     """Needs the tenant's scope. Linear in the period's jobs and awards; lists are cut at `most` rows, sums never."""
-    found = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
-    charges = charges_by_job(found)
+    period = period_read(tenant_id=tenant.pk, start=start, end=end, most=most)
+    charges = charges_by_job(period)
     ids = jobs_of_period(tenant=tenant, start=start, end=end, moved=charges)
     back = back_rows(tenant, start, end, limit=most) if most else []
     jobs = tuple(reconciled(job_ids=ids[:most], charges=charges)) if most else ()
@@ -162,17 +162,17 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     return StatementView(
         start=start,
         end=end,
-        head=head_of(found),
-        earned=tuple(earned_rows(tenant, found.earned, 1)) if most else (),
-        earned_rows=found.earned_rows,
-        earned_sum=found.earned_sum,
-        spent=tuple(named(spent_rows(found.paid))) if most else (),
-        spent_rows=found.paid_rows,
-        spent_sum=sum(found.subjects.values()),
+        head=head_of(period),
+        earned=tuple(earned_rows(tenant, period.earned, 1)) if most else (),
+        earned_rows=period.earned_rows,
+        earned_sum=period.earned_sum,
+        spent=tuple(named(spent_rows(period.paid))) if most else (),
+        spent_rows=period.paid_rows,
+        spent_sum=sum(period.subjects.values()),
         spent_gain=shares.gain,
         back=tuple(back),
-        back_rows=count_back(found),
-        back_sum=sum(found.by_kind[kind].available for kind in NOT_DELIVERED if kind in found.by_kind),
+        back_rows=count_back(period),
+        back_sum=sum(period.by_kind[kind].available for kind in NOT_DELIVERED if kind in period.by_kind),
         adjusted=shares.adjusted,
         jobs=jobs,
         jobs_rows=len(ids),
@@ -229,17 +229,17 @@ def _earned(row: EarnedFrom, award: AwardSeen | None, number: int) -> EarnedRow:
 
 def spent_rows(rows: Sequence[MovedBy]) -> list[SpentRow]:
     """One row for each job, in the order of the last payment; names come later, for those that are shown."""
-    found: dict[str, SpentRow] = {}
+    rows_by_name: dict[str, SpentRow] = {}
     for row in rows:
-        before = found.pop(row.subject, None)
-        found[row.subject] = SpentRow(
+        before = rows_by_name.pop(row.subject, None)
+        rows_by_name[row.subject] = SpentRow(
             job_number(row.subject),
             row.subject,
             row.payments + (before.payments if before else 0),
             row.spent + (before.amount if before else 0),
             row.last_at,
         )
-    return list(found.values())
+    return list(rows_by_name.values())
 
 
 def named(rows: Sequence[SpentRow]) -> Iterator[SpentRow]:
@@ -251,10 +251,10 @@ def named(rows: Sequence[SpentRow]) -> Iterator[SpentRow]:
 def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> list[BackRow]:
     """Refunds and cancellations of the tenant's own rents with their cause, newest first."""
     choice = Choice(start, end, account="held", kinds=NOT_DELIVERED)
-    found = movements(tenant_id=tenant.pk, choice=choice, limit=limit)
-    names = _names(job_number(row.subject) for row in found)
+    moves = movements(tenant_id=tenant.pk, choice=choice, limit=limit)
+    names = _names(job_number(row.subject) for row in moves)
     rows = []
-    for row in found:
+    for row in moves:
         number = job_number(row.subject)
         kept = -(row.available + row.held)
         name = names.get(number or 0, row.subject)

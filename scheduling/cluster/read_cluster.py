@@ -85,13 +85,13 @@ def pool_overview(pool: Pool) -> PoolOverview:
 
 def _cells_by_place(pool: Pool) -> dict[tuple[int, int], list[OwnedUnits]]:
     """(server id, resource id) -> the cells there, by the owner's name."""
-    found: defaultdict[tuple[int, int], list[OwnedUnits]] = defaultdict(list)
+    cells: defaultdict[tuple[int, int], list[OwnedUnits]] = defaultdict(list)
     with scope_disabled("whose cells a server holds is shown to every owner of the pool"):
         rows = list(Cell.objects.filter(server__pool=pool).select_related("tenant"))
     for cell in sorted(rows, key=lambda cell: (cell.tenant.name, cell.tenant.slug)):
         owner = OwnedUnits(cell.tenant_id, cell.tenant.slug, cell.tenant.name, cell.units)
-        found[cell.server_id, cell.resource_id].append(owner)
-    return found
+        cells[cell.server_id, cell.resource_id].append(owner)
+    return cells
 
 
 def _total(kind: ResourceKind, capacities: list[CapacityView]) -> ResourceTotal:

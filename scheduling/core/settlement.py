@@ -72,12 +72,12 @@ def charges(booking: Booking) -> Amounts:
 
 def charges_of_all(bookings: Sequence[Booking]) -> list[Amounts]:
     """The charges of each booking of one plan. Many at once cost far less than one by one."""
-    found = [_nothing(booking) for booking in bookings if booking.slot_payouts is None]
-    if len(found) == len(bookings):
-        return found
-    if found:
+    charges = [_nothing(booking) for booking in bookings if booking.slot_payouts is None]
+    if len(charges) == len(bookings):
+        return charges
+    if charges:
         others = iter(charges_of_all([booking for booking in bookings if booking.slot_payouts is not None]))
-        nothing = iter(found)
+        nothing = iter(charges)
         return [next(nothing if booking.slot_payouts is None else others) for booking in bookings]
     chunks = [bookings[begin : begin + AT_ONCE] for begin in range(0, len(bookings), AT_ONCE)]
     return [charged for chunk in chunks for charged in _split_payments(chunk)]

@@ -30,10 +30,10 @@ def members(counts: Counts, before: Sequence[Member] = ()) -> tuple[Member, ...]
     if {member.role for member in staying} != {role for role, _ in wanted}:
         left, staying, before = dict(wanted), [], ()
     taken = {(member.role, member.rank) for member in before}
-    found = staying
+    ranks = staying
     for (role, server), number in sorted(left.items()):
         for _ in range(number):
             rank = next(rank for rank in range(len(taken) + 1) if (role, rank) not in taken)
             taken.add((role, rank))
-            found.append(Member(role, rank, server))
-    return tuple(found)
+            ranks.append(Member(role, rank, server))
+    return tuple(ranks)

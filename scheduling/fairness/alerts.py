@@ -111,18 +111,18 @@ def alerts_look(*, at: datetime) -> int:
 @transaction.atomic
 def _look(pool: Pool, at: datetime) -> int:
     first, last = period_of_days(DAYS, today=day_of(at, UTC))
-    found = fairness_overview(pool, first=first, last=last)
+    overview = fairness_overview(pool, first=first, last=last)
     events: list[Event] = []
     passed = 0
     for row in FairnessAlert.objects.select_for_update().filter(pool=pool):
         measure = MEASURES.get(row.measure)
         if measure is None:
             continue
-        row.value = measure.value(found)
+        row.value = measure.value(overview)
         beyond = measure.is_beyond(row.value, row.threshold)
         if beyond != (row.passed_at is not None):
             passed += beyond
-            events += _told(pool, row, measure, measure.concerns(found) if beyond else (), beyond, at)
+            events += _told(pool, row, measure, measure.concerns(overview) if beyond else (), beyond, at)
             row.passed_at = at if beyond else None
         row.save()
     events_append(events)

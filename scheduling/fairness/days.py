@@ -92,9 +92,9 @@ def _tenants_added_up(whole: PoolDay, lost: Mapping[int, int]) -> dict[int, Tena
             _sums_of(len(names)),
             [*names * len(UNITS), whole.pool_id, whole.first_number, whole.last_number],
         )
-        found = cursor.fetchall()
+        rows = cursor.fetchall()
     tenants = {}
-    for tenant_id, even, waiting, *sums in found:
+    for tenant_id, even, waiting, *sums in rows:
         tenant = tenants[tenant_id] = _tenant_day(whole, tenant_id)
         tenant.even, tenant.waiting, tenant.broken = even, waiting, lost.get(tenant_id, 0)
         for name in SUMS:

@@ -100,11 +100,11 @@ def fairness_values(interval: Interval, view: View, plan: Plan, policy: Policy |
     policy = policy or policy_built(json.loads(bytes(interval.policy)), view.cluster)
     with_floors = bool(getattr(policy, "floor", False))
     alone = _alone(policy, view, with_floors=with_floors) if plan.windows else {}
-    found = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
+    values = figures.interval_fairness(view, plan, alone, with_floors=with_floors)
     ids = [int(tenant.name) for tenant in view.cluster.tenants]
-    whole = _interval_row(interval, found, ids, view.cluster.resources) | {"with_floors": with_floors}
-    took_part = np.flatnonzero(_took_part(found.columns))
-    columns = {name: column.take(took_part, axis=0) for name, column in found.columns.items()}
+    whole = _interval_row(interval, values, ids, view.cluster.resources) | {"with_floors": with_floors}
+    took_part = np.flatnonzero(_took_part(values.columns))
+    columns = {name: column.take(took_part, axis=0) for name, column in values.columns.items()}
     named = cache(lambda units: dict(zip(view.cluster.resources, units, strict=True)))  # most tenants' are alike
     units = {name: list(map(named, map(tuple, columns.pop(name).tolist()))) for name in UNITS}
     columns["tenant_id"] = np.array(ids, np.int64)[took_part]

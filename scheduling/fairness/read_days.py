@@ -68,12 +68,12 @@ def _tenants(pool: Pool, first: date, last: date, revenue: float) -> list[Tenant
     kinds = list(ResourceKind.objects.filter(pool=pool).values_list("name", flat=True))
     sums = {f"sum_{name}": Sum(name) for name in SUMS}
     units = {f"{name}_{place}": _units(name, kind) for name in UNITS for place, kind in enumerate(kinds)}
-    found = list(rows.values("tenant_id").annotate(**sums, **units))
+    sums_by_tenant = list(rows.values("tenant_id").annotate(**sums, **units))
     days: defaultdict[int, dict[date, float | None]] = defaultdict(dict)
     for tenant_id, day, gain, even in rows.values_list("tenant_id", "day", "gain", "even"):
         days[tenant_id][day] = period_ratio(gain, even)
-    tenants = Tenant.objects.in_bulk([row["tenant_id"] for row in found])
-    return [_tenant(tenants[row["tenant_id"]], row, kinds, days[row["tenant_id"]], revenue) for row in found]
+    tenants = Tenant.objects.in_bulk([row["tenant_id"] for row in sums_by_tenant])
+    return [_tenant(tenants[row["tenant_id"]], row, kinds, days[row["tenant_id"]], revenue) for row in sums_by_tenant]
 
 
 def _units(name: str, kind: str) -> Any:
@@ -99,9 +99,11 @@ def _tenant(
 
 def _spread_before(pool: Pool, first: date, last: date) -> Spread:
     rows = TenantDay.objects.filter(pool=pool, day__range=(first, last)).order_by().values("tenant_id")
-    found = list(rows.annotate(gains=Sum("gain"), evens=Sum("even"), earns=Sum("earned"), gives=Sum("contributed")))
-    ratios = {row["tenant_id"]: period_ratio(row["gains"], row["evens"]) for row in found}
-    return spread(ratios, {row["tenant_id"]: period_reward(row["earns"], row["gives"]) for row in found})
+    sums_by_tenant = list(
+        rows.annotate(gains=Sum("gain"), evens=Sum("even"), earns=Sum("earned"), gives=Sum("contributed"))
+    )
+    ratios = {row["tenant_id"]: period_ratio(row["gains"], row["evens"]) for row in sums_by_tenant}
+    return spread(ratios, {row["tenant_id"]: period_reward(row["earns"], row["gives"]) for row in sums_by_tenant})
 
 
 def _health(days: Sequence[PoolDay]) -> Health:

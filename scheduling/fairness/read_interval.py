@@ -41,17 +41,17 @@ def _account(pool: Pool, number: int) -> IntervalAccount | None:
     if interval is None:
         return None
     fairness = IntervalFairness.objects.filter(interval=interval).first()
-    found = _read(interval)
-    jobs, payments = _jobs_and_payments(found, fairness) if found else ((), ())
+    account = _read(interval)
+    jobs, payments = _jobs_and_payments(account, fairness) if account else ((), ())
     last = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAccount(
         interval=interval,
         fairness=fairness,
-        policy=str(json.loads(bytes(interval.policy))["name"]) if found or interval.is_archived else "",
+        policy=str(json.loads(bytes(interval.policy))["name"]) if account or interval.is_archived else "",
         tenants=tuple(_tenants(fairness)) if fairness else (),
         jobs=jobs,
         payments=payments,
-        readable=found is not None,
+        readable=account is not None,
         before=number - 1 if number > 1 else None,
         after=number + 1 if last else None,
     )
@@ -100,9 +100,9 @@ def _jobs_and_payments(
 
 def _who(view: View) -> _Who:
     ids = tuple(int(tenant.name) for tenant in view.cluster.tenants)
-    found = Tenant.objects.in_bulk(ids)
-    names = tuple(found[pk].name if pk in found else f"tenant {pk}" for pk in ids)
-    return _Who(ids, names, tuple(found[pk].slug if pk in found else "" for pk in ids))
+    tenants = Tenant.objects.in_bulk(ids)
+    names = tuple(tenants[pk].name if pk in tenants else f"tenant {pk}" for pk in ids)
+    return _Who(ids, names, tuple(tenants[pk].slug if pk in tenants else "" for pk in ids))
 
 
 def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> list[Certificate]:

@@ -51,7 +51,7 @@ def own_intervals(tenant: Tenant, pool: Pool, *, first: date, last: date) -> Que
 
 
 def _unsold(pool: Pool) -> Q:
-    found = Q(pk__in=[])
+    condition = Q(pk__in=[])
     for name in ResourceKind.objects.filter(pool=pool).values_list("name", flat=True):
-        found |= Q(**{f"unsold__{name}__gt": 0})
-    return found
+        condition |= Q(**{f"unsold__{name}__gt": 0})
+    return condition

@@ -138,8 +138,8 @@ def _said(pool: Pool, slot: int) -> list[_Said]:
             end__gt=F("start"),
         )
         seen = rows.annotate(began=Subquery(runs.values("start")[:1])).order_by("-pk")
-        found = seen.values_list("tenant_id", "start", "began", "job__state")[:MOST_LOOKED_AT]
-        return [_Said(*row) for row in found]
+        ends_seen = seen.values_list("tenant_id", "start", "began", "job__state")[:MOST_LOOKED_AT]
+        return [_Said(*row) for row in ends_seen]
 
 
 def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> Moved | None:

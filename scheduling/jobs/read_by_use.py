@@ -81,11 +81,11 @@ def _delivered(awards: Sequence[Award]) -> list[Award]:
 
 
 def _sizes(pool: Pool, awards: Sequence[Award]) -> tuple[Sized, ...]:
-    found: list[list[int]] = []  # start, end, workers, parameter servers, paid
+    sizes: list[list[int]] = []  # start, end, workers, parameter servers, paid
     for award in awards:
-        if found and found[-1][1:4] == [award.start, award.workers, award.ps]:
-            found[-1][1] = award.end
-            found[-1][4] += award.paid
+        if sizes and sizes[-1][1:4] == [award.start, award.workers, award.ps]:
+            sizes[-1][1] = award.end
+            sizes[-1][4] += award.paid
         else:
-            found.append([award.start, award.end, award.workers, award.ps, award.paid])
-    return tuple(Sized(pool.slot_start(row[0]), pool.slot_start(row[1]), *row) for row in found)
+            sizes.append([award.start, award.end, award.workers, award.ps, award.paid])
+    return tuple(Sized(pool.slot_start(row[0]), pool.slot_start(row[1]), *row) for row in sizes)

@@ -73,8 +73,8 @@ def courses_record(pool: Pool) -> CourseRecord:
     by_job: dict[int, list[Award]] = {}
     for award in awards.select_related("job").defer("charges", "allocation"):
         by_job.setdefault(award.job_id, []).append(award)
-    found = (_begun(pool, parts[0].job, parts) for parts in by_job.values())
-    return record(each for each in found if each is not None)
+    courses = (_begun(pool, parts[0].job, parts) for parts in by_job.values())
+    return record(each for each in courses if each is not None)
 
 
 def record(begun: Iterable[Begun]) -> CourseRecord:

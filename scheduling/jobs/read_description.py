@@ -26,11 +26,11 @@ def with_description(jobs: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
 def description_shown(job: TrainingJob) -> dict[str, Any] | None:
     """What was said, and of a script what came of each line; None where the job was said in detail. The job comes
     `with_description`."""
-    found: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
-    if found is None:
+    description: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
+    if description is None:
         return None
-    lines = lines_shown(found["said"].get("script", ""), [Line(*row) for row in found["lines"]])
-    return {"how": found["how"], "said": found["said"], "lines": lines}
+    lines = lines_shown(description["said"].get("script", ""), [Line(*row) for row in description["lines"]])
+    return {"how": description["how"], "said": description["said"], "lines": lines}
 
 
 def lines_shown(text: str, lines: Sequence[Line]) -> list[dict[str, Any]]:

@@ -21,9 +21,9 @@ class Record:
 def estimates_record(pool: Pool, *, most: int = LOOKED_AT) -> Record:
     """Needs the tenant's scope. One short range of an index, however many jobs there were."""
     rows = StartEstimate.objects.filter(job__pool=pool, started__isnull=False).order_by("-pk")
-    found = rows.values_list("earliest", "latest", "started", "price_low", "price_high", "paid")[:most]
+    estimated = rows.values_list("earliest", "latest", "started", "price_low", "price_high", "paid")[:most]
     started = paid = estimates = 0
-    for earliest, latest, began, low, high, cost in found:
+    for earliest, latest, began, low, high, cost in estimated:
         estimates += 1
         started += earliest <= began <= latest
         paid += cost is not None and low <= cost <= high

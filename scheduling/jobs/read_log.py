@@ -66,36 +66,36 @@ class LogFound:
 
 def log_view(run: Run, question: LogQuestion, before: int | None = None) -> LogView:
     """The newest lines that fit, `MOST_LINES` at most, of the `MOST_BYTES` before `before`, or before the log's end."""
-    home, files, found = home_of(run), records(), list[Line]()
+    home, files, lines = home_of(run), records(), list[Line]()
     end = files.log_size(home, run.key) if before is None else before
     least = max(end - MOST_BYTES, 0)
-    while end > least and len(found) < MOST_LINES:
+    while end > least and len(lines) < MOST_LINES:
         start = max(end - PART_BYTES, least)
         part = files.log_part(home, run.key, start, end)
         end = start
         for place, line in _fitting(part, question, backward=True):
-            found.append(line)
-            if len(found) == MOST_LINES:
+            lines.append(line)
+            if len(lines) == MOST_LINES:
                 end = place
                 break
-    return LogView(tuple(found[::-1]), end if end > 0 else None, tuple(sorted({line.who for line in found})))
+    return LogView(tuple(lines[::-1]), end if end > 0 else None, tuple(sorted({line.who for line in lines})))
 
 
 def log_found(run: Run, question: LogQuestion, after: int, most: int) -> LogFound:
     """Lines that fit from a place on, as far as `MOST_BYTES` go."""
-    home, files, found = home_of(run), records(), list[Line]()
+    home, files, lines = home_of(run), records(), list[Line]()
     size, start = files.log_size(home, run.key), after
     last = min(size, after + MOST_BYTES)
     while start < last:
         part = files.log_part(home, run.key, start, min(start + PART_BYTES, last))
         for place, line in _fitting(part, question):
-            if len(found) == most:
-                return LogFound(tuple(found), place, more=True)
-            found.append(line)
+            if len(lines) == most:
+                return LogFound(tuple(lines), place, more=True)
+            lines.append(line)
         if part.end == start and size - start <= LONGEST_ROW:
             break  # the last line is still on its way
         start = part.end if part.end > start else start + PART_BYTES
-    return LogFound(tuple(found), start, more=last <= start < size)
+    return LogFound(tuple(lines), start, more=last <= start < size)
 
 
 def log_whole(run: Run) -> Iterator[bytes]:

@@ -58,10 +58,10 @@ class NumbersView:
 
 def numbers_view(runs: Sequence[Run]) -> NumbersView | None:
     """Of a job's runs, the newest first. None: its program has said nothing yet, or is ours."""
-    found = next((run.progress for run in runs if "numbers" in run.progress), None)
-    if found is None:
+    progress = next((run.progress for run in runs if "numbers" in run.progress), None)
+    if progress is None:
         return None
-    numbers: Mapping[str, float] = found["numbers"]
+    numbers: Mapping[str, float] = progress["numbers"]
     series = [each for each in series_of(runs) if each.name not in COUNTERS]
     series.sort(key=lambda each: (each.name != "loss", each.name))
     drawn = {each.name for each in series[:MOST_SERIES]}
@@ -72,20 +72,20 @@ def numbers_view(runs: Sequence[Run]) -> NumbersView | None:
         done=numbers.get(unit),
         of=numbers.get("of"),
         unit=unit,
-        bad_lines=found.get("bad_lines", 0),
-        address=found.get("url", ""),
+        bad_lines=progress.get("bad_lines", 0),
+        address=progress.get("url", ""),
     )
 
 
 def series_of(runs: Sequence[Run]) -> list[Series]:
     """Every number that was said, by name, with the points of all runs in the order of time."""
-    found: dict[str, dict[tuple[str, int], list[NumberPoint]]] = {}
+    series: dict[str, dict[tuple[str, int], list[NumberPoint]]] = {}
     for run in sorted(runs, key=lambda each: each.pk):
         for row in records().progress(home_of(run), run.key):
             for name, point in _points(row):
                 process = ("" if row.get("role") == "worker" else str(row.get("role")), int(row.get("rank", 0)))
-                found.setdefault(name, {}).setdefault(process, []).append(point)
-    return [Series(name, thinned(processes[min(processes)])) for name, processes in found.items()]
+                series.setdefault(name, {}).setdefault(process, []).append(point)
+    return [Series(name, thinned(processes[min(processes)])) for name, processes in series.items()]
 
 
 def _points(row: Mapping[str, Any]) -> list[tuple[str, NumberPoint]]:

@@ -109,10 +109,10 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
 def outlook_record(most: int = LOOKED_AT) -> OutlookRecord:
     """Needs the tenant's scope. One short range of an index, however many jobs there were."""
     rows = JobReport.objects.filter(ended_after__isnull=False, first_after__isnull=False).order_by("-job")
-    found = list(rows.values_list("first_low", "first_high", "ended_after")[:most])
-    held = sum(math.ceil(low) <= ended <= math.ceil(high) for low, high, ended in found)
-    off = sorted(PER_CENT * abs((low + high) / 2 - ended) / ended for low, high, ended in found)
-    return OutlookRecord(len(found), held, off[len(off) // 2] if off else 0.0)
+    forecasts = list(rows.values_list("first_low", "first_high", "ended_after")[:most])
+    held = sum(math.ceil(low) <= ended <= math.ceil(high) for low, high, ended in forecasts)
+    off = sorted(PER_CENT * abs((low + high) / 2 - ended) / ended for low, high, ended in forecasts)
+    return OutlookRecord(len(forecasts), held, off[len(off) // 2] if off else 0.0)
 
 
 def whole_epochs(number: float | None) -> int | None:

@@ -217,8 +217,8 @@ def _others(job: TrainingJob) -> tuple[TrainingJob, ...]:
 
 def _awards(job: TrainingJob) -> list[Award]:
     """Oldest first; of a job with an award for each slot, the newest ones."""
-    found = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
-    return list(found.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
+    awards = Award.objects.filter(job=job).select_related("interval").defer(*HEAVY)
+    return list(awards.order_by("-attempt", "-start")[:MOST_SLOTS])[::-1]
 
 
 def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:
@@ -274,20 +274,22 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def _estimate(pool: Pool, job: TrainingJob) -> EstimateView | None:
-    found = StartEstimate.objects.filter(job=job).order_by("-pk").first()
-    if found is None:
+    estimate = StartEstimate.objects.filter(job=job).order_by("-pk").first()
+    if estimate is None:
         return None
-    begun, priced = found.started is not None, found.price_high > 0  # no price was posted yet: nothing was said
+    begun, priced = estimate.started is not None, estimate.price_high > 0  # no price was posted yet: nothing was said
     return EstimateView(
-        made_at=found.made_at,
-        earliest_at=pool.slot_start(found.earliest),
-        latest_at=pool.slot_start(found.latest),
-        price_high=found.price_high,
-        price_low=found.price_low,
-        started_at=pool.slot_start(found.started) if found.started is not None else None,
-        paid=found.paid,
-        start_held=found.earliest <= (found.started or 0) <= found.latest if begun else None,
-        price_held=found.price_low <= found.paid <= found.price_high if found.paid is not None and priced else None,
+        made_at=estimate.made_at,
+        earliest_at=pool.slot_start(estimate.earliest),
+        latest_at=pool.slot_start(estimate.latest),
+        price_high=estimate.price_high,
+        price_low=estimate.price_low,
+        started_at=pool.slot_start(estimate.started) if estimate.started is not None else None,
+        paid=estimate.paid,
+        start_held=estimate.earliest <= (estimate.started or 0) <= estimate.latest if begun else None,
+        price_held=estimate.price_low <= estimate.paid <= estimate.price_high
+        if estimate.paid is not None and priced
+        else None,
     )
 
 

@@ -74,12 +74,12 @@ _job = RepeatedRead(
 def job_rows(jobs: Sequence[TrainingJob]) -> list[JobRow]:
     """In their order, of whichever pools: two queries, the second one only where an award is alive; three more where
     one is a member of an array."""
-    found = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
-    if begun := [award.pk for award in found if award.work is not None]:
+    newest = list(_newest([job.pk for job in jobs]) if len(jobs) != 1 else _newest_of_one(job_id=jobs[0].pk))
+    if begun := [award.pk for award in newest if award.work is not None]:
         beside = dict(Award.objects.filter(pk__in=begun).annotate(beside=paid_beside()).values_list("pk", "beside"))
-        for award in found:
+        for award in newest:
             award.paid_before = beside.get(award.pk, award.paid_before)
-    awards = {(award.job_id, award.attempt): award for award in found}
+    awards = {(award.job_id, award.attempt): award for award in newest}
     settled = _settled({award.pool_id for award in awards.values() if award.state in ALIVE})
     sums = array_sums({job.array_id for job in jobs if job.array_id is not None})
     rows = (_row(job, awards.get((job.pk, job.attempt)), settled) for job in jobs)

@@ -119,12 +119,12 @@ def _goes_on(job: TrainingJob, run: Run) -> bool:
 
 def curve(runs: Sequence[Run]) -> list[Point]:
     """By epoch; where one was trained twice, after a loss of what was not saved, the later one counts."""
-    found: dict[int, Point] = {}
+    points: dict[int, Point] = {}
     for run in sorted(runs, key=lambda each: each.pk):
         for row in records().progress(home_of(run), run.key):
             if row["event"] == "epoch" and (point := _point(row)):
-                found[point.epoch] = point
-    return [found[epoch] for epoch in sorted(found)]
+                points[point.epoch] = point
+    return [points[epoch] for epoch in sorted(points)]
 
 
 def predicted_end(run: Run, points: Sequence[Point], epochs: int) -> datetime | None:

@@ -132,10 +132,12 @@ def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
     interval = Interval.objects.filter(pk=award.interval.pk).only("policy", "view", "plan").first()
     decided = decided_award(interval, award.job_id, award.start) if interval else None
     labels = list(ResourceKind.objects.filter(pool=pool).values_list("label", flat=True))
-    found = decided.factors(labels) if decided else {}
-    kept = [(slot, [(one.label, one.units, one.price) for one in factors]) for slot, factors in found.items()]
+    factors_by_label = decided.factors(labels) if decided else {}
+    kept = [
+        (slot, [(one.label, one.units, one.price) for one in factors]) for slot, factors in factors_by_label.items()
+    ]
     cache.set(key, kept, DAY)
-    return found
+    return factors_by_label
 
 
 def _table(award: Award, rows: tuple[SlotRow, ...]) -> SlotTable:
@@ -172,8 +174,8 @@ def _state(award: Award, slot: int, settled: int, now: int) -> str:
 
 def _units(award: Award) -> dict[int, tuple[int, int]]:
     """Slot -> workers and parameter servers in it."""
-    found = dict.fromkeys(range(award.start, award.end), (0, 0))
+    units = dict.fromkeys(range(award.start, award.end), (0, 0))
     for _, start, end, workers, ps in award.allocation:
         for slot in range(max(start, award.start), min(end, award.end)):
-            found[slot] = (found[slot][0] + workers, found[slot][1] + ps)
-    return found
+            units[slot] = (units[slot][0] + workers, units[slot][1] + ps)
+    return units

@@ -43,8 +43,8 @@ def view_remove(*, view_id: int, by: Access) -> str | Refused:
     if by.tenant is None or by.user is None or not by.allows(Permission.JOBS_VIEW):
         return NOT_ALLOWED
     with scope(by.tenant):
-        found = SavedView.objects.filter(pk=view_id, person=by.user).first()
-        if found is None:
+        view = SavedView.objects.filter(pk=view_id, person=by.user).first()
+        if view is None:
             return Refused("unknown_view", "There is no such view.")
-        found.delete()
-    return found.name
+        view.delete()
+    return view.name

@@ -117,15 +117,15 @@ def every_policy(path: Path) -> tuple[list[Variant], list[str]]:
     An elastic pool's policy is another one with prices, and is not compared with itself.
     """
     scenario = scenario_load(path)
-    found, left_out = [], []
+    compared, left_out = [], []
     for name in POLICIES.keys() - {"elastic"}:
         try:
             policies_build(replace(scenario, policy=settings_for(scenario.policy, name), instant=None))
         except BadScenario as error:
             left_out.append(f"{name} ({error})")
         else:
-            found.append(Variant(name))
-    return sorted(found, key=lambda variant: variant.name), sorted(left_out)
+            compared.append(Variant(name))
+    return sorted(compared, key=lambda variant: variant.name), sorted(left_out)
 
 
 def can_redraw(scenario: Scenario) -> bool:
@@ -157,7 +157,7 @@ def figures(done: Run) -> Figures:
     summary = metrics.summary(done.scenario, done.outcome)
     rows = metrics.tenant_rows(done.scenario, done.outcome, done.alone)
     alone_known = any(alone is not None for alone in done.alone)
-    found: dict[str, Any] = {
+    values: dict[str, Any] = {
         **{measure: summary[measure] for measure in MEASURES if measure in summary},
         "jobs_below_floor": _below_floor(done, summary),
         "tenants_worse_off": len(metrics.worse_off(rows)) if alone_known else None,
@@ -165,13 +165,13 @@ def figures(done: Run) -> Figures:
     }
     remembered = done.outcome.memory.get(BATCH, {})
     if "guard" in remembered:
-        found["taken_over"] = float(remembered["guard"] is not None)
+        values["taken_over"] = float(remembered["guard"] is not None)
     ordered: Figures = {}
     for measure in MEASURES:
         if measure == "utilisation":
-            ordered |= {f"utilisation {resource}": share for resource, share in found[measure].items()}
-        elif measure in found:
-            ordered[measure] = found[measure]
+            ordered |= {f"utilisation {resource}": share for resource, share in values[measure].items()}
+        elif measure in values:
+            ordered[measure] = values[measure]
     return ordered
 
 

@@ -73,11 +73,11 @@ def settings_for(written: Mapping[str, Any], name: str | None) -> Mapping[str, A
 
 def variants(written: str) -> list[Variant]:
     """The policies of `--policies`, separated by commas; no two may read alike."""
-    found = [_variant(part.strip()) for part in _split(written)]
-    for number, variant in enumerate(found):
-        if variant.label in [earlier.label for earlier in found[:number]]:
+    policies = [_variant(part.strip()) for part in _split(written)]
+    for number, variant in enumerate(policies):
+        if variant.label in [earlier.label for earlier in policies[:number]]:
             raise BadScenario("--policies", f"{variant.label} stands twice")
-    return found
+    return policies
 
 
 def _variant(written: str) -> Variant:

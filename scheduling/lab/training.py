@@ -68,14 +68,14 @@ class Verdict:
 
     def document(self) -> dict[str, Any]:
         """As plain JSON."""
-        found = self.completion
+        completion = self.completion
         return {
-            "draws": found.runs,
+            "draws": completion.runs,
             "teacher_completion_slots": round(fmean(score.completion for score in self.teacher), 6),
             "completion_slots": round(fmean(score.completion for score in self.network), 6),
-            "shorter_by": round(found.mean, 6),
-            "spread": round(found.spread, 6),
-            "draws_won": found.wins,
+            "shorter_by": round(completion.mean, 6),
+            "spread": round(completion.spread, 6),
+            "draws_won": completion.wins,
             "teacher_reward": round(fmean(score.reward for score in self.teacher), 6),
             "reward": round(fmean(score.reward for score in self.network), 6),
         }
@@ -102,10 +102,10 @@ def _teacher(scenario: Scenario) -> Policy:
 
 def judge_network(network: Network, scenarios: Sequence[Scenario], world: World = WORLDS[ONE]) -> list[Score]:
     """The network's figures as it would be served: from its file, in half precision."""
-    found = decode(encode(network))
-    if isinstance(found, str):
-        raise BadScenario("training", f"came to weights of no use ({found}); try a smaller rate")
-    return [judge(world.around(served(found)), scenario) for scenario in scenarios]
+    decoded = decode(encode(network))
+    if isinstance(decoded, str):
+        raise BadScenario("training", f"came to weights of no use ({decoded}); try a smaller rate")
+    return [judge(world.around(served(decoded)), scenario) for scenario in scenarios]
 
 
 def resume(folder: Path, course: Course) -> State | None:

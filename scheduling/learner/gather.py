@@ -59,8 +59,8 @@ def windows_of(pool: Pool, next_slot: int, wanted: str) -> list[Scenario]:
     """The newest whole windows that serve this end, the oldest first."""
     last = next_slot // WINDOW  # the window under way
     numbers = [number for number in range(max(0, last - MOST_WINDOWS), last) if end_of(number) == wanted]
-    found = (scenario_of([records.view_from(view) for view in _views(pool, number)], number) for number in numbers)
-    return [scenario for scenario in found if scenario is not None]
+    scenarios = (scenario_of([records.view_from(view) for view in _views(pool, number)], number) for number in numbers)
+    return [scenario for scenario in scenarios if scenario is not None]
 
 
 def _views(pool: Pool, window: int) -> list[bytes]:

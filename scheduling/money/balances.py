@@ -23,11 +23,11 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
     """
     spent = _in_all_pools(pool, spent)
     names = [account(tenant_id) for tenant_id in spent for account in (available, held)]
-    found = balances(accounts=names)
+    balances_now = balances(accounts=names)
     low = {
-        tenant_id: found[available(tenant_id)] // amount
+        tenant_id: balances_now[available(tenant_id)] // amount
         for tenant_id, amount in spent.items()
-        if amount and found[available(tenant_id)] // amount < pool.clock_cap
+        if amount and balances_now[available(tenant_id)] // amount < pool.clock_cap
     }
     warned = _warned_lately(pool, low, slot) if low else set()
     return [
@@ -38,8 +38,8 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
             at=at,
             data={
                 "slot": slot,
-                "available": found[available(tenant_id)],
-                "held": found[held(tenant_id)],
+                "available": balances_now[available(tenant_id)],
+                "held": balances_now[held(tenant_id)],
                 "per_slot": spent[tenant_id],
                 "slots_left": slots_left,
                 "slot_seconds": pool.slot_seconds,
@@ -53,11 +53,11 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
 
 def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
     """What each tenant pays in all pools, in micro-credits a slot of this one: elsewhere what running slots cost."""
-    found = dict(spent)
+    spent_in_all = dict(spent)
     clocks = LaneClock.objects.filter(lane=Lane.BATCH).exclude(pool=pool)
     others = {clock.pool_id: (clock.pool, clock.settled_slot + 1) for clock in clocks.select_related("pool")}
     if not others:
-        return found
+        return spent_in_all
     running = Case(
         *(When(pool=pool_id, then=Value(slot)) for pool_id, (_, slot) in others.items()), output_field=BigIntegerField()
     )
@@ -71,8 +71,8 @@ def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
         elsewhere[tenant_id, pool_id] += sum(amount for _, amount in slot_parts)
     for (tenant_id, pool_id), amount in elsewhere.items():
         seconds = others[pool_id][0].slot_seconds
-        found[tenant_id] += (2 * amount * pool.slot_seconds + seconds) // (2 * seconds)
-    return found
+        spent_in_all[tenant_id] += (2 * amount * pool.slot_seconds + seconds) // (2 * seconds)
+    return spent_in_all
 
 
 def _warned_lately(pool: Pool, tenant_ids: Collection[int], slot: int) -> set[int]:

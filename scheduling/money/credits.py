@@ -84,15 +84,15 @@ def credits_withdraw(
         return Refused("invalid_amount", "A withdrawal is more than nothing and at most a billion credits.")
     with scope_disabled("an operator pays out for a tenant"):
         # Nobody else moves this tenant's money until we are done, so what is found here is still there below.
-        found = balances_lock(tenant_ids=[tenant.pk])[tenant.pk]
+        balance = balances_lock(tenant_ids=[tenant.pk])[tenant.pk]
         if before := transaction_view(key=f"withdraw:{key}"):
             return _withdrawn(before, tenant, amount) or WITHDRAWN_BEFORE
-        if amount > found.earned + found.available:
-            left = found.earned + found.available
+        if amount > balance.earned + balance.available:
+            left = balance.earned + balance.available
             sentence = f"{tenant.name} can pay out {spelt(left)} credits; {spelt(amount)} were asked for."
             return BeyondFunds("beyond_funds", sentence, amount, left)
         try:
-            answer = post_many(postings=[_withdrawal(tenant, amount, found, key, at)])
+            answer = post_many(postings=[_withdrawal(tenant, amount, balance, key, at)])
         except KeyReused:  # at this moment, by a withdrawal of another tenant
             return WITHDRAWN_BEFORE
     if isinstance(answer, InsufficientFunds):
@@ -114,8 +114,10 @@ def earned_collect(*, at: datetime) -> int:
     """
     with scope_disabled("everybody's earnings become spendable"):
         accounts = [earned(tenant_id) for tenant_id in Tenant.objects.order_by("pk").values_list("pk", flat=True)]
-        found = balances(accounts=accounts)
-        return sum(_collect(account.tenant_id, at) for account in accounts if found[account] and account.tenant_id)
+        balances_now = balances(accounts=accounts)
+        return sum(
+            _collect(account.tenant_id, at) for account in accounts if balances_now[account] and account.tenant_id
+        )
 
 
 @transaction.atomic
@@ -153,7 +155,7 @@ def _withdrawn(before: TransactionView, tenant: Tenant, amount: int) -> Posted |
 
 def _earlier(posting: Posting) -> Posted | None:
     """What this key paid in, if it was the same amount for the same tenant."""
-    found = transaction_view(key=posting.key)
-    if found is None or sorted(found.entries) != sorted(posting.entries):
+    transaction = transaction_view(key=posting.key)
+    if transaction is None or sorted(transaction.entries) != sorted(posting.entries):
         return None
-    return Posted(posting.key, found.id, repeated=True)
+    return Posted(posting.key, transaction.id, repeated=True)

@@ -13,5 +13,5 @@ def tenant_funds() -> dict[int, TenantBalances]:
     ids = list(Tenant.objects.values_list("pk", flat=True))
     names = {pk: (available(pk), held(pk), earned(pk)) for pk in ids}
     with scope_disabled("the operator sees what every tenant has"):
-        found = balances(accounts=[name for three in names.values() for name in three])
-    return {pk: TenantBalances(*(found[name] for name in three)) for pk, three in names.items()}
+        balances_now = balances(accounts=[name for three in names.values() for name in three])
+    return {pk: TenantBalances(*(balances_now[name] for name in three)) for pk, three in names.items()}

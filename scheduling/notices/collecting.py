@@ -90,7 +90,7 @@ def _of_events(events: Sequence[Event]) -> list[Notice]:
     if not told:
         return []
     circle = _circle([event for event, _ in told])
-    persons = circle.everybody.union(*(found.keys() for found in circle.roles.values()))
+    persons = circle.everybody.union(*(circle_role.keys() for circle_role in circle.roles.values()))
     return notices_for(told, circle, choices_of(persons))
 
 
@@ -152,7 +152,9 @@ def _circle(events: Iterable[Event]) -> Circle:
     everybody: set[int] = set()
     if is_public:
         staff = StaffGrant.objects.filter(revoked_at=None, user__is_active=True)
-        everybody = {person for found in roles.values() for person in found} | set(staff.values_list("user", flat=True))
+        everybody = {person for role_persons in roles.values() for person in role_persons} | set(
+            staff.values_list("user", flat=True)
+        )
     jobs = {job_id for event in events if (job_id := subject_job(event.subject)) is not None}
     submitters = dict(TrainingJob.objects.filter(pk__in=jobs).values_list("pk", "submitted_by_id")) if jobs else {}
     return Circle(roles, frozenset(everybody), submitters)
@@ -168,12 +170,12 @@ def _of_invitations(at: datetime) -> list[Notice]:
     persons: defaultdict[str, set[int]] = defaultdict(set)
     for email, person in persons_by_addresses({email for _, email in invited}):
         persons[email].add(person)
-    found = [(f"invitation:{number}", person) for number, email in invited for person in sorted(persons[email])]
-    told = set(Notice.objects.filter(source__in=[source for source, _ in found]).values_list("source", "person"))
-    choices = choices_of({person for _, person in found})
+    sources = [(f"invitation:{number}", person) for number, email in invited for person in sorted(persons[email])]
+    told = set(Notice.objects.filter(source__in=[source for source, _ in sources]).values_list("source", "person"))
+    choices = choices_of({person for _, person in sources})
     return [
         _notice(person, NoticeKind.INVITATION, at=at, source=source, choices=choices)
-        for source, person in found
+        for source, person in sources
         if (source, person) not in told and choices.now(person, NoticeKind.INVITATION).is_stored
     ]
 
@@ -190,19 +192,21 @@ def _of_join_requests(at: datetime) -> list[Notice]:
     owners: defaultdict[int, list[int]] = defaultdict(list)
     for tenant_id, person_id in members.order_by("pk").values_list("tenant_id", "user_id"):
         owners[tenant_id].append(person_id)
-    found: list[tuple[NoticeKind, int | None, str, int]] = []
+    notice_sources: list[tuple[NoticeKind, int | None, str, int]] = []
     for row in rows:
         if row.state == JoinState.WAITING:
             source = f"{NoticeKind.JOIN_REQUEST}:{row.pk}"
-            found += [(NoticeKind.JOIN_REQUEST, row.tenant_id, source, owner) for owner in owners[row.tenant_id]]
+            notice_sources += [
+                (NoticeKind.JOIN_REQUEST, row.tenant_id, source, owner) for owner in owners[row.tenant_id]
+            ]
         else:
-            found.append((NoticeKind.JOIN_ANSWER, None, f"{NoticeKind.JOIN_ANSWER}:{row.pk}", row.person_id))
-    sources = {source for _, _, source, _ in found}
+            notice_sources.append((NoticeKind.JOIN_ANSWER, None, f"{NoticeKind.JOIN_ANSWER}:{row.pk}", row.person_id))
+    sources = {source for _, _, source, _ in notice_sources}
     told = set(Notice.objects.filter(source__in=sources).values_list("source", "person"))
-    choices = choices_of({person for _, _, _, person in found})
+    choices = choices_of({person for _, _, _, person in notice_sources})
     return [
         _notice(person, kind, at=at, tenant_id=tenant_id, source=source, choices=choices)
-        for kind, tenant_id, source, person in found
+        for kind, tenant_id, source, person in notice_sources
         if (source, person) not in told and choices.now(person, kind).is_stored
     ]
 
@@ -215,8 +219,8 @@ def _of_months(row: NoticeCursor, at: datetime) -> list[Notice]:
     month = f"{_month(at) - timedelta(days=1):%Y-%m}"
     allowed = ROLES_ALLOWED[Permission.LEDGER_VIEW]
     members = Membership.objects.filter(user__is_active=True, role__in=allowed, tenant__created_at__lt=_month_start(at))
-    found = list(members.order_by("pk").values_list("tenant", "user"))
-    choices = choices_of({person for _, person in found})
+    members_listed = list(members.order_by("pk").values_list("tenant", "user"))
+    choices = choices_of({person for _, person in members_listed})
     return [
         _notice(
             person,
@@ -226,7 +230,7 @@ def _of_months(row: NoticeCursor, at: datetime) -> list[Notice]:
             source=f"statement:{month}:{tenant}",
             choices=choices,
         )
-        for tenant, person in found
+        for tenant, person in members_listed
         if choices.now(person, NoticeKind.STATEMENT).is_stored
     ]
 

@@ -87,10 +87,10 @@ def may_be_seen() -> QuerySet[Notice]:
 
 
 def _kinds_by_permission() -> Mapping[Permission, list[str]]:
-    found: dict[Permission, list[str]] = {}
+    kinds: dict[Permission, list[str]] = {}
     for kind in NoticeKind:
-        found.setdefault(kind.permission, []).append(kind.value)
-    return found
+        kinds.setdefault(kind.permission, []).append(kind.value)
+    return kinds
 
 
 def notice_lines(notices: Iterable[Notice]) -> list[NoticeLine]:
@@ -123,9 +123,11 @@ def _line(
         elif slug:
             link = reverse(_PAGES.get(kind, "tenant_market"), args=[slug])
     elif kind is NoticeKind.INVITATION:
-        found = invitations.get(_number(row.source))
+        invitation = invitations.get(_number(row.source))
         title = "Invitation."
-        text = f"{found.invited_by} invites you to {found.tenant}, as {found.role}." if found else ""
+        text = (
+            f"{invitation.invited_by} invites you to {invitation.tenant}, as {invitation.role}." if invitation else ""
+        )
         link = reverse("my_tenants")
     elif kind in _OF_JOIN_REQUESTS:
         request = requests.get(_number(row.source))

@@ -162,11 +162,11 @@ def _changes(before: Mapping[Place, int], after: Mapping[Place, int]) -> list[Ce
     moved = {place.tenant_id for place in places if before.get(place) != after.get(place)}
 
     def of(tenant: Tenant, cells: Mapping[Place, int]) -> dict[str, dict[str, int]]:
-        found: defaultdict[str, dict[str, int]] = defaultdict(dict)
+        units_by_owner: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for place, units in sorted(cells.items()):
             if place.tenant_id == tenant.pk:
-                found[servers[place.server_id].name][kinds[place.resource_id].name] = units
-        return dict(found)
+                units_by_owner[servers[place.server_id].name][kinds[place.resource_id].name] = units
+        return dict(units_by_owner)
 
     tenants = Tenant.objects.filter(pk__in=moved).order_by("slug")
     return [CellsChange(tenant, of(tenant, before), of(tenant, after)) for tenant in tenants]

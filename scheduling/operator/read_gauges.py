@@ -66,19 +66,19 @@ MEANING: Mapping[str, str] = {
 
 def gauges(at: datetime) -> list[Gauge]:
     slugs = dict(Tenant.objects.values_list("pk", "slug"))
-    found: list[Gauge] = []
+    gauges_now: list[Gauge] = []
     lendable: defaultdict[int, float] = defaultdict(float)
     with scope_disabled("a monitor of the staff reads sums over all tenants"):
         for state in pool_states(at):
             overview = pool_overview(state.pool)
-            found += [*_units(state, overview, slugs), *_market(state, slugs, at), *_intervals(state.pool)]
+            gauges_now += [*_units(state, overview, slugs), *_market(state, slugs, at), *_intervals(state.pool)]
             for tenant_id, units in _lendable(overview).items():
                 lendable[tenant_id] += units
-        found += _rewards(lendable, slugs, at)
-        found.append(Gauge("ledger_imbalance_credits", credits_of(book_difference()), {}))
-    found += _engines(at)
+        gauges_now += _rewards(lendable, slugs, at)
+        gauges_now.append(Gauge("ledger_imbalance_credits", credits_of(book_difference()), {}))
+    gauges_now += _engines(at)
     order = list(MEANING)
-    return sorted(found, key=lambda gauge: order.index(gauge.name))
+    return sorted(gauges_now, key=lambda gauge: order.index(gauge.name))
 
 
 def _units(state: PoolState, overview: PoolOverview, slugs: Mapping[int, str]) -> Iterator[Gauge]:

@@ -71,26 +71,26 @@ def server_rows(pool: Pool, kinds: Sequence[ResourceKind]) -> QuerySet[Server]:
 def places_of(server: Server) -> tuple[CapacityView, ...]:
     """One for each resource of the server's pool, in its order, with whose cells lie there by the owner's name."""
     units = dict(ServerCapacity.objects.filter(server=server).values_list("resource_id", "units"))
-    found: defaultdict[int, list[OwnedUnits]] = defaultdict(list)
+    places: defaultdict[int, list[OwnedUnits]] = defaultdict(list)
     with scope_disabled("the operator sees whose cells a server holds"):
         rows = list(Cell.objects.filter(server=server).select_related("tenant").order_by("tenant__name", "pk"))
     for cell in rows:
         owner = OwnedUnits(cell.tenant_id, cell.tenant.slug, cell.tenant.name, cell.units)
-        found[cell.resource_id].append(owner)
+        places[cell.resource_id].append(owner)
     return tuple(
-        CapacityView(kind.name, units.get(kind.pk, 0), tuple(found[kind.pk])) for kind in kinds_of(server.pool)
+        CapacityView(kind.name, units.get(kind.pk, 0), tuple(places[kind.pk])) for kind in kinds_of(server.pool)
     )
 
 
 def pool_states(at: datetime, pools: Sequence[Pool] | None = None) -> list[PoolState]:
     """Of these pools, else of all; in a fixed number of queries."""
-    found = list(Pool.objects.all()) if pools is None else list(pools)
-    clocks = {clock.pool_id: clock for clock in LaneClock.objects.filter(lane=Lane.BATCH, pool__in=found)}
-    alive = dict(Pulse.objects.filter(pool__in=found).values_list("pool_id", "alive_at"))
+    pools_shown = list(Pool.objects.all()) if pools is None else list(pools)
+    clocks = {clock.pool_id: clock for clock in LaneClock.objects.filter(lane=Lane.BATCH, pool__in=pools_shown)}
+    alive = dict(Pulse.objects.filter(pool__in=pools_shown).values_list("pool_id", "alive_at"))
     servers: defaultdict[int, int] = defaultdict(int)
-    for pool_id in Server.objects.filter(pool__in=found).values_list("pool_id", flat=True):
+    for pool_id in Server.objects.filter(pool__in=pools_shown).values_list("pool_id", flat=True):
         servers[pool_id] += 1
-    return [_state(pool, clocks.get(pool.pk), alive.get(pool.pk), servers[pool.pk], at) for pool in found]
+    return [_state(pool, clocks.get(pool.pk), alive.get(pool.pk), servers[pool.pk], at) for pool in pools_shown]
 
 
 def entries_about(subject: str) -> list[AuditEntry]:

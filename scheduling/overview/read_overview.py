@@ -224,10 +224,10 @@ def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
     """Servers that are not in service or are down, the lost ones first; in one query."""
     down = {(each.name, name): word for each in engines for name, word in each.servers.items() if word.state == DOWN}
     is_down = Q(pool__engine__in={engine for engine, _ in down}, name__in={name for _, name in down})
-    found = Server.objects.filter(~Q(state=ServerState.IN_SERVICE) | is_down).select_related("pool").order_by("name")
+    servers = Server.objects.filter(~Q(state=ServerState.IN_SERVICE) | is_down).select_related("pool").order_by("name")
     order = [ServerState.LOST, ServerState.IN_SERVICE, ServerState.DRAINING]
     rows = []
-    for server in found:
+    for server in servers:
         word = down.get((server.pool.engine, server.name))
         if server.state == ServerState.IN_SERVICE and word is None:
             continue  # another engine's server of that name is down

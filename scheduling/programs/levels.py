@@ -40,12 +40,12 @@ def level_of(text: str) -> str:
         return ERROR
     if glog := _GLOG.match(head):
         return _GLOG_LEVELS[glog[1]]
-    found = _FORMS.search(head)
-    if found is None:
+    match = _FORMS.search(head)
+    if match is None:
         return ""
-    if ending := found["python"]:
+    if ending := match["python"]:
         return WARNING if ending == "Warning" else ERROR
-    return _WORDS[(found["capitals"] or found["bracketed"] or found["before"] or found["named"]).lower()]
+    return _WORDS[(match["capitals"] or match["bracketed"] or match["before"] or match["named"]).lower()]
 
 
 def at_least(level: str, least: str) -> bool:

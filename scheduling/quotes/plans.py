@@ -118,8 +118,8 @@ def _boundary(pool: Pool, clock: LaneClock, tenant_id: int, at: datetime) -> tup
     if boundary is not None:
         slot, memory = boundary
         clock = LaneClock(pool=pool, lane=Lane.BATCH, memory=dict(memory))
-    found = batch_view(pool, slot, clock, at)
-    return found.view, policy, found.frame.tenant_index[tenant_id]
+    view = batch_view(pool, slot, clock, at)
+    return view.view, policy, view.frame.tenant_index[tenant_id]
 
 
 def _planned(policy: Astraea, alone: View, index: int, plan: str) -> dict[int, Floor]:

@@ -102,8 +102,8 @@ def _by_use(desk: ElasticDesk, job: TrainingJob) -> Quote:
 
 def _cheapest(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
     """Of the changes that would win, the one with the lowest price. Each is tried, not guessed."""
-    found = [change for change in _changes(job, terms, desk) if change.terms is None or change.terms.admitted]
-    return min(found, key=lambda change: change.terms.net if change.terms else 0, default=None)
+    offers = [change for change in _changes(job, terms, desk) if change.terms is None or change.terms.admitted]
+    return min(offers, key=lambda change: change.terms.net if change.terms else 0, default=None)
 
 
 def _changes(job: TrainingJob, terms: Terms, desk: Desk) -> Iterator[Change]:
@@ -119,9 +119,9 @@ def _changes(job: TrainingJob, terms: Terms, desk: Desk) -> Iterator[Change]:
         yield _tried("fewer_epochs", int(job.spec["epochs"]), float(epochs), {"epochs": epochs}, desk)
     for fewer, fields in _fewer(job.spec, code):
         yield _tried("fewer_workers", _most_workers(job.spec), fewer, fields, desk)
-    for asked_for, tried, found in desk.later():
-        yield Change("later", asked_for, tried, found)
-        if found.admitted:
+    for asked_for, tried, offer in desk.later():
+        yield Change("later", asked_for, tried, offer)
+        if offer.admitted:
             break
     if (dearer := _dearer(job, terms, desk)) is not None:
         yield dearer

@@ -34,14 +34,14 @@ class Restarts:
 def resizes_of(booking: Booking, charges: Sequence[Sequence[Sequence[int]]]) -> tuple[Resize, ...]:
     """`charges`: by slot of the booking, pairs of an owner and its part; nothing where it costs nothing."""
     edges = {edge for each in booking.allocation for edge in (each.start, each.end)}
-    found = []
+    restarts = []
     for slot in sorted(edge for edge in edges if booking.start < edge < booking.end):
         before, after = _gang(booking.allocation, slot - 1), _gang(booking.allocation, slot)
         if before and before != after:
             units = sum(workers + ps for workers, ps in before.values())
             price = sum(amount for _, amount in charges[slot - 1 - booking.start]) if charges else 0
-            found.append(Resize(slot, units, price))
-    return tuple(found)
+            restarts.append(Resize(slot, units, price))
+    return tuple(restarts)
 
 
 def restarts_of(resizes: Sequence[Resize], program: Program | None, slot_seconds: int) -> Restarts | None:

@@ -38,12 +38,12 @@ class During:
 
 def epochs_of_ours(rows: Sequence[Row]) -> list[Epoch]:
     """Our own trainer writes a row for each epoch."""
-    found = []
+    epochs = []
     for row in rows:
         if row.get("event") == "epoch" and (number := _whole(row.get("epoch"))) > 0:
             members = _whole(row.get("workers")), _whole(row.get("servers"))
-            found.append(Epoch(number, _number(row.get("loss")), _number(row.get("seconds")), *members))
-    return found
+            epochs.append(Epoch(number, _number(row.get("loss")), _number(row.get("seconds")), *members))
+    return epochs
 
 
 def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
@@ -58,14 +58,14 @@ def epochs_of_own(rows: Sequence[Row], during: During) -> list[Epoch]:
         losses.setdefault(number, []).append(loss)
         last[number] = at
     more, ordered = int(0 in losses), sorted(losses)
-    found = []
+    epochs = []
     for place, number in enumerate(ordered[:-1]):
         kept = [loss for loss in losses[number] if abs(loss) <= LARGEST]
         before = last.get(ordered[place - 1], -math.inf) if place and ordered[place - 1] == number - 1 else -math.inf
         known = during.begin <= before < last[number] <= during.end
         about = (last[number] - before, during.workers, during.ps) if known else ()
-        found.append(Epoch(number + more, math.fsum(kept) / len(kept) if kept else math.nan, *about))
-    return found
+        epochs.append(Epoch(number + more, math.fsum(kept) / len(kept) if kept else math.nan, *about))
+    return epochs
 
 
 def _said(rows: Sequence[Row]) -> Iterator[tuple[int, float, float]]:

@@ -43,7 +43,7 @@ def measured(*, program: str, parameters: Mapping[str, Any] | None = None) -> Me
 
 def offered(spec: Mapping[str, Any]) -> dict[str, Any]:
     """The specification with measured times in place of those it says; as it is where nothing was measured."""
-    return {**spec, **(found.times if (found := offer(spec)) else {})}
+    return {**spec, **(measurement.times if (measurement := offer(spec)) else {})}
 
 
 @dataclass(frozen=True)
@@ -59,11 +59,11 @@ def offer(spec: Mapping[str, Any]) -> Offer | None:
     program = spec.get("program")
     if not isinstance(program, Mapping):
         return None
-    found = measured(program=str(program.get("name")), parameters=program.get("parameters", {}))
-    if found is None:
+    measurement = measured(program=str(program.get("name")), parameters=program.get("parameters", {}))
+    if measurement is None:
         return None
-    times = _times(spec, found)
-    return None if all(spec.get(name) == value for name, value in times.items()) else Offer(times, found)
+    times = _times(spec, measurement)
+    return None if all(spec.get(name) == value for name, value in times.items()) else Offer(times, measurement)
 
 
 def _times(spec: Mapping[str, Any], found: Measured) -> dict[str, Any]:

@@ -47,8 +47,8 @@ def reports_hear(runs: Sequence[Run], *, at: datetime) -> list[Run]:
         return []
     known = JobReport.objects.in_bulk([run.job_id for run in runs])
     readers = {run.award.pool_id: SpecReader(run.award.pool) for run in runs}
-    found = (_heard(run, readers[run.award.pool_id], known.get(run.job_id), at) for run in runs)
-    heard = [each for each in found if each is not None]
+    reports = (_heard(run, readers[run.award.pool_id], known.get(run.job_id), at) for run in runs)
+    heard = [each for each in reports if each is not None]
 
     # 2. Decide what follows: one fit for all.
     outlooks = live.outlooks([each.running for each in heard])

@@ -72,8 +72,8 @@ def runs_reconcile(*, engine: Engine, at: datetime) -> None:
     engine.touch()
     with scope_disabled("an engine looks for gangs of all tenants"):
         for run in _open_runs(engine):
-            if not run.reference and (found := engine.find(home(run), run.key)):
-                Run.objects.filter(pk=run.pk).update(reference=dict(found.reference))
+            if not run.reference and (reference := engine.find(home(run), run.key)):
+                Run.objects.filter(pk=run.pk).update(reference=dict(reference.reference))
         engine.reconcile([handle_of(run) for run in _open_runs(engine)])
 
 

@@ -56,8 +56,8 @@ class Target:
 
 def addresses_of(host: str, port: int) -> list[str]:
     """As the system's resolver answers; raises OSError."""
-    found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
-    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in found))
+    infos = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in infos))
 
 
 def target_of(url: str, *, resolve: Resolver = addresses_of) -> Target | Refused:
@@ -67,29 +67,29 @@ def target_of(url: str, *, resolve: Resolver = addresses_of) -> Target | Refused
         return parts
     scheme, host, port, path = parts
     try:
-        found = resolve(host, port)
+        addresses = resolve(host, port)
     except (OSError, UnicodeError):
         return _wrong("The name of this host is not known.")
-    if not found:
+    if not addresses:
         return _wrong("The name of this host is not known.")
-    if not settings.WEBHOOKS_ALLOW_PRIVATE and not all(is_public(address) for address in found):
+    if not settings.WEBHOOKS_ALLOW_PRIVATE and not all(is_public(address) for address in addresses):
         return _wrong(PRIVATE, "webhook_address_private")
-    return Target(scheme, host, port, path, found[0])
+    return Target(scheme, host, port, path, addresses[0])
 
 
 def is_public(address: str) -> bool:
     """Neither private, loopback, link-local (where clouds keep their metadata), site-local, shared, reserved, multicast
     nor for documentation; and no such address inside an IPv6 one."""
     try:
-        found = ip_address(address)
+        ip = ip_address(address)
     except ValueError:
         return False
-    if isinstance(found, IPv4Address):
-        return _is_of_the_world(found)
-    if (carrier := found.ipv4_mapped) or found in _TRANSLATED:  # IPv4, in other letters
-        return _is_of_the_world(carrier or _last(found))
-    inner = found.sixtofour or (_last(found) if int(found) >> 32 & 0xFFFFFFFF in _ISATAP else None)
-    return found in _UNICAST and _is_of_the_world(found) and (inner is None or _is_of_the_world(inner))
+    if isinstance(ip, IPv4Address):
+        return _is_of_the_world(ip)
+    if (carrier := ip.ipv4_mapped) or ip in _TRANSLATED:  # IPv4, in other letters
+        return _is_of_the_world(carrier or _last(ip))
+    inner = ip.sixtofour or (_last(ip) if int(ip) >> 32 & 0xFFFFFFFF in _ISATAP else None)
+    return ip in _UNICAST and _is_of_the_world(ip) and (inner is None or _is_of_the_world(inner))
 
 
 def _is_of_the_world(address: IPv4Address | IPv6Address) -> bool:

@@ -87,19 +87,19 @@ def _send(connection: socket.socket, content: bytes, ends: float) -> None:
 
 def _received(connection: socket.socket, ends: float) -> bytes:
     """The head, and as much of the body as comes in time: the status is what counts."""
-    found = bytearray()
-    while len(found) < MOST_BYTES and not _is_whole(found):
+    received_bytes = bytearray()
+    while len(received_bytes) < MOST_BYTES and not _is_whole(received_bytes):
         try:
             connection.settimeout(_left(ends))
             piece = connection.recv(4_096)
         except TimeoutError:
-            if b"\r\n\r\n" in found:
+            if b"\r\n\r\n" in received_bytes:
                 break
             raise
         if not piece:
             break
-        found += piece
-    return bytes(found[:MOST_BYTES])
+        received_bytes += piece
+    return bytes(received_bytes[:MOST_BYTES])
 
 
 def _is_whole(found: bytearray) -> bool:

@@ -124,17 +124,17 @@ def webhook_replay(*, webhook_id: int, delivery_id: int, by: Access, at: datetim
     if isinstance(row, Refused):
         return row
     deliveries = WebhookDelivery.objects.select_for_update(of=("self",)).select_related("event", "event__pool")
-    found = deliveries.filter(pk=delivery_id, webhook=row).first()
-    if found is None:
+    delivery = deliveries.filter(pk=delivery_id, webhook=row).first()
+    if delivery is None:
         return UNKNOWN_DELIVERY
     if not row.active:
         return WEBHOOK_OFF
-    if found.state == DeliveryState.WAITING:
+    if delivery.state == DeliveryState.WAITING:
         return STILL_WAITING
-    found.state, found.failures, found.next_at, found.ended_at = DeliveryState.WAITING, 0, at, None
-    found.save(update_fields=["state", "failures", "next_at", "ended_at"])
-    _remember("webhook_replay", row, by, at, after={"delivery": found.pk, "event": found.event_id})
-    return found
+    delivery.state, delivery.failures, delivery.next_at, delivery.ended_at = DeliveryState.WAITING, 0, at, None
+    delivery.save(update_fields=["state", "failures", "next_at", "ended_at"])
+    _remember("webhook_replay", row, by, at, after={"delivery": delivery.pk, "event": delivery.event_id})
+    return delivery
 
 
 @transaction.atomic
@@ -162,8 +162,8 @@ def _mine(webhook_id: int, by: Access) -> Webhook | Refused:
 def _flaw(url: str | None, kinds: Sequence[str] | None, resolve: Resolver) -> Refused | None:
     if unknown := sorted(set(kinds or ()) - OWN_KINDS):
         return Refused("invalid_webhook_kinds", f"There is no kind {unknown[0]} of events of a tenant's own.")
-    found = None if url is None else target_of(url, resolve=resolve)
-    return found if isinstance(found, Refused) else None
+    target = None if url is None else target_of(url, resolve=resolve)
+    return target if isinstance(target, Refused) else None
 
 
 def _values(row: Webhook) -> dict[str, Any]:

@@ -67,15 +67,15 @@ def _collect(webhook_id: int, at: datetime) -> int:
         return 0
     settled = feed_cursor()
     events = Event.objects.filter(tenant=row.tenant_id, id__gt=row.cursor, id__lte=settled).order_by("id")
-    found = list(events.only("id", "kind")[:EVENTS_AT_ONCE])
-    wanted = [one.pk for one in found if not row.kinds or one.kind in row.kinds]
+    events_new = list(events.only("id", "kind")[:EVENTS_AT_ONCE])
+    wanted = [one.pk for one in events_new if not row.kinds or one.kind in row.kinds]
     fresh = [
         WebhookDelivery(tenant_id=row.tenant_id, webhook=row, event_id=event_id, next_at=at, created_at=at)
         for event_id in wanted
     ]
     WebhookDelivery.objects.bulk_create(fresh, ignore_conflicts=True)
-    if found:
-        Webhook.objects.filter(pk=row.pk).update(cursor=found[-1].pk)
+    if events_new:
+        Webhook.objects.filter(pk=row.pk).update(cursor=events_new[-1].pk)
     return len(fresh)
 
 

@@ -41,7 +41,7 @@ def deliveries_seen(deliveries: Sequence[WebhookDelivery]) -> list[DeliverySeen]
 
 
 def _tries(delivery_ids: Iterable[int]) -> dict[int, list[WebhookTry]]:
-    found: dict[int, list[WebhookTry]] = {}
+    tries: dict[int, list[WebhookTry]] = {}
     for row in WebhookTry.objects.filter(delivery__in=list(delivery_ids)).order_by("delivery_id", "number"):
-        found.setdefault(row.delivery_id, []).append(row)
-    return found
+        tries.setdefault(row.delivery_id, []).append(row)
+    return tries

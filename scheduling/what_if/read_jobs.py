@@ -48,12 +48,12 @@ def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None) -> Interva
     interval = Interval.objects.filter(pool=pool, number=number).defer("policy", "windows").first()
     if interval is None:
         return None
-    found = _decided(interval)
+    decision = _decided(interval)
     later = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAsked(
         interval=interval,
-        jobs=_jobs(found, tenant) if found else (),
-        is_readable=found is not None,
+        jobs=_jobs(decision, tenant) if decision else (),
+        is_readable=decision is not None,
         before=number - 1 if number > 1 else None,
         after=number + 1 if later else None,
     )

@@ -102,11 +102,11 @@ def seen(row: WhatIf, by: Access) -> WhatIfSeen:
 
 def seen_all(rows: Iterable[WhatIf], by: Access) -> tuple[WhatIfSeen, ...]:
     """Needs the scope of all tenants; one query for all of their names."""
-    found = list(rows)
-    ids = {each["tenant"] for row in found for each in (row.result or {}).get("tenants", ())}
+    rows_seen = list(rows)
+    ids = {each["tenant"] for row in rows_seen for each in (row.result or {}).get("tenants", ())}
     names = dict(Tenant.objects.filter(pk__in=ids).values_list("pk", "name")) if ids else {}
     eyes = _Eyes(by.allows(Permission.FAIRNESS_VIEW), by.allows(Permission.LEDGER_VIEW), names)
-    return tuple(_seen(row, eyes) for row in found)
+    return tuple(_seen(row, eyes) for row in rows_seen)
 
 
 def _seen(row: WhatIf, eyes: _Eyes) -> WhatIfSeen:
@@ -131,14 +131,14 @@ def _seen(row: WhatIf, eyes: _Eyes) -> WhatIfSeen:
 
 
 def _result(row: WhatIf, eyes: _Eyes) -> Result:
-    found: Mapping[str, Any] = row.result or {}
-    jobs = [r if eyes.is_whole or r["tenant"] == row.tenant_id else _unnamed(r) for r in found["jobs"]]
+    result: Mapping[str, Any] = row.result or {}
+    jobs = [r if eyes.is_whole or r["tenant"] == row.tenant_id else _unnamed(r) for r in result["jobs"]]
     return Result(
         interval=row.interval.number,
         is_whole=eyes.is_whole,
         jobs=tuple(_job(r, row.job_id, place) for place, r in enumerate(jobs, 1)),
-        tenants=tuple(_tenant(r, row.tenant_id, eyes) for r in found["tenants"]),
-        prices=tuple(PriceRow(*price) for price in found["prices"]),
+        tenants=tuple(_tenant(r, row.tenant_id, eyes) for r in result["tenants"]),
+        prices=tuple(PriceRow(*price) for price in result["prices"]),
     )
 
 

@@ -76,14 +76,14 @@ def _answer(row: WhatIf, clock: Clock) -> None:
     if not WhatIf.objects.filter(pk=row.pk, state__in=OPEN_WORK).update(**claimed):
         return
     try:
-        found = BROKE_OFF if row.tries > MOST_TRIES else _worked_out(_Work(row, clock, clock()))
+        outcome = BROKE_OFF if row.tries > MOST_TRIES else _worked_out(_Work(row, clock, clock()))
     except _Cancelled:
         return
     except DatabaseError:  # the next tick tries again
         raise
     except Exception as error:  # whatever breaks, the question ends and says so
-        found = Refused("failed", f"It broke off: {type(error).__name__}: {error}.")
-    _end(row, found, clock())
+        outcome = Refused("failed", f"It broke off: {type(error).__name__}: {error}.")
+    _end(row, outcome, clock())
 
 
 def _end(row: WhatIf, found: Refused | dict[str, Any], at: datetime) -> None:

@@ -82,10 +82,10 @@ def _require_utf8(media_type: str, context: Mapping[str, Any]) -> None:
 
 
 def _object(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) < len(pairs):
+    members = dict(pairs)
+    if len(members) < len(pairs):
         raise ParseError(f"The name {json.dumps(doubled_name(pairs)[:60])[:60]} stands twice in an object.")
-    return found
+    return members
 
 
 def doubled_name(pairs: Sequence[tuple[str, Any]]) -> str:

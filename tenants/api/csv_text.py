@@ -46,14 +46,14 @@ def _pages(rows: QuerySet[Any], ordering: str) -> Iterator[Sequence[Any]]:
 
 def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()) -> list[tuple[str, tuple[str, ...]]]:
     """(name, path) of each column: "reason.code" for a field inside a field."""
-    found = []
+    columns = []
     for name, inner in row.fields.items():  # type: ignore[attr-defined]
         path = (*above, name)
         if isinstance(inner, serializers.Serializer):
-            found += columns_of(inner, path)
+            columns += columns_of(inner, path)
         else:
-            found.append((".".join(path), path))
-    return found
+            columns.append((".".join(path), path))
+    return columns
 
 
 def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str, tuple[str, ...]]]) -> bytes:

@@ -68,17 +68,17 @@ def place_read(text: str) -> int:
 def page_of(rows: QuerySet[Any], *, ordering: str, limit: int, cursor: Cursor | None) -> Page:
     """`ordering`: a field that is never null, with "-" before it for falling. Equal values go by id."""
     back = cursor is not None and cursor.back
-    found = list(_beyond(rows, ordering, back, cursor)[: limit + 1])
-    more, found = len(found) > limit, found[:limit]
+    rows_beyond = list(_beyond(rows, ordering, back, cursor)[: limit + 1])
+    more, rows_beyond = len(rows_beyond) > limit, rows_beyond[:limit]
     if back:
-        found.reverse()
-    if not found:
-        return Page(found, None, None)
+        rows_beyond.reverse()
+    if not rows_beyond:
+        return Page(rows_beyond, None, None)
     before, after = (more, True) if back else (cursor is not None, more)
     return Page(
-        found,
-        next=_at(found[-1], ordering, back=False) if after else None,
-        previous=_at(found[0], ordering, back=True) if before else None,
+        rows_beyond,
+        next=_at(rows_beyond[-1], ordering, back=False) if after else None,
+        previous=_at(rows_beyond[0], ordering, back=True) if before else None,
     )
 
 

@@ -54,14 +54,14 @@ class Answer(serializers.Serializer[Any]):
 
     def to_representation(self, instance: Any) -> dict[str, Any]:
         """As the framework has it, with what it would find out for each field of each row found out once."""
-        found: dict[str, Any] = {}
+        values: dict[str, Any] = {}
         for name, read, show in self._shown:
             try:
                 value = read(instance)
             except serializers.SkipField:
                 continue
-            found[name] = None if value is None else show(value)
-        return found
+            values[name] = None if value is None else show(value)
+        return values
 
 
 _Shown = tuple[str, Callable[[Any], Any], Callable[[Any], Any]]  # name, value of a row, what is told of it
@@ -158,10 +158,10 @@ class Moment(serializers.DateTimeField):
     default_error_messages = {"invalid": "Write a time as 2026-03-02T12:00:00Z."}
 
     def to_internal_value(self, value: Any) -> datetime:
-        found = moment_of(value) if isinstance(value, str) else None
-        if found is None:
+        moment = moment_of(value) if isinstance(value, str) else None
+        if moment is None:
             self.fail("invalid")
-        return found
+        return moment
 
     def to_representation(self, value: Any) -> str:
         return time_text(value)
@@ -170,8 +170,8 @@ class Moment(serializers.DateTimeField):
 def moment_of(text: str) -> datetime | None:
     """The time that the text says, in UTC; None where it says none, or leaves its offset open."""
     try:
-        found = parse_datetime(text)
-        return found.astimezone(UTC) if found is not None and found.tzinfo is not None else None
+        moment = parse_datetime(text)
+        return moment.astimezone(UTC) if moment is not None and moment.tzinfo is not None else None
     except (ValueError, OverflowError):
         return None
 

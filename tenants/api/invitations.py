@@ -113,8 +113,8 @@ class InvitationRevoke(TenantView):
     )
     def post(self, request: Request, tenant_slug: str, invitation_id: int) -> HttpResponseBase:
         reason = self.read(Why)["reason"]
-        found = invitation_by_id(invitation_id)
-        if found is None:
+        invitation = invitation_by_id(invitation_id)
+        if invitation is None:
             raise Http404
-        refused = services.invitation_revoke(invitation=found, by=self.access, at=timezone.now(), reason=reason)
+        refused = services.invitation_revoke(invitation=invitation, by=self.access, at=timezone.now(), reason=reason)
         return self.refused(refused) if refused else self.shown(InvitationGone, {"revoked": True})

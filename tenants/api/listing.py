@@ -53,9 +53,9 @@ def word(name: str, description: str, lookup: str | None = None) -> Filter:
 def moment(name: str, description: str, lookup: str | None = None) -> Filter:
     def read(text: str) -> Any:
         # A plus in an address means a blank, which is how offsets are lost on the way.
-        if (found := moment_of(text.replace(" ", "+"))) is None:
+        if (moment := moment_of(text.replace(" ", "+"))) is None:
             raise ValueError("must be a time such as 2026-03-02T12:00:00Z")
-        return found
+        return moment
 
     schema = {"type": "string", "format": "date-time"}
     return Filter(name, name if lookup is None else lookup, schema, description, read)
@@ -104,7 +104,7 @@ LIMIT = whole("limit", f"How many results a page has; else {USUAL_LIMIT}.", "", 
 
 def parameters_read(request: Request, filters: Sequence[Filter], others: Sequence[str]) -> dict[str, Any]:
     """Name -> value of those given. One that nobody asks for is an error: it would be a wish that is not heard."""
-    known = {found.name: found for found in filters}
+    known = {each.name: each for each in filters}
     read: dict[str, Any] = {}
     errors = []
     for name, texts in request.query_params.lists():
@@ -139,10 +139,10 @@ def rows_chosen(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, 
         sentence = f"Must be one of {', '.join(listing.orderings)}."
         errors = [FieldError("ordering", "invalid_parameter", sentence)]
         raise ProblemRaised(Problem(400, "invalid_request", f"ordering: {sentence}", errors=errors))
-    for found in listing.filters:
-        if found.lookup and found.name in parameters:
-            value = parameters[found.name]
-            rows = rows.filter(**{f"{found.lookup}__in" if found.several else found.lookup: value})
+    for each in listing.filters:
+        if each.lookup and each.name in parameters:
+            value = parameters[each.name]
+            rows = rows.filter(**{f"{each.lookup}__in" if each.several else each.lookup: value})
     return rows, ordering
 
 

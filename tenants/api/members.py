@@ -144,7 +144,7 @@ def removed(view: TenantView, member: Membership, reason: str = "") -> HttpRespo
 
 
 def _member(member_id: int) -> Membership:
-    found = member_by_id(member_id)
-    if found is None:
+    member = member_by_id(member_id)
+    if member is None:
         raise Http404
-    return found
+    return member

@@ -42,11 +42,11 @@ def once(
     digest = _digest(request)
     with transaction.atomic() if whole else nullcontext():
         with transaction.atomic(savepoint=False):  # what fails here undoes all of it anyway
-            found = answer_reserve(user=user, key=key, request_digest=digest)
-        if isinstance(found, Refused):
-            return problem_response(problem_of(found))
-        if isinstance(found, KeptAnswer):
-            return _replayed(found)
+            answer = answer_reserve(user=user, key=key, request_digest=digest)
+        if isinstance(answer, Refused):
+            return problem_response(problem_of(answer))
+        if isinstance(answer, KeptAnswer):
+            return _replayed(answer)
         response = do()
         if isinstance(response, HttpResponse) and response.status_code in KEPT_STATUSES:
             answer_keep(

@@ -89,20 +89,20 @@ def operation(
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
     asked = (*listing.filters, LIMIT) if listing else filters
-    found = Operation(name, permission, listing, asked, secret_fields, whole, stream, file, costly)
+    described = Operation(name, permission, listing, asked, secret_fields, whole, stream, file, costly)
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
-        handler.operation = found  # type: ignore[attr-defined]
+        handler.operation = described  # type: ignore[attr-defined]
         return extend_schema(
             operation_id=name,
             summary=summary,
             description=description + _needs(permission),
             tags=[tag],
-            parameters=_parameters(found, is_post),
+            parameters=_parameters(described, is_post),
             request=body,
-            responses=_responses(found, status, answer, refusals, changes),
-            examples=_examples(found, status, request_example, answer_example),
+            responses=_responses(described, status, answer, refusals, changes),
+            examples=_examples(described, status, request_example, answer_example),
         )(handler)
 
     return decorate

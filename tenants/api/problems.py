@@ -149,7 +149,7 @@ _CODES = MappingProxyType(
 
 
 def _of_framework(error: exceptions.APIException) -> Problem:
-    code, detail = next((found for kind, found in _CODES.items() if isinstance(error, kind)), ("malformed_request", ""))
+    code, detail = next((words for kind, words in _CODES.items() if isinstance(error, kind)), ("malformed_request", ""))
     headers = {"WWW-Authenticate": challenge} if (challenge := getattr(error, "auth_header", "")) else {}
     return Problem(error.status_code, code, detail or str(error.detail), headers=headers)
 

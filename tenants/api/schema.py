@@ -110,9 +110,9 @@ class NoSuchAddress(View):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         if not request.path.endswith("/"):
             try:
-                found = resolve(f"{request.path}/")
+                match = resolve(f"{request.path}/")
             except Resolver404:
                 return problem_response(NOT_FOUND)
-            if found.url_name != "api_no_such_address":
+            if match.url_name != "api_no_such_address":
                 return problem_response(Problem(404, "not_found", f"Addresses end in a slash: {request.path}/"))
         return problem_response(NOT_FOUND)

@@ -100,12 +100,12 @@ class ApiView(APIView):
 
     def _handler(self) -> Callable[..., HttpResponseBase]:
         name = (self.request.method or "").lower()
-        found = getattr(self, name, None) if name in self.http_method_names and name != "options" else None
-        if found is None:
+        handler = getattr(self, name, None) if name in self.http_method_names and name != "options" else None
+        if handler is None:
             allowed = ", ".join(method.upper() for method in METHODS if hasattr(self, method))
             sentence = f"This address takes {allowed}."
             raise ProblemRaised(Problem(405, "method_not_allowed", sentence, headers={"Allow": allowed}))
-        return found
+        return handler
 
     def _require(self, permission: Permission | None) -> None:
         if permission is None:

@@ -62,10 +62,10 @@ def price_of_one(amount: int, units: float) -> int:
 
 def amount_read(text: object) -> int | None:
     """Micro-credits that a text such as "12.5" says by the letter; None where it says none, or more than `MOST`."""
-    found = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
-    if found is None:
+    match = _WRITTEN.fullmatch(text) if isinstance(text, str) else None
+    if match is None:
         return None
-    sign, whole, digits = found.groups("")
+    sign, whole, digits = match.groups("")
     amount = int(whole + digits.ljust(DIGITS, "0"))
     return None if amount > MOST else -amount if sign else amount
 

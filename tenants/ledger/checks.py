@@ -30,10 +30,10 @@ def transactions(after: int, upto: int) -> Iterator[Finding]:
         """,
         after, upto, after, upto, MOST,
     )  # fmt: skip
-    for number, key, declared, found, total, zeros, entries in rows:
+    for number, key, declared, total_found, total, zeros, entries in rows:
         who = f"transaction {number} ({key})"
-        if found != declared:
-            yield Finding("entries", who, f"{found} entries instead of {declared}: {entries or 'none'}")
+        if total_found != declared:
+            yield Finding("entries", who, f"{total_found} entries instead of {declared}: {entries or 'none'}")
         if total:
             yield Finding("balance", who, f"entries {entries} sum to {total}")
         if zeros:

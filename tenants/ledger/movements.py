@@ -164,9 +164,9 @@ def period_sums(
             ids,
         ],
     )
-    found = {(number, account_id): amount for number, account_id, amount, *_ in rows}
+    sums = {(number, account_id): amount for number, account_id, amount, *_ in rows}
     places = range(1, len(positions) + 1)
-    balances = [TenantBalances(*(found[place, account_id] for account_id in ids)) for place in places]
+    balances = [TenantBalances(*(sums[place, account_id] for account_id in ids)) for place in places]
     came, off_earned = rows[0][3:]
     return balances, [Outside(*amounts) for amounts in zip(came or (), off_earned or (), strict=True)]
 

@@ -45,8 +45,8 @@ def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int | N
     asked["accounts"] = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     with connection.cursor() as cursor:
         cursor.execute(_READ, asked | _split(start, end))
-        found = [json.loads(part) if isinstance(part, str) else part for part in cursor.fetchone()]
-    opening, closing, kinds, earned_rows, earned_sum, awards, subjects, others, paid_rows, paid = found
+        parts = [json.loads(part) if isinstance(part, str) else part for part in cursor.fetchone()]
+    opening, closing, kinds, earned_rows, earned_sum, awards, subjects, others, paid_rows, paid = parts
     paid_for = dict(zip(_words(subjects[0]), map(int, _words(subjects[1])), strict=True))
     return PeriodRead(
         opening=TenantBalances(*opening),

@@ -90,8 +90,8 @@ def balances(*, accounts: Iterable[AccountName]) -> dict[AccountName, int]:
 
 def balances_of_tenant(*, tenant_id: int) -> TenantBalances:
     names = (available(tenant_id), held(tenant_id), earned(tenant_id))
-    found = balances(accounts=names)
-    return TenantBalances(*(found[name] for name in names))
+    balances_now = balances(accounts=names)
+    return TenantBalances(*(balances_now[name] for name in names))
 
 
 def balance_before(*, account: AccountName, moment: datetime) -> int:

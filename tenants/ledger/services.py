@@ -158,9 +158,9 @@ def balances_lock(*, tenant_ids: Iterable[int]) -> dict[int, TenantBalances]:
             " ORDER BY account_id DESC FOR NO KEY UPDATE",
             [[name.id for name in names]],
         )
-        found = dict(cursor.fetchall())
+        balances_by_tenant = dict(cursor.fetchall())
     return {
-        tenant_id: TenantBalances(*(found[name(tenant_id).id] for name in (available, held, earned)))
+        tenant_id: TenantBalances(*(balances_by_tenant[name(tenant_id).id] for name in (available, held, earned)))
         for tenant_id in tenants
     }
 

@@ -136,8 +136,8 @@ def payments_under(*, prefixes: Sequence[str], tenant_id: int) -> list[Payments]
         "                       FROM ledger_entry WHERE transaction_id = t.id) e GROUP BY 1",
         [list(prefixes), [prefix + "~" for prefix in prefixes], earned(tenant_id).id, earned(tenant_id).id],
     )
-    found = {number: Payments(*sums) for number, *sums in rows}
-    return [found.get(number, NOTHING_PAID) for number in range(1, len(prefixes) + 1)]
+    payments = {number: Payments(*sums) for number, *sums in rows}
+    return [payments.get(number, NOTHING_PAID) for number in range(1, len(prefixes) + 1)]
 
 
 def paid_by_award(
@@ -181,8 +181,8 @@ def earned_since(*, tenant_ids: Sequence[int], day: date) -> dict[int, int]:
             [collection_key(tenant_id, "~") for tenant_id in accounts],
         ],
     )
-    found = dict(rows)
-    return {tenant_id: found.get(account, 0) for tenant_id, account in accounts.items()}
+    earned_by_pool = dict(rows)
+    return {tenant_id: earned_by_pool.get(account, 0) for tenant_id, account in accounts.items()}
 
 
 def book_difference() -> int:

@@ -111,12 +111,12 @@ def invitation_state(invitation: Invitation | None, at: datetime) -> Refused | N
 
 @transaction.atomic
 def invitation_accept(*, token_hash: str, user: User, at: datetime) -> Membership | Refused:
-    found = selectors.invitation_by_hash(token_hash)
-    if found is None:
+    row = selectors.invitation_by_hash(token_hash)
+    if row is None:
         return invitation_state(None, at) or Refused("unknown_invitation", "")
-    with scope(found.tenant):
-        tenant = Tenant.objects.select_for_update().get(pk=found.tenant_id)
-        invitation = Invitation.objects.get(pk=found.pk)
+    with scope(row.tenant):
+        tenant = Tenant.objects.select_for_update().get(pk=row.tenant_id)
+        invitation = Invitation.objects.get(pk=row.pk)
         if refusal := invitation_state(invitation, at) or _acceptance_refusal(invitation, user):
             return refusal
         membership = membership_begin(user, invitation.role, by=user, at=at)

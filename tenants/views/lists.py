@@ -27,15 +27,15 @@ from tenants.views.tables import (
 def listed(query: QueryDict, rows: Sequence[Any], table: Table) -> TablePage:
     """One page of the rows, in the order that the address asks for. `order` names what a column sorts by."""
     sort, keep = sort_asked(query, table), kept_of(query)
-    found, start = _sorted(rows, table, sort), _place(query, len(rows))
+    rows_sorted, start = _sorted(rows, table, sort), _place(query, len(rows))
     following, before = start + table.rows, max(start - table.rows, 0)
     return TablePage(
-        rows=found[start:following],
+        rows=rows_sorted[start:following],
         headers=tuple(header_of(column, sort, keep) for column in table.columns),
         sorting=sorting_of(table, sort, keep),
         sort=sort,
         previous=link_to(keep, sort=sort, after=str(before)) if start else "",
-        next=link_to(keep, sort=sort, after=str(following)) if following < len(found) else "",
+        next=link_to(keep, sort=sort, after=str(following)) if following < len(rows_sorted) else "",
         export=link_to(keep, sort=sort, format="csv"),
         first=link_to(keep, sort=sort),
     )

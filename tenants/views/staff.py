@@ -101,8 +101,8 @@ def _tenants_page(request: AccessRequest, form: forms.Form, **issued: Any) -> Ht
 
 
 def _person(email: str) -> User | Refused:
-    found = User.objects.filter(email=email.strip().lower(), is_active=True).first()
-    return found or Refused("unknown_person", f"There is no account for {email}.")
+    person = User.objects.filter(email=email.strip().lower(), is_active=True).first()
+    return person or Refused("unknown_person", f"There is no account for {email}.")
 
 
 @require_safe

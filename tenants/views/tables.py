@@ -92,11 +92,15 @@ def table_of(request: HttpRequest, rows: Rows, table: Table) -> TablePage:
     """One page of `rows`. They may be filtered and annotated, not ordered or cut."""
     sort = sort_asked(request.GET, table)
     order, down = _order(table, sort)
-    found, before, after = _page(request, rows, order, down, table)
+    rows_shown, before, after = _page(request, rows, order, down, table)
     keep = kept_of(request.GET)
-    ends = [place_write(place_of(row, order, table.key)) for row in (found[0], found[-1])] if found else ["", ""]
+    ends = (
+        [place_write(place_of(row, order, table.key)) for row in (rows_shown[0], rows_shown[-1])]
+        if rows_shown
+        else ["", ""]
+    )
     return TablePage(
-        rows=found,
+        rows=rows_shown,
         headers=tuple(header_of(column, sort, keep) for column in table.columns),
         sorting=sorting_of(table, sort, keep),
         sort=sort,
@@ -150,8 +154,8 @@ def sort_asked(query: QueryDict, table: Table) -> str:
 
 def _order(table: Table, sort: str) -> tuple[str, bool]:
     name = sort.removeprefix("-")
-    found = next((column.order for column in table.columns if column.name == name and column.order), name)
-    return found, sort.startswith("-")
+    order = next((column.order for column in table.columns if column.name == name and column.order), name)
+    return order, sort.startswith("-")
 
 
 def _page(request: HttpRequest, rows: Rows, order: str, down: bool, table: Table) -> tuple[list[Any], bool, bool]:
@@ -172,10 +176,10 @@ def _cut(
     most = table.rows + 1
     if before is not None:
         backwards = in_order(rows, order, table.key, down, backwards=True)
-        found = list(before_place(backwards, order, table.key, before, down)[:most])
-        return found[: table.rows][::-1], len(found) == most, True
-    found = list(after_place(in_order(rows, order, table.key, down), order, table.key, after, down)[:most])
-    return found[: table.rows], after is not None, len(found) == most
+        rows_shown = list(before_place(backwards, order, table.key, before, down)[:most])
+        return rows_shown[: table.rows][::-1], len(rows_shown) == most, True
+    rows_shown = list(after_place(in_order(rows, order, table.key, down), order, table.key, after, down)[:most])
+    return rows_shown[: table.rows], after is not None, len(rows_shown) == most
 
 
 def header_of(column: Column, sort: str, keep: Any) -> Header:

@@ -83,4 +83,8 @@ def _form(request: AccessRequest) -> TokenForm:
 def _choices(request: AccessRequest) -> list[tuple[str, str]]:
     """Scopes that would let this person's token do anything here."""
     roles = request.access.roles & set(TENANT_ROLES)
-    return [(name, SCOPE_MEANING[name]) for name, found in SCOPES.items() if any(allows(roles, one) for one in found)]
+    return [
+        (name, SCOPE_MEANING[name])
+        for name, permissions in SCOPES.items()
+        if any(allows(roles, one) for one in permissions)
+    ]

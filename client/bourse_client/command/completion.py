@@ -54,7 +54,7 @@ def completion(session: Session) -> int:
 def script() -> str:
     known = dict(_words(parser_made(), ""))
     paths = "\n".join(f'            "{path}") path="{path}" ;;' for path in known if path)
-    words = "\n".join(f'        "{path}") found="{" ".join(found)}" ;;' for path, found in known.items())
+    words = "\n".join(f'        "{path}") found="{" ".join(words_known)}" ;;' for path, words_known in known.items())
     return SCRIPT.format(paths=paths.replace('"  ', '" '), words=words)
 
 
@@ -62,21 +62,23 @@ def fish_script() -> str:
     known = dict(_words(parser_made(), ""))
     paths = "\n".join(f'            case "{path}"\n                set path "{path}"' for path in known if path)
     words = "\n".join(
-        f'        case "{path}"\n            printf "%s\\n" {" ".join(found)}' for path, found in known.items() if found
+        f'        case "{path}"\n            printf "%s\\n" {" ".join(words_known)}'
+        for path, words_known in known.items()
+        if words_known
     )
     return FISH.format(paths=paths, words=words)
 
 
 def _words(parser: argparse.ArgumentParser, path: str) -> Iterator[tuple[str, list[str]]]:
     """Path of a command, each word behind a blank -> what may stand after it."""
-    found: list[str] = []
+    words_listed: list[str] = []
     inner: list[tuple[str, argparse.ArgumentParser]] = []
     for action in parser._actions:
-        found += [option for option in action.option_strings if option.startswith("--")]
+        words_listed += [option for option in action.option_strings if option.startswith("--")]
         if isinstance(action, argparse._SubParsersAction):
             inner = list(action.choices.items())
         elif action.choices and not action.option_strings:
-            found += [str(choice) for choice in action.choices]
-    yield path, [*(name for name, _ in inner), *found]
+            words_listed += [str(choice) for choice in action.choices]
+    yield path, [*(name for name, _ in inner), *words_listed]
     for name, below in inner:
         yield from _words(below, f"{path} {name}")

@@ -16,12 +16,12 @@ def events(session: Session) -> int:
         for event in session.client.events_followed(after=words.after):
             _told(session, event)
         return exits.DONE
-    found = _found(session)
+    asked_events = _found(session)
     if screen.as_json:
-        screen.document(found)
-    elif found:
+        screen.document(asked_events)
+    elif asked_events:
         heads = ("id", f"at ({zone()})", "what", "about", "figures")
-        screen.table(heads, [_row(event) for event in found], right=("id",))
+        screen.table(heads, [_row(event) for event in asked_events], right=("id",))
     else:
         screen.note("Nothing has happened since.")
     return exits.DONE

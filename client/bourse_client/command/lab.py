@@ -137,15 +137,15 @@ def _files(study: str, document: dict[str, Any]) -> dict[str, bytes]:
     folder = Path() if study == INPUT else Path(study).parent
     history = document.get("history")
     names = [history[field] for field in NAMED if field in history] if isinstance(history, dict) else []
-    found: dict[str, bytes] = {}
+    files: dict[str, bytes] = {}
     for name in (name for name in names if isinstance(name, str)):
         try:
-            found[name] = (folder / name).read_bytes()
+            files[name] = (folder / name).read_bytes()
         except OSError as error:
             raise UsageError(f"{folder / name}: {error.strerror}.") from error
-    if sum(map(len, found.values())) > MOST_FILES:
+    if sum(map(len, files.values())) > MOST_FILES:
         most = f"files that are sent in one call have at most {MOST_FILES // 1024} KiB together"
         raise UsageError(
             f"{study}: {most}. Pack the log with gzip, upload it on the page of the lab, or use manage.py lab."
         )
-    return found
+    return files

@@ -67,11 +67,11 @@ def _tenant(me: Me, wanted: str) -> str:
 
 def config_show(session: Session) -> int:
     kept = settings_read(settings_file(session.environment), warn=session.screen.note)
-    found = {"url": kept.url, "tenant": kept.tenant, "pool": kept.pool}
+    shown = {"url": kept.url, "tenant": kept.tenant, "pool": kept.pool}
     if session.screen.as_json:
-        session.screen.document(found)
+        session.screen.document(shown)
     else:
-        session.screen.table(("setting", "value"), [(name, value or "-") for name, value in found.items()])
+        session.screen.table(("setting", "value"), [(name, value or "-") for name, value in shown.items()])
     return exits.DONE
 
 
@@ -118,6 +118,7 @@ def tenants(session: Session) -> int:
     screen.note(f"{me['name']} ({me['email']}){staff}")
     if me["tenants"]:
         screen.table(
-            ("tenant", "name", "role"), [(found["slug"], found["name"], found["role"]) for found in me["tenants"]]
+            ("tenant", "name", "role"),
+            [(tenant_row["slug"], tenant_row["name"], tenant_row["role"]) for tenant_row in me["tenants"]],
         )
     return exits.DONE

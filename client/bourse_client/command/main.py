@@ -49,8 +49,8 @@ def main(
 
 def _command(words: Namespace) -> Callable[[Session], int]:
     module, _, name = str(words.command).partition(":")
-    found: Callable[[Session], int] = getattr(importlib.import_module(f"bourse_client.command.{module}"), name)
-    return found
+    command: Callable[[Session], int] = getattr(importlib.import_module(f"bourse_client.command.{module}"), name)
+    return command
 
 
 def _done(session: Session, command: Callable[[Session], int]) -> int:
@@ -89,10 +89,10 @@ def _say_more(session: Session, refused: Refused) -> None:
 
     screen = session.screen
     if screen.as_json:
-        found = {"status": refused.status, "code": refused.code, "detail": refused.detail}
+        problem = {"status": refused.status, "code": refused.code, "detail": refused.detail}
         import json
 
-        screen.note(json.dumps(found | {"numbers": refused.numbers, "errors": list(refused.errors)}))
+        screen.note(json.dumps(problem | {"numbers": refused.numbers, "errors": list(refused.errors)}))
         return
     for error in refused.errors:
         field, detail = error.get("field", ""), str(error.get("detail"))

@@ -9,15 +9,15 @@ from bourse_client.shapes import Statement, Total
 
 
 def balance(session: Session) -> int:
-    screen, found = session.screen, session.client.balances()
+    screen, balances_now = session.screen, session.client.balances()
     if screen.as_json:
-        screen.document(found)
+        screen.document(balances_now)
         return exits.DONE
     rows = [
-        ("available", credits(found["available"])),
-        ("held", credits(found["held"])),
-        ("earned", credits(found["earned"])),
-        ("total", credits(found["total"])),
+        ("available", credits(balances_now["available"])),
+        ("held", credits(balances_now["held"])),
+        ("earned", credits(balances_now["earned"])),
+        ("total", credits(balances_now["total"])),
     ]
     screen.table((session.client.tenant, "credits"), rows, right=("credits",))
     return exits.DONE
@@ -28,16 +28,16 @@ def statement(session: Session) -> int:
     if words.csv:
         screen.out.write(session.client.statement_csv(words.month))
         return exits.DONE
-    found = session.client.statement(words.month)
+    month = session.client.statement(words.month)
     if screen.as_json:
-        screen.document(found)
+        screen.document(month)
         return exits.DONE
     screen.line(f"Statement of {session.client.tenant}, {words.month} (UTC), in credits")
     heads = ("what", "available", "held", "earned", "total")
-    lines = [found["opening"], *found["movements"], found["closing"]]
+    lines = [month["opening"], *month["movements"], month["closing"]]
     screen.table(heads, [_row(line) for line in lines], right=heads[1:])
     screen.line()
-    screen.pairs(_sums(found))
+    screen.pairs(_sums(month))
     return exits.DONE
 
 

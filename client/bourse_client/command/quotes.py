@@ -22,16 +22,16 @@ CHANGES = {
 def quote(session: Session) -> int:
     """A quote that says no is a no: `bourse quote job.yaml && bourse jobs submit job.yaml`."""
     screen, asked = session.screen, asked_of(session)
-    found = session.client.quote(asked.spec, pool=asked.pool, name=asked.name, lane=asked.lane)
-    terms = found["terms"]
+    offer = session.client.quote(asked.spec, pool=asked.pool, name=asked.name, lane=asked.lane)
+    terms = offer["terms"]
     if screen.as_json:
-        screen.document(found)
+        screen.document(offer)
     else:
         screen.line("The job would be admitted." if terms["admitted"] else "The job would not be admitted.")
-        screen.pairs(_pairs(found))
+        screen.pairs(_pairs(offer))
     if not terms["admitted"] and (reason := terms["reason"]):
         screen.note(f"bourse: {reason['sentence']} ({reason['code']})")
-        if found["change"] is None and (advice := reason.get("help", "")):
+        if offer["change"] is None and (advice := reason.get("help", "")):
             screen.note(f"  {advice}")
     return exits.DONE if terms["admitted"] else exits.REFUSED
 

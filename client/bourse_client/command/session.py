@@ -30,8 +30,8 @@ class Session:
     @property
     def client(self) -> Client:
         if self._client is None:
-            found = self.settings
-            self._client = Client(found.url, found.token, tenant=found.tenant, pace=self.pace)
+            settings_kept = self.settings
+            self._client = Client(settings_kept.url, settings_kept.token, tenant=settings_kept.tenant, pace=self.pace)
         return self._client
 
     @property

@@ -64,8 +64,8 @@ def settings_read(file: Path, *, warn: Callable[[str], None]) -> Settings:
     if os.name == "posix" and mode & 0o077:
         warn(f"{file} holds a token, and others can read it: chmod 600 {file}")
     try:
-        found = json.loads(text)
-        words = {name: found.get(name, "") for name in NAMES}
+        document = json.loads(text)
+        words = {name: document.get(name, "") for name in NAMES}
     except (ValueError, AttributeError) as error:
         raise UsageError(f"{file} cannot be read; `bourse login` writes it anew.") from error
     if not all(isinstance(word, str) for word in words.values()):

@@ -19,17 +19,17 @@ def what_if(session: Session) -> int:
     words, screen, client = session.words, session.screen, session.client
     pool = words.pool or client.job(words.job)["pool"]  # an interval that decided about the job is its pool's
     said = {"interval": words.interval, "pool": pool, "key": words.key}
-    found = client.what_if(words.job, words.field, _value(words.value), **said)
-    while found["state"] in OPEN:
+    answer = client.what_if(words.job, words.field, _value(words.value), **said)
+    while answer["state"] in OPEN:
         session.pace.sleep(words.every)
-        found = client.what_if_read(found["id"])
+        answer = client.what_if_read(answer["id"])
     if screen.as_json:
-        screen.document(found)
-    elif found["result"]:
-        _show(session, found["result"])
-    if found["state"] == "done":
+        screen.document(answer)
+    elif answer["result"]:
+        _show(session, answer["result"])
+    if answer["state"] == "done":
         return exits.DONE
-    screen.note(f"bourse: the question is {found['state']}. {found['detail']}".rstrip())
+    screen.note(f"bourse: the question is {answer['state']}. {answer['detail']}".rstrip())
     return exits.REFUSED
 
 

@@ -46,7 +46,7 @@ class Command(BaseCommand):
             raise CommandError("DATABASE_OWNER_URL is not set: the rights are given by the role that owns the tables.")
         with as_owner():
             done = rights_give(role)
-        found = rights_compare(role)
-        if sentences := list(found.sentences):
+        differences = rights_compare(role)
+        if sentences := list(differences.sentences):
             raise CommandError("\n".join(sentences))
         self.stdout.write(f"{role} has {'now' if done else 'had already'} the rights that it needs, and no others.")

@@ -33,13 +33,13 @@ class Command(BaseCommand):
             self.stdout.write(f"Bundles: {key.public_key} since {key.made_at:%Y-%m-%d %H:%M} {until}")
 
     def _carry(self) -> None:
-        found = secrets_carry(at=timezone.now())
-        for name, one in found.items():
+        carried_counts = secrets_carry(at=timezone.now())
+        for name, one in carried_counts.items():
             self.stdout.write(
                 f"{name.replace('_', ' ').capitalize()}: {one.carried} carried over, {one.already} were there already,"
                 f" {one.unreadable} cannot be read."
             )
-        if any(one.unreadable for one in found.values()):
+        if any(one.unreadable for one in carried_counts.values()):
             raise CommandError("Put the key under which they were stored into SECRET_KEY_FALLBACKS, and do it again.")
         if settings.SECRET_KEY_FALLBACKS:
             self.stdout.write("No stored secret needs SECRET_KEY_FALLBACKS any more; sessions do, for two weeks.")

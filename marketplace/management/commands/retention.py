@@ -27,10 +27,10 @@ class Command(BaseCommand):
         for name in DAYS:
             days = getattr(settings, name)
             self.stdout.write(f"{name}: {f'{days} days' if days else 'for good'}")
-        found = retention_apply(clock=timezone.now) if options["apply"] else retention_preview(at=timezone.now())
-        if found is None:
+        counts = retention_apply(clock=timezone.now) if options["apply"] else retention_preview(at=timezone.now())
+        if counts is None:
             raise CommandError("A worker is at it at this moment. Look again in a minute.")
         for line in archives_lines():
             self.stdout.write(line)
-        for name, count in found.items():
+        for name, count in counts.items():
             self.stdout.write(f"{name.replace('_', ' ')}: {count:,}{' removed' if options['apply'] else ' would go'}")

@@ -123,10 +123,10 @@ class VerifyStart(PoolView):
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
         asked = self.read(NewVerification)
-        found = verify_start(
+        outcome = verify_start(
             kind=asked["what"], pool=self.pool, number=asked.get("number"), by=self.access, at=timezone.now()
         )
-        return _started(self, found)
+        return _started(self, outcome)
 
 
 class BundleStart(PoolView):
@@ -146,8 +146,8 @@ class BundleStart(PoolView):
         tag="fairness",
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        found = bundle_start(pool=self.pool, by=self.access, at=timezone.now(), **self.read(NewBundle))
-        return _started(self, found)
+        outcome = bundle_start(pool=self.pool, by=self.access, at=timezone.now(), **self.read(NewBundle))
+        return _started(self, outcome)
 
 
 class Audits(StaffView):
@@ -190,8 +190,8 @@ class AuditCancel(StaffView):
         tag="fairness",
     )
     def post(self, request: Request, audit_id: int) -> HttpResponseBase:
-        found = audit_cancel(run_id=_run(audit_id).pk, by=self.access, at=timezone.now())
-        return self.refused(found) if isinstance(found, Refused) else self.shown(AuditShown, _audit(found))
+        outcome = audit_cancel(run_id=_run(audit_id).pk, by=self.access, at=timezone.now())
+        return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(AuditShown, _audit(outcome))
 
 
 class AuditFile(StaffView):
@@ -222,10 +222,10 @@ def _started(view: ApiView, found: AuditRun | Refused) -> HttpResponse:
 
 
 def _run(audit_id: int) -> AuditRun:
-    found = AuditRun.objects.select_related("pool").filter(pk=audit_id).first()
-    if found is None:
+    run = AuditRun.objects.select_related("pool").filter(pk=audit_id).first()
+    if run is None:
         raise Http404
-    return found
+    return run
 
 
 def _audit(run: AuditRun) -> dict[str, Any]:

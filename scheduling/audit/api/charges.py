@@ -79,16 +79,16 @@ class JobVerify(TenantView):
     def post(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
         if job_by_id(job_id) is None:  # the verification itself looks at everybody's jobs
             raise Http404
-        found = in_turn(request.user.pk or 0, lambda: charge_verify(job_id=job_id))
-        if isinstance(found, Refused):
-            return self.refused(found)
+        verdict = in_turn(request.user.pk or 0, lambda: charge_verify(job_id=job_id))
+        if isinstance(verdict, Refused):
+            return self.refused(verdict)
         everything = self.access.allows(Permission.FAIRNESS_VIEW)
-        findings = found.findings if everything else findings_for(found.findings, {job_id})
+        findings = verdict.findings if everything else findings_for(verdict.findings, {job_id})
         shown = {
             "job": job_id,
-            "clean": not found.findings,
-            "awards": found.awards,
+            "clean": not verdict.findings,
+            "awards": verdict.awards,
             "findings": findings,
-            "hidden": len(found.findings) - len(findings),
+            "hidden": len(verdict.findings) - len(findings),
         }
         return self.shown(ChargeShown, shown)

@@ -61,9 +61,9 @@ class IntervalRead(PoolView):
         tag="intervals",
     )
     def get(self, request: Request, pool_slug: str, number: int) -> HttpResponseBase:
-        if (found := interval_public(self.pool, number)) is None:
+        if (interval := interval_public(self.pool, number)) is None:
             raise Http404
-        return self.shown(IntervalShown, found)
+        return self.shown(IntervalShown, interval)
 
 
 class IntervalVerify(PoolView):
@@ -81,13 +81,13 @@ class IntervalVerify(PoolView):
         tag="verification",
     )
     def post(self, request: Request, pool_slug: str, number: int) -> HttpResponseBase:
-        found = in_turn(request.user.pk or 0, lambda: interval_verify(pool_id=self.pool.pk, number=number))
-        if isinstance(found, Refused):
-            return self.refused(found)
+        verdict = in_turn(request.user.pk or 0, lambda: interval_verify(pool_id=self.pool.pk, number=number))
+        if isinstance(verdict, Refused):
+            return self.refused(verdict)
         everything = self.access.allows(Permission.FAIRNESS_VIEW)
-        findings = found.findings if everything else findings_for(found.findings, ())
-        hidden = len(found.findings) - len(findings)
-        shown = vars(found) | {"clean": not found.findings, "findings": findings, "hidden": hidden}
+        findings = verdict.findings if everything else findings_for(verdict.findings, ())
+        hidden = len(verdict.findings) - len(findings)
+        shown = vars(verdict) | {"clean": not verdict.findings, "findings": findings, "hidden": hidden}
         return self.shown(IntervalVerdict, shown)
 
 

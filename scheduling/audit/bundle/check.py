@@ -99,19 +99,19 @@ def check(path, known_key=""):
         with zipfile.ZipFile(path) as bundle:
             manifest, signed = bundle.read("manifest.json"), json.loads(bundle.read("signature.json"))
             contents = {name: bundle.read(name) for name in (*FILES, "check.py")}
-            found = list(check_manifest(manifest, signed, contents, bundle.namelist(), known_key))
+            findings = list(check_manifest(manifest, signed, contents, bundle.namelist(), known_key))
         rows = {name: [json.loads(line) for line in contents[name].splitlines()] for name in FILES if name[-1] == "l"}
         stated, closing = json.loads(manifest), json.loads(contents["balances.json"])["closing"]
         plans, awards = {}, {row["id"]: row for row in rows["awards.jsonl"]}
-        found += check_intervals(stated["chain"], rows["intervals.jsonl"], plans)
-        found += check_answers(stated["answers"], rows["answers.jsonl"], rows["frames.jsonl"], plans)
-        found += check_awards(awards, plans)
-        found += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"])
-        found += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
-        found += check_heads(rows)
-        found += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"])
-        found += check_period(rows, stated["period"])
-        return found + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
+        findings += check_intervals(stated["chain"], rows["intervals.jsonl"], plans)
+        findings += check_answers(stated["answers"], rows["answers.jsonl"], rows["frames.jsonl"], plans)
+        findings += check_awards(awards, plans)
+        findings += check_events(stated["feed"], rows["seals.jsonl"], rows["events.jsonl"])
+        findings += check_submissions(rows["submissions.jsonl"], rows["events.jsonl"])
+        findings += check_heads(rows)
+        findings += check_transactions(rows["transactions.jsonl"], awards, stated["chain"]["pool"])
+        findings += check_period(rows, stated["period"])
+        return findings + list(check_balances(rows["transactions.jsonl"], stated["opening"], closing))
     except Exception as error:  # whatever is wrong with it, it is not a bundle that can be trusted
         return [f"the bundle cannot be read: {type(error).__name__}: {error}"]
 
@@ -381,11 +381,11 @@ def main(arguments):
     if len(arguments) != 1:
         print(__doc__)
         return 2
-    found = check(arguments[0], known_key)
-    for line in found:
+    findings = check(arguments[0], known_key)
+    for line in findings:
         print(line)
-    print(f"{len(found)} things do not agree" if found else "everything agrees")
-    return 1 if found else 0
+    print(f"{len(findings)} things do not agree" if findings else "everything agrees")
+    return 1 if findings else 0
 
 
 if __name__ == "__main__":

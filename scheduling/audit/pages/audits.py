@@ -98,15 +98,15 @@ def audit_start(request: AccessRequest) -> HttpResponse:
         raise Http404
     with costly(request) as refused:
         if refused:
-            found: AuditRun | Refused = refused
+            outcome: AuditRun | Refused = refused
         elif kind == AuditKind.BUNDLE and pool:
-            found = _bundle(request, pool)
+            outcome = _bundle(request, pool)
         else:
-            found = _verify(request, kind, pool)
-    if isinstance(found, Refused):
-        messages.error(request, found.sentence)
+            outcome = _verify(request, kind, pool)
+    if isinstance(outcome, Refused):
+        messages.error(request, outcome.sentence)
         return redirect("audits")
-    return redirect("audit", found.pk)
+    return redirect("audit", outcome.pk)
 
 
 @posted_from("audit")

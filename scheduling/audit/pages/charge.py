@@ -31,12 +31,14 @@ def job_charge(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRespons
 def _verdict(request: AccessRequest, job: TrainingJob) -> dict[str, Any]:
     with costly(request) as refused:
         person = request.user.pk or 0
-        found: ChargeVerified | Refused = refused if refused else in_turn(person, lambda: charge_verify(job_id=job.pk))
-    if isinstance(found, Refused):
-        return {"refusal": found.sentence}
+        verdict: ChargeVerified | Refused = (
+            refused if refused else in_turn(person, lambda: charge_verify(job_id=job.pk))
+        )
+    if isinstance(verdict, Refused):
+        return {"refusal": verdict.sentence}
     everything = request.access.allows(Permission.FAIRNESS_VIEW)
-    shown = found.findings if everything else findings_for(found.findings, {job.pk})
-    number = len(found.findings)
+    shown = verdict.findings if everything else findings_for(verdict.findings, {job.pk})
+    number = len(verdict.findings)
     again = "Decided again, split again and looked for in the book."
     return {
         "verified": True,

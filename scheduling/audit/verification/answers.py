@@ -127,25 +127,25 @@ def answer_verify(answer: InstantAnswer, rows: AnswerRows) -> list[Finding]:
 
 def _verified(answer: InstantAnswer, rows: AnswerRows, where: str) -> list[Finding]:
     contents, frame = answer_contents(answer), rows.frames.get(answer.frame_id, b"")
-    found = differences(where, {"the digest": (answer.digest, answer_link(answer, contents))})
+    findings = differences(where, {"the digest": (answer.digest, answer_link(answer, contents))})
     if hashlib.sha256(frame).hexdigest() != answer.frame_id:
-        return [*found, Finding(where, f"the pool as it found it (frame {answer.frame_id[:12]}) was changed")]
+        return [*findings, Finding(where, f"the pool as it found it (frame {answer.frame_id[:12]}) was changed")]
     if answer.interval_head and answer.interval_head not in rows.intervals:
-        found.append(Finding(where, "the interval that it names as the last is not in the chain"))
+        findings.append(Finding(where, "the interval that it names as the last is not in the chain"))
     asked, plan = question_of(frame, contents.input), records.plan_from(contents.plan)
-    found += _decided_again(answer, asked, plan, contents)
+    findings += _decided_again(answer, asked, plan, contents)
     job = rows.jobs.get(answer.job_id)
     if job is None:
-        found.append(Finding(where, f"job {answer.job_id}, which it is about, is gone"))
+        findings.append(Finding(where, f"job {answer.job_id}, which it is about, is gone"))
     else:
-        found += _submission_differs(job, asked.submission)
+        findings += _submission_differs(job, asked.submission)
     booking = plan.bookings[0] if plan.bookings and not plan.refusals else None
     award = rows.awards.get(answer.award_id or 0)
     if award is not None:
-        found += _award_verify(answer, award, asked, booking)
+        findings += _award_verify(answer, award, asked, booking)
     elif booking is not None or answer.award_id is not None:
-        found.append(Finding(where, f"job {answer.job_id} has no award"))
-    return found
+        findings.append(Finding(where, f"job {answer.job_id} has no award"))
+    return findings
 
 
 def _decided_again(answer: InstantAnswer, asked: Asked, plan: Plan, contents: AnswerContents) -> list[Finding]:
@@ -153,12 +153,12 @@ def _decided_again(answer: InstantAnswer, asked: Asked, plan: Plan, contents: An
     dear when it was to be paid."""
     where, again = name_of_answer(answer), verdict(asked.question)
     job = asked.question.job.number
-    found = differences(where, {"the job in its question": (job, answer.job_id)})
+    findings = differences(where, {"the job in its question": (job, answer.job_id)})
     right = plan_of(job, None, again) if isinstance(again, Reason) else plan_of(job, again, _too_dear(again, plan))
     if records.plan_bytes(right) != contents.plan:
         code = "" if answer.code_version == code_version() else f"; it was decided by {answer.code_version}"
-        found.append(Finding(where, f"decided again, the answer to job {answer.job_id} is another{code}"))
-    return found
+        findings.append(Finding(where, f"decided again, the answer to job {answer.job_id} is another{code}"))
+    return findings
 
 
 def _too_dear(booking: Booking, plan: Plan) -> Reason | None:
@@ -197,9 +197,9 @@ def _award_verify(answer: InstantAnswer, award: Award, asked: Asked, booking: Bo
         "awarded_at": (award.awarded_at, answer.at),
         "rent": (award.rent, ""),  # what is answered at once is paid as it runs
     }
-    found = terms_verify(award, placed, replayed, on_operator=replayed.rows(operator)) + differences(where, origin)
+    findings = terms_verify(award, placed, replayed, on_operator=replayed.rows(operator)) + differences(where, origin)
     resold = [list(row) for row in _resold(asked, placed, operator)] or None
-    return found + differences(name_of_answer(answer), {"what it sold of given up units": (answer.resold, resold)})
+    return findings + differences(name_of_answer(answer), {"what it sold of given up units": (answer.resold, resold)})
 
 
 def _resold(asked: Asked, placed: Booking, operator: Sequence[Allocation]) -> list[tuple[int, float]]:

@@ -66,8 +66,8 @@ class Archives:
 
     def taken(self) -> list[Finding]:
         """What was found since the last time."""
-        found, self.findings = self.findings, []
-        return found
+        findings, self.findings = self.findings, []
+        return findings
 
     def _intervals(self, row: IntervalArchive, path: Path) -> dict[int, dict[str, Any]]:
         try:

@@ -21,24 +21,26 @@ def awards_verify(
     """Each booking of the plan has one award on its terms, and no award is without a booking. `attempts`: by job."""
     where, rows = name_of(interval), {award_place(replayed, award.job_id, award.start): award for award in awards}
     amounts, drafts = settlement.charges_of_all(replayed.plan.bookings), drafts_after(replayed.view, replayed.plan)
-    found = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
+    findings = differences(where, {"what its awards pay": (interval.paid, sum(award.paid for award in awards))})
     for booking, due in zip(replayed.plan.bookings, amounts, strict=True):
         award = rows.pop(award_place(replayed, booking.job, booking.start), None)
         if award is None:
-            found.append(Finding(where, f"job {booking.job} has no award"))
+            findings.append(Finding(where, f"job {booking.job} has no award"))
         else:
-            found += terms_verify(award, booking, replayed, due)
-            found += _origin(award, interval, attempts.get(award.job_id, 0))
+            findings += terms_verify(award, booking, replayed, due)
+            findings += _origin(award, interval, attempts.get(award.job_id, 0))
             rented = award.phase == SHARED and award.job_id in drafts
             about = f"award {award.pk} of job {award.job_id}"
-            found += differences(about, {"whether its rent is settled alone": (award.rent != RentState.NONE, rented)})
+            findings += differences(
+                about, {"whether its rent is settled alone": (award.rent != RentState.NONE, rented)}
+            )
     more = [
         job
         for (job, _), number in Counter(award_place(replayed, a.job_id, a.start) for a in awards).items()
         if number > 1
     ]
-    found += [Finding(where, f"job {job} has more than one award") for job in more]
-    return found + [Finding(where, f"job {job} has an award and no booking") for job, _ in rows]
+    findings += [Finding(where, f"job {job} has more than one award") for job in more]
+    return findings + [Finding(where, f"job {job} has an award and no booking") for job, _ in rows]
 
 
 def award_place(replayed: Replayed, job_id: int, start: int) -> tuple[int, int]:

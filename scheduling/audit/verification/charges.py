@@ -40,26 +40,26 @@ def charge_verify(*, job_id: int) -> ChargeVerified | Refused:
         if any(award.interval and award.interval.is_archived and Archives().row_of(award.interval) for award in awards):
             return ARCHIVED
         clock = LaneClock.objects.filter(pool=job.pool_id, lane=Lane.BATCH).first() or LaneClock()
-        found = [finding for award in awards for finding in _award(award)]
-        found += money_verify(awards, clock.settled_slot)
+        findings = [finding for award in awards for finding in _award(award)]
+        findings += money_verify(awards, clock.settled_slot)
         answers = InstantAnswer.objects.filter(award__in=awards).count()
-    return ChargeVerified(job, tuple(awards), answers, tuple(found))
+    return ChargeVerified(job, tuple(awards), answers, tuple(findings))
 
 
 def _award(award: Award) -> list[Finding]:
-    where, found = f"award {award.pk} of job {award.job_id}", sums_differ(award)
+    where, findings = f"award {award.pk} of job {award.job_id}", sums_differ(award)
     if award.interval is None:
         answers = list(InstantAnswer.objects.filter(award=award))
         rows = answer_rows(answers)
-        found += [finding for answer in answers for finding in answer_verify(answer, rows)]
-        return found + (without_answer([award]) if award.lane == Lane.INSTANT else [])
+        findings += [finding for answer in answers for finding in answer_verify(answer, rows)]
+        return findings + (without_answer([award]) if award.lane == Lane.INSTANT else [])
     replayed, flaws = replay(award.interval)
-    found += flaws
+    findings += flaws
     if replayed is None:
-        return found
+        return findings
     place = award_place(replayed, award.job_id, award.start)
     bookings = {award_place(replayed, each.job, each.start): each for each in replayed.plan.bookings}
     booking = bookings.get(place)
     if booking is None:
-        return [*found, Finding(where, "decided again, its interval gives the job nothing")]
-    return found + terms_verify(award, booking, replayed)
+        return [*findings, Finding(where, "decided again, its interval gives the job nothing")]
+    return findings + terms_verify(award, booking, replayed)

@@ -29,8 +29,8 @@ class DaysDone:
 
 def days_verify(*, pool_ids: Sequence[int]) -> tuple[Finding, ...]:
     """Every sum that is not that of its rows."""
-    found = [days_on(pool_id) for pool_id in pool_ids]
-    return tuple(finding for done in found for finding in done.findings)
+    days = [days_on(pool_id) for pool_id in pool_ids]
+    return tuple(finding for done in days for finding in done.findings)
 
 
 def days_on(pool_id: int, *, after: date = date.min, enough: Callable[[], bool] = lambda: False) -> DaysDone:

@@ -65,7 +65,7 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
     tenant_require(None)
     with connection.cursor() as cursor:
         cursor.execute(_ROWS, [list(fairness_ids)])
-        found = cursor.fetchall()
+        rows = cursor.fetchall()
     read = cache(json.loads)  # the same few texts again and again
     return {
         fairness_id: Columns(
@@ -73,7 +73,7 @@ def tenants_of(fairness_ids: Iterable[int]) -> Tenants:
             np.frombuffer(sent, dtype=">f8").reshape(-1, len(NUMBERS)),
             [list(map(read, text.split("\n"))) for text in texts],
         )
-        for fairness_id, counted, sent, *texts in found
+        for fairness_id, counted, sent, *texts in rows
     }
 
 
@@ -95,18 +95,18 @@ def fairness_verify(
         return []
     where = f"fairness of {name_of(interval)}"
     values = fairness_values(interval, replayed.view, replayed.plan, replayed.policy)
-    found = differences(where, {name: (getattr(stored, name), values.interval[name]) for name in WHOLE})
+    findings = differences(where, {name: (getattr(stored, name), values.interval[name]) for name in WHOLE})
     # The cluster lists its tenants by their ids. Were that otherwise, the rows would be compared one by one.
-    return found if tenants.agree(_columns(values)) else found + _tenants_differ(where, stored, values)
+    return findings if tenants.agree(_columns(values)) else findings + _tenants_differ(where, stored, values)
 
 
 def _tenants_differ(where: str, whole: IntervalFairness, values: FairnessValues) -> list[Finding]:
     """One by one, as they are stored."""
-    found: list[Finding] = []
+    findings: list[Finding] = []
     rows = {row["tenant_id"]: row for row in TenantFairness.objects.filter(fairness=whole.pk).values(*NAMES)}
     for wanted in values.rows():
         tenant = wanted["tenant_id"]
         about, kept = f"{where}, tenant {tenant}", rows.pop(tenant, None)
         pairs = {} if kept is None else {name: (kept[name], value) for name, value in wanted.items()}
-        found += [Finding(about, "its row is missing")] if kept is None else differences(about, pairs)
-    return found + [Finding(f"{where}, tenant {tenant}", "it has a row and took no part") for tenant in rows]
+        findings += [Finding(about, "its row is missing")] if kept is None else differences(about, pairs)
+    return findings + [Finding(f"{where}, tenant {tenant}", "it has a row and took no part") for tenant in rows]

@@ -115,21 +115,23 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
         if interval.is_archived and Archives().row_of(interval) is not None:
             return ARCHIVED
         before = walk_from(pool_id, number)
-        found = differences(name_of(interval), {"what it follows": (interval.previous, before.digest)})
+        findings = differences(name_of(interval), {"what it follows": (interval.previous, before.digest)})
         rows = rows_of([interval])
         replayed, flaws = replay(interval)
-        found += flaws
+        findings += flaws
         if replayed is not None:
             if number == 1:
-                found += differences(name_of(interval), {"what its policy was told": (dict(replayed.view.memory), {})})
-            found += left_behind(interval, replayed, rows)
+                findings += differences(
+                    name_of(interval), {"what its policy was told": (dict(replayed.view.memory), {})}
+                )
+            findings += left_behind(interval, replayed, rows)
         awards = rows.awards[interval.pk]
-        found += course_verify(awards, bounds.settled_slot)
-        found += money_verify([award for award in awards if award.paid], bounds.settled_slot)
-        found += _followed(interval, bounds)
+        findings += course_verify(awards, bounds.settled_slot)
+        findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
+        findings += _followed(interval, bounds)
     size = len(zlib.decompress(bytes(interval.plan))) if replayed is not None else 0
     slots = sum(_slots_settled(award, bounds) for award in awards if award.paid)
-    return IntervalVerified(number, interval.jobs_waiting, len(awards), slots, size, tuple(found))
+    return IntervalVerified(number, interval.jobs_waiting, len(awards), slots, size, tuple(findings))
 
 
 def _slots_settled(award: Award, bounds: Bounds) -> int:

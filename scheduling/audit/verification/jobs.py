@@ -41,26 +41,26 @@ def jobs_verify(pool: Pool, jobs: Sequence[TrainingJob]) -> list[Finding]:
     events = _events(jobs)
     lives = {job.pk: life_of(events[job.pk], elastic=pool.is_elastic) for job in jobs}
     rows, reader = _rows(pool, jobs, lives.values()), SpecReader(pool)
-    found: list[Finding] = []
+    findings: list[Finding] = []
     for job in jobs:
         where, life = f"job {job.pk} of pool {pool.pk}", lives[job.pk]
         if life is None:
-            found.append(Finding(where, "nothing tells that it was submitted"))
+            findings.append(Finding(where, "nothing tells that it was submitted"))
             continue
         try:
-            found += _row_differs(where, pool, job, life, rows.estimates[job.pk])
-            found += _estimate_differs(where, job, life, rows)
+            findings += _row_differs(where, pool, job, life, rows.estimates[job.pk])
+            findings += _estimate_differs(where, job, life, rows)
             if job.pk in rows.worths:
-                found += differences(where, {"worth": (job.worth, rows.worths[job.pk])})
+                findings += differences(where, {"worth": (job.worth, rows.worths[job.pk])})
             gone = sorted(life.awards.keys() - rows.there.keys())
-            found += [Finding(where, f"award {number}, of which it was told, is gone") for number in gone]
+            findings += [Finding(where, f"award {number}, of which it was told, is gone") for number in gone]
             for number in sorted(life.awards.keys() & rows.there.keys()):
                 about = f"award {number} of job {job.pk}"
-                found += differences(about, {"attempt": (rows.there[number], life.awards[number])})
-            found += _cuts_differ(job, life, rows, reader) if life.digest is not None else []
+                findings += differences(about, {"attempt": (rows.there[number], life.awards[number])})
+            findings += _cuts_differ(job, life, rows, reader) if life.digest is not None else []
         except ASTRAY as error:
-            found.append(Finding(where, f"its row cannot be read ({type(error).__name__}: {error})"))
-    return found
+            findings.append(Finding(where, f"its row cannot be read ({type(error).__name__}: {error})"))
+    return findings
 
 
 _TOLD = """
@@ -118,19 +118,19 @@ def _row_differs(
     if life.reason is not None:
         code, numbers = life.reason
         right |= {"reason_code": (job.reason_code, code), "reason_numbers": (job.reason_numbers, dict(numbers))}
-    found = differences(where, right)
+    findings = differences(where, right)
     if life.digest is None:  # the seals of the feed close over submissions that older versions took
-        return found
+        return findings
     document = submission_document(job, lane=life.submitted_lane, estimate=estimates[0] if estimates else None)
     if submission_digest(document) != life.digest:
-        found.append(Finding(where, "it, or the estimate of its start, is not what was submitted"))
-    return found
+        findings.append(Finding(where, "it, or the estimate of its start, is not what was submitted"))
+    return findings
 
 
 def _estimate_differs(where: str, job: TrainingJob, life: Life, rows: JobRows) -> list[Finding]:
     """What the market said about its start, and what came of it."""
     estimates = rows.estimates[job.pk]
-    found = [Finding(where, "there is more than one estimate of its start")] if len(estimates) > 1 else []
+    findings = [Finding(where, "there is more than one estimate of its start")] if len(estimates) > 1 else []
     for estimate in estimates[:1]:
         begun = None if life.started is None else rows.first_paid.get((job.pk, life.started))
         right = {
@@ -139,21 +139,21 @@ def _estimate_differs(where: str, job: TrainingJob, life: Life, rows: JobRows) -
             "started": (estimate.started, life.started),
             "paid": (estimate.paid, begun),
         }
-        found += differences(f"the estimate of job {job.pk}", right)
-    return found
+        findings += differences(f"the estimate of job {job.pk}", right)
+    return findings
 
 
 def _cuts_differ(job: TrainingJob, life: Life, rows: JobRows, reader: SpecReader) -> list[Finding]:
     """From which slot on its awards deliver nothing, and what was given up of them."""
-    awards, found = {award.pk: award for award in rows.awards[job.pk]}, list[Finding]()
+    awards, findings = {award.pk: award for award in rows.awards[job.pk]}, list[Finding]()
     for number in sorted(awards.keys() | life.cuts.keys()):
         award, cut = awards.get(number), life.cuts.get(number, Cut(None, None, void=False))
         where = f"award {number} of job {job.pk}"
         if award is None:  # as the feed tells
             continue
-        found += differences(where, {"cut_at": (award.cut_at, cut.cut_at)})
-        found += _freed_differ(where, job, award, cut, rows, reader)
-    return found
+        findings += differences(where, {"cut_at": (award.cut_at, cut.cut_at)})
+        findings += _freed_differ(where, job, award, cut, rows, reader)
+    return findings
 
 
 def _freed_differ(
@@ -162,20 +162,20 @@ def _freed_differ(
     """Each of the units that it gave up has a row. Once the platform cut the award short, what was not sold of them by
     then is nobody's any more."""
     right = {unit: freed_of(award, unit, amount) for unit, amount in _given_up(job, award, cut, reader).items()}
-    found = []
+    findings = []
     for row in rows.freed[award.pk]:
         place = Unit(row.server_id, row.resource_id, row.part, row.slot)
         about, expected = f"{where}: {row.amount:g} given up units ({row.pk})", right.pop(place, None)
         if expected is None:
-            found.append(Finding(about, "it did not give them up"))
+            findings.append(Finding(about, "it did not give them up"))
             continue
         amount = row.sold if _taken_back(award, cut, row.slot) else expected.amount
         pairs = {name: (getattr(row, name), getattr(expected, name)) for name in ("tenant_id", "pool_id")}
-        found += differences(about, pairs | {"amount": (row.amount, amount)})
+        findings += differences(about, pairs | {"amount": (row.amount, amount)})
         if abs(row.sold - rows.sold.get(row.pk, 0.0)) > ROUNDING:
-            found.append(Finding(about, f"{row.sold:g} are sold again; by answers {rows.sold.get(row.pk, 0.0):g}"))
+            findings.append(Finding(about, f"{row.sold:g} are sold again; by answers {rows.sold.get(row.pk, 0.0):g}"))
     missing = [unit for unit in right if not _taken_back(award, cut, unit.slot)]
-    return found + [Finding(where, f"its given up units of slot {unit.slot} are missing") for unit in missing]
+    return findings + [Finding(where, f"its given up units of slot {unit.slot} are missing") for unit in missing]
 
 
 def _given_up(job: TrainingJob, award: Award, cut: Cut, reader: SpecReader) -> Mapping[Unit, float]:

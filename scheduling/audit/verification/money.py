@@ -36,29 +36,29 @@ def award_money(award: Award, told: Mapping[str, TransactionView], settled_slot:
     """`told`: what the book has about this award, by key. The market may go on meanwhile: what it settles after
     `settled_slot` may be there already, if it is one of the award's slots. An open rent has paid for none yet."""
     where, slots = f"award {award.pk} of job {award.job_id}", _slots(award)
-    found = differences(where, {"the hold": (_entries(told.get(f"award:{award.pk}")), _hold(award))})
+    findings = differences(where, {"the hold": (_entries(told.get(f"award:{award.pk}")), _hold(award))})
     for slot, parts in slots.items():
         key = settle_key(award.pool_id, slot, award.pk)
         if (slot <= settled_slot and award.rent != RentState.OPEN) or key in told:
             right = {**parts, held(award.tenant_id): -sum(parts.values())}
-            found += differences(where, {f"the settlement of slot {slot}": (_entries(told.get(key)), right)})
-    found += differences(where, {"what came back": (award.returned, _came_back(award, told.values()))})
+            findings += differences(where, {f"the settlement of slot {slot}": (_entries(told.get(key)), right)})
+    findings += differences(where, {"what came back": (award.returned, _came_back(award, told.values()))})
     settled = {key for key, transaction in told.items() if transaction.kind == "settle"}
     expected = {settle_key(award.pool_id, slot, award.pk) for slot in slots}
-    found += [Finding(where, f"{key} was settled and is not owed") for key in sorted(settled - expected)]
+    findings += [Finding(where, f"{key} was settled and is not owed") for key in sorted(settled - expected)]
     owed = sum(
         sum(parts.values()) for slot, parts in slots.items() if settle_key(award.pool_id, slot, award.pk) not in settled
     )
     left = sum(amount for row in told.values() for account, amount in row.entries if account == held(award.tenant_id))
-    return found + differences(where, {"what is held": (left, owed)})
+    return findings + differences(where, {"what is held": (left, owed)})
 
 
 def _slots(award: Award) -> dict[int, Entries]:
     """Slot -> what its owners are owed for it, once it has passed."""
     # A list of charges that is shorter than its award is a finding of the award's terms.
     listed = zip(range(award.start, award.paid_until), award.owed, strict=False)
-    found = {slot: parts_by_account(charges) for slot, charges in listed}
-    return {slot: parts for slot, parts in found.items() if any(parts.values())}
+    payments_by_slot = {slot: parts_by_account(charges) for slot, charges in listed}
+    return {slot: parts for slot, parts in payments_by_slot.items() if any(parts.values())}
 
 
 def _hold(award: Award) -> Entries | None:

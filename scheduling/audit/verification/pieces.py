@@ -91,7 +91,7 @@ def columns_after(run: VerificationRun, piece: Piece) -> dict[str, Any]:
         "intervals": run.intervals + piece.intervals,
         "awards": run.awards + piece.awards,
         "differences": run.differences + len(piece.findings),
-        "findings": [*run.findings, *([found.where, found.what] for found in piece.findings[:room])],
+        "findings": [*run.findings, *([finding.where, finding.what] for finding in piece.findings[:room])],
         "tries": 0,
         **piece.columns,
     }
@@ -121,8 +121,8 @@ def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
 
 
 def _give_up(run: VerificationRun, why: str, at: datetime) -> bool:
-    found = [Finding(str(run), f"it broke off in {run.phase} after {run.number} ({why})")]
-    columns = columns_after(run, Piece(findings=found))
+    findings = [Finding(str(run), f"it broke off in {run.phase} after {run.number} ({why})")]
+    columns = columns_after(run, Piece(findings=findings))
     return _keep(run, columns | {"state": WorkState.FAILED, "ended_at": at}, at)
 
 
@@ -205,8 +205,8 @@ def _end(run: VerificationRun, limits: Limits) -> Piece:
 
 
 def _days(run: VerificationRun, limits: Limits) -> Piece:
-    found = days_on(run.pool_id or 0, after=run.day or date.min, enough=limits.enough)
-    return Piece(found.days, findings=list(found.findings), is_last=found.is_last, columns={"day": found.last})
+    days = days_on(run.pool_id or 0, after=run.day or date.min, enough=limits.enough)
+    return Piece(days.days, findings=list(days.findings), is_last=days.is_last, columns={"day": days.last})
 
 
 def _book(run: VerificationRun, limits: Limits) -> Piece:
@@ -216,15 +216,15 @@ def _book(run: VerificationRun, limits: Limits) -> Piece:
         partial(_ledger, each) for each in audit.steps(run.bounds["newest"])
     ]
     steps += [_history, rules_verify, _settings]
-    place, found = run.number, list[Finding]()
+    place, findings = run.number, list[Finding]()
     while place < len(steps):
-        found += steps[place]()
+        findings += steps[place]()
         place += 1
         if limits.enough():
             break
     is_last = place >= len(steps)
     columns = {"number": 0 if is_last else place}  # the feed is counted anew
-    return Piece(place - run.number, findings=found, is_last=is_last, columns=columns)
+    return Piece(place - run.number, findings=findings, is_last=is_last, columns=columns)
 
 
 def _feed(run: VerificationRun, limits: Limits) -> Piece:
@@ -243,12 +243,16 @@ def _feed(run: VerificationRun, limits: Limits) -> Piece:
 
 
 def _ledger(step: audit.Step) -> Iterable[Finding]:
-    return [Finding(f"ledger, {found.culprit}", f"{found.check}: {found.detail}") for found in step()]
+    return [Finding(f"ledger, {finding.culprit}", f"{finding.check}: {finding.detail}") for finding in step()]
 
 
 def _history() -> Iterable[Finding]:
-    found = history.verify()
-    return [] if isinstance(found, history.Verified) else [Finding("the history", str(flaw)) for flaw in found.findings]
+    verdict = history.verify()
+    return (
+        []
+        if isinstance(verdict, history.Verified)
+        else [Finding("the history", str(flaw)) for flaw in verdict.findings]
+    )
 
 
 def _settings() -> Iterable[Finding]:

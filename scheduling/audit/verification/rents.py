@@ -27,17 +27,17 @@ def settlements_verify(interval: Interval, replayed: Replayed) -> list[Finding]:
         rents[rent.job].append(rent)
     rows = Award.objects.filter(pool=interval.pool_id, job__in=[each.job for each in settlements]).exclude(rent="")
     awards = {(award.job_id, award.start): award for award in rows}
-    found = []
+    findings = []
     for each in settlements:
         where, parts = f"the rent of job {each.job}", refunds_of(each.refund, [micro(r.paid) for r in rents[each.job]])
         for rent, refund in zip(rents[each.job], parts, strict=True):
             award = awards.get((each.job, rent.start))
             if award is None:
-                found.append(Finding(where, "it is settled, and there is no award of it"))
+                findings.append(Finding(where, "it is settled, and there is no award of it"))
                 continue
             state = (award.rent, RentState.CLOSED.value)
-            found += differences(where, {"its state": state, "what came back": (award.adjusted, refund)})
-    return found
+            findings += differences(where, {"its state": state, "what came back": (award.adjusted, refund)})
+    return findings
 
 
 def adjusted_verify(awards: Sequence[Award], archives: Archives) -> list[Finding]:

@@ -64,13 +64,13 @@ def replay(interval: Interval) -> tuple[Replayed | None, list[Finding]]:
 
 def _replayed(interval: Interval) -> tuple[Replayed, list[Finding]]:
     contents = contents_of(interval)
-    found = differences(name_of(interval), {"the digest": (interval.digest, link(interval, contents))})
+    findings = differences(name_of(interval), {"the digest": (interval.digest, link(interval, contents))})
     view = records.view_from(contents.view)
     policy = policy_built(json.loads(contents.policy), view.cluster)
     plan = _decided(policy, view)
     owner_ids = (*(int(tenant.name) for tenant in view.cluster.tenants), OPERATOR_ID)
     replayed = Replayed(view, policy, plan, owner_ids, tuple(int(name) for name in view.cluster.servers))
-    return replayed, found + _differs(interval, contents, replayed)
+    return replayed, findings + _differs(interval, contents, replayed)
 
 
 def name_of(interval: Interval) -> str:
@@ -86,11 +86,11 @@ def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list
     """Bytes that came out otherwise, and columns that say something else than the bytes."""
     where, plan, view = name_of(interval), replayed.plan, replayed.view
     again = records.plan_bytes(plan)
-    found = [] if again == contents.plan else [_other_plan(interval, contents.plan, again)]
+    findings = [] if again == contents.plan else [_other_plan(interval, contents.plan, again)]
     owners = records.to_bytes({"owners": list(replayed.owner_ids)})
     windows = owners + b"\n" + records.plan_bytes(Plan(windows=tuple(plan.windows)))
     if windows != contents.windows:
-        found.append(Finding(where, "the windows that it published are not those of its plan"))
+        findings.append(Finding(where, "the windows that it published are not those of its plan"))
     columns = {
         "slot": (interval.slot, view.slot),
         "window_start": (interval.window_start, min((w.start for w in plan.windows), default=None)),
@@ -98,7 +98,7 @@ def _differs(interval: Interval, contents: Contents, replayed: Replayed) -> list
         "jobs_waiting": (interval.jobs_waiting, len(view.waiting)),
         "jobs_awarded": (interval.jobs_awarded, len(plan.bookings)),
     }
-    return found + differences(where, columns)
+    return findings + differences(where, columns)
 
 
 def _other_plan(interval: Interval, stored: bytes, again: bytes) -> Finding:

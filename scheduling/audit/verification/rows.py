@@ -83,17 +83,17 @@ def _ticks(intervals: Sequence[Interval]) -> Ticks:
 
 def _heads(intervals: Sequence[Interval], chain: str) -> set[int]:
     """Numbers of the last ones of a chain that these intervals saw; of bytes that cannot be read, none."""
-    found = set()
+    heads = set()
     for interval in intervals:
         try:
-            found.add(json.loads(bytes(interval.heads) or b"{}").get(chain, [0])[0])
+            heads.add(json.loads(bytes(interval.heads) or b"{}").get(chain, [0])[0])
         except (ValueError, LookupError, TypeError, AttributeError):
             continue
-    return {number for number in found if isinstance(number, int)}
+    return {number for number in heads if isinstance(number, int)}
 
 
 def _by_interval(rows: Any) -> Mapping[int, list[Any]]:
-    found: defaultdict[int, list[Any]] = defaultdict(list)
+    rows_by_interval: defaultdict[int, list[Any]] = defaultdict(list)
     for row in rows:
-        found[row.interval_id].append(row)
-    return found
+        rows_by_interval[row.interval_id].append(row)
+    return rows_by_interval

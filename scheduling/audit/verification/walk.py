@@ -119,8 +119,8 @@ def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> Non
         walk.findings += _missing(interval, rows)
         walk.memory = None
         return
-    replayed, found = replay(interval)
-    walk.findings += found
+    replayed, findings = replay(interval)
+    walk.findings += findings
     if replayed is None:
         walk.memory = None
         return

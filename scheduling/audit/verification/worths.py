@@ -18,10 +18,10 @@ def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float |
     A job that waits was looked at by the pool's last interval, or has had an award since, whose interval it was. What
     the platform cut short is worth nothing until it is looked at again.
     """
-    found: dict[int, float | None] = {job.pk: None for job in jobs if not is_divisible(job)}
+    worths: dict[int, float | None] = {job.pk: None for job in jobs if not is_divisible(job)}
     waiting = [job.pk for job in jobs if job.state == JobState.QUEUED and is_divisible(job)]
     if not waiting:
-        return found
+        return worths
     newest = Award.objects.filter(job__in=waiting, work__isnull=False).order_by("job_id", "-pk").distinct("job_id")
     awards = {award.job_id: award for award in newest}
     last = Interval.objects.filter(pool=pool).order_by("-number").first()
@@ -37,9 +37,9 @@ def worths_decided(pool: Pool, jobs: Sequence[TrainingJob]) -> dict[int, float |
         before = award.interval if award is not None else None
         looked_since = last is not None and (before is None or last.number > before.number) and number in said(last.pk)
         if looked_since and last is not None:
-            found[number] = said(last.pk)[number]
+            worths[number] = said(last.pk)[number]
         elif award is None or before is None or award.state == AwardState.VOID:
-            found[number] = None
+            worths[number] = None
         else:
-            found[number] = said(before.pk).get(number)
-    return found
+            worths[number] = said(before.pk).get(number)
+    return worths

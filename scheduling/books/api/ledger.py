@@ -160,9 +160,9 @@ def _text(place: Position) -> str:
 def _position(text: str) -> Position:
     try:
         at, number = json.loads(base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True))
-        found = moment_of(at) if isinstance(at, str) else None
-        if found is None or type(number) is not int or not 0 <= number < 2**63:
+        moment = moment_of(at) if isinstance(at, str) else None
+        if moment is None or type(number) is not int or not 0 <= number < 2**63:
             raise ValueError
-        return Position(found, number)
+        return Position(moment, number)
     except (ValueError, TypeError, RecursionError):
         raise bad_cursor() from None

@@ -17,12 +17,12 @@ MONTH = {"type": "string", "pattern": r"^\d{4}-\d{2}$"}
 
 def _day(text: str) -> date:
     try:
-        found = date.fromisoformat(text) if len(text) == 10 else None
+        day = date.fromisoformat(text) if len(text) == 10 else None
     except ValueError:
-        found = None
-    if found is None or not EARLIEST <= found < LATEST:
+        day = None
+    if day is None or not EARLIEST <= day < LATEST:
         raise ValueError("must be a date such as 2026-03-02")
-    return found
+    return day
 
 
 def _month(text: str) -> date:

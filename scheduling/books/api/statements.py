@@ -148,7 +148,7 @@ class Statements(TenantView):
         tag="ledger",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        return self.listed_values([_month(*found) for found in months_with_entries(tenant=self.tenant)])
+        return self.listed_values([_month(*month) for month in months_with_entries(tenant=self.tenant)])
 
 
 class StatementOf(TenantView):
@@ -214,11 +214,11 @@ class StatementLines(TenantView):
 
 def _page(request: Request, rows: Iterator[StatementRow], place: int, limit: int) -> dict[str, Any]:
     """By place: lines are made in their order, and what lies behind the page is never made."""
-    found: Sequence[StatementRow] = list(islice(rows, place, place + limit + 1))
+    rows_listed: Sequence[StatementRow] = list(islice(rows, place, place + limit + 1))
     return {
-        "next": page_address(request, str(place + limit)) if len(found) > limit else None,
+        "next": page_address(request, str(place + limit)) if len(rows_listed) > limit else None,
         "previous": page_address(request, str(max(place - limit, 0))) if place > 0 else None,
-        "results": LineShown(found[:limit], many=True).data,
+        "results": LineShown(rows_listed[:limit], many=True).data,
     }
 
 

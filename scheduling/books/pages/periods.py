@@ -92,10 +92,10 @@ def _month_end(day: date) -> date:
 
 def _date(text: str) -> date | None:
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
-    return found if EARLIEST <= found < date(9000, 1, 1) else None
+    return day if EARLIEST <= day < date(9000, 1, 1) else None
 
 
 def _short(day: date) -> str:

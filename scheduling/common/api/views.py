@@ -45,6 +45,6 @@ class TenantPoolView(TenantView):
 
 
 def _pool_or_404(slug: str) -> Pool:
-    if (found := pool_by_slug(slug)) is None:
+    if (pool := pool_by_slug(slug)) is None:
         raise Http404
-    return found
+    return pool

@@ -45,14 +45,21 @@ class Curves:
 def fit(points: Points) -> Curves:
     """The curve of every job. Complexity: jobs x epochs x (values of b2 tried) x reweightings."""
     count = len(points.losses)
-    found = np.zeros((3, count))
+    coefficients = np.zeros((3, count))
     enough = points.counts >= FEWEST_POINTS
     chosen = np.flatnonzero(enough)
     for start in range(0, len(chosen), BLOCK):
         block = chosen[start : start + BLOCK]
-        found[:, block] = _fit_block(points.losses[block])
-    falls = (found[0] > 0) | (points.counts < EPOCHS_TO_FALL)
-    return Curves(found[0], found[1], found[2], points.scale, enough, enough & falls & (points.flagged <= MOST_FLAGGED))
+        coefficients[:, block] = _fit_block(points.losses[block])
+    falls = (coefficients[0] > 0) | (points.counts < EPOCHS_TO_FALL)
+    return Curves(
+        coefficients[0],
+        coefficients[1],
+        coefficients[2],
+        points.scale,
+        enough,
+        enough & falls & (points.flagged <= MOST_FLAGGED),
+    )
 
 
 def _fit_block(losses: FloatArray) -> FloatArray:

@@ -133,10 +133,12 @@ def end_of(running: Running) -> str | None:
 
 def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
     """The outlook of every job that trains until it converges, None for the others. One call fits all of them."""
-    found: list[Outlook | None] = [_ended(each) for each in jobs]
-    open_ones = [(n, each, each.target) for n, each in enumerate(jobs) if each.target is not None and found[n] is None]
+    outlooks_found: list[Outlook | None] = [_ended(each) for each in jobs]
+    open_ones = [
+        (n, each, each.target) for n, each in enumerate(jobs) if each.target is not None and outlooks_found[n] is None
+    ]
     if not open_ones:
-        return found
+        return outlooks_found
     counts = np.array([len(each.heard) for _, each, _ in open_ones])
     whole = np.full((len(open_ones), max(int(counts.max()), 1)), np.nan)
     for row, (_, each, _) in enumerate(open_ones):
@@ -151,7 +153,7 @@ def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
     for row, (n, each, target) in enumerate(open_ones):
         declared = float(target.most_epochs - each.done)
         left = np.clip(totals[:, row] - each.done, 1.0, declared) if good[row] else np.array([1.0, declared])
-        found[n] = Outlook(
+        outlooks_found[n] = Outlook(
             FITTED if good[row] else DECLARED,
             epochs=float(left[-1]),
             low=float(left.min()),
@@ -159,7 +161,7 @@ def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
             curve=_line(fits[-1], row),
             scale=float(fits[-1].scale[row]),
         )
-    return found
+    return outlooks_found
 
 
 def _ended(running: Running) -> Outlook | None:

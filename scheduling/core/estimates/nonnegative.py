@@ -31,10 +31,10 @@ def solve(rows: FloatArray, targets: FloatArray) -> FloatArray:
     best = np.zeros((systems, unknowns))
     least = (targets * targets).sum(axis=1)
     for size in range(1, unknowns + 1):
-        for chosen, found, error in _tried(scaled, targets, list(combinations(range(unknowns), size))):
-            better = (found >= 0).all(axis=1) & (error < least)
+        for chosen, solution, error in _tried(scaled, targets, list(combinations(range(unknowns), size))):
+            better = (solution >= 0).all(axis=1) & (error < least)
             whole = np.zeros((systems, unknowns))
-            whole[:, chosen] = found
+            whole[:, chosen] = solution
             best, least = np.where(better[:, None], whole, best), np.where(better, error, least)
     return best / lengths
 
@@ -50,20 +50,20 @@ def _tried(
         some = sets[begin : begin + together]
         columns = np.concatenate([rows[:, :, chosen] for chosen in some])
         wanted = np.tile(targets, (len(some), 1))
-        found = _least_squares(columns, wanted)
-        gap = np.einsum("srk,sk->sr", columns, found) - wanted
+        solutions = _least_squares(columns, wanted)
+        gap = np.einsum("srk,sk->sr", columns, solutions) - wanted
         error = (gap * gap).sum(axis=1)
         for index, chosen in enumerate(some):
             part = slice(index * systems, (index + 1) * systems)
-            yield chosen, found[part], error[part]
+            yield chosen, solutions[part], error[part]
 
 
 def _least_squares(rows: FloatArray, targets: FloatArray) -> FloatArray:
     """(systems, unknowns) by normal equations, refined with the errors they leave."""
     transposed = rows.transpose(0, 2, 1)
     matrix = transposed @ rows + RIDGE * np.eye(rows.shape[2])
-    found = np.zeros((len(rows), rows.shape[2]))
+    solution = np.zeros((len(rows), rows.shape[2]))
     for _ in range(1 + REFINEMENTS):
-        left = targets - np.einsum("srk,sk->sr", rows, found)
-        found = found + np.linalg.solve(matrix, (transposed @ left[:, :, None]))[:, :, 0]
-    return found
+        left = targets - np.einsum("srk,sk->sr", rows, solution)
+        solution = solution + np.linalg.solve(matrix, (transposed @ left[:, :, None]))[:, :, 0]
+    return solution

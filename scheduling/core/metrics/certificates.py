@@ -104,11 +104,11 @@ def certificates(
     view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool
 ) -> tuple[tuple[Certificate, ...], tuple[float, ...]]:
     """Each promise that this interval had to keep, and (tenants,) what each would have gained alone by these jobs."""
-    found = tuple(_by_floors(view, plan, alone) if with_floors else _by_alone_plans(view, plan, alone))
+    listed_certificates = tuple(_by_floors(view, plan, alone) if with_floors else _by_alone_plans(view, plan, alone))
     gains = [0.0] * len(view.cluster.tenants)
-    for certificate in found:
+    for certificate in listed_certificates:
         gains[certificate.tenant] += certificate.alone
-    return found, tuple(gains)
+    return listed_certificates, tuple(gains)
 
 
 def realised(job: Job, booking: Booking) -> float:

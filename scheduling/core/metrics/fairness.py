@@ -90,7 +90,7 @@ class _Units:
 
 def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with_floors: bool) -> Fairness:
     """`alone`: what the policy decides for each tenant by itself, see `certificates.alone_plans`."""
-    found, without = certificates(view, plan, alone, with_floors=with_floors)
+    listed_certificates, without = certificates(view, plan, alone, with_floors=with_floors)
     units = _units(view, plan)
     columns = _columns(view, plan, units, without)
     rewards, ratios = (columns[name][~np.isnan(columns[name])] for name in ("reward", "ratio"))
@@ -102,8 +102,8 @@ def interval_fairness(view: View, plan: Plan, alone: Mapping[int, Plan], *, with
         jain_index=jain_index(rewards),
         reward_dispersion=float(rewards.std() / rewards.mean()) if rewards.any() else None,
         worst_off=_worst_off(columns["reward"]),
-        certificates=len(found),
-        broken=tuple(certificate for certificate in found if certificate.broken),
+        certificates=len(listed_certificates),
+        broken=tuple(certificate for certificate in listed_certificates if certificate.broken),
         renters=len({view.jobs[b.job].tenant for b in plan.bookings if b.phase == SHARED}),
         top_prices=_floats(np.max(prices, axis=0)) if prices else (),
         unsold=_floats((units.offered - units.sold).sum(axis=1)),

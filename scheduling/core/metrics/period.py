@@ -36,14 +36,14 @@ def period_reward(earned: float, contributed: float) -> float | None:
 
 def spread(ratios: Mapping[int, float | None], rewards: Mapping[int, float | None]) -> Spread:
     """By tenant. Those without a figure do not count."""
-    found = [ratio for ratio in ratios.values() if ratio is not None]
+    known_ratios = [ratio for ratio in ratios.values() if ratio is not None]
     paid = {tenant: reward for tenant, reward in rewards.items() if reward is not None}
     amounts = np.array(list(paid.values()))
     worst = min(paid, key=lambda tenant: (paid[tenant], tenant)) if len(set(paid.values())) > 1 else None
     return Spread(
-        ratio_variance=float(np.var(found)) if found else None,
+        ratio_variance=float(np.var(known_ratios)) if known_ratios else None,
         jain_index=jain_index(amounts),
         reward_dispersion=float(amounts.std() / amounts.mean()) if amounts.any() else None,
         worst_off=worst,
-        lowest_ratio=min(found, default=None),
+        lowest_ratio=min(known_ratios, default=None),
     )

@@ -69,8 +69,8 @@ class DominantResourceFairness:
         vacancies, cursors = Vacancies(view.cluster, view.occupied), Cursors()
         placed: dict[int, Placement] = {}
         for job in view.waiting:
-            if (found := vacancies.place(job, gangs[job.number], cursors)) is not None:
-                placed[job.number], cursors = found, found.cursors
+            if (placement := vacancies.place(job, gangs[job.number], cursors)) is not None:
+                placed[job.number], cursors = placement, placement.cursors
         return placed
 
 

@@ -105,8 +105,8 @@ class Rrh:
             run.placement = None
             if held is not None and run.fits_at(held, room):
                 run.placement = held
-            elif (found := room.place(run.job, run.gang, cursors)) is not None:
-                run.placement, cursors = found, found.cursors
+            elif (placement := room.place(run.job, run.gang, cursors)) is not None:
+                run.placement, cursors = placement, placement.cursors
 
     def reward(self, run: _Run, delay_cost: float, view: View) -> float:
         """What a slot of one of the run's units earns."""

@@ -129,17 +129,21 @@ class Menu:
         would be best: they cost less to hold, and never less in the end. Without anything that is worth its price,
         the choice that came nearest; nothing at all where no slot had a price.
         """
-        found: tuple[Choice, T] | None = None
+        best_offer: tuple[Choice, T] | None = None
         miss: Choice | None = None
         for way, costs in ways:
-            choice, nearest = self._walk(costs, self.least if found is None else found[0].gain)
+            choice, nearest = self._walk(costs, self.least if best_offer is None else best_offer[0].gain)
             if choice is not None:
-                found = choice, way
+                best_offer = choice, way
             if miss is None or (nearest is not None and nearest.gain > 0):
                 miss = nearest
-            if nearest is None or self.affords(nearest) or (found is not None and nearest.gain <= found[0].gain):
+            if (
+                nearest is None
+                or self.affords(nearest)
+                or (best_offer is not None and nearest.gain <= best_offer[0].gain)
+            ):
                 break
-        return found or miss
+        return best_offer or miss
 
     def affords(self, choice: Choice) -> bool:
         return self.most is None or choice.price <= self.most

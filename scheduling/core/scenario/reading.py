@@ -58,8 +58,8 @@ def _top(document: object) -> Section:
     if not isinstance(document, Mapping):
         raise BadScenario("scenario", f"must be an object, not {quoted(document)}")
     if document.get("format") != FORMAT:  # before anything else: another format has other fields
-        found = f", not {quoted(document['format'])}" if "format" in document else "; it is missing"
-        raise BadScenario("format", f'must be "{FORMAT}"{found}')
+        hint = f", not {quoted(document['format'])}" if "format" in document else "; it is missing"
+        raise BadScenario("format", f'must be "{FORMAT}"{hint}')
     return Section(document, "", FIELDS)
 
 
@@ -208,7 +208,7 @@ def _check_sum(place: str, what: str, resources: Sequence[str], given: FloatArra
 
 def _preload(top: Section, cluster: Cluster) -> tuple[Preload, ...]:
     taken: dict[tuple[int, int, int], float] = {}
-    found = []
+    bookings = []
     servers = {name: number for number, name in enumerate(cluster.servers)}
     resources = {name: number for number, name in enumerate(cluster.resources)}
     for k, value in enumerate(top.array("preload", ())):
@@ -221,8 +221,8 @@ def _preload(top: Section, cluster: Cluster) -> tuple[Preload, ...]:
             limit, what = cluster.operator_cells[resource, server], "what is nobody's home,"
         if total > limit + ROUNDING * max(1.0, limit):
             raise BadScenario(row.at("amount"), f"{total:g} are taken there in all, above {what} {limit:g}")
-        found.append(Preload(server, slot, resource, amount))
-    return tuple(found)
+        bookings.append(Preload(server, slot, resource, amount))
+    return tuple(bookings)
 
 
 def _known(row: Section, field: str, numbers: Mapping[str, int]) -> int:

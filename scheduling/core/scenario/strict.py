@@ -26,10 +26,10 @@ def parse(text: str | bytes) -> Any:
     flawed: list[object] = []
 
     def pairs(items: list[tuple[str, Any]]) -> dict[str, Any]:
-        found = dict(items)
-        if len(found) == len(items):
-            return found
-        repeated = _Repeated(found)
+        values_by_name = dict(items)
+        if len(values_by_name) == len(items):
+            return values_by_name
+        repeated = _Repeated(values_by_name)
         repeated.name = doubled_name(items)
         flawed.append(repeated)
         return repeated

@@ -186,7 +186,7 @@ def thaw(course: Course, content: bytes) -> State | None:
 def _weights(state: State) -> dict[str, Weights]:
     """All dictionaries of weights, by name."""
     brain = state.brain
-    found = {"policy": brain.policy, "value": brain.value}
+    weights = {"policy": brain.policy, "value": brain.value}
     for name, moments in (("policy", brain.policy_moments), ("value", brain.value_moments)):
-        found |= {f"{name}.first": moments.first, f"{name}.second": moments.second}
-    return found if state.best is None else found | {"best": state.best}
+        weights |= {f"{name}.first": moments.first, f"{name}.second": moments.second}
+    return weights if state.best is None else weights | {"best": state.best}

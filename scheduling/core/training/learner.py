@@ -104,8 +104,8 @@ def _led(brain: Brain, drawn: Samples, advantages: Floats, rules: Rules) -> Brai
 def _weights(policy: Weights, states: Floats, allowed: Any, actions: Any, chances: Floats) -> Floats:
     """min(1, pi now / pi then) of each sample."""
     now = np.exp(log_probabilities(forward(policy, states).outputs, allowed)[np.arange(len(actions)), actions])
-    found: Floats = np.minimum(1.0, now / np.maximum(chances, 1e-6)).astype(states.dtype)
-    return found
+    weights: Floats = np.minimum(1.0, now / np.maximum(chances, 1e-6)).astype(states.dtype)
+    return weights
 
 
 class Learning:

@@ -35,11 +35,11 @@ class Lessons:
 
 def lessons(runs: Sequence[tuple[Scenario, Outcome]], shape: Shape) -> Lessons:
     """Everything that can be learnt from a teacher's runs."""
-    found = [choice for scenario, outcome in runs for choice in _run(scenario, outcome, shape)]
+    choices = [choice for scenario, outcome in runs for choice in _run(scenario, outcome, shape)]
     return Lessons(
-        np.array([choice.state for choice in found], np.float32).reshape(-1, shape.inputs),
-        np.array([choice.allowed for choice in found], np.bool_).reshape(-1, shape.actions),
-        np.array([choice.action for choice in found], np.intp),
+        np.array([choice.state for choice in choices], np.float32).reshape(-1, shape.inputs),
+        np.array([choice.allowed for choice in choices], np.bool_).reshape(-1, shape.actions),
+        np.array([choice.action for choice in choices], np.intp),
     )
 
 

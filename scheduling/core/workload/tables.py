@@ -41,8 +41,8 @@ class Row:
         """An integer of at least `least`."""
         value = self.number(column)
         if not (value.is_integer() and least <= value <= most):
-            found = self.fields[column][:40]
-            raise self.wrong(column, f"must be an integer from {least} to {most:,}, not {found!a}")
+            written = self.fields[column][:40]
+            raise self.wrong(column, f"must be an integer from {least} to {most:,}, not {written!a}")
         return int(value)
 
     def wrong(self, column: str, message: str) -> BadScenario:

@@ -137,5 +137,5 @@ class Members:
 
     def listed(self) -> list[list[Any]]:
         """Role, rank, server and process id of each."""
-        found: Iterable[Process] = self.running.values()
-        return [[process.role, process.rank, process.server, process.pid] for process in found]
+        processes: Iterable[Process] = self.running.values()
+        return [[process.role, process.rank, process.server, process.pid] for process in processes]

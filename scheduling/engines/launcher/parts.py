@@ -59,14 +59,14 @@ def part_name(generation: int, server: str) -> str:
 def free_ports(about: str, count: int) -> list[int]:
     """Ports of this machine that nobody has, spread by what they are for so that neighbours seldom meet."""
     first = zlib.crc32(about.encode())
-    found: list[int] = []
+    ports: list[int] = []
     for number in range(PORTS):
-        if len(found) == count:
-            return found
+        if len(ports) == count:
+            return ports
         port = FIRST_PORT + (first + number) % PORTS
         with socket.socket() as probe, contextlib.suppress(OSError):
             probe.bind(("", port))
-            found.append(port)
+            ports.append(port)
     raise OSError("no port is free")
 
 
@@ -74,14 +74,14 @@ def dealt(
     members: Sequence[tuple[str, int]], each: Mapping[str, int], environment: Mapping[str, str]
 ) -> dict[str, dict[str, str]]:
     """By member ("worker 1"), the variables that name its own GPUs, out of those that the cluster gave the part."""
-    found: dict[str, dict[str, str]] = {}
+    parts: dict[str, dict[str, str]] = {}
     for variable in DEVICES:
         there, at = [name for name in environment.get(variable, "").split(",") if name], 0
         for role, rank in members if there else ():
             count = each.get(role, 0)
-            found.setdefault(f"{role} {rank}", {})[variable] = ",".join(there[at : at + count])
+            parts.setdefault(f"{role} {rank}", {})[variable] = ",".join(there[at : at + count])
             at += count
-    return found
+    return parts
 
 
 def run(root: str, home: str, key: str, generation: str, server: str) -> int:

@@ -41,12 +41,12 @@ def descendants(pid: int) -> list[int]:
     for each in _all():
         if fields := _fields(each):
             below.setdefault(int(fields[1]), []).append(each)
-    found, rest = [], [pid]
+    pids, rest = [], [pid]
     while rest:
         children = below.get(rest.pop(), [])
-        found += children
+        pids += children
         rest += children
-    return found
+    return pids
 
 
 def memory(pid: int) -> int:
@@ -74,12 +74,12 @@ def out_of_memory_kills() -> int:
 
 def with_word(word: str) -> list[int]:
     """Everybody, but ourselves, whose environment had this word when they began; only those we may look at."""
-    needle, found = word.encode(), []
+    needle, pids = word.encode(), []
     for pid in _all():
         with contextlib.suppress(OSError):
             if pid != os.getpid() and needle in (PROC / str(pid) / "environ").read_bytes():
-                found.append(pid)
-    return found
+                pids.append(pid)
+    return pids
 
 
 def kill(pid: int, number: int = signal.SIGKILL) -> None:

@@ -201,13 +201,13 @@ class ProgramCrew(Members):
             piece = piece.partition(b"\n")[2]
         if not piece:
             return
-        found = progress.read(piece, spoken.rest, most=MOST_ROWS)
-        spoken.rest, spoken.bad = found.rest, spoken.bad + found.bad
-        for row in found.rows:
+        rows = progress.read(piece, spoken.rest, most=MOST_ROWS)
+        spoken.rest, spoken.bad = rows.rest, spoken.bad + rows.bad
+        for row in rows.rows:
             for name, number in row.items():
                 if name in spoken.numbers or len(spoken.numbers) < MOST_NAMES:
                     spoken.numbers[name] = number
-        self._keep_rows(spoken, found.rows)
+        self._keep_rows(spoken, rows.rows)
 
     def _piece(self, spoken: Spoken) -> tuple[bytes, bool]:
         """What is new, and whether something before it was left out. It stands in a stranger's folder, who may have

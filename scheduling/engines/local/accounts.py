@@ -114,11 +114,11 @@ def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]
         for walled in [True, False] if landlock_version() else [False]:
             for find in finds if own else finds[:1]:
                 try:
-                    found = find()
+                    candidates = find()
                 except OSError:
                     continue  # there is no room for a copy, or nowhere to put one
-                readable = found.readable if walled else ()
-                yield Rights(found.python, found.environment, own, is_root and not own, readable)
+                readable = candidates.readable if walled else ()
+                yield Rights(candidates.python, candidates.environment, own, is_root and not own, readable)
 
 
 def _works(tried: Rights, folder: Path, limits: Limits, modules: Iterable[str]) -> bool:

@@ -137,8 +137,8 @@ class LocalEngine:
 
     def find(self, home: str, key: str) -> Handle | None:
         """By the command line of its supervisor."""
-        for _, found, pid in _supervisors(self.root):
-            if found == key and (began := processes.began(pid)) is not None:
+        for _, reference, pid in _supervisors(self.root):
+            if reference == key and (began := processes.began(pid)) is not None:
                 return Handle(key, home, {"pid": pid, "began": began})
         return None
 
@@ -158,10 +158,10 @@ class LocalEngine:
 
     def pause_all(self) -> int:
         """Ask everybody of ours who is there, known or not."""
-        found = list(_supervisors(self.root))
-        for home, key, _ in found:
+        supervisors = list(_supervisors(self.root))
+        for home, key, _ in supervisors:
             self.stop(Handle(key, home, {}), pause=True)
-        return len(found)
+        return len(supervisors)
 
     def end_all(self, patience: float) -> None:
         """Nobody of ours is left: the whole market stops, and whoever should have asked them may be dead."""
@@ -236,8 +236,8 @@ class LocalEngine:
 
     def _started(self, folder: Folder) -> Handle | None:
         """The gang that has this plan already: it lives, or has said how it ended. None: it never began."""
-        if found := self.find(folder.home, folder.key):
-            return found
+        if reference := self.find(folder.home, folder.key):
+            return reference
         said = files.read(folder.state)
         return Handle(folder.key, folder.home, {"pid": 0, "began": 0}) if said and said["state"] == ENDED else None
 

@@ -20,11 +20,11 @@ class Ports:
         taken = {port for ports in self._taken.values() for port in ports}  # also what the gang itself has already
         free = _free(taken, FIRST_PORT + int(key[:6], 16) % (LAST_PORT - FIRST_PORT))
         try:
-            found = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
+            ports_by_role = {role: [next(free) for _ in range(count)] for role, count in counts.items()}
         except StopIteration:
             raise OSError("no port is free") from None
-        self.keep(key, found)
-        return found
+        self.keep(key, ports_by_role)
+        return ports_by_role
 
     def more(self, key: str, has: Mapping[str, list[int]], counts: Mapping[str, int]) -> dict[str, list[int]]:
         """Those that the gang has, and as many more as it needs to have so many for each role."""
@@ -33,9 +33,9 @@ class Ports:
             return dict(has)
         before = {port for listed in has.values() for port in listed}
         added = self.take(key, missing)
-        found = {role: [*has[role], *added.get(role, [])] for role in has}
+        ports = {role: [*has[role], *added.get(role, [])] for role in has}
         self._taken[key] |= before
-        return found
+        return ports
 
     def keep(self, key: str, ports: Mapping[str, list[int]]) -> None:
         """A gang has them."""

@@ -42,12 +42,12 @@ def _moment(seconds: float) -> str:
 
 def accounted_read(text: str, prefix: str) -> list[Accounted]:
     """Lines `name|server|begin|end` of parts; other jobs of the account, and those that never began, are left out."""
-    found = []
+    rows = []
     for line in text.splitlines():
         name, _, rest = line.partition("|")
         told = re.fullmatch(rf"{re.escape(prefix)}-([0-9a-f]+)-([0-9]+)", name)
         said = re.fullmatch(r"([^|,\[\]]+)\|([0-9]+)\|([0-9]+|Unknown)", rest)
         if told and said:
             end = None if said[3] == "Unknown" else float(said[3])
-            found.append(Accounted(told[1], int(told[2]), said[1], float(said[2]), end))
-    return found
+            rows.append(Accounted(told[1], int(told[2]), said[1], float(said[2]), end))
+    return rows

@@ -256,5 +256,5 @@ def _fields(text: str) -> dict[str, str]:
 
 
 def _number(text: str | None) -> int:
-    found = re.match(r"\d+", text or "")
-    return int(found[0]) if found else 0
+    digits = re.match(r"\d+", text or "")
+    return int(digits[0]) if digits else 0

@@ -502,11 +502,11 @@ class SlurmEngine:
                 log.warning("Slurm does not answer: %s", answer.sentence)
             self.listing.good = False
             return
-        found: dict[str, Job] = {}
+        jobs_by_name: dict[str, Job] = {}
         for job in jobs:  # one that lives counts, where a part was submitted twice
-            if job.comment not in found or found[job.comment].is_over:
-                found[job.comment] = job
-        self.listing = Listing(began, found, True)
+            if job.comment not in jobs_by_name or jobs_by_name[job.comment].is_over:
+                jobs_by_name[job.comment] = job
+        self.listing = Listing(began, jobs_by_name, True)
 
     def _part(self, home: str, key: str, generation: int, server: str) -> Folder:
         """Where its launcher writes."""
@@ -580,9 +580,9 @@ class SlurmEngine:
             (phase, {server: self._record(plan["home"], key, phase["number"], server) for server in _servers(phase)})
             for phase in self._near(plan)
         ]
-        records = [record for _, found in told for record in found.values() if record]
+        records = [record for _, jobs in told for record in jobs.values() if record]
         starts = [record["started_at"] for record in records if record["started_at"]]
-        lead = [found[_first(phase)] for phase, found in told if phase["members"] and found.get(_first(phase))]
+        lead = [jobs[_first(phase)] for phase, jobs in told if phase["members"] and jobs.get(_first(phase))]
         newest = lead[-1] if lead and lead[-1] else {}
         status = Status(
             state=RUNNING if starts else WAITING if records else ACCEPTED,
@@ -592,15 +592,15 @@ class SlurmEngine:
             restarts=sum(record["restarts"] for record in records),
             delivered=tuple(Delivered(*span) for record in records for span in record["delivered"]),
         )
-        for phase, found in told:
+        for phase, jobs in told:
             if not phase["members"]:
                 continue
-            if over := self._end_of(plan, phase, found, now):
+            if over := self._end_of(plan, phase, jobs, now):
                 how, why, ended_at = over
                 return replace(status, state=ENDED, end=how, detail=why[:200], ended_at=ended_at)
         if any(record["state"] == STOPPING for record in records):
             status = replace(status, state=STOPPING)
-        waits = [phase for phase, found in told if phase["at"] <= now and not all(found.values())]
+        waits = [phase for phase, jobs in told if phase["at"] <= now and not all(jobs.values())]
         if waits and not self.listing.good and not starts:
             return replace(status, state=UNKNOWN, detail="Slurm does not answer")
         return status

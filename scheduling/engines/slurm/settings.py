@@ -62,9 +62,9 @@ class SlurmSettings:
             allowed = {"str": str, "float": (int, float)}.get(kinds[key], dict)
             if not isinstance(value, allowed) or isinstance(value, bool):  # type: ignore[arg-type]
                 raise WrongEngine(f"The engine {name}: {key} must be {_WORDS.get(kinds[key], 'an object of words')}.")
-        found = cls(name=name, **values)
-        found._check()
-        return found
+        settings = cls(name=name, **values)
+        settings._check()
+        return settings
 
     def _check(self) -> None:
         if not re.fullmatch(r"[a-z][a-z0-9]{0,15}", self.prefix):

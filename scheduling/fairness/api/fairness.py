@@ -146,9 +146,9 @@ class FairnessInterval(PoolView):
         tag="fairness",
     )
     def get(self, request: Request, pool_slug: str, number: int) -> HttpResponseBase:
-        if (found := interval_account(self.pool, number)) is None:
+        if (account := interval_account(self.pool, number)) is None:
             raise Http404
-        return self.shown(IntervalAccountShown, found)
+        return self.shown(IntervalAccountShown, account)
 
 
 class OwnFairness(TenantPoolView):
@@ -163,10 +163,10 @@ class OwnFairness(TenantPoolView):
         tag="fairness",
     )
     def get(self, request: Request, tenant_slug: str, pool_slug: str) -> HttpResponseBase:
-        found = fairness_overview(self.pool, **days_asked(self.parameters)).tenant(self.tenant.pk)
-        if found is None:
+        tenant_fairness = fairness_overview(self.pool, **days_asked(self.parameters)).tenant(self.tenant.pk)
+        if tenant_fairness is None:
             raise Http404
-        return self.shown(TenantFairnessShown, found)
+        return self.shown(TenantFairnessShown, tenant_fairness)
 
 
 def days_asked(parameters: Any) -> dict[str, date]:

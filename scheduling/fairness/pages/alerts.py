@@ -113,9 +113,9 @@ def _page(request: AccessRequest, pool: Pool, form: ChangeForm) -> HttpResponse:
 
 def _standings(pool: Pool) -> list[Standing]:
     first, last = period_of_days(DAYS, today=day_of(timezone.now(), UTC))
-    found = fairness_overview(pool, first=first, last=last)
+    overview = fairness_overview(pool, first=first, last=last)
     rows = {row.measure: row for row in alerts_of(pool)}
-    return [Standing(name, measure, measure.value(found), rows.get(name)) for name, measure in MEASURES.items()]
+    return [Standing(name, measure, measure.value(overview), rows.get(name)) for name, measure in MEASURES.items()]
 
 
 def _limit(value: float | None) -> str:

@@ -45,24 +45,26 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
     if pool is None:
         return render(request, "fairness/none.html")
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
-    found = fairness_overview(pool, first=span.first, last=span.last)
+    overview = fairness_overview(pool, first=span.first, last=span.last)
     asked = request.GET.get("table", "ratios")
     if asks_csv(request) and asked in TABLES:
-        return list_csv(request, found.tenants, TABLES[asked])
+        return list_csv(request, overview.tenants, TABLES[asked])
     context = _frame(pool, span, pools) | {
-        "found": found,
-        "days": found.days[::-1],
-        **{name: found.sum_of(column) for name, column in SUMS.items()},
-        "gain": sum(one.gain_shown for one in found.tenants),
-        "alone": sum(micro(one.alone) for one in found.tenants),
+        "found": overview,
+        "days": overview.days[::-1],
+        **{name: overview.sum_of(column) for name, column in SUMS.items()},
+        "gain": sum(one.gain_shown for one in overview.tenants),
+        "alone": sum(micro(one.alone) for one in overview.tenants),
         "alerts": [(MEASURES[row.measure].title, row) for row in alerts_passed(pool) if row.measure in MEASURES],
-        "dots": picture.dots_of(found.tenants, worst=_lowest(found)),
-        "rewards": picture.rewards_of(found.tenants, worst=found.spread.worst_off),
-        "idle": picture.idle_of(found.tenants),
-        "trend": picture.trend_of(found.tenants, worst=None),
-        "reasons": [(reason_few(code), jobs) for code, jobs in list(found.health.waiting_for.items())[:MOST_REASONS]],
-        "ratio_table": _own_table(request, found.tenants, "ratios", asked),
-        "reward_table": _own_table(request, found.tenants, "rewards", asked),
+        "dots": picture.dots_of(overview.tenants, worst=_lowest(overview)),
+        "rewards": picture.rewards_of(overview.tenants, worst=overview.spread.worst_off),
+        "idle": picture.idle_of(overview.tenants),
+        "trend": picture.trend_of(overview.tenants, worst=None),
+        "reasons": [
+            (reason_few(code), jobs) for code, jobs in list(overview.health.waiting_for.items())[:MOST_REASONS]
+        ],
+        "ratio_table": _own_table(request, overview.tenants, "ratios", asked),
+        "reward_table": _own_table(request, overview.tenants, "rewards", asked),
     }
     return render(request, "fairness/overview.html", context)
 

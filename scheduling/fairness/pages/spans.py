@@ -61,7 +61,7 @@ def span_asked(query: Mapping[str, str], *, today: date) -> Span:
 
 def _date(text: str) -> date | None:
     try:
-        found = date.fromisoformat(text)
+        day = date.fromisoformat(text)
     except ValueError:
         return None
-    return found if EARLIEST <= found < LATEST else None
+    return day if EARLIEST <= day < LATEST else None

@@ -13,8 +13,8 @@ OWNERS = 6  # on a page of a table
 
 def _number(name: str, digits: int = 6) -> Callable[[Any], object]:
     def value(row: Any) -> object:
-        found = getattr(row, name)
-        return "" if found is None else round(float(found), digits)
+        value = getattr(row, name)
+        return "" if value is None else round(float(value), digits)
 
     return value
 
@@ -27,8 +27,8 @@ def _amount(name: str, label: str) -> Column:
     """Credits, as every export of money has them."""
 
     def value(row: Any) -> str:
-        found = getattr(row, name)
-        return "" if found is None else exported(micro(found))
+        value = getattr(row, name)
+        return "" if value is None else exported(micro(value))
 
     return Column(name, label, order=name, numeric=True, value=value)
 

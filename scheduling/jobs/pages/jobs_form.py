@@ -42,15 +42,15 @@ class JobsForm(forms.Form):
     def question(self) -> JobsQuestion:
         """What is not understood does not filter; the field says so."""
         self.is_valid()
-        found = self.cleaned_data
+        answers = self.cleaned_data
         return JobsQuestion(
-            state=found.get("state", ""),
-            lane=found.get("lane", ""),
-            name=found.get("name", ""),
-            array=found.get("array"),
-            mine=bool(found.get("mine")),
-            since=found.get("since"),
-            until=found.get("until"),
+            state=answers.get("state", ""),
+            lane=answers.get("lane", ""),
+            name=answers.get("name", ""),
+            array=answers.get("array"),
+            mine=bool(answers.get("mine")),
+            since=answers.get("since"),
+            until=answers.get("until"),
         )
 
 

@@ -32,8 +32,8 @@ class LogForm(forms.Form):
 
     def question(self) -> LogQuestion:
         self.is_valid()
-        found = self.cleaned_data
-        return LogQuestion(found.get("search", ""), found.get("level", ""), found.get("who", ""))
+        answers = self.cleaned_data
+        return LogQuestion(answers.get("search", ""), answers.get("level", ""), answers.get("who", ""))
 
     def before(self) -> int | None:
         """Earlier than this byte; None: the newest."""

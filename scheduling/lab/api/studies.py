@@ -90,7 +90,7 @@ class Studies(_Studies):
         pool = pool_by_slug(slug) if slug else None
         if slug and pool is None:
             return self.refused(UNKNOWN_POOL)
-        found = study_create(
+        outcome = study_create(
             document=asked["study"],
             files=asked.get("files", {}),
             pool=pool,
@@ -100,9 +100,9 @@ class Studies(_Studies):
             by=self.access,
             at=timezone.now(),
         )
-        response = self._answered(found, HTTPStatus.ACCEPTED)
-        if isinstance(found, LabStudy):
-            response.headers["Location"] = reverse("api_study", args=[found.pk])
+        response = self._answered(outcome, HTTPStatus.ACCEPTED)
+        if isinstance(outcome, LabStudy):
+            response.headers["Location"] = reverse("api_study", args=[outcome.pk])
         return response
 
 
@@ -117,10 +117,10 @@ class Study(_Studies):
         tag="lab",
     )
     def get(self, request: Request, study_id: int) -> HttpResponseBase:
-        found = LabStudy.objects.select_related("pool").filter(pk=study_id).first()
-        if found is None:
+        study = LabStudy.objects.select_related("pool").filter(pk=study_id).first()
+        if study is None:
             raise Http404
-        return self._answered(found)
+        return self._answered(study)
 
 
 class StudyStart(_Studies):
@@ -231,7 +231,7 @@ class StudyFigures(_Studies):
 
 
 def _file(study_id: int, what: str) -> HttpResponseBase:
-    found = study_file(study_id, what)
-    if found is None:
+    file = study_file(study_id, what)
+    if file is None:
         raise Http404
-    return found
+    return file

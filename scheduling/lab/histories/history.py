@@ -120,8 +120,8 @@ class History:
 
     def day_of(self, moments: npt.ArrayLike) -> npt.NDArray[np.intp]:
         """The day of each moment; what is later than the last day counts to it."""
-        found = np.searchsorted(np.array(self.midnights[1:-1]), np.asarray(moments), side="right")
-        return found.astype(np.intp)
+        places = np.searchsorted(np.array(self.midnights[1:-1]), np.asarray(moments), side="right")
+        return places.astype(np.intp)
 
 
 def zone_of(name: str) -> tzinfo:

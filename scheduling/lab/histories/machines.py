@@ -17,12 +17,12 @@ GPUS = re.compile(r"(?:^|,)gpu(?::[A-Za-z][^:,()]*)?:([0-9]+)")
 def machines_read(text: str, unit: str, place: str) -> tuple[Machine, ...]:
     """From `scontrol show node --json`, or from `sinfo -N --format="%N|%c|%G|%P"`; those without units are left out."""
     nodes = _from_json(text, place) if text.lstrip().startswith("{") else _from_sinfo(text.splitlines(), place)
-    found: dict[str, Machine] = {}
+    machines_by_name: dict[str, Machine] = {}
     for name, cpus, gres, partitions in nodes:
         units = {"gpu": sum(map(int, GPUS.findall(gres))), "cpu": cpus, "processor": cpus, "node": 1}[unit]
-        known = found[name].partitions if name in found else ()
-        found[name] = Machine(name, units, tuple(dict.fromkeys((*known, *partitions))))
-    machines = tuple(machine for machine in found.values() if machine.units)
+        known = machines_by_name[name].partitions if name in machines_by_name else ()
+        machines_by_name[name] = Machine(name, units, tuple(dict.fromkeys((*known, *partitions))))
+    machines = tuple(machine for machine in machines_by_name.values() if machine.units)
     if not 0 < len(machines) <= MOST:
         raise BadScenario(place, f"has {len(machines):,} machines with a {unit}; there must be 1 to {MOST:,}")
     return machines

@@ -62,14 +62,14 @@ def sacct(
             continue
         tally.rows += 1
         try:
-            found = reader.read(line)
+            record = reader.read(line)
         except Unreadable as error:
             tally.unreadable(number, str(error))
             continue
-        if isinstance(found, LoggedJob):
-            jobs.append(found)
+        if isinstance(record, LoggedJob):
+            jobs.append(record)
         else:
-            tally.left_out[found] += 1
+            tally.left_out[record] += 1
     tally.check()
     return Log(tuple(jobs), tally.rows, dict(sorted(tally.left_out.items())), tuple(tally.bad), {})
 
@@ -207,9 +207,9 @@ class _Reader:
         if "ElapsedRaw" in self.columns:
             return whole(self._cell(cells, "ElapsedRaw"), "ElapsedRaw", most=LONGEST)
         text = self._cell(cells, "Elapsed")
-        if (found := ELAPSED.fullmatch(text)) is None:
+        if (match := ELAPSED.fullmatch(text)) is None:
             raise Unreadable(f"Elapsed must be a time like 2-03:04:05, not {text[:40]!a}")
-        days, hours, minutes, seconds = (int(part or 0) for part in found.groups())
+        days, hours, minutes, seconds = (int(part or 0) for part in match.groups())
         if (elapsed := ((days * 24 + hours) * 60 + minutes) * 60 + seconds) > LONGEST:
             raise Unreadable(f"Elapsed is of years: {text[:40]!a}")
         return elapsed

@@ -20,16 +20,20 @@ NOTE = "of each job its most workers, without parameter servers; what the file s
 def scenario_log(scenario: Scenario) -> tuple[Log, tuple[Machine, ...], dict[str, int]]:
     """The jobs with times from 1970 on, the machines with their units of the first resource, and each owner's units."""
     cluster = scenario.cluster
-    found = [_job(job, cluster.tenants[job.tenant].name, cluster.slot_seconds) for job in scenario.jobs]
-    jobs = tuple(job for job in found if job is not None)
+    scenario_jobs = [_job(job, cluster.tenants[job.tenant].name, cluster.slot_seconds) for job in scenario.jobs]
+    jobs = tuple(job for job in scenario_jobs if job is not None)
     machines = tuple(
         Machine(name, int(units))
         for name, units in zip(cluster.servers, cluster.capacity[RESOURCE].tolist(), strict=True)
         if units >= 1
     )
     quotas = {tenant.name: int(cluster.quota[RESOURCE, k]) for k, tenant in enumerate(cluster.tenants)}
-    left_out = {f"without any {cluster.resources[RESOURCE]}": len(found) - len(jobs)} if len(jobs) < len(found) else {}
-    return Log(jobs, len(found), left_out, (), {}), machines, quotas
+    left_out = (
+        {f"without any {cluster.resources[RESOURCE]}": len(scenario_jobs) - len(jobs)}
+        if len(jobs) < len(scenario_jobs)
+        else {}
+    )
+    return Log(jobs, len(scenario_jobs), left_out, (), {}), machines, quotas
 
 
 def _job(job: Job, owner: str, slot_seconds: float) -> LoggedJob | None:

@@ -32,8 +32,8 @@ def swf(lines: Iterable[str], *, owner: str = "group", strict: bool = False, pla
         if not (line := line.strip()):
             continue
         if line.startswith(";"):
-            if found := FACT.fullmatch(line):
-                facts.setdefault(found[1], found[2].strip())
+            if match := FACT.fullmatch(line):
+                facts.setdefault(match[1], match[2].strip())
                 begin = _begin(facts)
             continue
         tally.rows += 1

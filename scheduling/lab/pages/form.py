@@ -122,18 +122,18 @@ class StudyForm(forms.Form):
         return first and midnight(first, UTC), last and midnight(last + timedelta(days=1), UTC)
 
     def clean(self) -> dict[str, Any]:
-        found: dict[str, Any] = super().clean() or {}
+        answers: dict[str, Any] = super().clean() or {}
         if self.errors:
-            return found
-        if self.chosen_pool is not None and not (found.get("first") and found.get("last")):
+            return answers
+        if self.chosen_pool is not None and not (answers.get("first") and answers.get("last")):
             self.add_error("first", "Say which days.")
-        if self.chosen_pool is None and not found.get("log"):
+        if self.chosen_pool is None and not answers.get("log"):
             self.add_error("log", "Choose a log, or a pool above.")
-        if found["written"]:
-            self._written(found)
+        if answers["written"]:
+            self._written(answers)
         elif not self.errors:
-            self._chosen(found)
-        return found
+            self._chosen(answers)
+        return answers
 
     def _written(self, found: dict[str, Any]) -> None:
         """The study is what the text says; uploads have their own names."""

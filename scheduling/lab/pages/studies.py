@@ -165,10 +165,10 @@ def _changed(request: AccessRequest, pk: int, outcome: LabStudy | Refused, said:
 @require_safe
 @requires(Permission.FAIRNESS_VIEW)
 def lab_file(request: AccessRequest, pk: int, what: str) -> HttpResponseBase:
-    found = study_file(pk, what)
-    if found is None:
+    file = study_file(pk, what)
+    if file is None:
         raise Http404
-    return found
+    return file
 
 
 def study_file(pk: int, what: str) -> StreamingHttpResponse | None:

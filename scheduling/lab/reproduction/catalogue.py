@@ -18,12 +18,12 @@ def chosen(names: Sequence[str]) -> list[Figure]:
     """The figures asked for, in their order here; `all`, or the name of a paper, is every one of it."""
     wanted: set[str] = set()
     for name in names:
-        found = {known for known in FIGURES if name in ("all", known) or known.startswith(f"{name}-")}
-        if not found:
+        figures_named = {known for known in FIGURES if name in ("all", known) or known.startswith(f"{name}-")}
+        if not figures_named:
             omitted = next((row for row in OMITTED if row.name == name), None)
             if omitted is not None:
                 raise BadScenario(name, f"is not repeated: {omitted.reason}")
             near = suggestion(name, FIGURES)
             raise BadScenario(name, f"there is no such figure {quoted(name)}{near}; `reproduce --list` has all")
-        wanted |= found
+        wanted |= figures_named
     return [figure for name, figure in FIGURES.items() if name in wanted]

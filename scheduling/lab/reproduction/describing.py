@@ -129,8 +129,8 @@ class Figure:
         """The scale by its name."""
         if name not in SCALES:
             raise BadScenario("--scale", f"must be one of {', '.join(SCALES)}, not {name}")
-        found: Scale = getattr(self, name)
-        return found
+        value: Scale = getattr(self, name)
+        return value
 
 
 @dataclass(frozen=True)

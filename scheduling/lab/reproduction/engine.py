@@ -65,7 +65,7 @@ class Repeated:
 
     def verdicts(self) -> list[Verdict]:
         """On every claim of the figure."""
-        found = []
+        verdicts_made = []
         for claim in self.figure.claims:
             measure = claim.measure or self.figure.measures[0]
             runs = {
@@ -75,8 +75,8 @@ class Repeated:
                 ]
                 for place, line in enumerate(self.figure.lines)
             }
-            found.append(judge(claim, runs, self.scale.values, self._ended(measure)))
-        return found
+            verdicts_made.append(judge(claim, runs, self.scale.values, self._ended(measure)))
+        return verdicts_made
 
     def _ended(self, measure: str) -> Ended | None:
         """Of every run the jobs that the measure is about, and all jobs; None where it is not about jobs that ended."""
@@ -121,9 +121,9 @@ def _taught(points: Sequence[Point], processes: int, progress: Progress) -> list
     """The points with the weights they need. Those who need the same are trained for once."""
     tasks = [task_of(point) for point in points]
     once = list(dict.fromkeys(wanted for wanted in tasks if wanted is not None))
-    found = dict(zip(once, each(trained, once, processes, progress), strict=True))
+    networks = dict(zip(once, each(trained, once, processes, progress), strict=True))
     return [
-        point if wanted is None else replace(point, weights=found[wanted][_mark(point)])
+        point if wanted is None else replace(point, weights=networks[wanted][_mark(point)])
         for point, wanted in zip(points, tasks, strict=True)
     ]
 
@@ -154,11 +154,11 @@ def point_run(point: Point) -> Figures:
             figure.lines[point.line].label, figure.scale(point.scale).values[point.value], point.seed
         )
     done = _run(point)
-    found: Figures = {name: MEASURES[name].of(done) for name in figure.measures}
+    figures: Figures = {name: MEASURES[name].of(done) for name in figure.measures}
     for name in figure.measures:
         if (count := MEASURES[name].about) is not None:
-            found[about(name)] = float(count(done))
-    return {**found, JOBS: float(len(done.scenario.jobs))}
+            figures[about(name)] = float(count(done))
+    return {**figures, JOBS: float(len(done.scenario.jobs))}
 
 
 def about(measure: str) -> str:

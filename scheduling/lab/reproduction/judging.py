@@ -80,12 +80,12 @@ def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None
             if not figures or len(figures) < len(runs[name][place]):
                 return Verdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line has no figure")
             known[name].append(figures)
-    found = _found(claim, known, values)
-    if not math.isfinite(found.ours):
+    value = _found(claim, known, values)
+    if not math.isfinite(value.ours):
         return Verdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line reaches nothing")
     spread = _spread(claim, known, values)
-    outcome = _outcome(found, spread)
-    return Verdict(claim, outcome, found.ours, _line(claim, outcome, found, spread), spread)
+    outcome = _outcome(value, spread)
+    return Verdict(claim, outcome, value.ours, _line(claim, outcome, value, spread), spread)
 
 
 def _apart(lines: Sequence[str], places: Sequence[int], ended: Ended) -> str:

@@ -29,8 +29,8 @@ class Measure:
 
 def _summed(name: str) -> Callable[[Run], float | None]:
     def of(done: Run) -> float | None:
-        found: float | None = metrics.summary(done.scenario, done.outcome)[name]
-        return found
+        value: float | None = metrics.summary(done.scenario, done.outcome)[name]
+        return value
 
     return of
 

@@ -20,9 +20,9 @@ def runs_csv(repeated: Repeated) -> str:
             figure.lines[point.line].label,
             repeated.scale.values[point.value],
             point.seed,
-            *(found[measure] for measure in figure.measures),
+            *(figures[measure] for measure in figure.measures),
         ]
-        for point, found in zip(repeated.points, repeated.found, strict=True)
+        for point, figures in zip(repeated.points, repeated.found, strict=True)
     ]
     return csv_text(["figure", "line", figure.swept, "seed", *figure.measures], rows)
 

@@ -58,7 +58,7 @@ def measured(history: History, replay: Replay, against: Replay) -> Mapping[str, 
         np.add.at(table, (owner, day), np.asarray(amounts, dtype=np.float64))
         return table
 
-    found = {
+    figures = {
         "waited_against": summed(np.where(both, there, 0.0)),
         "waited": summed(np.where(both, here, 0.0)),
         "asked": summed(work),
@@ -70,11 +70,11 @@ def measured(history: History, replay: Replay, against: Replay) -> Mapping[str, 
         "spent": replay.spent,
     }
     lent, borrowed = _lending(history, replay)
-    found |= {"lent": lent, "borrowed": borrowed}
-    found["saved"] = found["waited_against"] - found["waited"]
-    found["in_time_more"] = found["in_time"] - found["in_time_against"]
-    found["net"] = found["earned"] - found["spent"]
-    return {name: found[name] for name in MEASURES}
+    figures |= {"lent": lent, "borrowed": borrowed}
+    figures["saved"] = figures["waited_against"] - figures["waited"]
+    figures["in_time_more"] = figures["in_time"] - figures["in_time_against"]
+    figures["net"] = figures["earned"] - figures["spent"]
+    return {name: figures[name] for name in MEASURES}
 
 
 def _lending(history: History, replay: Replay) -> tuple[Numbers, Numbers]:

@@ -113,8 +113,8 @@ def ticks_of(low: float, high: float) -> list[float]:
 
 def day_text(day: str) -> str:
     """1 Oct for 2026-10-01."""
-    found = date.fromisoformat(day)
-    return f"{found.day} {MONTHS[found.month - 1]}"
+    date_shown = date.fromisoformat(day)
+    return f"{date_shown.day} {MONTHS[date_shown.month - 1]}"
 
 
 def tick_text(tick: float) -> str:

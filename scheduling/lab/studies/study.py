@@ -148,14 +148,14 @@ def study_read(path: Path) -> Study:
     """The study in a file; every flaw is one line with its place."""
 
     def digest(name: str) -> str:
-        found = hashlib.sha256()
+        hasher = hashlib.sha256()
         try:
             with (path.parent / name).open("rb") as file:
                 while piece := file.read(2**20):
-                    found.update(piece)
+                    hasher.update(piece)
         except OSError as error:
             raise BadScenario(str(path.parent / name), f"cannot be read ({reason(error)})") from None
-        return found.hexdigest()
+        return hasher.hexdigest()
 
     return study_of(study_document(path), path.stem, digest)
 

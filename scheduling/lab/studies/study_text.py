@@ -29,14 +29,14 @@ class _Loader(yaml.SafeLoader):
         return super().compose_node(parent, index)
 
     def construct_mapping(self, node: Any, deep: bool = False) -> dict[Hashable, Any]:
-        found: dict[Hashable, Any] = {}
+        pairs: dict[Hashable, Any] = {}
         for key_node, value_node in node.value:
             name = str(key_node.value) if isinstance(key_node, yaml.ScalarNode) else None
-            if name is None or name in found:
+            if name is None or name in pairs:
                 problem = "names no field" if name is None else f"has {name!a} twice"
                 raise yaml.MarkedYAMLError(problem=problem, problem_mark=key_node.start_mark)
-            found[name] = self.construct_object(value_node, deep=True)
-        return found
+            pairs[name] = self.construct_object(value_node, deep=True)
+        return pairs
 
 
 def study_document(path: Path) -> dict[str, Any]:

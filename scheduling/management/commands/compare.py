@@ -56,12 +56,12 @@ class Command(FileCommand):
             raise BadScenario("--seeds", f"must be 1 to {MOST_SEEDS:,}, not {options['seeds']}")
         trials = plan(options["scenario"], compared, _changes(options["changes"], compared), options["seeds"])
         with Progress("comparing", "runs") as progress:
-            found = each(trial_run, trials, cores(), progress)
-        columns = _columns(trials, found)
-        measures = list(dict.fromkeys(measure for figures in found for measure in figures))
+            runs = each(trial_run, trials, cores(), progress)
+        columns = _columns(trials, runs)
+        measures = list(dict.fromkeys(measure for figures in runs for measure in figures))
         heading = f"{options['scenario'].name}: {_runs(trials)}"
         if options["output"] is not None:
-            _write(options["output"], heading, trials, found, columns, measures)
+            _write(options["output"], heading, trials, runs, columns, measures)
         self.stdout.write(f"{heading}\n\n{_table(columns, measures)}")
         for reason in left_out:
             self.stdout.write(f"left out: {reason}")

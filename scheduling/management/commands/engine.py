@@ -202,10 +202,10 @@ class Lease:
 
 
 def _pool(slug: str | None) -> Pool:
-    found = Pool.objects.filter(slug=slug or "").first()
-    if found is None:
+    pool = Pool.objects.filter(slug=slug or "").first()
+    if pool is None:
         raise CommandError(f"There is no pool {slug!r}. Name one with --pool.")
-    return found
+    return pool
 
 
 def _listener() -> psycopg.Connection[Any]:

@@ -22,14 +22,14 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         pools = Pool.objects.order_by("pk")
-        found = list(pools.filter(slug=options["pool"]) if options["pool"] else pools)
-        if options["pool"] and not found:
+        chosen_pools = list(pools.filter(slug=options["pool"]) if options["pool"] else pools)
+        if options["pool"] and not chosen_pools:
             raise CommandError(f"there is no pool {options['pool']}", returncode=WRONG_INPUT)
         if options["rebuild"]:
-            for pool in found:
+            for pool in chosen_pools:
                 self.stdout.write(f"{pool.slug}: {days_rebuild(pool_id=pool.pk)} days")
             return
-        findings = days_verify(pool_ids=[pool.pk for pool in found])
+        findings = days_verify(pool_ids=[pool.pk for pool in chosen_pools])
         for finding in findings:
             self.stderr.write(str(finding))
         if findings:

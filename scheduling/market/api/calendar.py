@@ -110,5 +110,5 @@ class Bookings(TenantPoolView):
     )
     def get(self, request: Request, tenant_slug: str, pool_slug: str) -> HttpResponseBase:
         span = span_asked(self.pool, self.parameters)
-        found = own_bookings(self.pool, span.first, span.end, most=MOST_AWARDS)
-        return self.refused(TOO_MANY) if found is None else self.listed_values(found, span.parameters())
+        bookings = own_bookings(self.pool, span.first, span.end, most=MOST_AWARDS)
+        return self.refused(TOO_MANY) if bookings is None else self.listed_values(bookings, span.parameters())

@@ -42,10 +42,10 @@ class UnitReader:
         spec = self._specs.read(job)
         worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
         ids = self._specs.resource_ids
-        found = amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=since)
+        amounts = amounts_in(award.allocation, award.on_operator, worker, ps, ids, since=since)
         if award.cut_at is None:
-            return found
-        return {unit: amount for unit, amount in found.items() if unit.slot < award.cut_at}
+            return amounts
+        return {unit: amount for unit, amount in amounts.items() if unit.slot < award.cut_at}
 
 
 def amounts_in(
@@ -58,14 +58,14 @@ def amounts_in(
     since: int,
 ) -> dict[Unit, float]:
     """Amounts behind stored rows. What of `allocation` is not on operator's units lies in home cells."""
-    found: defaultdict[Unit, float] = defaultdict(float)
+    amounts: defaultdict[Unit, float] = defaultdict(float)
     for rows, signs in ((allocation, {Part.HOME: 1.0}), (on_operator, {Part.HOME: -1.0, Part.OPERATOR: 1.0})):
         for server_id, start, end, workers, servers in rows:
             for resource_id, amount in zip(resource_ids, workers * worker + servers * ps, strict=True):
                 for slot in range(max(start, since), end if amount else 0):
                     for part, sign in signs.items():
-                        found[Unit(server_id, resource_id, part.value, slot)] += sign * float(amount)
-    return {unit: amount for unit, amount in sorted(found.items()) if amount > ROUNDING}
+                        amounts[Unit(server_id, resource_id, part.value, slot)] += sign * float(amount)
+    return {unit: amount for unit, amount in sorted(amounts.items()) if amount > ROUNDING}
 
 
 def units_take(pool_id: int, units: Units, capacities: Mapping[tuple[int, int, str], float]) -> None:

@@ -106,22 +106,22 @@ class NumberAsked:
 def how(request: HttpRequest) -> HttpResponse:
     """For whoever is logged in, whatever they may do. The numbers are in the address; `?part=lessons`: the steps."""
     numbers, flaws = numbers_read(request.GET.dict())
-    found = example(numbers)
+    answer = example(numbers)
     context = {
-        "example": found,
+        "example": answer,
         "flaws": flaws,
         "fields": [
             NumberAsked(field.name, BOUNDS[field.name], getattr(numbers, field.name), flaws.get(field.name, ""))
             for field in fields(Numbers)
         ],
-        "owners": _owners(found.owners),
-        "owners_height": ROW_HEIGHT * sum(owner.units > 0 for owner in found.owners),
-        "alone": _alone(found),
-        "curve": _curve_path(found),
-        "dots": _dots(found),
-        "hour_bars": _hour_bars(found),
-        "split": _split(found.mine),
-        "why_not": reason_few(found.mine.code) if found.mine.code else "",
+        "owners": _owners(answer.owners),
+        "owners_height": ROW_HEIGHT * sum(owner.units > 0 for owner in answer.owners),
+        "alone": _alone(answer),
+        "curve": _curve_path(answer),
+        "dots": _dots(answer),
+        "hour_bars": _hour_bars(answer),
+        "split": _split(answer.mine),
+        "why_not": reason_few(answer.mine.code) if answer.mine.code else "",
     }
     return part_or_page(request, "market/how.html", PARTS, context)
 

@@ -86,7 +86,7 @@ def _board(asked: Asked) -> dict[str, Any]:
     history = asked.history
     span = spans_of([(pool.pk, now.slot)]).get((pool.pk, now.slot))
     units = reads.my_units(asked.tenant, pool, now, asked.overview)
-    found = board.squares(units) if units else ()
+    squares = board.squares(units) if units else ()
     money = None
     if access.allows(Permission.LEDGER_VIEW):
         (money,), _ = money_since(tenant_id=asked.tenant.pk, starts=[midnight(day_of(now.at))], at=now.at)
@@ -97,8 +97,8 @@ def _board(asked: Asked) -> dict[str, Any]:
         "slot_bars": board.slot_bars(span, now),
         "span": span,
         "units": units,
-        "squares": found,
-        "squares_height": board.square_rows(found),
+        "squares": squares,
+        "squares_height": board.square_rows(squares),
         "money": money,
         "coming": asked.coming,
     }

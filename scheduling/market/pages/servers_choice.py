@@ -130,7 +130,7 @@ def _units(server: ServerView, owner: str, tenant_id: int) -> tuple[int, ...]:
 
 def _owners(overview: PoolOverview, tenant_id: int) -> tuple[OwnerGroup, ...]:
     """The reader's own part, the others' by name, the operator's."""
-    found: dict[str, tuple[str, int, list[int]]] = {}
+    owners: dict[str, tuple[str, int, list[int]]] = {}
     for server in overview.servers:
         on_this: set[str] = set()
         for place, capacity in enumerate(server.capacities):
@@ -139,9 +139,9 @@ def _owners(overview: PoolOverview, tenant_id: int) -> tuple[OwnerGroup, ...]:
             ]
             for value, name, units in [*parts, (OPERATOR, "Operator", capacity.operator_units)]:
                 if units:
-                    _, servers, sums = found.get(value, (name, 0, [0] * len(overview.totals)))
+                    _, servers, sums = owners.get(value, (name, 0, [0] * len(overview.totals)))
                     sums[place] += units
-                    found[value] = (name, servers + (value not in on_this), sums)
+                    owners[value] = (name, servers + (value not in on_this), sums)
                     on_this.add(value)
-    groups = [OwnerGroup(value, name, servers, tuple(sums)) for value, (name, servers, sums) in found.items()]
+    groups = [OwnerGroup(value, name, servers, tuple(sums)) for value, (name, servers, sums) in owners.items()]
     return tuple(sorted(groups, key=lambda group: (group.value != MINE, group.value == OPERATOR, group.name)))

@@ -296,10 +296,12 @@ def heat(
     each = max(len(group) for group in groups)
     step = 18 if each == 1 else 14
     rows: list[HeatRow] = []
-    for number, found in groupby(uses, key=attrgetter("group")):
+    for number, uses_of_group in groupby(uses, key=attrgetter("group")):
         group = groups[number]
         name = names[group[0]] if len(group) == 1 else f"{names[group[0]]} to {names[group[-1]]}"
-        rows.append(HeatRow(name, len(rows) * step, tuple(_cell(use, first, end, max(slot, HOUR)) for use in found)))
+        rows.append(
+            HeatRow(name, len(rows) * step, tuple(_cell(use, first, end, max(slot, HOUR)) for use in uses_of_group))
+        )
     hours = tuple(sorted({use.hour for use in uses}))
     return Heat(tuple(rows), hours, len(rows) * step + 20, step, _times(first, end), each)
 

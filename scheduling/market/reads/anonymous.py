@@ -44,8 +44,8 @@ def awards_seen(*, tenant_id: int, award_ids: Iterable[int]) -> dict[int, AwardS
     """In one query, whoever's they are."""
     with scope_disabled("who earns from an award may know its size, lane and times, and never whose it is"):
         rows = Award.objects.filter(pk__in=set(award_ids)).only(*_READ, *_JOB).order_by("pk")
-        found = list(rows.select_related("job__submitted_by").annotate(interval_number=F("interval__number")))
-    return {award.pk: _seen(award, tenant_id) for award in found}
+        awards = list(rows.select_related("job__submitted_by").annotate(interval_number=F("interval__number")))
+    return {award.pk: _seen(award, tenant_id) for award in awards}
 
 
 _READ: tuple[str, ...] = (

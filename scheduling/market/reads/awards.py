@@ -56,10 +56,12 @@ def award_rows(awards: Sequence[Award]) -> list[AwardRow]:
     """In their order; two queries more."""
     names = _server_names(awards)
     sums = [_sums(award) for award in awards]
-    slugs = dict(Tenant.objects.filter(pk__in={owner for found in sums for owner in found}).values_list("pk", "slug"))
+    slugs = dict(
+        Tenant.objects.filter(pk__in={owner for owner_sums in sums for owner in owner_sums}).values_list("pk", "slug")
+    )
     return [
-        AwardRow(award, placed(award.allocation, names, until=award.cut_at), _payees(found, slugs))
-        for award, found in zip(awards, sums, strict=True)
+        AwardRow(award, placed(award.allocation, names, until=award.cut_at), _payees(owner_sums, slugs))
+        for award, owner_sums in zip(awards, sums, strict=True)
     ]
 
 
@@ -88,12 +90,12 @@ def placed(
     allocation: Iterable[Sequence[int]], names: dict[int, str], *, until: int | None, first: int = 0
 ) -> tuple[Placed, ...]:
     """Rows of an allocation with the servers' names, without what lies before `first` or was cut off."""
-    found = []
+    rows = []
     for server_id, start, end, workers, ps in allocation:
         last = end if until is None else min(end, until)
         if last > max(start, first):
-            found.append(Placed(names[server_id], start, last, workers, ps))
-    return tuple(found)
+            rows.append(Placed(names[server_id], start, last, workers, ps))
+    return tuple(rows)
 
 
 @dataclass(frozen=True)
@@ -113,13 +115,13 @@ def own_bookings(pool: Pool, first: int, end: int, *, most: int) -> list[OwnBook
     if len(awards) > most:
         return None
     names = _server_names(awards)
-    found = [
+    bookings = [
         OwnBooking(piece.server, award, piece)
         for award in awards
         for piece in placed(award.allocation, names, until=award.cut_at, first=first)
         if piece.start < end
     ]
-    return sorted(found, key=lambda one: (one.server, one.placed.start, one.award.pk))
+    return sorted(bookings, key=lambda one: (one.server, one.placed.start, one.award.pk))
 
 
 def _server_names(awards: Iterable[Award]) -> dict[int, str]:

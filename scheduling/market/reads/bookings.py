@@ -47,27 +47,27 @@ def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home:
         paid = "jsonb_path_exists(scheduling_award.charges, 'strict $[*][*] ? (@[0] == $me && @[1] > 0)', %s)"
         pays_me = RawSQL(paid, [Json({"me": tenant.pk})], output_field=BooleanField())  # noqa: S611  a constant text
         rows = rows.annotate(pays_me=pays_me)
-        found = list(
+        awards = list(
             rows.order_by("start", "pk").values_list(
                 "tenant_id", "job_id", "job__name", "phase", "lane", "state", "cut_at", "allocation", "pays_me"
             )[: MOST_AWARDS + 1]
         )
     at_home = set(home)
-    bookings = [booking for row in found[:MOST_AWARDS] for booking in _of_award(row, tenant.pk, first, last, at_home)]
+    bookings = [booking for row in awards[:MOST_AWARDS] for booking in _of_award(row, tenant.pk, first, last, at_home)]
     bookings.sort(key=lambda one: (one.start, one.job_id is None, one.server_id))
-    return Bookings(tuple(bookings), len(found) > MOST_AWARDS)
+    return Bookings(tuple(bookings), len(awards) > MOST_AWARDS)
 
 
 def _of_award(row: tuple[object, ...], tenant_id: int, first: int, last: int, home: set[int]) -> list[Booking]:
     owner, job_id, name, phase, lane, state, cut_at, allocation, pays_me = row
-    own, found = owner == tenant_id, []
+    own, rows = owner == tenant_id, []
     for server_id, start, end, workers, ps in allocation:  # type: ignore[attr-defined]
         end = end if cut_at is None else min(end, cut_at)
         if end <= first or start >= last or end <= start:
             continue
         abroad = LENT if pays_me and server_id in home else OTHER
         at_home = HOME if phase == "own" else RENTED
-        found.append(
+        rows.append(
             Booking(
                 server_id=server_id,
                 start=start,
@@ -81,4 +81,4 @@ def _of_award(row: tuple[object, ...], tenant_id: int, first: int, last: int, ho
                 planned=state == AwardState.BOOKED,
             )
         )
-    return found
+    return rows

@@ -163,10 +163,10 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
 def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool) -> list[IntervalRow]:
     """Newest first, a page of them; the next page lies `below` the last one's number."""
     rows = Interval.objects.filter(pool=pool).order_by("-number").defer("view", "plan", "policy", "windows")
-    found = list((rows.filter(number__lt=below) if below else rows)[:PAGE])
+    intervals = list((rows.filter(number__lt=below) if below else rows)[:PAGE])
     spans = [
         (row.number, row.window_start, row.window_end)
-        for row in found
+        for row in intervals
         if row.window_start is not None and row.window_end is not None
     ]
     paid = _paid(tenant, pool, spans) if money else []
@@ -182,7 +182,7 @@ def interval_list(*, tenant: Tenant, pool: Pool, below: int | None, money: bool)
             row.jobs_awarded,
             by_number.get(row.number),
         )
-        for row in found
+        for row in intervals
     ]
 
 

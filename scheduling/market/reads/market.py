@@ -159,10 +159,10 @@ def _demand(tenant: Tenant, pool: Pool) -> Demand:
 def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview) -> MyUnits | None:
     """As the page of the tenant's share counts them. Needs the tenant's scope."""
     awards = awards_in(pool, now.slot)
-    found = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards, overview=overview)
-    if not found.totals:
+    units = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards, overview=overview)
+    if not units.totals:
         return None
-    total = found.totals[0]
+    total = units.totals[0]
     used = min(round(total.used), total.units)
     lent = min(round(total.lent), total.units - used)
     return MyUnits(total.label, total.units, used, lent, round(total.rented))
@@ -179,5 +179,5 @@ def _jobs(tenant: Tenant, pool: Pool) -> Sequence[TrainingJob]:
     rows = TrainingJob.objects.filter(tenant=tenant, pool=pool).order_by("-pk")
     live = rows.filter(state__in=LIVE_STATES).values("pk")[:MOST_JOBS]
     newest = rows.values("pk")[: MOST_JOBS // 2]
-    found = list(rows.filter(pk__in=live.union(newest)).select_related("tenant", "pool"))
-    return sorted(found, key=lambda job: job.state not in LIVE_STATES)[:MOST_JOBS]
+    jobs = list(rows.filter(pk__in=live.union(newest)).select_related("tenant", "pool"))
+    return sorted(jobs, key=lambda job: job.state not in LIVE_STATES)[:MOST_JOBS]

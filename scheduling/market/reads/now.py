@@ -128,8 +128,8 @@ def _late_seconds(pool: Pool, clock: LaneClock | None, at: datetime) -> int:
 def _prices(pool: Pool, first: int, end: int) -> dict[tuple[int, int], float]:
     """(slot, resource id) -> posted price, of slots [first, end)."""
     ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=first, slot__lt=end)
-    found = ticks.values_list("slot", "resource_id", "price")
-    return {(slot, resource): price for slot, resource, price in found if price is not None}
+    prices = ticks.values_list("slot", "resource_id", "price")
+    return {(slot, resource): price for slot, resource, price in prices if price is not None}
 
 
 Kinds = list[tuple[int, str, str, int]]  # resource id, name, label, units in service; in the pool's order

@@ -34,13 +34,13 @@ def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] |
     """In the order of owners everywhere, the operator last. One query."""
     ids = sorted((owner for owner in amounts if amounts[owner]), key=lambda owner: (owner == OPERATOR_ID, owner))
     names = _names(own_id, ids)
-    total, before, found = sum(amounts.values()), 0, []
+    total, before, parts = sum(amounts.values()), 0, []
     for owner in ids:
         name, colour = names[owner]
         span = (100 * before / total, 100 * amounts[owner] / total)
-        found.append(Payee(name, colour, amounts[owner], (settled or {}).get(owner, 0), *span))
+        parts.append(Payee(name, colour, amounts[owner], (settled or {}).get(owner, 0), *span))
         before += amounts[owner]
-    return tuple(found)
+    return tuple(parts)
 
 
 def _names(own_id: int, ids: Iterable[int]) -> dict[int, tuple[str, int]]:

@@ -69,8 +69,8 @@ def payments_of_latest(*, pool: Pool, tenant_id: int, most: int = 5) -> list[Int
     """The last intervals whose slots have been paid, at least in part; newest first."""
     clock = LaneClock.objects.filter(pool=pool.pk, lane=Lane.BATCH).values("settled_slot")[:1]
     rows = Interval.objects.filter(pool=pool).annotate(settled=Coalesce(Subquery(clock), Value(-1)))
-    found = rows.filter(window_start__lte=F("settled")).order_by("-window_end")
-    spans = list(found.values_list("number", "window_start", "window_end", "settled")[:most])
+    payments = rows.filter(window_start__lte=F("settled")).order_by("-window_end")
+    spans = list(payments.values_list("number", "window_start", "window_end", "settled")[:most])
     until = spans[0][3] + 1 if spans else 0
     windows = [(number, start, end) for number, start, end, _ in spans if start is not None and end is not None]
     return payments_of_intervals(pool=pool, spans=windows, tenant_id=tenant_id, until=until)

@@ -154,8 +154,8 @@ def _clock(pool: Pool, tenant_id: int) -> LaneClock:
         [pool.pk, tenant_id],
         output_field=BigIntegerField(),
     )
-    found = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).annotate(provisional=provisional).first()
-    return found or LaneClock(pool=pool, lane=Lane.BATCH)
+    clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).annotate(provisional=provisional).first()
+    return clock or LaneClock(pool=pool, lane=Lane.BATCH)
 
 
 def _span(pool: Pool, window: Published) -> Span:
@@ -217,11 +217,11 @@ def _renters(
     seen = awards_seen(tenant_id=tenant.pk, award_ids=[*earned, *alive])
     here = [award for award in seen.values() if award.pool_id == pool.pk]
     here.sort(key=lambda award: (award.award_id not in alive, award.start, award.award_id))
-    found = [
+    renters = [
         _renter(award, alive.get(award.award_id), number, tenant.pk, pool, slot, earned.get(award.award_id, 0), clock)
         for number, award in enumerate(here, 1)
     ]
-    return [row for row in found if row.earned or row.to_come or row.rate]
+    return [row for row in renters if row.earned or row.to_come or row.rate]
 
 
 def _renter(

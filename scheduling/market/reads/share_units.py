@@ -106,10 +106,10 @@ class UnitsNow:
     @property
     def servers(self) -> tuple[tuple[str, tuple[UnitRow, ...]], ...]:
         """Server name -> its rows, in the order of the pool."""
-        found: dict[str, list[UnitRow]] = {}
+        units_by_server: dict[str, list[UnitRow]] = {}
         for row in self.rows:
-            found.setdefault(row.server, []).append(row)
-        return tuple((name, tuple(rows)) for name, rows in found.items())
+            units_by_server.setdefault(row.server, []).append(row)
+        return tuple((name, tuple(rows)) for name, rows in units_by_server.items())
 
 
 Place = tuple[int, str]  # server id, resource name
@@ -122,8 +122,8 @@ def awards_in(pool: Pool, slot: int, *, with_charges: bool = True) -> list[Award
     left = ("job__reason_numbers",) if with_charges else ("job__reason_numbers", "job__after", "charges")
     with scope_disabled("what is lent is the difference between all that runs on a server and what its owners run"):
         rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot).select_related("job")
-        found = list(rows.defer(*left).order_by("pk"))
-    return [award for award in found if award.cut_at is None or award.cut_at > slot]
+        awards = list(rows.defer(*left).order_by("pk"))
+    return [award for award in awards if award.cut_at is None or award.cut_at > slot]
 
 
 def units_now(
@@ -155,13 +155,13 @@ def demand_in(award: Award, rows: Iterable[Sequence[int]], slot: int) -> dict[Pl
     """(server, resource) -> amount that these rows of an allocation hold in the slot."""
     worker = demand_of(award.job.spec.get("worker_demand"), award.worker_type)
     ps = demand_of(award.job.spec.get("ps_demand"), award.ps_type)
-    found: defaultdict[Place, float] = defaultdict(float)
+    demand_by_place: defaultdict[Place, float] = defaultdict(float)
     for server_id, start, end, workers, servers in rows:
         if start <= slot < end:
             for demand, count in ((worker, workers), (ps, servers)):
                 for resource, amount in demand.items():
-                    found[server_id, resource] += amount * count
-    return {place: amount for place, amount in found.items() if amount}
+                    demand_by_place[server_id, resource] += amount * count
+    return {place: amount for place, amount in demand_by_place.items() if amount}
 
 
 def demand_of(given: Any, index: int) -> Mapping[str, float]:
@@ -173,24 +173,24 @@ def demand_of(given: Any, index: int) -> Mapping[str, float]:
 
 def _used(awards: Iterable[Award], slot: int) -> dict[tuple[int, str, int], float]:
     """(server, resource, tenant) -> amount of its own cells that its own jobs hold."""
-    found: defaultdict[tuple[int, str, int], float] = defaultdict(float)
+    used_units: defaultdict[tuple[int, str, int], float] = defaultdict(float)
     for award in awards:
         if award.phase == OWN:
             for (server_id, resource), amount in demand_in(award, award.allocation, slot).items():
-                found[server_id, resource, award.tenant_id] += amount
-    return found
+                used_units[server_id, resource, award.tenant_id] += amount
+    return used_units
 
 
 def _rented(awards: Iterable[Award], slot: int) -> dict[Place, float]:
     """(server, resource) -> amount rented of the cells there."""
-    found: defaultdict[Place, float] = defaultdict(float)
+    rented_units: defaultdict[Place, float] = defaultdict(float)
     for award in awards:
         if award.phase != OWN:
             for place, amount in demand_in(award, award.allocation, slot).items():
-                found[place] += amount
+                rented_units[place] += amount
             for place, amount in demand_in(award, award.on_operator, slot).items():
-                found[place] -= amount
-    return found
+                rented_units[place] -= amount
+    return rented_units
 
 
 def _rows(
@@ -232,7 +232,7 @@ def _renting(
         for place, amount in demand_in(award, award.allocation, slot).items():
             sums["operator"][place] += operator.get(place, 0.0)
             sums["others' cells"][place] += amount - operator.get(place, 0.0)
-    for whose, found in sums.items():
-        for (server_id, resource), amount in sorted(found.items()):
+    for whose, owner_sums in sums.items():
+        for (server_id, resource), amount in sorted(owner_sums.items()):
             if amount > 1e-9:
                 yield RentedRow(by_id[server_id], resource, labels.get(resource, resource), amount, whose)

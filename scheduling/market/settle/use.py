@@ -186,16 +186,16 @@ def _pieces(pool: Pool, first: int, end: int) -> Iterator[UsePiece]:
 
 def _prices(pool: Pool, hours: Hours) -> Mapping[tuple[int, int], tuple[int, float]]:
     """(hour, resource) -> how many slots had a posted price, and the sum of these."""
-    found: dict[tuple[int, int], tuple[int, float]] = {}
+    prices: dict[tuple[int, int], tuple[int, float]] = {}
     ticks = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, price__isnull=False)
     ticks = ticks.filter(slot__gte=hours.edges[0], slot__lt=hours.edges[-1]).order_by("slot", "resource")
     hour = 0
     for slot, resource, price in ticks.values_list("slot", "resource", "price"):
         while slot >= hours.edges[hour + 1]:
             hour += 1
-        number, total = found.get((hour, resource), (0, 0.0))
-        found[hour, resource] = number + 1, total + (price or 0.0)
-    return found
+        number, total = prices.get((hour, resource), (0, 0.0))
+        prices[hour, resource] = number + 1, total + (price or 0.0)
+    return prices
 
 
 def _write(pool: Pool, hours: Hours, sums: UseSums, prices: Mapping[tuple[int, int], tuple[int, float]]) -> None:

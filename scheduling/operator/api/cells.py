@@ -50,7 +50,7 @@ class Cells(PoolView):
         tag="cells",
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        wanted = {found.name: self.parameters.get(found.name) for found in CELLS.filters}
+        wanted = {each.name: self.parameters.get(each.name) for each in CELLS.filters}
         lines = cell_lines(self.pool)
         return self.listed_values(
             [line for line in lines if all(value in (None, getattr(line, name)) for name, value in wanted.items())]

@@ -72,13 +72,13 @@ class Quota(TenantPoolView):
     )
     def get(self, request: Request, tenant_slug: str, pool_slug: str) -> HttpResponseBase:
         slot = self.pool.slot_at(timezone.now())
-        found = units_now(tenant_id=self.tenant.pk, pool=self.pool, slot=slot, awards=awards_in(self.pool, slot))
+        units = units_now(tenant_id=self.tenant.pk, pool=self.pool, slot=slot, awards=awards_in(self.pool, slot))
         shown = {
             "pool": self.pool.slug,
             "slot": slot,
             "starts_at": self.pool.slot_start(slot),
-            "resources": found.totals,
-            "servers": found.rows,
-            "rented": found.rented,
+            "resources": units.totals,
+            "servers": units.rows,
+            "rented": units.rented,
         }
         return self.shown(QuotaShown, shown)

@@ -108,13 +108,13 @@ class CellsForm(ChangeForm):
         ]
 
     def moves(self) -> list[Move]:
-        found = []
+        moves_made = []
         for owner in self.owners:
             for place in self.places:
                 before, after = place.units_of(owner.pk), self._wanted(owner, place)
                 if before != after:
-                    found.append(Move(f"{owner.name}: {self.labels[place.resource]}s", str(before), str(after)))
-        return found
+                    moves_made.append(Move(f"{owner.name}: {self.labels[place.resource]}s", str(before), str(after)))
+        return moves_made
 
     @property
     def rows(self) -> list[tuple[Tenant, list[forms.BoundField]]]:

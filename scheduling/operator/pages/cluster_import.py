@@ -88,13 +88,13 @@ class ImportForm(ChangeForm):
         return cleaned
 
     def _look(self, owner: str, table: dict[str, str]) -> None:
-        found = cluster_changes(pool=self.pool, cluster=self.cluster, owners=owners_read(table, owner))
-        if not isinstance(found, Refused):
-            self.changes = found
+        changes = cluster_changes(pool=self.pool, cluster=self.cluster, owners=owners_read(table, owner))
+        if not isinstance(changes, Refused):
+            self.changes = changes
         elif self.is_bound:
-            self.complain(found)
+            self.complain(changes)
         else:
-            self.refused = found.sentence
+            self.refused = changes.sentence
 
     def moves(self) -> list[Move]:
         return [_move(change) for change in self.changes]

@@ -68,13 +68,13 @@ class CreditsForm(ChangeForm):
         if not {"tenant", "amount", "direction"} <= given.keys():
             return []
         tenant, amount = given["tenant"], given["amount"]
-        found = self.funds[tenant.pk]
+        funds = self.funds[tenant.pk]
         withdrawn = given["direction"] == WITHDRAW
-        of_earned = min(amount, found.earned) if withdrawn else 0
+        of_earned = min(amount, funds.earned) if withdrawn else 0
         into = of_earned - amount if withdrawn else amount
-        left = found.earned + found.available
+        left = funds.earned + funds.available
         flaw = f"Only {credits(left)} can be paid out." if withdrawn and amount > left else ""
-        moved = [(f"{tenant.name}: available", found.available, into), ("Earned", found.earned, -of_earned)]
+        moved = [(f"{tenant.name}: available", funds.available, into), ("Earned", funds.earned, -of_earned)]
         return [Move(what, credits(before), credits(before + by), flaw) for what, before, by in moved if by]
 
 
@@ -125,9 +125,7 @@ def _page(request: AccessRequest, funds: Funds, form: ChangeForm) -> Any:
     context = {
         "table": page,
         "rows": [(tenant, funds[tenant.pk]) for tenant in page.rows],
-        "sums": {
-            name: sum(getattr(found, name) for found in funds.values()) for name in ("available", "held", "earned")
-        },
+        "sums": {name: sum(getattr(fund, name) for fund in funds.values()) for name in ("available", "held", "earned")},
         "form": form,
         "entries": entries_of(["credits_grant", "credits_withdraw"]),
     }

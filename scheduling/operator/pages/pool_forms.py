@@ -83,12 +83,12 @@ class PolicyField(forms.CharField):
         if not text:
             return None
         try:
-            found = json.loads(text)
+            document = json.loads(text)
         except (ValueError, RecursionError) as error:
             raise forms.ValidationError(f"This is not JSON: {error}.") from error
-        if not isinstance(found, dict):
+        if not isinstance(document, dict):
             raise forms.ValidationError("A policy is an object with a name and fields.")
-        return found
+        return document
 
 
 class StepsField(forms.CharField):
@@ -97,17 +97,17 @@ class StepsField(forms.CharField):
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
 
     def to_python(self, value: Any) -> Any:
-        found: dict[str, Steps] = {}
+        steps: dict[str, Steps] = {}
         for line in (super().to_python(value) or "").splitlines():
             if not line.strip():
                 continue
             said = re.fullmatch(STEPS_LINE, line)
-            if said is None or said[1] in found:
+            if said is None or said[1] in steps:
                 raise forms.ValidationError(
                     f"“{line.strip()}” is not a resource, a colon, the least amount and the step, each once."
                 )
-            found[said[1]] = Steps(Decimal(said[2]), Decimal(said[3]))
-        return found or None
+            steps[said[1]] = Steps(Decimal(said[2]), Decimal(said[3]))
+        return steps or None
 
 
 class PricesField(forms.CharField):
@@ -116,15 +116,15 @@ class PricesField(forms.CharField):
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
 
     def to_python(self, value: Any) -> Any:
-        found: dict[str, int] = {}
+        numbers: dict[str, int] = {}
         for line in (super().to_python(value) or "").splitlines():
             name, colon, amount = (part.strip() for part in line.partition(":"))
             if not line.strip():
                 continue
-            if not (name and colon) or name in found:
+            if not (name and colon) or name in numbers:
                 raise forms.ValidationError(f"“{line.strip()}” is not a resource, a colon and credits, each once.")
-            found[name] = _micro(amount, name)
-        return found or None
+            numbers[name] = _micro(amount, name)
+        return numbers or None
 
 
 def _micro(amount: str, name: str) -> int:
@@ -294,16 +294,16 @@ class PoolForm(ChangeForm):
         return slug
 
     def clean_resources(self) -> Mapping[str, str]:
-        found: dict[str, str] = {}
+        texts: dict[str, str] = {}
         for line in self.cleaned_data["resources"].splitlines():
             name, colon, label = (part.strip() for part in line.partition(":"))
             if line.strip() and not (name and colon and label):
                 raise forms.ValidationError(f"“{line.strip()}” has no name, colon and word.")
-            if name in found:
+            if name in texts:
                 raise forms.ValidationError(f"{name} stands there twice.")
             if line.strip():
-                found[name] = label
-        return found
+                texts[name] = label
+        return texts
 
     def clean(self) -> dict[str, Any]:
         cleaned = super().clean() or self.cleaned_data

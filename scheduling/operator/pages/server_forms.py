@@ -104,14 +104,16 @@ class CapacityForm(ChangeForm):
         return {place.resource: self.cleaned_data[f"units-{place.resource}"] for place in self.places}
 
     def moves(self) -> list[Move]:
-        found = []
+        moves_made = []
         for place in self.places:
             wanted = self.wanted.get(place.resource)
             if wanted is not None and wanted != place.units:
                 left = wanted - (place.units - place.operator_units)
-                found.append(Move(f"{place.resource}: units", str(place.units), str(wanted)))
-                found.append(Move(f"{place.resource}: left for the operator", str(place.operator_units), str(left)))
-        return found
+                moves_made.append(Move(f"{place.resource}: units", str(place.units), str(wanted)))
+                moves_made.append(
+                    Move(f"{place.resource}: left for the operator", str(place.operator_units), str(left))
+                )
+        return moves_made
 
     @property
     def units(self) -> list[forms.BoundField]:

@@ -111,13 +111,13 @@ def _numbers(row: Server, kind: ResourceKind) -> tuple[ResourceKind, int, int, i
 
 def _totals(pool: Pool, kinds: list[ResourceKind]) -> list[tuple[ResourceKind, int, int, int]]:
     """Of the whole pool, whatever the filter says."""
-    found = [[_numbers(row, kind) for kind in kinds] for row in server_rows(pool, kinds)]
+    numbers = [[_numbers(row, kind) for kind in kinds] for row in server_rows(pool, kinds)]
     return [
         (
             kind,
-            sum(row[index][1] for row in found),
-            sum(row[index][2] for row in found),
-            sum(r[index][3] for r in found),
+            sum(row[index][1] for row in numbers),
+            sum(row[index][2] for row in numbers),
+            sum(r[index][3] for r in numbers),
         )
         for index, kind in enumerate(kinds)
     ]

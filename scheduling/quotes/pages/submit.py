@@ -267,30 +267,30 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 def _changes(applied: str | None) -> dict[str, Any]:
     """What a button of the page fills in; it comes back from the browser, so it may be anything."""
     try:
-        found = json.loads(applied or "{}")
+        changes = json.loads(applied or "{}")
     except (ValueError, RecursionError):
         return {}
-    return found if isinstance(found, dict) else {}
+    return changes if isinstance(changes, dict) else {}
 
 
 def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
     """Nothing is asked where the form's fields say what is missing; what is told of a script is told anyway."""
     if not form.is_valid():
         return None, ToldCard()
-    found = form.cleaned_data
-    lane, otherwise = WANTED[found["wanted"]]
-    if found["source"] in (HOURS, SCRIPT):
+    answers = form.cleaned_data
+    lane, otherwise = WANTED[answers["wanted"]]
+    if answers["source"] in (HOURS, SCRIPT):
         return _described(request, pool, form, at)
-    asked = Asked(found["name"], lane, otherwise, form.spec()) if found["source"] == FORM else _in_text(form)
+    asked = Asked(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
     return asked, ToldCard()
 
 
 def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
-    found = form.cleaned_data
-    source, (lane, otherwise) = found["source"], WANTED[found["wanted"]]
-    name = found.get("name", "") if source == HOURS else ""
-    said = said_in(found, source, name, form.program_of_catalogue())
-    together = source == SCRIPT and bool(found.get("together"))
+    answers = form.cleaned_data
+    source, (lane, otherwise) = answers["source"], WANTED[answers["wanted"]]
+    name = answers.get("name", "") if source == HOURS else ""
+    said = said_in(answers, source, name, form.program_of_catalogue())
+    together = source == SCRIPT and bool(answers.get("together"))
     outcome = job_understood(pool=pool, said=said, by=request.access, at=at, together=together)
     if isinstance(outcome, NotUnderstood):
         for field, sentence in complaints(outcome, source):
@@ -310,14 +310,14 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
 
 
 def _in_text(form: JobForm) -> Asked | None:
-    found = form.cleaned_data
-    lane, otherwise = WANTED[found["wanted"]]
+    answers = form.cleaned_data
+    lane, otherwise = WANTED[answers["wanted"]]
     try:
-        written_job = read_job(_text(found))
+        written_job = read_job(_text(answers))
     except BadText as error:
         form.add_error("text", str(error))
         return None
-    name = written_job.name or found.get("name") or form.data.get("name", "")
+    name = written_job.name or answers.get("name") or form.data.get("name", "")
     if written_job.lane is not None:
         lane, otherwise = written_job.lane, None
     return Asked(name, lane, written_job.otherwise or otherwise, written_job.spec)

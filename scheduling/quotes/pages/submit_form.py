@@ -217,36 +217,36 @@ class JobForm(forms.Form):
         return [NumberField().clean(part) for part in parts]
 
     def clean(self) -> dict[str, Any]:
-        found = super().clean() or {}
-        source = found.get("source", "")
+        answers = super().clean() or {}
+        source = answers.get("source", "")
         if (own := OF_TAB.get(source)) is not None:
             chosen = self.chosen_program.defaults() if self.chosen_program and source == HOURS else ()
             for name in set(self.errors) - {"key", "source", "wanted", *own, *chosen}:
                 del self.errors[name]  # of another tab
-            return found
+            return answers
         for name in set(self.errors) & set(short_fields(())):
             del self.errors[name]
-        for name in [name for name in self.errors if "__" in name and name.split("__")[0] != found.get("program")]:
+        for name in [name for name in self.errors if "__" in name and name.split("__")[0] != answers.get("program")]:
             del self.errors[name]  # of a program that was not chosen
-        for name in VALUE_FIELDS.get(found.get("kind", ""), {}):
-            if found.get(name) is None and name not in self.errors:
+        for name in VALUE_FIELDS.get(answers.get("kind", ""), {}):
+            if answers.get(name) is None and name not in self.errors:
                 self.add_error(name, MISSING)
-        return found
+        return answers
 
     def spec(self) -> dict[str, Any]:
         """Of a valid form; what was left empty is left out."""
-        found = self.cleaned_data
-        spec = {name: plain(found[name]) for name in PLAIN if found.get(name) not in (None, "")}
+        answers = self.cleaned_data
+        spec = {name: plain(answers[name]) for name in PLAIN if answers.get(name) not in (None, "")}
         for unit in ("worker", "ps"):
-            taken = {kind.name: found.get(f"{unit}_takes_{kind.name}") for kind in self.kinds}
+            taken = {kind.name: answers.get(f"{unit}_takes_{kind.name}") for kind in self.kinds}
             spec[f"{unit}_demand"] = {name: plain(amount) for name, amount in taken.items() if amount}
-        spec |= {name: found[name] for name in ("mode", "speed") if found.get(name)}
-        if found.get("no_ps"):
+        spec |= {name: answers[name] for name in ("mode", "speed") if answers.get(name)}
+        if answers.get("no_ps"):
             spec["ps_demand"] = []
-        spec |= pieces_asked(found)
+        spec |= pieces_asked(answers)
         chosen = self.program_of_catalogue()
-        program = {PROGRAM: chosen} if chosen else program_asked(found)
-        return {**spec, **program, **target_asked(found), "value": value_asked(found)}
+        program = {PROGRAM: chosen} if chosen else program_asked(answers)
+        return {**spec, **program, **target_asked(answers), "value": value_asked(answers)}
 
     def program_of_catalogue(self) -> dict[str, Any] | None:
         """Of a valid form: the program that was chosen and its parameters, as a specification names them."""
@@ -301,27 +301,27 @@ def form_values(
     until = target_values(spec)
     if runs is None or until is None:
         return None
-    found: dict[str, Any] = runs | until | {name: spec[name] for name in PLAIN if spec.get(name) is not None}
+    values: dict[str, Any] = runs | until | {name: spec[name] for name in PLAIN if spec.get(name) is not None}
     for unit, demand in zip(("worker", "ps"), demands, strict=True):
-        found |= {f"{unit}_takes_{kind.name}": demand.get(kind.name, "") for kind in kinds}
+        values |= {f"{unit}_takes_{kind.name}": demand.get(kind.name, "") for kind in kinds}
     speed = spec.get("speed", [])
     if not isinstance(speed, list) or not all(type(each) in (int, float) for each in speed):
         return None
-    found |= {"mode": spec.get("mode", ""), "speed": ", ".join(map(written_plain, speed))}
-    found["no_ps"] = "on" if spec.get("ps_demand") == [] else ""
+    values |= {"mode": spec.get("mode", ""), "speed": ", ".join(map(written_plain, speed))}
+    values["no_ps"] = "on" if spec.get("ps_demand") == [] else ""
     divides = pieces_word(spec)
-    return None if divides is None else found | {"divisible": divides} | value_fields(value, exact=exact)
+    return None if divides is None else values | {"divisible": divides} | value_fields(value, exact=exact)
 
 
 def value_fields(value: Mapping[str, Any], *, exact: bool = False) -> dict[str, Any]:
     """The fields of the form that mean this value; `exact`: with all its digits."""
     kind = value["kind"]
-    found = {"kind": kind} | {name: value.get(word) for name, word in VALUE_FIELDS[kind].items()}
-    if kind == "linear" and isinstance(found["loss"], int | float):
-        found["loss"] = -found["loss"] + 0.0
-    if kind == "convex" and isinstance(found["worth"], int | float) and isinstance(found["power"], int | float):
-        found["worth"] = _power(float(found["worth"]), float(found["power"]))
-    return {name: plain(entry) if exact else _rounded(entry) for name, entry in found.items()}
+    values = {"kind": kind} | {name: value.get(word) for name, word in VALUE_FIELDS[kind].items()}
+    if kind == "linear" and isinstance(values["loss"], int | float):
+        values["loss"] = -values["loss"] + 0.0
+    if kind == "convex" and isinstance(values["worth"], int | float) and isinstance(values["power"], int | float):
+        values["worth"] = _power(float(values["worth"]), float(values["power"]))
+    return {name: plain(entry) if exact else _rounded(entry) for name, entry in values.items()}
 
 
 def plain(number: Any) -> Any:

@@ -45,10 +45,10 @@ class ParameterField(forms.CharField):
         if text == "":
             return None
         try:
-            found = self.parameter.parse(text)
+            parsed = self.parameter.parse(text)
         except ValueError as error:
             raise forms.ValidationError(str(error)) from error
-        return None if found == self.parameter.default else found
+        return None if parsed == self.parameter.default else parsed
 
 
 def parameter_fields() -> dict[str, ParameterField]:

@@ -160,13 +160,13 @@ def quote_card(
 
 
 def _measured(spec: Spec) -> MeasuredCard | None:
-    found = offer(spec)
-    if found is None:
+    measurement = offer(spec)
+    if measurement is None:
         return None
-    fill = json.dumps({name: plain(value) for name, value in found.times.items()})
+    fill = json.dumps({name: plain(value) for name, value in measurement.times.items()})
     said = spec.get("minibatch_seconds")
-    seconds = float(found.times["minibatch_seconds"])
-    return MeasuredCard(seconds, said, found.measured.job_id, found.measured.at, fill)
+    seconds = float(measurement.times["minibatch_seconds"])
+    return MeasuredCard(seconds, said, measurement.measured.job_id, measurement.measured.at, fill)
 
 
 def _lane(pool: Pool, quote: Quote, spec: Spec, chosen: bool, own_id: int) -> LaneCard:

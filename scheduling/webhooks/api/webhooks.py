@@ -182,7 +182,7 @@ class DeliveryReplay(_Webhooks):
 
 
 def found_or_404(webhook_id: int) -> Webhook:
-    found = webhook_by_id(webhook_id)
-    if found is None:
+    webhook = webhook_by_id(webhook_id)
+    if webhook is None:
         raise Http404
-    return found
+    return webhook

@@ -74,16 +74,16 @@ def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @requires(Permission.WEBHOOKS_CHANGE)
 def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpResponseBase:
     """One of them with its log: a delivery for each event, with every try."""
-    found = _found(pk)
-    rows = delivery_list(found)
+    webhook = _found(pk)
+    rows = delivery_list(webhook)
     if (state := request.GET.get("state", "")) in DeliveryState.values:
         rows = rows.filter(state=state)
     if asks_csv(request):
         return csv_response(request, rows, LOG)
     table = table_of(request, rows, LOG)
     seen: list[DeliverySeen] = deliveries_seen(table.rows)
-    form = WebhookForm(initial={"url": found.url, "kinds": found.kinds})
-    context = {"webhook": found, "table": table, "deliveries": seen, "form": form, "state": state}
+    form = WebhookForm(initial={"url": webhook.url, "kinds": webhook.kinds})
+    context = {"webhook": webhook, "table": table, "deliveries": seen, "form": form, "state": state}
     return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
 
 
@@ -139,7 +139,7 @@ def _page(request: AccessRequest, form: WebhookForm, issued: changes.IssuedWebho
 
 
 def _found(pk: int) -> Webhook:
-    found = webhook_by_id(pk)
-    if found is None:
+    webhook = webhook_by_id(pk)
+    if webhook is None:
         raise Http404
-    return found
+    return webhook

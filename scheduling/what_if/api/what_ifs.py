@@ -91,7 +91,7 @@ class WhatIfs(_WhatIfs):
         asked = self.read(NewWhatIf)
         if (pool := pool_by_slug(asked["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
-        found = what_if_start(
+        outcome = what_if_start(
             pool_id=pool.pk,
             number=asked["interval"],
             job_id=asked["job"],
@@ -100,7 +100,7 @@ class WhatIfs(_WhatIfs):
             by=self.access,
             at=timezone.now(),
         )
-        return self._answered(found, HTTPStatus.ACCEPTED)
+        return self._answered(outcome, HTTPStatus.ACCEPTED)
 
 
 class WhatIfFields(_WhatIfs):
@@ -184,5 +184,5 @@ def _slugs(result: Result) -> dict[int | None, str]:
     """Of those who have a name for this reader."""
     tenants = [*(row.tenant for row in result.jobs), *(row.tenant for row in result.tenants)]
     named = {tenant for tenant in tenants if tenant is not None}
-    found: dict[int | None, str] = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
-    return found | {OPERATOR_ID: OPERATOR}
+    slugs: dict[int | None, str] = dict(Tenant.objects.filter(pk__in=named).values_list("pk", "slug"))
+    return slugs | {OPERATOR_ID: OPERATOR}

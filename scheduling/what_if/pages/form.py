@@ -105,14 +105,14 @@ class OtherwiseForm(JobForm):
 
     def said_instead(self) -> Any:
         """Of a valid form, in the words of a specification; None: as if it were not said."""
-        found, field = self.cleaned_data, self.chosen.field
+        answers, field = self.cleaned_data, self.chosen.field
         if TEXT in self.fields:
-            return found[TEXT]
+            return answers[TEXT]
         if field == VALUE:
-            return value_asked(found)
+            return value_asked(answers)
         if field in DEMANDS:
-            return {kind.name: plain(found[name]) for kind, name in _takes(field, self.kinds) if found.get(name)}
-        value = found.get(field)
+            return {kind.name: plain(answers[name]) for kind, name in _takes(field, self.kinds) if answers.get(name)}
+        value = answers.get(field)
         return None if value in (None, "") else plain(value)
 
     def clean_as_text(self) -> Any:

@@ -40,15 +40,15 @@ NOT_HERE = Misasked("did_not_wait", "That job was not among those that this inte
 def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str = "") -> HttpResponse:
     """`?job=`, `?field=`: what is asked about. A POST says what would have been said instead."""
     pool = get_object_or_404(Pool, slug=pool_slug)
-    found = interval_asked(pool, number, tenant=request.access.tenant)
-    if found is None:
+    interval = interval_asked(pool, number, tenant=request.access.tenant)
+    if interval is None:
         raise Http404
-    chosen = chosen_of(found, request.POST if request.method == "POST" else request.GET)
+    chosen = chosen_of(interval, request.POST if request.method == "POST" else request.GET)
     kinds = list(ResourceKind.objects.filter(pool=pool))
     if request.method != "POST" or not chosen.is_found:
         refused = None if chosen.is_found else NOT_HERE
-        return _asking(request, pool, found, OtherwiseForm(chosen, kinds=kinds), refused=refused)
-    return _asked(request, pool, found, OtherwiseForm(chosen, request.POST, kinds=kinds))
+        return _asking(request, pool, interval, OtherwiseForm(chosen, kinds=kinds), refused=refused)
+    return _asked(request, pool, interval, OtherwiseForm(chosen, request.POST, kinds=kinds))
 
 
 def _asked(request: AccessRequest, pool: Pool, found: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
@@ -113,8 +113,8 @@ def _questions(request: AccessRequest, tenant_slug: str = "") -> HttpResponse:
     wanted = request.GET.get("interval", "").strip()
     if pool is not None and wanted and _is_there(pool, wanted):
         return redirect(Places(tenant).ask(pool, int(wanted)))
-    found = what_ifs_newest(by=request.access, at=timezone.now())
-    rows = _rows(found, tenant)
+    questions = what_ifs_newest(by=request.access, at=timezone.now())
+    rows = _rows(questions, tenant)
     context = _frame(request) | {
         "pool": pool,
         "pools": pools,
@@ -134,17 +134,17 @@ def _is_there(pool: Pool, number: str) -> bool:
 @never_cache
 @require_safe
 def _question(request: AccessRequest, pk: int, tenant_slug: str = "") -> HttpResponse:
-    found = what_if_read(what_if_id=pk, by=request.access, at=timezone.now())
-    if isinstance(found, Refused):
-        raise Http404(found.sentence)
+    answer = what_if_read(what_if_id=pk, by=request.access, at=timezone.now())
+    if isinstance(answer, Refused):
+        raise Http404(answer.sentence)
     tenant = request.access.tenant
-    named = [found.job_id, *(row.job for row in (found.result.jobs if found.result else ()) if row.job)]
+    named = [answer.job_id, *(row.job for row in (answer.result.jobs if answer.result else ()) if row.job)]
     names = jobs_named(named, tenant=tenant)
-    question = _rows([found], tenant, names)[0]
-    labels = dict(ResourceKind.objects.filter(pool=found.pool_id).values_list("name", "label"))
+    question = _rows([answer], tenant, names)[0]
+    labels = dict(ResourceKind.objects.filter(pool=answer.pool_id).values_list("name", "label"))
     context = _frame(request) | {
         "question": question,
-        "seen": found,
+        "seen": answer,
         "pool": question.pool,
         "answer": answer_of(question, names, labels),
     }

@@ -57,12 +57,14 @@ def _below(
     if isinstance(named, Mapping) and _structure(_seen_through(named, schemas)[1]):
         yield from _below(named, schemas, f"{place}.<name>" if place else "<name>", depth, opened)
     required = set(inner.get("required", ()))
-    for field, found in inner.get("properties", {}).items():
+    for field, inner_schema in inner.get("properties", {}).items():
         path = f"{place}.{field}" if place else field
-        told = _seen_through(found, schemas)[1]
-        words = words_of(found) or ("" if reference(found) else words_of(told))
-        yield FieldRow(path, kind_of(found, schemas), words, limits_of(found, told), field in required, depth)
-        yield from _below(found, schemas, path, depth + 1, opened)
+        told = _seen_through(inner_schema, schemas)[1]
+        words = words_of(inner_schema) or ("" if reference(inner_schema) else words_of(told))
+        yield FieldRow(
+            path, kind_of(inner_schema, schemas), words, limits_of(inner_schema, told), field in required, depth
+        )
+        yield from _below(inner_schema, schemas, path, depth + 1, opened)
 
 
 def words_of(schema: Schema) -> str:
@@ -104,11 +106,11 @@ def limits_of(*schemas: Schema) -> str:
         items = schema.get("items", {})
         said = {name: value for name, value in items.items() if name == "enum"} | dict(schema) | said
     choice = [each for each in said.get("enum", ()) if each is not None]
-    found = [f"one of {_listed(choice)}"] if choice else []
-    found += [_between(said.get(least), said.get(most), of) for least, most, of in BOUNDS]
+    limit_words = [f"one of {_listed(choice)}"] if choice else []
+    limit_words += [_between(said.get(least), said.get(most), of) for least, most, of in BOUNDS]
     limits = {name: said[name] for name in LIMITS if name in said and said[name] not in DECIMAL}
-    found += [LIMITS[name].format(_plain(limit)) for name, limit in limits.items()]
-    return ", ".join(each for each in found if each)
+    limit_words += [LIMITS[name].format(_plain(limit)) for name, limit in limits.items()]
+    return ", ".join(each for each in limit_words if each)
 
 
 def _between(least: Any, most: Any, of: str) -> str:
@@ -144,8 +146,8 @@ def _seen_through(schema: Schema, schemas: Mapping[str, Schema]) -> tuple[Schema
 
 
 def _types(schema: Schema) -> tuple[str, ...]:
-    found = schema.get("type", ())
-    return (found,) if isinstance(found, str) else tuple(found)
+    types = schema.get("type", ())
+    return (types,) if isinstance(types, str) else tuple(types)
 
 
 def _structure(schema: Schema) -> str | None:

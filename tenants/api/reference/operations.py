@@ -96,20 +96,20 @@ class Group:
 @cache
 def schema() -> Mapping[str, Any]:
     """As it is checked in; a test fails when it drifts from the code, which takes four times as long to ask."""
-    found: Mapping[str, Any] = yaml.load(settings.API_SCHEMA.read_bytes(), yaml.CSafeLoader)
-    return found
+    document: Mapping[str, Any] = yaml.load(settings.API_SCHEMA.read_bytes(), yaml.CSafeLoader)
+    return document
 
 
 @cache
 def groups() -> tuple[Group, ...]:
     """In the order of the tags; one that nobody has described comes last."""
-    found: dict[str, list[OperationShown]] = {tag: [] for tag in TAGS}
+    tags: dict[str, list[OperationShown]] = {tag: [] for tag in TAGS}
     whole = schema()
     for path, methods in whole["paths"].items():
         for method, told in methods.items():
             shown = _operation(path, method, told, whole["components"]["schemas"])
-            found.setdefault(shown.tag, []).append(shown)
-    return tuple(Group(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in found.items() if each)
+            tags.setdefault(shown.tag, []).append(shown)
+    return tuple(Group(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in tags.items() if each)
 
 
 @cache

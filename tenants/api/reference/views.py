@@ -70,13 +70,13 @@ class Reader:
 def api_docs(request: AccessRequest) -> HttpResponse:
     """`?q=` keeps the operations that say all its words, `?method=` those of one method."""
     words, method = request.GET.get("q", "").split(), request.GET.get("method", "")
-    found = [(group, _kept(group, words, method)) for group in groups()]
+    shown_groups = [(group, _kept(group, words, method)) for group in groups()]
     reader = _reader(request)
     context = {
         "reader": reader,
         "token": reader.tokens[0] if reader.tokens else None,
-        "groups": [(group, kept) for group, kept in found if kept],
-        "count": sum(len(kept) for _, kept in found),
+        "groups": [(group, kept) for group, kept in shown_groups if kept],
+        "count": sum(len(kept) for _, kept in shown_groups),
         "total": len(operations()),
         "asked": " ".join(words),
         "method": method,
@@ -124,8 +124,8 @@ def _is_its_address(operation: OperationShown, address: str) -> bool:
         view = getattr(resolve(address).func, "view_class", None)
     except Resolver404:
         return False
-    found = getattr(getattr(view, "get", None), "operation", None)
-    return found is not None and found.name == operation.name
+    described = getattr(getattr(view, "get", None), "operation", None)
+    return described is not None and described.name == operation.name
 
 
 def _tag_page(request: AccessRequest, tag: str, tried: OperationShown | None = None) -> HttpResponse:

@@ -19,10 +19,10 @@ class Command(BaseCommand):
         head_argument(parser, "the hash of an entry")
 
     def handle(self, *args: Any, **options: Any) -> None:
-        found = history.verify(known_heads=options["heads"])
-        if isinstance(found, history.Verified):
-            self.stdout.write(f"{found.entries} entries, unbroken; the last is {found.hash}")
+        verdict = history.verify(known_heads=options["heads"])
+        if isinstance(verdict, history.Verified):
+            self.stdout.write(f"{verdict.entries} entries, unbroken; the last is {verdict.hash}")
             return
-        for finding in found.findings:
+        for finding in verdict.findings:
             self.stderr.write(str(finding))
         sys.exit(1)

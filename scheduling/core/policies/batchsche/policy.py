@@ -60,9 +60,9 @@ class BatchSche:
         bookings: list[Booking] = []
         for index in range(self.rounds):
             homes.open((self.rounds + index) * length, length)
-            found = {job.number: booking for job in collected if (booking := homes.book(job)) is not None}
-            bookings += found.values()
-            collected = [job for job in collected if job.number not in found]
+            home_bookings = {job.number: booking for job in collected if (booking := homes.book(job)) is not None}
+            bookings += home_bookings.values()
+            collected = [job for job in collected if job.number not in home_bookings]
         refusals += [homes.refusal(job) for job in collected]
         return Plan(bookings, refusals, frontier=2 * self.rounds * length)
 
@@ -95,13 +95,13 @@ class _Homes:
 
     def refusal(self, job: Job) -> Refusal:
         """Why a job that was offered the window took nothing of it. What its owner's machines cannot hold is final."""
-        found = ways(job, self.cluster.slot_seconds, most_servers(job, self.cluster))
-        if not found:
+        possible_ways = ways(job, self.cluster.slot_seconds, most_servers(job, self.cluster))
+        if not possible_ways:
             return Refusal(job.number, Reason("shared_resource"), REJECTED)
         empty = self._empty(job.tenant)
-        if not empty.free.size or not any(Fit(job, way, empty, slots=1).fits[0] for way in found[::-1]):
+        if not empty.free.size or not any(Fit(job, way, empty, slots=1).fits[0] for way in possible_ways[::-1]):
             return Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED)
-        shortest = found[0].slots
+        shortest = possible_ways[0].slots
         if shortest > self.slots:
             return Refusal(
                 job.number, Reason("larger_than_window", {"needs_slots": shortest, "window_slots": self.slots})
@@ -125,7 +125,7 @@ class _Homes:
         free = np.minimum(home[:, None, :] - own, left)
         window = Window(free, self._hosts(job.tenant), prices)
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
-        found: list[tuple[float, int, Way, Fit]] = []
+        offers: list[tuple[float, int, Way, Fit]] = []
         best = 0.0
         for way in ways(job, self.cluster.slot_seconds, most_servers(job, self.cluster)):
             if way.slots > self.slots or worth[way.slots - 1] < best - TIE * max(1.0, best):
@@ -139,8 +139,8 @@ class _Homes:
             gains = np.where(fit.fits, gains, -np.inf)
             best = max(best, float(gains.max()))
             enough = np.flatnonzero((gains > 0) & (gains >= best - TIE * max(1.0, best)))
-            found += [(float(gains[start]), int(start), way, fit) for start in enough]
-        tied = [row for row in found if row[0] >= best - TIE * max(1.0, best)]
+            offers += [(float(gains[start]), int(start), way, fit) for start in enough]
+        tied = [row for row in offers if row[0] >= best - TIE * max(1.0, best)]
         if not tied:
             return None
         _, start, way, fit = min(tied, key=lambda row: (row[1], row[2].order))

@@ -133,14 +133,14 @@ class Fit:
         """(workers, parameter servers) by server: the missing workers where the fewest fit, then by number."""
         spot = int(self.server[start])
         beside, ps = int(self.beside[start, spot]), int(self.ps[start])
-        found = {spot: (beside, ps)} if beside or ps else {}
+        units_by_spot = {spot: (beside, ps)} if beside or ps else {}
         missing = self.way.workers - beside
         for server in np.argsort(self.workers[start], kind="stable").tolist():
             taken = 0 if server == spot else min(missing, int(self.workers[start, server]))
             if taken:
-                found[server] = (taken, 0)
+                units_by_spot[server] = (taken, 0)
                 missing -= taken
-        return found
+        return units_by_spot
 
 
 def _whole(free: FloatArray, demand: FloatArray, hosts: BoolArray) -> IntArray:
@@ -180,6 +180,8 @@ def usual_theta(cluster: Cluster, jobs: Sequence[Job]) -> dict[str, float]:
             for resource in np.flatnonzero(demand > 0) if worth > 0 else ():
                 figures[cluster.resources[resource]].append(worth / (float(demand[resource]) * way.slots))
     return {
-        name: max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(found, THETA_QUANTILE))) if found else THETA_LEAST
-        for name, found in figures.items()
+        name: max(THETA_LEAST, 1.0 + THETA_FACTOR * float(np.quantile(figure, THETA_QUANTILE)))
+        if figure
+        else THETA_LEAST
+        for name, figure in figures.items()
     }

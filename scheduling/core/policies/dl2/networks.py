@@ -86,8 +86,8 @@ def log_probabilities(outputs: Floats, allowed: BoolArray) -> Floats:
     """(..., actions) logarithms of the probabilities among what is allowed; `FORBIDDEN` for all else."""
     logits = np.where(allowed, outputs, FORBIDDEN).astype(outputs.dtype)
     logits -= logits.max(axis=-1, keepdims=True)
-    found: Floats = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
-    return found
+    logs: Floats = logits - np.log(np.exp(logits).sum(axis=-1, keepdims=True))
+    return logs
 
 
 def policy_gradient(

@@ -24,11 +24,11 @@ def allocation(problem: Problem) -> dict[int, Held]:
     small = len(problem.wishes) * len(problem.cluster.servers) <= LARGEST
     find = solved if small else _pooled
     numbers = [wish.job.number for wish in problem.wishes]
-    found = find(problem, set(numbers))
-    if found is None and len(numbers) > 1:
-        found = find(problem, set(numbers[:1]))
-    if found is not None:
-        return found
+    answer = find(problem, set(numbers))
+    if answer is None and len(numbers) > 1:
+        answer = find(problem, set(numbers[:1]))
+    if answer is not None:
+        return answer
     if problem.before and problem.room_for_held():
         return dict(problem.before)
     return find(replace(problem, fairness=math.inf, adjustment=1.0), set()) or {}
@@ -55,18 +55,18 @@ def _pooled(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
         return None
     kept = {n: problem.before[n] for n, held in numbers.items() if before.get(n) == held}
     vacancies, cursors = Vacancies(cluster, (cluster.capacity - problem.free)[:, None, :]), Cursors()
-    found: dict[int, Held] = {}
+    pooled: dict[int, Held] = {}
     for wish in sorted(problem.wishes, key=lambda wish: wish.job.number not in kept):
         if wish.job.number in kept:
             held = kept[wish.job.number]
             for unit, place in zip(wish.units, (1, 2), strict=True):
                 vacancies.take(unit, [row[0] for row in held.rows for _ in range(row[place])])
-            found[wish.job.number] = held
+            pooled[wish.job.number] = held
         elif wish.job.number in numbers:
             placed = _placed(wish, numbers[wish.job.number].workers, vacancies, cursors)
             if placed is not None:
-                found[wish.job.number], cursors = placed
-    return found
+                pooled[wish.job.number], cursors = placed
+    return pooled
 
 
 def _placed(wish: Wish, workers: int, vacancies: Vacancies, cursors: Cursors) -> tuple[Held, Cursors] | None:

@@ -75,7 +75,7 @@ class Limit:
 def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dict[int, Short]:
     """Who cannot pay for the slot, in order of arrival; a tenant's money goes to its earlier jobs first."""
     funds = np.full(len(view.cluster.tenants), np.inf) if view.funds is None else view.funds.copy()
-    spent, found = view.spent.copy(), {}
+    spent, missing = view.spent.copy(), {}
     for booking in sorted(bookings, key=lambda booking: (view.jobs[booking.job].arrival, booking.job)):
         job, price = view.jobs[booking.job], booking.paid
         left, limit = _least_means(view, job, float(funds[job.tenant]), float(spent[job.tenant]))
@@ -83,11 +83,11 @@ def shortages(view: View, bookings: Sequence[Booking], rates: FloatArray) -> dic
             sizes = list(smaller_sizes(job, booking, rates, view.cluster.least_payment))
             size = next((each for each in sizes if each.price <= left + ROUNDING), None)
             least = sizes[-1] if sizes else None
-            found[job.number] = Short(booking, limit, max(left, 0.0), size, least)
+            missing[job.number] = Short(booking, limit, max(left, 0.0), size, least)
             price = size.price if size else 0.0
         funds[job.tenant] -= price
         spent[job.tenant] += price
-    return found
+    return missing
 
 
 def _least_means(view: View, job: Job, funds: float, spent: float) -> tuple[float, Reason]:

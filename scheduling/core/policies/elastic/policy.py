@@ -84,7 +84,7 @@ def _refusals(
     said = {refusal.job: refusal for refusal in plan.refusals}
     said |= {number: Refusal(number, reason) for number, reason in unpaid.items()}
     running = {booking.job for booking in bookings}
-    found = []
+    refusals = []
     for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
         if job.number in running:
             continue
@@ -93,8 +93,8 @@ def _refusals(
             refusal = Refusal(job.number, limits[job.number].short.reason)
         if refusal.state == REJECTED and remaining < job.work:
             refusal = replace(refusal, state=WAITING)
-        found.append(refusal)
-    return tuple(found)
+        refusals.append(refusal)
+    return tuple(refusals)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, inner: Policy) -> Elastic:

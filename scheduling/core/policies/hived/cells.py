@@ -146,12 +146,12 @@ class VirtualClusters:
     def place(self, job: Job, gang: Gang, free: FloatArray) -> Placement | None:
         """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
         own = np.minimum(self.left[:, job.tenant], free - self.spare)
-        found = place(job, gang, Units(own, self.cluster))
-        if found is not None:
+        placement = place(job, gang, Units(own, self.cluster))
+        if placement is not None:
             units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
-            for row in found.allocation(0, 1):
+            for row in placement.allocation(0, 1):
                 self._hold(job.tenant, row, units)
-        return found
+        return placement
 
     def _hold(self, tenant: int, row: Allocation, units: tuple[UnitType, UnitType]) -> None:
         """Take a cell for the workers, as large as what is left of the home allows; and the parameter servers."""
@@ -189,24 +189,24 @@ def place(job: Job, gang: Gang, units: Units) -> Placement | None:
 def _beside(units: Units, ps: UnitType, count: int, worker: UnitType, workers: Sequence[int]) -> list[int] | None:
     """Servers of the parameter servers: those of the workers first, then the others in order."""
     near = Counter(workers)
-    found: list[int] = []
+    spots: list[int] = []
     for server in sorted(near):
         left = list(units.free[server])
         for _ in range(near[server]):
             for resource, amount in worker.named:
                 left[resource] -= amount
         more = whole(left, ps) if units.cluster.hosts_ps[server] else 0
-        found += [server] * min(count - len(found), more)
-        if len(found) == count:
-            return found
+        spots += [server] * min(count - len(spots), more)
+        if len(spots) == count:
+            return spots
     counted = units.ps(ps)
-    if counted.total < count - len(found):
+    if counted.total < count - len(spots):
         return None
     for server, more in enumerate(counted.counts):
         if more and server not in near:
-            found += [server] * min(count - len(found), more)
-            if len(found) == count:
-                return found
+            spots += [server] * min(count - len(spots), more)
+            if len(spots) == count:
+                return spots
     return None
 
 

@@ -33,14 +33,14 @@ class Idle:
                 self._take(rows)
                 return again
         key = (gang.workers, gang.ps, *named(job, gang))
-        found = None if key in self.full else place(job, gang, self.units)
-        if found is None:
+        placement = None if key in self.full else place(job, gang, self.units)
+        if placement is None:
             self.full.add(key)
             return None
-        rows = self._rows(job, found)
+        rows = self._rows(job, placement)
         self.sound = self.sound and all(self._idle(server, amounts) for server, amounts in rows)
         self._take(rows)
-        return found
+        return placement
 
     def _rows(self, job: Job, placement: Placement) -> list[tuple[int, list[float]]]:
         """Of each server, what the units there take of each resource."""

@@ -72,8 +72,8 @@ class Oasis:
         if own is None:
             return None
         market = Market(own, COUNTED, COUNTED)
-        found = [soonest(job, w, p, market, self.units, self.mode) for w, p in pairs]
-        schedules = [best for best in found if best is not None]
+        offers = [soonest(job, w, p, market, self.units, self.mode) for w, p in pairs]
+        schedules = [best for best in offers if best is not None]
         if not schedules:
             return None
         best = max(schedules, key=lambda best: best.choice.value)

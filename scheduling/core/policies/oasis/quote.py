@@ -188,12 +188,12 @@ def _choose(question: Question, stalls: Stalls, rows: IntArray, least: float) ->
     bounds = menu.upper_bounds(question.values, curves[:, 1:], sizes, question.work)
     rows = rows[: menu.last_hopeful(bounds, least) + 1]
     asked = menu.Menu(question.values, bounds[: len(rows)], question.job.max_price, least)
-    found = asked.best(_ways(question, stalls, offers, curves[: len(rows)], rows))
-    if isinstance(found, menu.Choice):
-        return asked.why_not(found)
-    if found is None:
+    best = asked.best(_ways(question, stalls, offers, curves[: len(rows)], rows))
+    if isinstance(best, menu.Choice):
+        return asked.why_not(best)
+    if best is None:
         return _dismissal(question, curves, bounds, stalls, offers)
-    choice, (table, offers) = found
+    choice, (table, offers) = best
     return _best(question, table.workers(choice.slot), choice, stalls, offers)
 
 

@@ -181,12 +181,12 @@ def remaining_seconds(jobs: Sequence[Elastic], least: FloatArray, shape: Pair) -
             steps = np.array([each.remaining / each.facts.length for each in some])[:, None, None]
             batch = np.array([each.facts.batch for each in some])[:, None, None]
             grid = (ps, workers) if alike else (ps[chosen], workers[chosen])
-            found = speeds.steps_per_second(theta, *grid, mode, batch)
-            np.divide(steps, found, out=found)
+            rates = speeds.steps_per_second(theta, *grid, mode, batch)
+            np.divide(steps, rates, out=rates)
             if len(chosen) == len(jobs):
-                seconds = found
+                seconds = rates
             else:
-                seconds[chosen] = found
+                seconds[chosen] = rates
     for index, (each, (least_ps, least_workers)) in enumerate(zip(jobs, least.tolist(), strict=True)):
         for (p, w), speed in speeds.measured(each.seen).items():
             i, k = p - least_ps, w - least_workers

@@ -36,8 +36,8 @@ def numbers_of(policy: Policy, jobs: Sequence[Elastic], view: View) -> list[Pair
     for each in jobs:
         if (booking := given.get(each.job.number)) is not None:
             each.choose((booking.worker_type, booking.ps_type))
-    found = (given.get(each.job.number) for each in jobs)
-    return [(0, 0) if booking is None else (booking.ps, booking.workers) for booking in found]
+    given_numbers = (given.get(each.job.number) for each in jobs)
+    return [(0, 0) if booking is None else (booking.ps, booking.workers) for booking in given_numbers]
 
 
 def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, Gang], view: View) -> dict[int, list[Row]]:

@@ -159,9 +159,9 @@ class Optimus(_Carried):
                 order = Order(workers, ps, *each.units)
                 moving.append((gang_share(needs[workers, ps], total), index, order))
         moving.sort(key=lambda row: row[:2])  # jobs come in order of arrival
-        found = self._found_by_another(servers, [(jobs[index], order) for _, index, order in moving], view)
+        placed_rows = self._found_by_another(servers, [(jobs[index], order) for _, index, order in moving], view)
         for _, index, order in moving:
-            place = self._place(servers, order) if self._placer is None else found.get(jobs[index].job.number)
+            place = self._place(servers, order) if self._placer is None else placed_rows.get(jobs[index].job.number)
             if place is None and self.retry:
                 ps, workers = self._least(jobs[index])
                 place = servers.anywhere(Order(workers, ps, *jobs[index].units))
@@ -171,10 +171,10 @@ class Optimus(_Carried):
 
     def _place(self, servers: Servers, order: Order) -> list[Row] | None:
         """The smallest number of servers; anywhere where the freest lack room, or kinds have servers of their own."""
-        found = servers.nearly(order) if self.placement == EVEN else servers.evenly(order)
-        if found is None and (self.scatter or servers.apart):
-            found = servers.anywhere(order)
-        return found
+        gang_rows = servers.nearly(order) if self.placement == EVEN else servers.evenly(order)
+        if gang_rows is None and (self.scatter or servers.apart):
+            gang_rows = servers.anywhere(order)
+        return gang_rows
 
     def _found_by_another(
         self, servers: Servers, moving: Sequence[tuple[Elastic, Order]], view: View
@@ -184,8 +184,8 @@ class Optimus(_Carried):
             return {}
         gangs = {each.job.number: Gang(order.workers, order.ps, *each.types) for each, order in moving}
         orders = {each.job.number: order for each, order in moving}
-        found = rows_of(self._placer, servers.vacancies, gangs, view)
-        return {number: rows for number, rows in found.items() if servers.again(orders[number].needs, rows)}
+        gang_rows = rows_of(self._placer, servers.vacancies, gangs, view)
+        return {number: rows for number, rows in gang_rows.items() if servers.again(orders[number].needs, rows)}
 
     def _key(self, cluster: Cluster) -> int:
         name = self.key or "cpu"

@@ -19,13 +19,13 @@ def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booki
 
     `floor`: what its tenant's own idle cells would have given the job for nothing.
     """
-    taken = {offset: found for offset, found in enumerate(best.deployments) if found is not None}
+    taken = {offset: deployment for offset, deployment in enumerate(best.deployments) if deployment is not None}
     pieces: list[Allocation] = []
     credits = np.zeros((len(best.deployments), len(market.cluster.owners)))
-    for offset, found in taken.items():
-        pieces.extend(_pieces(best.first + offset, found))
+    for offset, deployment in taken.items():
+        pieces.extend(_pieces(best.first + offset, deployment))
         row = best.first - market.slot + offset
-        credits[offset] = market.owners_of(_amounts(job, best, found, offset), min(row, market.rows - 1))
+        credits[offset] = market.owners_of(_amounts(job, best, deployment, offset), min(row, market.rows - 1))
     begin, end = min(taken), max(taken) + 1
     return Booking(
         job=job.number,
@@ -33,8 +33,8 @@ def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booki
         end=best.first + end,
         allocation=merged(pieces),
         work=float(job.work),
-        workers=max(int(found.workers.sum()) for found in taken.values()),
-        ps=max(int(found.ps.sum()) for found in taken.values()),
+        workers=max(int(deployment.workers.sum()) for deployment in taken.values()),
+        ps=max(int(deployment.ps.sum()) for deployment in taken.values()),
         worker_type=best.worker_type,
         ps_type=best.ps_type,
         placement=CENTRALIZED if all(best.internal) else DISTRIBUTED,

@@ -78,7 +78,7 @@ class Table:
     def chosen(self, last: int) -> list[int | None]:
         """The gang of each slot 0 .. last of the cheapest way to end at `last`; the smallest of equals in late slots,
         so that work goes early."""
-        found: list[int | None] = [None] * (last + 1)
+        numbers: list[int | None] = [None] * (last + 1)
         left = self.work
         for slot in range(last, -1, -1):
             now, before = self.rows[slot + 1][left], self.rows[slot]
@@ -87,9 +87,9 @@ class Table:
             for gang in self.gangs[slot].tolist():
                 rest = max(0, left - int(self.sizes[gang]))
                 if self.costs_of[slot, gang] + before[rest] == now:
-                    found[slot], left = gang, rest
+                    numbers[slot], left = gang, rest
                     break
-        return found
+        return numbers
 
 
 def _worthwhile(costs: FloatArray) -> IntArray:

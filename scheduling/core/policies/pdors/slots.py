@@ -48,8 +48,8 @@ class SlotState:
             at = np.arange(len(cost)), cost.argmin(axis=1)
             costs[:, self._inside] = cost[at], other[at]
         if len(self._outside):
-            found = self._spread(self._outside)
-            costs[:, self._outside] = found.cost, found.other
+            spread_costs = self._spread(self._outside)
+            costs[:, self._outside] = spread_costs.cost, spread_costs.other
             if search.external != GREEDY:
                 self._solve(search, most, costs)
         return costs
@@ -64,8 +64,8 @@ class SlotState:
             return Deployment(workers, ps, float(costs[server]))
         if gang in self._found:
             return self._found[gang]
-        found = self._spread(np.array([gang]))
-        return Deployment(*found.deployment(0, len(workers)), float(found.cost[0]))
+        spread_costs = self._spread(np.array([gang]))
+        return Deployment(*spread_costs.deployment(0, len(workers)), float(spread_costs.cost[0]))
 
     def _spread(self, gangs: npt.NDArray[np.intp]) -> Spread:
         """Gangs of rising size on several servers."""
@@ -91,20 +91,20 @@ class SlotState:
             workers, ps = int(self.grid.workers[gang]), int(self.grid.ps[gang])
             if not np.isfinite(apart[index]):
                 continue  # either kind alone has too little room
-            found = None
+            solution = None
             if search.external == ROUNDING_AT_RANDOM:
                 fractions = relaxed(program, workers, ps)
                 if fractions is not None:
                     draws = self._draws(workers, search.tries, len(fractions))
-                    found = rounded_at_random(program, fractions, workers, ps, search.gain, draws)
-                better = found is not None  # as the paper has it: greedy is asked only where no rounding is feasible
+                    solution = rounded_at_random(program, fractions, workers, ps, search.gain, draws)
+                better = solution is not None  # as the paper has it: greedy is asked only where no rounding is feasible
             else:
                 if costs[0, gang] > apart[index] * (1.0 + 1e-12):
-                    found = whole_optimum(program, workers, ps)
-                better = found is not None and found.cost < costs[0, gang]
-            if found is not None and better:
-                other = float(found.workers @ self.workers.other + found.ps @ self.ps.other)
-                self._found[gang], costs[:, gang] = found, (found.cost, other)
+                    solution = whole_optimum(program, workers, ps)
+                better = solution is not None and solution.cost < costs[0, gang]
+            if solution is not None and better:
+                other = float(solution.workers @ self.workers.other + solution.ps @ self.ps.other)
+                self._found[gang], costs[:, gang] = solution, (solution.cost, other)
 
     def _apart(self) -> FloatArray:
         """(gangs on several servers,) cost if workers and parameter servers did not compete: nothing is cheaper."""
