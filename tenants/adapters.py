@@ -30,8 +30,8 @@ def invitation_of(request: HttpRequest) -> Invitation | None:
 
 def claims_of(sociallogin: Any) -> dict[str, Any]:
     """What the provider said: in the answer about the person, and in the token, where only that has a claim."""
-    told = sociallogin.account.extra_data or {}
-    parts = [told.get(name) for name in ("id_token", "userinfo")]
+    claims = sociallogin.account.extra_data or {}
+    parts = [claims.get(name) for name in ("id_token", "userinfo")]
     return {name: value for part in parts if isinstance(part, dict) for name, value in part.items()}
 
 

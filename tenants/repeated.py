@@ -42,8 +42,8 @@ class RepeatedRead(Generic[Row]):
         ours.connection = connections[DEFAULT_DB_ALIAS]  # each thread has its own
         ours.as_sql = lambda *_, **__: (sql, tuple(part(given) for part in parts))
         query = SimpleNamespace(get_compiler=lambda *_, **__: ours)
-        asked: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
-        return list(ModelIterable(asked))
+        queryset: Any = SimpleNamespace(db=DEFAULT_DB_ALIAS, query=query, _known_related_objects={})
+        return list(ModelIterable(queryset))
 
     def _say(self) -> tuple[Any, str, tuple[Callable[[Any], Any], ...]]:
         with scope(_SOMEBODY):

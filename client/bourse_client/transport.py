@@ -111,8 +111,8 @@ class Transport:
         return self._until_answered(Call("POST", self.target(path, query), content, headers, key))
 
     def headers(self, accept: str) -> dict[str, str]:
-        told = {"Accept": f"{accept}, {PROBLEM};q=0.5", "User-Agent": AGENT}
-        return told | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
+        headers_sent = {"Accept": f"{accept}, {PROBLEM};q=0.5", "User-Agent": AGENT}
+        return headers_sent | ({"Authorization": f"Bearer {self._token}"} if self._token else {})
 
     def target(self, path: str, query: Mapping[str, Any] | None = None) -> str:
         given = {name: value for name, value in (query or {}).items() if value not in (None, "", [], ())}

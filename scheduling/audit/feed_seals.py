@@ -138,15 +138,15 @@ def _untold(rows: Sequence[EventRow]) -> dict[int, bytes]:
         jobs_by_id = TrainingJob.objects.in_bulk([job for job, _ in jobs.values()])
         estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=jobs_by_id).order_by("-pk")}
         terms = {award.pk: award for award in Award.objects.filter(pk__in=awards.values())}
-    told = {}
+    untold_events = {}
     for number, (job, lane) in jobs.items():
         if job in jobs_by_id:
             document = submission_document(jobs_by_id[job], lane=lane, estimate=estimates.get(job))
-            told[number] = b"\n" + submission_digest(document).encode()
+            untold_events[number] = b"\n" + submission_digest(document).encode()
     for number, award in awards.items():
         if award in terms:
-            told[number] = b"\n" + _terms(terms[award])
-    return told
+            untold_events[number] = b"\n" + _terms(terms[award])
+    return untold_events
 
 
 def _number(text: object) -> int:

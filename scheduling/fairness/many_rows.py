@@ -35,8 +35,8 @@ def _names(model: type[TenantOwned]) -> tuple[str, ...]:
 @cache
 def _statement(model: type[TenantOwned], once: tuple[str, ...]) -> str:
     table, names = model._meta.db_table, ", ".join(_names(model))
-    told = ", ".join(f"{name} = EXCLUDED.{name}" for name in _names(model) if name not in once)
-    over = f" ON CONFLICT ({', '.join(once)}) DO UPDATE SET {told}" if once else ""
+    assignments = ", ".join(f"{name} = EXCLUDED.{name}" for name in _names(model) if name not in once)
+    over = f" ON CONFLICT ({', '.join(once)}) DO UPDATE SET {assignments}" if once else ""
     return f"INSERT INTO {table} ({names}) SELECT {names} FROM json_populate_recordset(NULL::{table}, %s::json){over}"  # noqa: S608  of our own models
 
 

@@ -281,13 +281,13 @@ def _of_script(said: Said, text: str, resources: Sequence[str], at: datetime) ->
     request = ask(script, resources)
     faults: list[Fault] = [*_faults(request), *_unkept(script), *_not_in_array(script, said.index, name)]
     moments = {"begin": options.begin, "deadline": options.deadline}
-    told = {option: _moment(when, at, said.zone) for option, when in moments.items()}
+    moments_by_option = {option: _moment(when, at, said.zone) for option, when in moments.items()}
     faults += [
         LineRefusal(script.place(option), f"--{option}", f"--{option} {moment}")
-        for option, moment in told.items()
+        for option, moment in moments_by_option.items()
         if isinstance(moment, str)
     ]
-    begin, deadline = (None if isinstance(moment, str) else moment for moment in told.values())
+    begin, deadline = (None if isinstance(moment, str) else moment for moment in moments_by_option.values())
     begin = begin or said.begin
     place = script.place("deadline")
     if isinstance(request, tuple):

@@ -96,8 +96,8 @@ def _program(data: Mapping[str, Any]) -> str:
 
 def _smaller(pool: Pool, row: Event) -> str:
     """Of a job that runs with less than the pool's policy would have given it."""
-    told = row.data.get("smaller")
-    return f" {reason_sentence(pool, told['reason'], told['numbers'])}" if told else ""
+    smaller_offer = row.data.get("smaller")
+    return f" {reason_sentence(pool, smaller_offer['reason'], smaller_offer['numbers'])}" if smaller_offer else ""
 
 
 def life(

@@ -79,10 +79,10 @@ def jobs_folded(question: JobsQuestion, person: User | None) -> QuerySet[Trainin
 def with_awards(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
     """Each row with what its award says, as `given`; None where it has none."""
     award = Award.objects.filter(job=OuterRef("pk"), attempt=OuterRef("attempt"))
-    told = award.order_by("-start").values(
-        told=JSONObject(**{name: F(name) for name in TOLD}, paid_before=paid_beside())
+    newest_award = award.order_by("-start").values(
+        newest_award=JSONObject(**{name: F(name) for name in TOLD}, paid_before=paid_beside())
     )
-    return rows.annotate(given=Subquery(told[:1]))
+    return rows.annotate(given=Subquery(newest_award[:1]))
 
 
 def row_view(row: TrainingJob, at: datetime | None = None) -> JobView:

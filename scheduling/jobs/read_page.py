@@ -173,7 +173,7 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         newest.paid_before = sum(each.paid - each.returned for each in parts[:-1])
     floors = JobFloor.objects.filter(job=job).select_related("interval").defer(*HEAVY)
     floor = floors.order_by("-attempt", "-interval").first()
-    told = happenings(pool, job.tenant_id, job.pk)
+    events_of_job = happenings(pool, job.tenant_id, job.pk)
     on_servers = [row for each in parts or awards[-1:] for row in each.allocation]
     names = _server_names([*on_servers, *(floor.allocation if floor else [])])
     home, alive = _home(pool, floor, names), job.state in LIVE_STATES
@@ -187,8 +187,8 @@ def job_page(job: TrainingJob, *, at: datetime, money: bool) -> JobPage:
         view=job_view(pool, job, newest, at),
         award=award,
         alive=alive,
-        steps=life(job, award, floor, told, at),
-        happenings=told,
+        steps=life(job, award, floor, events_of_job, at),
+        happenings=events_of_job,
         home=home,
         got=_got(pool, award, names),
         slots=slots,

@@ -115,8 +115,8 @@ def shadow_slot(policy: bytes, view: bytes, plan: bytes, content: bytes) -> Slot
     inner = settings["policy"] | {"weights": WeightFile("candidate", content), "digest": "", "since": None}
     inner |= {"guard": False, "mode": "active"}
     own = policies.build(settings | {"policy": inner}, seen.cluster, ())
-    told = {name: seen.memory[name] for name in ("ran", "teacher") if name in seen.memory}
-    pair = records.plan_from(plan), own.decide(replace(seen, memory=told))
+    memory = {name: seen.memory[name] for name in ("ran", "teacher") if name in seen.memory}
+    pair = records.plan_from(plan), own.decide(replace(seen, memory=memory))
     return SlotPair(seen.slot, *(reward(each, seen) for each in pair))
 
 

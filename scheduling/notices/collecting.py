@@ -86,12 +86,12 @@ def _page(at: datetime) -> tuple[int, bool]:
 
 
 def _of_events(events: Sequence[Event]) -> list[Notice]:
-    told = [(event, kind) for event in events if (kind := notice_kind(event.kind, event.data)) is not None]
-    if not told:
+    events_with_kind = [(event, kind) for event in events if (kind := notice_kind(event.kind, event.data)) is not None]
+    if not events_with_kind:
         return []
-    circle = _circle([event for event, _ in told])
+    circle = _circle([event for event, _ in events_with_kind])
     persons = circle.everybody.union(*(circle_role.keys() for circle_role in circle.roles.values()))
-    return notices_for(told, circle, choices_of(persons))
+    return notices_for(events_with_kind, circle, choices_of(persons))
 
 
 def notices_for(told: Iterable[tuple[Event, NoticeKind]], circle: Circle, choices: Choices) -> list[Notice]:
@@ -171,12 +171,14 @@ def _of_invitations(at: datetime) -> list[Notice]:
     for email, person in persons_by_addresses({email for _, email in invited}):
         persons[email].add(person)
     sources = [(f"invitation:{number}", person) for number, email in invited for person in sorted(persons[email])]
-    told = set(Notice.objects.filter(source__in=[source for source, _ in sources]).values_list("source", "person"))
+    notices_made = set(
+        Notice.objects.filter(source__in=[source for source, _ in sources]).values_list("source", "person")
+    )
     choices = choices_of({person for _, person in sources})
     return [
         _notice(person, NoticeKind.INVITATION, at=at, source=source, choices=choices)
         for source, person in sources
-        if (source, person) not in told and choices.now(person, NoticeKind.INVITATION).is_stored
+        if (source, person) not in notices_made and choices.now(person, NoticeKind.INVITATION).is_stored
     ]
 
 
@@ -202,12 +204,12 @@ def _of_join_requests(at: datetime) -> list[Notice]:
         else:
             notice_sources.append((NoticeKind.JOIN_ANSWER, None, f"{NoticeKind.JOIN_ANSWER}:{row.pk}", row.person_id))
     sources = {source for _, _, source, _ in notice_sources}
-    told = set(Notice.objects.filter(source__in=sources).values_list("source", "person"))
+    notices_made = set(Notice.objects.filter(source__in=sources).values_list("source", "person"))
     choices = choices_of({person for _, _, _, person in notice_sources})
     return [
         _notice(person, kind, at=at, tenant_id=tenant_id, source=source, choices=choices)
         for kind, tenant_id, source, person in notice_sources
-        if (source, person) not in told and choices.now(person, kind).is_stored
+        if (source, person) not in notices_made and choices.now(person, kind).is_stored
     ]
 
 

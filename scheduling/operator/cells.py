@@ -118,19 +118,19 @@ def _replace(
 
 def _above_capacity(before: Mapping[Place, int], after: Mapping[Place, int]) -> AboveCapacity | None:
     """The first server and resource where the cells that stay and the new ones exceed the capacity together."""
-    asked: defaultdict[tuple[int, int], int] = defaultdict(int)
+    units_wanted: defaultdict[tuple[int, int], int] = defaultdict(int)
     for server_id, resource_id, _ in after:
-        asked[server_id, resource_id] = 0
-    touched = Cell.objects.filter(server__in={server_id for server_id, _ in asked})
+        units_wanted[server_id, resource_id] = 0
+    touched = Cell.objects.filter(server__in={server_id for server_id, _ in units_wanted})
     everywhere = {Place(row.server_id, row.resource_id, row.tenant_id): row.units for row in touched}
     staying = {place: units for place, units in everywhere.items() if place not in before}
     for (server_id, resource_id, _), units in [*staying.items(), *after.items()]:
-        asked[server_id, resource_id] += units
+        units_wanted[server_id, resource_id] += units
     capacities = {
         (row.server_id, row.resource_id): row.units
-        for row in ServerCapacity.objects.filter(server__in={server_id for server_id, _ in asked})
+        for row in ServerCapacity.objects.filter(server__in={server_id for server_id, _ in units_wanted})
     }
-    for place, units in asked.items():
+    for place, units in units_wanted.items():
         if units > capacities.get(place, 0):
             return _refusal(*place, asked=units, capacity=capacities.get(place, 0))
     return None

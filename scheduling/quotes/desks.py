@@ -167,17 +167,17 @@ class BatchDesk:
         what_if, waiting = self.what_if, 0
         with self.lock:
             job = self._read({})
-            told = what_if.asked(job)
+            variants = what_if.asked(job)
         for _ in range(MOST_LATER_BOUNDARIES):
             with self.lock:  # the first of them is everybody's
-                is_over = told.bookings or any(refusal.state != WAITING for refusal in told.refusals)
-                view = None if is_over else what_if.following(job, told.floors)
+                is_over = variants.bookings or any(refusal.state != WAITING for refusal in variants.refusals)
+                view = None if is_over else what_if.following(job, variants.floors)
             if view is None or (waiting := waiting + len(view.waiting)) > MOST_WAITING:
                 return
             in_time()
             what_if = self.policy.one_more(view)
-            told = what_if.asked(job)
-            yield self.what_if.view.slot, view.slot, self._terms(told, job)
+            variants = what_if.asked(job)
+            yield self.what_if.view.slot, view.slot, self._terms(variants, job)
 
     def never(self) -> Reason | None:
         """Why no boundary will ever serve the job as it is, and what would help; None where one may."""

@@ -30,11 +30,11 @@ def measured(*, program: str, parameters: Mapping[str, Any] | None = None) -> Me
     rows = Run.objects.filter(program=program, progress__has_key="minibatch_seconds").select_related("job")
     for run in rows.order_by("-pk")[:20]:
         if parameters is None or _same_model(run.job.spec, parameters):
-            told = run.progress
+            progress = run.progress
             return Measured(
-                minibatch_seconds=float(told["minibatch_seconds"]),
-                exchange_seconds=float(told.get("exchange_seconds", 0.0)),
-                gradient_mb=float(told.get("gradient_mb", 0.0)),
+                minibatch_seconds=float(progress["minibatch_seconds"]),
+                exchange_seconds=float(progress.get("exchange_seconds", 0.0)),
+                gradient_mb=float(progress.get("gradient_mb", 0.0)),
                 job_id=run.job_id,
                 at=run.ended_at or run.seen_at,
             )

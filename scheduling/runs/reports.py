@@ -75,8 +75,8 @@ def _heard(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) ->
     if row.ended_after is not None or (losses == row.losses and [list(each) for each in speeds] == row.speeds):
         return None
     row.heard_at, row.losses, row.speeds = at, losses, [list(each) for each in speeds]
-    told = tuple(math.nan if loss is None else loss for loss in losses)
-    return Heard(run, job, live.Running(len(losses), target, live.Reports(told, tuple(speeds))), row)
+    known_losses = tuple(math.nan if loss is None else loss for loss in losses)
+    return Heard(run, job, live.Running(len(losses), target, live.Reports(known_losses, tuple(speeds))), row)
 
 
 def _epochs(run: Run) -> list[Epoch]:

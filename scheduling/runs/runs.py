@@ -168,8 +168,8 @@ def _open(engine: Engine, award: Award, at: datetime) -> Run | None:
 
 def _named(award: Award) -> dict[str, Any]:
     """What is started, for the history: the version and its digest, never its words. What is built in has neither."""
-    asked = award.job.spec[PROGRAM]
-    name, version, owner = str(asked.get("name", "")), asked.get("version"), asked.get("owner")
+    choice = award.job.spec[PROGRAM]
+    name, version, owner = str(choice.get("name", "")), choice.get("version"), choice.get("owner")
     stored = None
     if version is not None:
         wanted: dict[str, Any] = {"name": name, "version": version, "owner": owner}
@@ -215,8 +215,8 @@ def gang_of(run: Run, award: Award, at: datetime) -> Gang | Fault:
         opened = secrets_opened(stored.program, award.tenant.slug)
         if isinstance(opened, str):
             return Fault(opened)
-        told: dict[str, Any] = {"job": award.job_id, "slot_seconds": seconds, "archive": stored.archive}
-        own = own_program(stored.program, chosen, secrets=opened, **told)
+        facts: dict[str, Any] = {"job": award.job_id, "slot_seconds": seconds, "archive": stored.archive}
+        own = own_program(stored.program, chosen, secrets=opened, **facts)
     elif (ours := program_of(spec)) is not None:
         values = ours[1]
     else:

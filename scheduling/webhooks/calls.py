@@ -133,8 +133,8 @@ def _outcome(content: bytes) -> Outcome:
     status = response.status
     if 200 <= status < 300:
         return Outcome(status, "", text)
-    told = "Redirects are not followed." if 300 <= status < 400 else "Only 200 to 299 count as taken."
-    return Outcome(status, f"The answer was {status}. {told}", text)
+    sentence = "Redirects are not followed." if 300 <= status < 400 else "Only 200 to 299 count as taken."
+    return Outcome(status, f"The answer was {status}. {sentence}", text)
 
 
 def _left(ends: float) -> float:

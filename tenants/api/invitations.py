@@ -90,8 +90,8 @@ class Invitations(TenantView):
         tag="members",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(NewInvitation)
-        outcome = services.invitation_create(tenant=self.tenant, by=self.access, at=timezone.now(), **asked)
+        body = self.read(NewInvitation)
+        outcome = services.invitation_create(tenant=self.tenant, by=self.access, at=timezone.now(), **body)
         if isinstance(outcome, Refused):
             return self.refused(outcome)
         link = request.build_absolute_uri(reverse("invitation_open", args=[outcome.token]))

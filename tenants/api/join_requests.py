@@ -94,9 +94,9 @@ class JoinRequestAccept(TenantView):
         tag="members",
     )
     def post(self, request: Request, tenant_slug: str, join_request_id: int) -> HttpResponseBase:
-        asked = self.read(NewRole)
+        body = self.read(NewRole)
         outcome = services.join_request_accept(
-            request=_chosen(join_request_id), by=self.access, at=timezone.now(), **asked
+            request=_chosen(join_request_id), by=self.access, at=timezone.now(), **body
         )
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(MemberShown, outcome)
 
@@ -142,9 +142,9 @@ class JoinRequestsOpen(TenantView):
         tag="members",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(Asking)
+        body = self.read(Asking)
         outcome = services.may_be_asked_set(
-            tenant=self.tenant, on=asked["may_be_asked"], by=self.access, at=timezone.now(), reason=asked["reason"]
+            tenant=self.tenant, on=body["may_be_asked"], by=self.access, at=timezone.now(), reason=body["reason"]
         )
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(AskingShown, outcome)
 

@@ -93,8 +93,8 @@ class MemberRole(TenantView):
         tag="members",
     )
     def post(self, request: Request, tenant_slug: str, member_id: int) -> HttpResponseBase:
-        asked = self.read(NewRole)
-        outcome = services.member_role_change(membership=_member(member_id), by=self.access, at=timezone.now(), **asked)
+        body = self.read(NewRole)
+        outcome = services.member_role_change(membership=_member(member_id), by=self.access, at=timezone.now(), **body)
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(MemberShown, outcome)
 
 

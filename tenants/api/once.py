@@ -63,8 +63,8 @@ def once(
 
 def _digest(request: Request) -> str:
     """Of what is asked: the same again is a repetition, anything else a mistake."""
-    asked = [request.method, request.get_full_path(), request.data]
-    return hashlib.sha256(json.dumps(asked, sort_keys=True, default=_file_digest).encode()).hexdigest()
+    parts = [request.method, request.get_full_path(), request.data]
+    return hashlib.sha256(json.dumps(parts, sort_keys=True, default=_file_digest).encode()).hexdigest()
 
 
 def _file_digest(file: UploadedFile[Any]) -> str:

@@ -88,8 +88,8 @@ def operation(
     A list names its `listing` (its `row` is the answer's line); `answer_example` is then one line. `whole=False` is
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
-    asked = (*listing.filters, LIMIT) if listing else filters
-    described = Operation(name, permission, listing, asked, secret_fields, whole, stream, file, costly)
+    parameters = (*listing.filters, LIMIT) if listing else filters
+    described = Operation(name, permission, listing, parameters, secret_fields, whole, stream, file, costly)
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
@@ -123,9 +123,11 @@ def _parameters(found: Operation, is_post: bool) -> list[OpenApiParameter]:
         orders = {"type": "string", "enum": orderings, "default": orderings[0]}
         listed.append(OpenApiParameter("ordering", orders, description="The order; with a minus, falling."))
     if is_post:
-        told = "Any text of your own: the same key, address and body give the same answer, and the thing is done once."
+        help_text = (
+            "Any text of your own: the same key, address and body give the same answer, and the thing is done once."
+        )
         header = {"type": "string", "pattern": KEY_PATTERN}
-        listed.append(OpenApiParameter("Idempotency-Key", header, OpenApiParameter.HEADER, description=told))
+        listed.append(OpenApiParameter("Idempotency-Key", header, OpenApiParameter.HEADER, description=help_text))
     return listed
 
 
@@ -152,9 +154,9 @@ def _responses(
     statuses |= {400, 401, 403, 404, 406, 429, 503} | ({409, 413, 415} if changes else set())
     if found.costly:
         refusals = (*refusals, "too_many_at_once")
-    told = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
+    codes_by_status = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
-        codes = [*told[number], *_COMMON.get(number, ())]
+        codes = [*codes_by_status[number], *_COMMON.get(number, ())]
         said = f"{_TITLES[number]} Codes: {', '.join(f'`{code}`' for code in codes)}."
         responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, said)
     return responses

@@ -29,8 +29,10 @@ class BearerScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "token"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        told = "A token made on the Tokens page or by `tokens_create`. Each operation names the scope that it needs."
-        return {"type": "http", "scheme": "bearer", "bearerFormat": "bourse_...", "description": told}
+        help_text = (
+            "A token made on the Tokens page or by `tokens_create`. Each operation names the scope that it needs."
+        )
+        return {"type": "http", "scheme": "bearer", "bearerFormat": "bourse_...", "description": help_text}
 
 
 class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-call]
@@ -38,8 +40,10 @@ class PersonScheme(OpenApiAuthenticationExtension):  # type: ignore[no-untyped-c
     name = "session"
 
     def get_security_definition(self, auto_schema: AutoSchema) -> dict[str, Any]:
-        told = "The session of a person who has logged in on the pages. Changes need the header X-CSRFToken as well."
-        return {"type": "apiKey", "in": "cookie", "name": "bourse_session", "description": told}
+        help_text = (
+            "The session of a person who has logged in on the pages. Changes need the header X-CSRFToken as well."
+        )
+        return {"type": "apiKey", "in": "cookie", "name": "bourse_session", "description": help_text}
 
 
 class CreditsSchema(OpenApiSerializerFieldExtension):  # type: ignore[no-untyped-call]

@@ -106,8 +106,8 @@ class Tenants(PersonView):
         tag="tenants",
     )
     def post(self, request: Request) -> HttpResponseBase:
-        asked = self.read(NewTenant)
-        outcome = services.tenant_open(by=self.access, at=timezone.now(), **asked)
+        body = self.read(NewTenant)
+        outcome = services.tenant_open(by=self.access, at=timezone.now(), **body)
         if isinstance(outcome, Refused):
             return self.refused(outcome)
         link = ""

@@ -125,10 +125,10 @@ class ApiView(APIView):
             forms = {EVENT_STREAM: "stream"}
         if self.operation.file:
             forms = {self.operation.file: "file"}
-        if (asked := self.parameters.get("format")) is not None:
-            if asked not in forms.values():
+        if (wanted_format := self.parameters.get("format")) is not None:
+            if wanted_format not in forms.values():
                 raise NotAcceptable
-            return str(asked)
+            return str(wanted_format)
         preferred = self.request._request.get_preferred_type(list(forms))
         if preferred is None:
             raise NotAcceptable

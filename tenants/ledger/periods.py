@@ -41,10 +41,10 @@ def period_read(*, tenant_id: int, start: datetime, end: datetime, most: int | N
     Cost: in proportion to the awards and subjects of each day that has a sheet, and to the transactions of the rest.
     """
     tenant_require(tenant_id)
-    asked: dict[str, Any] = {"tenant": tenant_id, "start": start, "end": end, "most": most}
-    asked["accounts"] = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
+    parameters: dict[str, Any] = {"tenant": tenant_id, "start": start, "end": end, "most": most}
+    parameters["accounts"] = [AccountName(kind, tenant_id).id for kind in TENANT_KINDS]
     with connection.cursor() as cursor:
-        cursor.execute(_READ, asked | _split(start, end))
+        cursor.execute(_READ, parameters | _split(start, end))
         parts = [json.loads(part) if isinstance(part, str) else part for part in cursor.fetchone()]
     opening, closing, kinds, earned_rows, earned_sum, awards, subjects, others, paid_rows, paid = parts
     paid_for = dict(zip(_words(subjects[0]), map(int, _words(subjects[1])), strict=True))

@@ -22,9 +22,9 @@ def days_close(*, at: datetime, since: date | None = None, most: int = 500) -> i
         cursor.execute(_LACKING, {"today": today, "since": since, "most": most})
         lacking = cursor.fetchall()
         if lacking:
-            asked = {"tenants": [tenant_id for tenant_id, _ in lacking], "days": [day for _, day in lacking]}
-            cursor.execute(_FORGET, asked)
-            cursor.execute(_MAKE, asked)
+            parameters = {"tenants": [tenant_id for tenant_id, _ in lacking], "days": [day for _, day in lacking]}
+            cursor.execute(_FORGET, parameters)
+            cursor.execute(_MAKE, parameters)
     return len(lacking)
 
 

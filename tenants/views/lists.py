@@ -59,6 +59,6 @@ def _sorted(rows: Sequence[Any], table: Table, sort: str) -> list[Any]:
 
 
 def _place(query: QueryDict, rows: int) -> int:
-    asked = query.get("after", "")
-    start = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else 0
+    place_wanted = query.get("after", "")
+    start = int(place_wanted) if place_wanted.isascii() and place_wanted.isdigit() and len(place_wanted) < 10 else 0
     return start if start < rows else 0

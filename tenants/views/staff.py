@@ -127,17 +127,17 @@ def staff_grant(request: AccessRequest) -> HttpResponse:
     form = StaffForm(request.POST)
     if not form.is_valid():
         return _staff_page(request, form)
-    asked = form.cleaned_data
-    person = _person(asked["email"])
+    answers = form.cleaned_data
+    person = _person(answers["email"])
     outcome: Any = person
     if isinstance(person, User):
         outcome = services.staff_grant(
-            user=person, role=asked["role"], by=request.access, reason=asked["reason"], at=timezone.now()
+            user=person, role=answers["role"], by=request.access, reason=answers["reason"], at=timezone.now()
         )
     if isinstance(outcome, Refused):
         form.add_error("email", outcome.sentence)
         return _staff_page(request, form)
-    tell(request, outcome, f"{person} is {asked['role']} now.")
+    tell(request, outcome, f"{person} is {answers['role']} now.")
     return redirect("staff")
 
 

@@ -147,9 +147,9 @@ def rows_text(table: Table, rows: Iterable[Any]) -> str:
 
 def sort_asked(query: QueryDict, table: Table) -> str:
     """What the address asks for, if the table can; else how it stands at first."""
-    asked = query.get("sort", "")
+    column_wanted = query.get("sort", "")
     can = {column.name for column in table.columns if column.order}
-    return asked if asked.removeprefix("-") in can else table.sort
+    return column_wanted if column_wanted.removeprefix("-") in can else table.sort
 
 
 def _order(table: Table, sort: str) -> tuple[str, bool]:

@@ -22,8 +22,8 @@ def api(session: Session) -> int:
     if words.method == "GET":
         if words.input or words.key:
             raise exits.UsageError("--input and --key are for changes; a GET has neither.")
-        path, _, asked = path.partition("?")
-        query: dict[str, Any] = parse_qs(asked) | fields
+        path, _, query_text = path.partition("?")
+        query: dict[str, Any] = parse_qs(query_text) | fields
         if words.all:
             session.screen.document(list(client.listed(path, query)))
             return exits.DONE

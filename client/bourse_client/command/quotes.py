@@ -21,8 +21,8 @@ CHANGES = {
 
 def quote(session: Session) -> int:
     """A quote that says no is a no: `bourse quote job.yaml && bourse jobs submit job.yaml`."""
-    screen, asked = session.screen, asked_of(session)
-    offer = session.client.quote(asked.spec, pool=asked.pool, name=asked.name, lane=asked.lane)
+    screen, question = session.screen, asked_of(session)
+    offer = session.client.quote(question.spec, pool=question.pool, name=question.name, lane=question.lane)
     terms = offer["terms"]
     if screen.as_json:
         screen.document(offer)

@@ -122,9 +122,9 @@ class VerifyStart(PoolView):
         tag="fairness",
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        asked = self.read(NewVerification)
+        body = self.read(NewVerification)
         outcome = verify_start(
-            kind=asked["what"], pool=self.pool, number=asked.get("number"), by=self.access, at=timezone.now()
+            kind=body["what"], pool=self.pool, number=body.get("number"), by=self.access, at=timezone.now()
         )
         return _started(self, outcome)
 

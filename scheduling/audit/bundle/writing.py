@@ -88,7 +88,7 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
         written.rows("seals.jsonl", (_seal(row) for row in seals.iterator(chunk_size=5)))
         events = written.rows("events.jsonl", (asdict(row) for row in feed))
         written.rows("submissions.jsonl", _submissions(feed))
-        told = written.rows("transactions.jsonl", transactions_between(start=start, end=end))
+        transactions = written.rows("transactions.jsonl", transactions_between(start=start, end=end))
         written.file("balances.json", [_line({"closing": balances_at(moment=end)})])
         written.file("check.py", [Path(check.__file__).read_bytes()])
         period = {"start": start.astimezone(UTC).isoformat(), "end": end.astimezone(UTC).isoformat()}
@@ -102,7 +102,7 @@ def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[byt
         written.file("manifest.json", [manifest])
         signed = {"public_key": public, "signature": signature.sign(seed, manifest).hex()}
         written.file("signature.json", [_line(signed)])
-    return Bundle(count, answered, awards, events, told, public)
+    return Bundle(count, answered, awards, events, transactions, public)
 
 
 class _Writer:
@@ -199,10 +199,10 @@ def _seal(row: FeedSeal) -> dict[str, Any]:
 def _submissions(events: Sequence[EventRow]) -> Iterator[dict[str, Any]]:
     """As canonical JSON, whose digest the event told."""
     lanes = {row.subject: json.loads(row.data) for row in events if row.kind == EventKind.JOB_SUBMITTED}
-    told = {int(subject[4:]): data["lane"] for subject, data in lanes.items() if "digest" in data}
-    estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=told).order_by("-pk")}
-    for job in TrainingJob.objects.filter(pk__in=told).order_by("pk").iterator(chunk_size=1_000):
-        document = submission_document(job, lane=told[job.pk], estimate=estimates.get(job.pk))
+    lanes_by_job = {int(subject[4:]): data["lane"] for subject, data in lanes.items() if "digest" in data}
+    estimates = {row.job_id: row for row in StartEstimate.objects.filter(job__in=lanes_by_job).order_by("-pk")}
+    for job in TrainingJob.objects.filter(pk__in=lanes_by_job).order_by("pk").iterator(chunk_size=1_000):
+        document = submission_document(job, lane=lanes_by_job[job.pk], estimate=estimates.get(job.pk))
         yield {"job": job.pk, "submission": records.to_bytes(document).decode()}
 
 

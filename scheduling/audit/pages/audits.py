@@ -121,8 +121,8 @@ def audit_call_off(request: AccessRequest, pk: int) -> HttpResponse:
 
 def _verify(request: AccessRequest, kind: str, pool: Pool | None) -> AuditRun | Refused:
     number = request.POST.get("number", "").strip().removeprefix("J-")
-    asked = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
-    return verify_start(kind=kind, pool=pool, number=asked, by=request.access, at=timezone.now())
+    number_wanted = int(number) if number.isascii() and number.isdigit() and len(number) < 19 else None
+    return verify_start(kind=kind, pool=pool, number=number_wanted, by=request.access, at=timezone.now())
 
 
 def _bundle(request: AccessRequest, pool: Pool) -> AuditRun | Refused:

@@ -104,11 +104,11 @@ def without_answer(awards: Sequence[Award]) -> list[Finding]:
         return []
     events = Event.objects.filter(kind=EventKind.JOB_AWARDED, subject__in=[job_subject(award.job_id) for award in rest])
     events = events.filter(tenant__in={award.tenant_id for award in rest})
-    told = {data.get("award") for data in events.values_list("data", flat=True) if "answer" not in data}
+    awards_in_events = {data.get("award") for data in events.values_list("data", flat=True) if "answer" not in data}
     return [
         Finding(f"award {award.pk} of job {award.job_id}", "no answer gave it")
         for award in rest
-        if award.pk not in told
+        if award.pk not in awards_in_events
     ]
 
 
@@ -132,17 +132,17 @@ def _verified(answer: InstantAnswer, rows: AnswerRows, where: str) -> list[Findi
         return [*findings, Finding(where, f"the pool as it found it (frame {answer.frame_id[:12]}) was changed")]
     if answer.interval_head and answer.interval_head not in rows.intervals:
         findings.append(Finding(where, "the interval that it names as the last is not in the chain"))
-    asked, plan = question_of(frame, contents.input), records.plan_from(contents.plan)
-    findings += _decided_again(answer, asked, plan, contents)
+    question, plan = question_of(frame, contents.input), records.plan_from(contents.plan)
+    findings += _decided_again(answer, question, plan, contents)
     job = rows.jobs.get(answer.job_id)
     if job is None:
         findings.append(Finding(where, f"job {answer.job_id}, which it is about, is gone"))
     else:
-        findings += _submission_differs(job, asked.submission)
+        findings += _submission_differs(job, question.submission)
     booking = plan.bookings[0] if plan.bookings and not plan.refusals else None
     award = rows.awards.get(answer.award_id or 0)
     if award is not None:
-        findings += _award_verify(answer, award, asked, booking)
+        findings += _award_verify(answer, award, question, booking)
     elif booking is not None or answer.award_id is not None:
         findings.append(Finding(where, f"job {answer.job_id} has no award"))
     return findings

@@ -134,13 +134,13 @@ def _calendar_verify(pool: Pool, first: int) -> Iterator[Finding]:
 
 def _outages_verify(pool: Pool, batch: LaneClock) -> Iterator[Finding]:
     """Each outage that the clock has passed was told once, with its slots and times."""
-    told = defaultdict(list)
+    events_by_subject = defaultdict(list)
     for data in (
         Event.objects.filter(pool=pool, kind=EventKind.MARKET_STOPPED).order_by("pk").values_list("data", flat=True)
     ):
-        told[data.get("end")].append(data)
+        events_by_subject[data.get("end")].append(data)
     for outage in Outage.objects.filter(pool=pool, end__lte=batch.decided_slot + 1).order_by("start"):
-        events = told.pop(outage.end, [])
+        events = events_by_subject.pop(outage.end, [])
         if len(events) != 1:
             yield Finding(str(outage), f"{len(events)} events tell of it")
             continue
@@ -149,7 +149,7 @@ def _outages_verify(pool: Pool, batch: LaneClock) -> Iterator[Finding]:
             if name in events[0]:
                 pairs[name] = moment, datetime.fromisoformat(events[0][name])
         yield from differences(str(outage), pairs)
-    for end in told:
+    for end in events_by_subject:
         yield Finding(f"pool {pool.pk}", f"the outage up to slot {end} is gone")
 
 

@@ -75,8 +75,8 @@ def _members(packed: bytes) -> Iterator[tuple[int, bytes]]:
 
 def _jobs_gone(rows: list[EventRow]) -> Iterator[Finding]:
     """Every job that was submitted is there, in its pool."""
-    told = {row.subject[4:]: row.pool for row in rows if row.kind == EventKind.JOB_SUBMITTED}
-    jobs = {(int(number), pool) for number, pool in told.items() if number.isdecimal()}
+    pools_by_job = {row.subject[4:]: row.pool for row in rows if row.kind == EventKind.JOB_SUBMITTED}
+    jobs = {(int(number), pool) for number, pool in pools_by_job.items() if number.isdecimal()}
     with scope_disabled("jobs of all tenants are told of in one feed"):
         there = TrainingJob.objects.filter(pk__in=[number for number, _ in jobs])
         gone = jobs - set(there.values_list("pk", "pool_id"))

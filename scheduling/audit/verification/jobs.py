@@ -85,13 +85,13 @@ def _events(jobs: Sequence[TrainingJob]) -> Mapping[int, list[JobEvent]]:
 def _rows(pool: Pool, jobs: Sequence[TrainingJob], lives: Iterable[Life | None]) -> JobRows:
     ids = [job.pk for job in jobs]
     known = [life for life in lives if life is not None]
-    told = {award for life in known for award in life.cuts}
+    awards_cut = {award for life in known for award in life.cuts}
     there = Award.objects.filter(pk__in={award for life in known for award in life.awards}, job__in=ids)
     estimates, awards = defaultdict[int, list[StartEstimate]](list), defaultdict[int, list[Award]](list)
     freed, paid = defaultdict[int, list[FreedUnits]](list), dict[tuple[int, int], int]()
     for estimate in StartEstimate.objects.filter(job__in=ids).order_by("pk"):
         estimates[estimate.job_id].append(estimate)
-    for award in Award.objects.filter(Q(cut_at__isnull=False) | Q(pk__in=told), job__in=ids).order_by("pk"):
+    for award in Award.objects.filter(Q(cut_at__isnull=False) | Q(pk__in=awards_cut), job__in=ids).order_by("pk"):
         awards[award.job_id].append(award)
     for units in FreedUnits.objects.filter(award__job__in=ids).order_by("pk"):
         freed[units.award_id].append(units)

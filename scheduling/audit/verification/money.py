@@ -19,15 +19,16 @@ Entries = dict[AccountName, int]
 
 def money_verify(awards: Sequence[Award], settled_slot: int) -> list[Finding]:
     """Against everything that the book tells about their jobs, in two queries."""
-    told: defaultdict[int, dict[str, TransactionView]] = defaultdict(dict)
+    entries_by_award: defaultdict[int, dict[str, TransactionView]] = defaultdict(dict)
     for transaction in transactions_about_all(subjects={job_subject(award.job_id) for award in awards}):
         if "award" in transaction.facts:
-            told[transaction.facts["award"]][transaction.key] = transaction
+            entries_by_award[transaction.facts["award"]][transaction.key] = transaction
     return [
         finding
         for award in awards
         for finding in read_or_named(
-            f"award {award.pk} of job {award.job_id}", partial(award_money, award, told[award.pk], settled_slot)
+            f"award {award.pk} of job {award.job_id}",
+            partial(award_money, award, entries_by_award[award.pk], settled_slot),
         )
     ]
 

@@ -105,9 +105,9 @@ def _other_plan(interval: Interval, stored: bytes, again: bytes) -> Finding:
     before, after = json.loads(stored), json.loads(again)
     parts = [name for name in after if before.get(name) != after[name]]
     jobs = sorted({job for name in parts for job in _jobs_that_differ(before.get(name), after[name])})
-    told = f" ({', '.join(f'job {job}' for job in jobs[:10])})" if jobs else ""
+    jobs_named = f" ({', '.join(f'job {job}' for job in jobs[:10])})" if jobs else ""
     code = "" if interval.code_version == code_version() else f"; it was decided by {interval.code_version}"
-    return Finding(name_of(interval), f"decided again, the plan has other {' and '.join(parts)}{told}{code}")
+    return Finding(name_of(interval), f"decided again, the plan has other {' and '.join(parts)}{jobs_named}{code}")
 
 
 def _jobs_that_differ(before: Any, after: Any) -> set[int]:

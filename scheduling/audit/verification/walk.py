@@ -125,8 +125,8 @@ def _step(walk: Walk, interval: Interval, rows: Rows, archives: Archives) -> Non
         walk.memory = None
         return
     if walk.memory is not None:
-        told = {"what its policy was told": (dict(replayed.view.memory), dict(walk.memory))}
-        walk.findings += differences(where, told)
+        words_by_place = {"what its policy was told": (dict(replayed.view.memory), dict(walk.memory))}
+        walk.findings += differences(where, words_by_place)
     walk.memory = dict(replayed.view.memory if replayed.plan.memory is None else replayed.plan.memory)
     walk.findings += left_behind(interval, replayed, rows)
 

@@ -119,14 +119,14 @@ class LedgerEntries(TenantView):
         return json_response(self._page(request, choice))
 
     def _choice(self) -> Choice:
-        asked = self.parameters
-        accounts = asked.get("account", [])
-        job = asked.get("job")
+        query = self.parameters
+        accounts = query.get("account", [])
+        job = query.get("job")
         # Another tenant's job is no job here, though this tenant may have earned by it.
         subject = "" if job is None else f"job:{job}" if job_by_id(job) else "job:0"
-        end = asked.get("before", timezone.now() + timedelta(days=2))
+        end = query.get("before", timezone.now() + timedelta(days=2))
         account = accounts[0] if len(set(accounts)) == 1 else None
-        return Choice(asked.get("from", BEGINNING), end, account, tuple(asked.get("kind", ())), subject)
+        return Choice(query.get("from", BEGINNING), end, account, tuple(query.get("kind", ())), subject)
 
     def _page(self, request: Request, choice: Choice) -> dict[str, Any]:
         below = _position(self.parameters["cursor"]) if "cursor" in self.parameters else None

@@ -126,11 +126,11 @@ class Programs(_Programs):
         tag="programs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(NewVersion)
+        body = self.read(NewVersion)
         return self._registered(
             program_register(
-                document=asked["document"],
-                archive=asked.get("archive"),
+                document=body["document"],
+                archive=body.get("archive"),
                 by=self.access,
                 at=timezone.now(),
                 is_new=True,
@@ -170,11 +170,11 @@ class ProgramVersions(_Programs):
         tag="programs",
     )
     def post(self, request: Request, tenant_slug: str, name: str) -> HttpResponseBase:
-        asked = self.read(NewVersion)
+        body = self.read(NewVersion)
         return self._registered(
             program_register(
-                document=asked["document"],
-                archive=asked.get("archive"),
+                document=body["document"],
+                archive=body.get("archive"),
                 by=self.access,
                 at=timezone.now(),
                 name=name,
@@ -218,11 +218,11 @@ class ProgramUpload(_Programs):
         tag="programs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(SentFile)
+        body = self.read(SentFile)
         return self._registered(
             program_register(
-                document=asked["document"],
-                archive=asked["archive"].file,
+                document=body["document"],
+                archive=body["archive"].file,
                 by=self.access,
                 at=timezone.now(),
             )

@@ -233,8 +233,12 @@ def _page(request: AccessRequest, owner: str, name: str) -> ProgramPage:
     """404 for whoever may not even know that it is there."""
     if not request.access.allows(Permission.PROGRAMS_VIEW):
         raise PermissionDenied
-    asked = request.GET.get("version", "")
-    version = int(asked) if asked.isascii() and asked.isdigit() and len(asked) < 10 else None
+    version_wanted = request.GET.get("version", "")
+    version = (
+        int(version_wanted)
+        if version_wanted.isascii() and version_wanted.isdigit() and len(version_wanted) < 10
+        else None
+    )
     tenant = request.access.tenant
     page = read_program(owner=owner, name=name, version=version, tenant=tenant, at=timezone.now())
     if page is None:

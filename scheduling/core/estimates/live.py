@@ -180,8 +180,8 @@ def _miss(whole: FloatArray, first: FloatArray, counts: FloatArray, curve: curve
     it has; inf where none of these has a loss."""
     epochs = np.arange(1, whole.shape[1] + 1)[None, :]
     later: BoolArray = (epochs > first[:, None]) & (epochs <= counts[:, None]) & np.isfinite(whole)
-    told = np.stack([curve.loss(np.full(len(whole), float(epoch))) for epoch in epochs[0]], axis=1)
-    gaps = np.where(later, (np.where(later, whole, 0.0) - told) / curve.scale[:, None], 0.0)
+    forecast = np.stack([curve.loss(np.full(len(whole), float(epoch))) for epoch in epochs[0]], axis=1)
+    gaps = np.where(later, (np.where(later, whole, 0.0) - forecast) / curve.scale[:, None], 0.0)
     number = later.sum(axis=1)
     with np.errstate(over="ignore"):
         error: FloatArray = np.sqrt((gaps * gaps).sum(axis=1) / np.maximum(number, 1))
@@ -239,8 +239,8 @@ def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, f
         if belief.speed and not job.samples.speed:
             job = replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=belief.speed))
         if belief.epochs is not None:
-            told = min(left, max(belief.epochs, 1.0) * job.work / job.epochs)
-            left = min(left, heeded(job, left, told))
+            left_by_belief = min(left, max(belief.epochs, 1.0) * job.work / job.epochs)
+            left = min(left, heeded(job, left, left_by_belief))
         jobs.append(job)
         remaining.append(left)
     changed = {job.number: job for job in jobs}
@@ -250,12 +250,16 @@ def believed(view: View, beliefs: Mapping[int, Belief], heeded: Callable[[Job, f
 def informed(view: View, running: Mapping[int, Running]) -> View:
     """The view with what running programs reported, for jobs that said something, as if it was all made of it at once.
     Jobs that have ended by their target are no longer in it."""
-    told = dict(zip(running, outlooks(list(running.values())), strict=True))
-    over = {number for number, each in told.items() if each is not None and each.source in (CONVERGED, EXHAUSTED)}
+    outlook_by_job = dict(zip(running, outlooks(list(running.values())), strict=True))
+    over = {
+        number for number, each in outlook_by_job.items() if each is not None and each.source in (CONVERGED, EXHAUSTED)
+    }
     kept = [index for index, job in enumerate(view.waiting) if job.number not in over]
     waiting = tuple(view.waiting[index] for index in kept)
     beliefs = {
-        job.number: belief_of(job, running[job.number], told[job.number]) for job in waiting if job.number in running
+        job.number: belief_of(job, running[job.number], outlook_by_job[job.number])
+        for job in waiting
+        if job.number in running
     }
     return believed(replace(view, waiting=waiting, remaining=view.remaining[kept]), beliefs, _as_told)
 

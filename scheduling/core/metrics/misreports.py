@@ -69,8 +69,8 @@ def given(view: View, plan: Plan, said: Job | None = None) -> Given:
     gains, promised = np.zeros(owners), np.zeros(owners)
     for booking in plan.bookings:
         job = view.jobs[booking.job]
-        told = said if said is not None and said.number == job.number else job
-        value = worth(job, told, booking, seconds)
+        claim = said if said is not None and said.number == job.number else job
+        value = worth(job, claim, booking, seconds)
         outcomes[job.number] = _awarded(booking, value)
         gains[job.tenant] += value - booking.paid
         gains += 0.0 if booking.payouts is None else booking.payouts

@@ -33,10 +33,10 @@ Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 
 def _elastic(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:
     """An elastic pool's policy, and the one that it asks: only here are both known."""
-    asked = Section(fields, "policy", ("policy", "prices")).object("policy", {"name": "optimus"})
-    choice(asked.get("name"), "policy.policy.name", sorted(elastic.SINGLE_SLOTS & POLICIES.keys()))
+    section = Section(fields, "policy", ("policy", "prices")).object("policy", {"name": "optimus"})
+    choice(section.get("name"), "policy.policy.name", sorted(elastic.SINGLE_SLOTS & POLICIES.keys()))
     try:
-        inner = build(asked, cluster, jobs)
+        inner = build(section, cluster, jobs)
     except BadScenario as error:
         raise BadScenario(error.place.replace("policy", "policy.policy", 1), error.message) from None
     return elastic.build(fields, cluster, inner)

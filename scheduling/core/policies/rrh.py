@@ -79,8 +79,8 @@ class Rrh:
         self, job: Job, remaining: float, runs: Sequence[_Run], view: View, free: FloatArray
     ) -> _Run | Reason:
         """The job with its gang, or why it is not taken."""
-        asked = workers_asked(job, self.workers, self.seed)
-        gang = next((gang for gang in gangs(job, asked) if fits_empty(job, gang, view.cluster)), None)
+        workers_wanted = workers_asked(job, self.workers, self.seed)
+        gang = next((gang for gang in gangs(job, workers_wanted) if fits_empty(job, gang, view.cluster)), None)
         if gang is None:
             return Reason("no_room", {"asked": job.min_workers})
         run = _Run(job, remaining, gang)

@@ -38,8 +38,8 @@ class Srtf:
         queue: list[tuple[float, float, int, Job, float, Gang]] = []
         refusals: list[Refusal] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-            asked = even_gangs(job, workers_asked(job, self.workers, self.seed))
-            gang = next((gang for gang in asked if empty.holds(job, gang)), None)
+            gangs_wanted = even_gangs(job, workers_asked(job, self.workers, self.seed))
+            gang = next((gang for gang in gangs_wanted if empty.holds(job, gang)), None)
             if gang is None:
                 refusals.append(_refusal(job, job.min_workers, REJECTED))
                 continue

@@ -44,8 +44,8 @@ class Market:
         prices_of = np.zeros(used.shape)
         ceilings = bounds.ceilings(self.cluster.resources)[named, None, None]
         capacity = self.cluster.capacity[named, None, :]
-        asked = prices.between(np.array(bounds.floor), ceilings, used[named], capacity)
-        prices_of[named] = np.maximum(asked, self._least[named, :rows, None])
+        posted_prices = prices.between(np.array(bounds.floor), ceilings, used[named], capacity)
+        prices_of[named] = np.maximum(posted_prices, self._least[named, :rows, None])
         return prices_of
 
     def net(self, prices: FloatArray, payer: int | None) -> FloatArray:

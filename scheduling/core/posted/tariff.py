@@ -38,10 +38,10 @@ def tariff(view: View, sides: Sequence[Side], slots: int) -> FloatArray:
     prices = np.full((len(cluster.resources), rows), np.nan)
     for side in sides:
         named = np.array(sorted({*side.named(cluster).tolist(), *nobodys}), dtype=np.intp)
-        asked = np.maximum(market.posted(side.bounds, named, rows), cluster.least_payment)
+        unit_prices = np.maximum(market.posted(side.bounds, named, rows), cluster.least_payment)
         for resource in named.tolist():
             one = np.eye(len(cluster.resources))[resource]
             for_sale = (room(free, one) >= 1) & side.hosts
-            least = np.where(for_sale, asked[resource], np.inf).min(axis=1, initial=np.inf)
+            least = np.where(for_sale, unit_prices[resource], np.inf).min(axis=1, initial=np.inf)
             prices[resource] = np.fmax(prices[resource], np.where(np.isfinite(least), least, np.nan))
     return prices[:, np.minimum(np.arange(slots), rows - 1)]

@@ -147,10 +147,10 @@ class Jobs:
         return least, most
 
     def _asked(self, row: Section, least: int, most: int) -> int | None:
-        asked: int | None = row.whole("asked_workers", None)
-        if asked is not None and not least <= asked <= most:
-            raise BadScenario(row.at("asked_workers"), f"must be {least} to {most}, not {asked}")
-        return asked
+        workers_wanted: int | None = row.whole("asked_workers", None)
+        if workers_wanted is not None and not least <= workers_wanted <= most:
+            raise BadScenario(row.at("asked_workers"), f"must be {least} to {most}, not {workers_wanted}")
+        return workers_wanted
 
     def _rent(self, row: Section, tenant: int) -> str | None:
         rent: str | None = row.choice("rent", RENT, None)

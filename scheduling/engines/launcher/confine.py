@@ -102,12 +102,12 @@ def stay_within(folder: str, readable: Sequence[str], ports: Sequence[int]) -> b
     system = ctypes.CDLL(None, use_errno=True).syscall
     reads = (_EXECUTE | _READ_FILE | _READ_DIR) if readable else 0
     handled = _WRITES | reads | (_REFER if version >= 2 else 0) | (_TRUNCATE if version >= 3 else 0)
-    asked = struct.pack("<Q", handled)
+    attributes = struct.pack("<Q", handled)
     if version >= PORTS_SINCE:
-        asked += struct.pack("<Q", _BIND_TCP)
+        attributes += struct.pack("<Q", _BIND_TCP)
     if version >= 6:
-        asked += struct.pack("<Q", _SCOPES)
-    rules = system(_CREATE_RULESET, ctypes.create_string_buffer(asked, len(asked)), len(asked), 0)
+        attributes += struct.pack("<Q", _SCOPES)
+    rules = system(_CREATE_RULESET, ctypes.create_string_buffer(attributes, len(attributes)), len(attributes), 0)
     if rules < 0:
         return False
 

@@ -49,11 +49,11 @@ def main(
     folder: str, uid: str, cpu_seconds: str, bare: str, limits: str, readable: str, ports: str, *command: str
 ) -> None:
     parent = os.getppid()
-    told = os.environ.get(TOLD, "")
-    if not told:
+    plan_text = os.environ.get(TOLD, "")
+    if not plan_text:
         _give_up(folder, uid, cpu_seconds, bare, limits, readable, ports, parent)
         os.execv(command[0], command)  # noqa: S606  the command is a list, and no shell reads it
-    variables, fault = map(int, told.split(","))
+    variables, fault = map(int, plan_text.split(","))
     with open(variables, "rb") as file:
         environment = dict(pair.split(b"=", 1) for pair in file.read().split(b"\0"))
     os.set_inheritable(fault, False)

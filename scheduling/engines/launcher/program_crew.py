@@ -87,21 +87,21 @@ class ProgramCrew(Members):
             "TMPDIR": str(self.folder.work),
             "BOURSE_RUN": self.folder.key,
         }
-        told = os.memfd_create("environment")
+        environment_file = os.memfd_create("environment")
         output, theirs = os.pipe()
         fault, fault_theirs = os.pipe()
         try:
-            os.write(told, written_environment(variables))
-            os.lseek(told, 0, os.SEEK_SET)
-            handed = (told, fault_theirs)
-            surroundings = self._surroundings() | {TOLD: f"{told},{fault_theirs}"}
+            os.write(environment_file, written_environment(variables))
+            os.lseek(environment_file, 0, os.SEEK_SET)
+            handed = (environment_file, fault_theirs)
+            surroundings = self._surroundings() | {TOLD: f"{environment_file},{fault_theirs}"}
             pid = self.spawn(server, process.words, surroundings, output=theirs, handed=handed)
         except OSError:
             os.close(output)
             os.close(fault)
             raise
         finally:
-            for descriptor in (told, theirs, fault_theirs):
+            for descriptor in (environment_file, theirs, fault_theirs):
                 os.close(descriptor)
         self.running[pid] = Running(member.role, member.rank, server, pid, speaker=process.rank)
         self._faults[pid] = fault

@@ -45,9 +45,9 @@ def accounted_read(text: str, prefix: str) -> list[Accounted]:
     rows = []
     for line in text.splitlines():
         name, _, rest = line.partition("|")
-        told = re.fullmatch(rf"{re.escape(prefix)}-([0-9a-f]+)-([0-9]+)", name)
+        match = re.fullmatch(rf"{re.escape(prefix)}-([0-9a-f]+)-([0-9]+)", name)
         said = re.fullmatch(r"([^|,\[\]]+)\|([0-9]+)\|([0-9]+|Unknown)", rest)
-        if told and said:
+        if match and said:
             end = None if said[3] == "Unknown" else float(said[3])
-            rows.append(Accounted(told[1], int(told[2]), said[1], float(said[2]), end))
+            rows.append(Accounted(match[1], int(match[2]), said[1], float(said[2]), end))
     return rows

@@ -193,12 +193,12 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[Finding]:
             continue
         sent[server] = answer
     deadline = time.monotonic() + PROBE_SECONDS
-    told: dict[str, tuple[dict[str, Any], float]] = {}
+    settings_by_name: dict[str, tuple[dict[str, Any], float]] = {}
     waiting = {server for server in servers if server not in sent}
     while waiting and time.monotonic() < deadline:
         for server in list(waiting):
             if record := files.read(folder / server):
-                told[server] = record, time.time()
+                settings_by_name[server] = record, time.time()
                 waiting.discard(server)
         time.sleep(0.05)
     engine.commands.run("scancel", f"--name={engine.settings.prefix}-probe-{folder.name}")
@@ -207,7 +207,7 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[Finding]:
     for server in sorted(waiting):
         said = _said(folder / f"{server}.out")
         yield Finding(f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{said}.")
-    for server, (record, seen) in sorted(told.items()):
+    for server, (record, seen) in sorted(settings_by_name.items()):
         if abs(seen - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen
             yield Finding(f"The clock of {server} differs by {record['at'] - seen:+.1f} s from ours.")
         if tuple(record["python"]) < LEAST_PYTHON:

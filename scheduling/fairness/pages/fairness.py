@@ -46,9 +46,9 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
         return render(request, "fairness/none.html")
     span = span_asked(request.GET, today=day_of(timezone.now(), UTC))
     overview = fairness_overview(pool, first=span.first, last=span.last)
-    asked = request.GET.get("table", "ratios")
-    if asks_csv(request) and asked in TABLES:
-        return list_csv(request, overview.tenants, TABLES[asked])
+    table_wanted = request.GET.get("table", "ratios")
+    if asks_csv(request) and table_wanted in TABLES:
+        return list_csv(request, overview.tenants, TABLES[table_wanted])
     context = _frame(pool, span, pools) | {
         "found": overview,
         "days": overview.days[::-1],
@@ -63,8 +63,8 @@ def fairness(request: AccessRequest) -> HttpResponseBase:
         "reasons": [
             (reason_few(code), jobs) for code, jobs in list(overview.health.waiting_for.items())[:MOST_REASONS]
         ],
-        "ratio_table": _own_table(request, overview.tenants, "ratios", asked),
-        "reward_table": _own_table(request, overview.tenants, "rewards", asked),
+        "ratio_table": _own_table(request, overview.tenants, "ratios", table_wanted),
+        "reward_table": _own_table(request, overview.tenants, "rewards", table_wanted),
     }
     return render(request, "fairness/overview.html", context)
 

@@ -49,13 +49,13 @@ class Span:
 
 def span_asked(query: Mapping[str, str], *, today: date) -> Span:
     """`days`; or `from` and `to`, of at most as many days as are read at once. What cannot be read was not asked."""
-    asked = query.get("days", "")
+    days_wanted = query.get("days", "")
     first, last = _date(query.get("from", "")), _date(query.get("to", ""))
-    if (first or last) and asked not in LENGTHS_ASKED:
+    if (first or last) and days_wanted not in LENGTHS_ASKED:
         last = last or max(today, first or today)
         first = min(first or last, last)
         return Span(max(first, last - timedelta(days=MOST_DAYS - 1)), last, 0)
-    length = int(asked) if asked in LENGTHS_ASKED else USUAL
+    length = int(days_wanted) if days_wanted in LENGTHS_ASKED else USUAL
     return Span(*period_of_days(length, today=today), length)
 
 

@@ -85,18 +85,18 @@ class Studies(_Studies):
         tag="lab",
     )
     def post(self, request: Request) -> HttpResponseBase:
-        asked = self.read(NewStudy)
-        slug = asked.get("pool")
+        body = self.read(NewStudy)
+        slug = body.get("pool")
         pool = pool_by_slug(slug) if slug else None
         if slug and pool is None:
             return self.refused(UNKNOWN_POOL)
         outcome = study_create(
-            document=asked["study"],
-            files=asked.get("files", {}),
+            document=body["study"],
+            files=body.get("files", {}),
             pool=pool,
-            first_at=asked.get("start"),
-            last_at=asked.get("end"),
-            starts_at_once=asked.get("at_once", False),
+            first_at=body.get("start"),
+            last_at=body.get("end"),
+            starts_at_once=body.get("at_once", False),
             by=self.access,
             at=timezone.now(),
         )

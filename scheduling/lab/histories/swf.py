@@ -63,14 +63,16 @@ def _job(line: str, owner: str, begin: int) -> LoggedJob | str:
     cells = line.split()
     if len(cells) != COLUMNS:
         raise Unreadable(f"has {len(cells)} columns, not {COLUMNS}")
-    number, submit, wait, run, had, asked, status = (_number(cells[k], k + 1) for k in (0, 1, 2, 3, 4, 7, 10))
+    number, submit, wait, run, had, processors_wanted, status = (
+        _number(cells[k], k + 1) for k in (0, 1, 2, 3, 4, 7, 10)
+    )
     if status in PARTS:
         return "parts of jobs, which their jobs include"
     if submit < 0:
         raise Unreadable("has no time of submission")
     if begin + submit + max(0, wait) > LATEST or run > LONGEST:
         raise Unreadable("is of a time to come, or of a run of years")
-    units = had if had > 0 else asked
+    units = had if had > 0 else processors_wanted
     if run < 0 or (run == 0 and status == CANCELLED):
         return "cancelled before they ran, or of unknown length"
     if units <= 0:

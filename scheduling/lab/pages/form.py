@@ -151,8 +151,8 @@ class StudyForm(forms.Form):
 
     def _chosen(self, found: dict[str, Any]) -> None:
         rules: list[Any] = [kind for kind in KINDS if kind in found["rules"]]
-        asked = [(found[f"what_{number}"], found[f"who_{number}"].strip()) for number in range(1, QUESTIONS + 1)]
-        rules += [_rule(what, who) for what, who in asked if what]
+        questions = [(found[f"what_{number}"], found[f"who_{number}"].strip()) for number in range(1, QUESTIONS + 1)]
+        rules += [_rule(what, who) for what, who in questions if what]
         self.study = {"title": found["title"], "rules": rules, "worth": found["worth"] or list(WORTHS)}
         if MARKET in rules:
             self.study["answer"] = MARKET

@@ -284,10 +284,10 @@ def _machines(row: Section, folder: Path, unit: str) -> tuple[Machine, ...] | No
         path = folder / written
         try:
             with path.open("rb") as file:
-                told = file.read(LARGEST_MACHINES).decode()
+                text = file.read(LARGEST_MACHINES).decode()
         except (OSError, UnicodeDecodeError) as error:
             raise BadScenario(str(path), f"cannot be read ({reason(error)})") from None
-        return machines_read(told, unit, written)
+        return machines_read(text, unit, written)
     numbers = Section(written, "history.machines", ("servers", "units"))
     return alike(numbers.whole("servers", most=20_000), numbers.whole("units", most=100_000))
 

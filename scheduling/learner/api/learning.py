@@ -151,9 +151,9 @@ class LearnerOfPool(_LearnerView):
         tag="pools",
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        asked = dict(self.read(LearnerSet))
-        reason = asked.pop("reason")
-        settings = LearnerSettings(**asked)
+        body = dict(self.read(LearnerSet))
+        reason = body.pop("reason")
+        settings = LearnerSettings(**body)
         outcome = learner_set(pool=self.pool, settings=settings, by=self.access, reason=reason, at=timezone.now())
         return self.refused(outcome) if isinstance(outcome, Refused) else self._shown()
 
@@ -173,7 +173,7 @@ class WeightsOfPool(_LearnerView):
         tag="pools",
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        asked = dict(self.read(WeightsTake))
-        asked.setdefault("weights", "")
-        outcome = weights_take(pool=self.pool, by=self.access, at=timezone.now(), **asked)
+        body = dict(self.read(WeightsTake))
+        body.setdefault("weights", "")
+        outcome = weights_take(pool=self.pool, by=self.access, at=timezone.now(), **body)
         return self.refused(outcome) if isinstance(outcome, Refused) else self._shown()

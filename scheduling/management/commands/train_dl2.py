@@ -185,7 +185,7 @@ def _csv(state: State) -> str:
 
 def _said(verdict: Verdict, drawing: Drawing, folder: Path) -> str:
     """What came of it, in numbers and with their spread."""
-    completion, told = verdict.completion, verdict.document()
+    completion, document = verdict.completion, verdict.document()
     where = (
         f"{completion.runs} held-out draws"
         if drawing.redrawn
@@ -194,9 +194,9 @@ def _said(verdict: Verdict, drawing: Drawing, folder: Path) -> str:
     better = "shorter" if completion.mean > 0 else "longer"
     return (
         f"{folder}: judged on {where}\n"
-        f"  mean completion, slots  {drawing.teacher} {told['teacher_completion_slots']:.2f}, "
-        f"dl2 {told['completion_slots']:.2f}\n"
-        f"  mean reward of a slot   {drawing.teacher} {told['teacher_reward']:.3f}, dl2 {told['reward']:.3f}\n"
+        f"  mean completion, slots  {drawing.teacher} {document['teacher_completion_slots']:.2f}, "
+        f"dl2 {document['completion_slots']:.2f}\n"
+        f"  mean reward of a slot   {drawing.teacher} {document['teacher_reward']:.3f}, dl2 {document['reward']:.3f}\n"
         f"  {abs(completion.mean):.1%} {better} than the teacher ± {completion.spread:.1%} (standard deviation over "
         f"draws), sooner in {completion.wins} of {completion.runs}"
     )

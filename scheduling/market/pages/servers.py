@@ -53,8 +53,12 @@ def _chart(request: AccessRequest, tenant: Tenant, overview: PoolOverview, now: 
     pool = overview.pool
     window = _number(request.GET.get("window"))
     length = window if window in WINDOWS else WINDOWS[0]
-    asked = _number(request.GET.get("from"))
-    first = now.slot - length // 4 if asked is None else min(max(asked, now.slot - FARTHEST), now.slot + FARTHEST)
+    first_wanted = _number(request.GET.get("from"))
+    first = (
+        now.slot - length // 4
+        if first_wanted is None
+        else min(max(first_wanted, now.slot - FARTHEST), now.slot + FARTHEST)
+    )
     span = Span(first, first + length)
     return {
         "chart": servers_chart(
@@ -68,7 +72,7 @@ def _chart(request: AccessRequest, tenant: Tenant, overview: PoolOverview, now: 
         ),
         "windows": WINDOWS,
         "window": length,
-        "start": asked if asked is None else first,
+        "start": first_wanted if first_wanted is None else first,
         "earlier": first - length // 2,
         "later": first + length // 2,
     }

@@ -79,16 +79,16 @@ def servers_choice(overview: PoolOverview, tenant_id: int, address: Mapping[str,
     if len(overview.servers) <= FEW:
         return None
     owners = _owners(overview, tenant_id)
-    asked = _asked(address, {group.value for group in owners})
-    fitting = [server for server in overview.servers if _fits(server, asked, tenant_id)]
+    choice = _asked(address, {group.value for group in owners})
+    fitting = [server for server in overview.servers if _fits(server, choice, tenant_id)]
     fitting.sort(key=lambda server: not _units(server, MINE, tenant_id))
     pages = max(-(-len(fitting) // ROWS), 1)
-    asked = replace(asked, page=min(asked.page, pages))
-    shown = tuple(fitting[ROWS * (asked.page - 1) : ROWS * asked.page])
+    choice = replace(choice, page=min(choice.page, pages))
+    shown = tuple(fitting[ROWS * (choice.page - 1) : ROWS * choice.page])
     states = Counter(server.state for server in overview.servers)
     return ServersChoice(
         overview=replace(overview, servers=shown),
-        asked=asked,
+        asked=choice,
         owners=owners,
         states=tuple((state.value, state.label, states[state]) for state in ServerState if states[state]),
         fitting=len(fitting),

@@ -151,9 +151,9 @@ def _demand(tenant: Tenant, pool: Pool) -> Demand:
                 : MOST_ASKING + 1
             ]
         )
-    asked = [(owner, int(most or chunks or 1)) for owner, most, chunks in rows[:MOST_ASKING]]
-    mine = [workers for owner, workers in asked if owner == tenant.pk]
-    return Demand(len(mine), sum(mine), len(asked), sum(workers for _, workers in asked), len(rows) > MOST_ASKING)
+    wishes = [(owner, int(most or chunks or 1)) for owner, most, chunks in rows[:MOST_ASKING]]
+    mine = [workers for owner, workers in wishes if owner == tenant.pk]
+    return Demand(len(mine), sum(mine), len(wishes), sum(workers for _, workers in wishes), len(rows) > MOST_ASKING)
 
 
 def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview) -> MyUnits | None:

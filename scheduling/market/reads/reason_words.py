@@ -181,8 +181,8 @@ def _low_balance(pool: Pool, numbers: Numbers) -> str:
 def _smaller(pool: Pool, numbers: Numbers) -> str:
     means = {"over_budget": "of the budget are left", "over_max_price": "of its limit are left"}
     left = f"{_credits(numbers['left'])} {means.get(numbers['limit'], 'are available')}"
-    asked = units_words(int(numbers["asked"]), int(numbers["asked_ps"]))
-    return f"Smaller than it could be: {asked} cost {_credits(numbers['asked_price'])} in this slot, and {left}."
+    units_wanted = units_words(int(numbers["asked"]), int(numbers["asked_ps"]))
+    return f"Smaller than it could be: {units_wanted} cost {_credits(numbers['asked_price'])} in this slot, and {left}."
 
 
 def _engine_error(pool: Pool, numbers: Numbers) -> str:

@@ -51,7 +51,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
 
 def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Span]:
     """(pool id, slot) -> the interval whose window holds it; slots that nobody dealt out are not named. One query."""
-    asked = sorted(set(slots))
+    slots_wanted = sorted(set(slots))
     with connection.cursor() as cursor:
         cursor.execute(
             "SELECT asked.pool_id, asked.slot, i.number, i.window_start, i.window_end"
@@ -59,7 +59,7 @@ def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Span]:
             "  JOIN LATERAL (SELECT number, window_start, window_end FROM scheduling_interval"
             "                 WHERE pool_id = asked.pool_id AND window_end > asked.slot"
             "                 ORDER BY window_end LIMIT 1) AS i ON i.window_start <= asked.slot",
-            [[pool_id for pool_id, _ in asked], [slot for _, slot in asked]],
+            [[pool_id for pool_id, _ in slots_wanted], [slot for _, slot in slots_wanted]],
         )
         return {(pool_id, slot): Span(pool_id, *rest) for pool_id, slot, *rest in cursor.fetchall()}
 

@@ -235,7 +235,7 @@ def _job_events(
     how_far: Mapping[int, Mapping[str, Any]] | None = None,
 ) -> list[Event]:
     """`how_far`: of jobs whose time is over, by job."""
-    told = {job: {"reason": RESERVATION_ENDED, "numbers": dict(far)} for job, far in (how_far or {}).items()}
+    ends_by_job = {job: {"reason": RESERVATION_ENDED, "numbers": dict(far)} for job, far in (how_far or {}).items()}
     return [
         event(
             kind,
@@ -243,7 +243,7 @@ def _job_events(
             tenant_id=tenant_id,
             subject=job_subject(job_id),
             at=at,
-            data={"slot": slot, **told.get(job_id, {})},
+            data={"slot": slot, **ends_by_job.get(job_id, {})},
         )
         for _, job_id, tenant_id, _, slot in rows
     ]

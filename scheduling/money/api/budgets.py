@@ -90,16 +90,16 @@ class Budgets(TenantView):
         tag="budgets",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(BudgetGiven)
-        member = _member(asked["member"])
+        body = self.read(BudgetGiven)
+        member = _member(body["member"])
         if isinstance(member, Refused):
             return self.refused(member)
         outcome = budget_set(
             member=member,
-            period=asked["period"],
-            soft=asked["soft_limit"],
-            hard=asked["hard_limit"],
-            reason=asked["reason"],
+            period=body["period"],
+            soft=body["soft_limit"],
+            hard=body["hard_limit"],
+            reason=body["reason"],
             by=self.access,
             at=timezone.now(),
         )
@@ -120,11 +120,11 @@ class BudgetRemove(TenantView):
         tag="budgets",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(BudgetNamed)
-        member = _member(asked.pop("member"))
+        body = self.read(BudgetNamed)
+        member = _member(body.pop("member"))
         if isinstance(member, Refused):
             return self.refused(UNKNOWN_BUDGET)
-        refused = budget_remove(member=member, by=self.access, at=timezone.now(), **asked)
+        refused = budget_remove(member=member, by=self.access, at=timezone.now(), **body)
         return self.refused(refused) if refused else self.shown(BudgetGone, {"removed": True})
 
 

@@ -60,14 +60,14 @@ EXAMPLE: dict[str, Any] = {
 
 class _Payments(TenantView):
     def pay(self, service: Callable[..., Posted | Refused]) -> HttpResponse:
-        asked = self.read(Payment)
-        outcome = service(tenant=self.tenant, by=self.access, at=timezone.now(), **asked)
+        body = self.read(Payment)
+        outcome = service(tenant=self.tenant, by=self.access, at=timezone.now(), **body)
         if isinstance(outcome, Refused):
             return self.refused(outcome, refusal_numbers(outcome))
         shown = {
             "tenant": self.tenant.slug,
-            "amount": asked["amount"],
-            "key": asked["key"],
+            "amount": body["amount"],
+            "key": body["key"],
             "transaction": outcome.transaction_id,
             "repeated": outcome.repeated,
         }

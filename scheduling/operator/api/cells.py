@@ -71,8 +71,8 @@ class CellsOnServer(PoolView):
         tag="cells",
     )
     def put(self, request: Request, pool_slug: str, server_name: str) -> HttpResponseBase:
-        server, asked = server_or_404(self), self.read(CellsOfServer)
-        return _answer(self, cells_change_on_server(server=server, by=self.access, at=timezone.now(), **asked))
+        server, body = server_or_404(self), self.read(CellsOfServer)
+        return _answer(self, cells_change_on_server(server=server, by=self.access, at=timezone.now(), **body))
 
 
 class CellsOfOneTenant(PoolView):
@@ -92,8 +92,8 @@ class CellsOfOneTenant(PoolView):
     def put(self, request: Request, pool_slug: str, owner_slug: str) -> HttpResponseBase:
         if (tenant := tenant_by_slug(owner_slug)) is None:
             raise Http404
-        asked = self.read(CellsOfTenant)
-        outcome = cells_change_of_tenant(pool=self.pool, tenant=tenant, by=self.access, at=timezone.now(), **asked)
+        body = self.read(CellsOfTenant)
+        outcome = cells_change_of_tenant(pool=self.pool, tenant=tenant, by=self.access, at=timezone.now(), **body)
         return _answer(self, outcome)
 
 

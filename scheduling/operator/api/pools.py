@@ -72,14 +72,14 @@ class Pools(CoalitionView):
         tag="pools",
     )
     def post(self, request: Request) -> HttpResponseBase:
-        asked = {"instant_policy": None} | self.read(NewPool)
-        listed = asked.pop("resources")
+        body = {"instant_policy": None} | self.read(NewPool)
+        listed = body.pop("resources")
         resources = {row["name"]: row["label"] for row in listed}
         if len(resources) < len(listed):
             return self.refused(TWICE)
         said = {row["name"]: {name: row[name] for name in ("least", "step") if name in row} for row in listed}
         steps = {name: replace(ONES, **each) for name, each in said.items() if each}
-        outcome = pool_create(**asked, resources=resources, steps=steps, by=self.access, at=timezone.now())
+        outcome = pool_create(**body, resources=resources, steps=steps, by=self.access, at=timezone.now())
         if isinstance(outcome, Refused):
             return self.refused(outcome)
         response = _shown(self, outcome, HTTPStatus.CREATED)
@@ -116,8 +116,8 @@ class PoolSteps(PoolView):
         tag="pools",
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        asked = self.read(NewStepsOfResources)
-        outcome = resource_steps_set(pool=self.pool, by=self.access, at=timezone.now(), **asked)
+        body = self.read(NewStepsOfResources)
+        outcome = resource_steps_set(pool=self.pool, by=self.access, at=timezone.now(), **body)
         return self.refused(outcome) if isinstance(outcome, Refused) else _shown(self, self.pool)
 
 
@@ -137,8 +137,8 @@ class PoolServersReturn(PoolView):
         tag="pools",
     )
     def post(self, request: Request, pool_slug: str) -> HttpResponseBase:
-        asked = self.read(NewServersReturn)
-        returns, reason = asked["servers_return"], asked["reason"]
+        body = self.read(NewServersReturn)
+        returns, reason = body["servers_return"], body["reason"]
         outcome = servers_return_set(pool=self.pool, returns=returns, by=self.access, reason=reason, at=timezone.now())
         return self.refused(outcome) if outcome else _shown(self, self.pool)
 

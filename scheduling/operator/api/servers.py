@@ -102,15 +102,15 @@ class ServerCapacityView(PoolView):
         tag="servers",
     )
     def post(self, request: Request, pool_slug: str, server_name: str) -> HttpResponseBase:
-        server, asked = server_or_404(self), self.read(NewCapacity)
-        outcome = server_capacity_change(server=server, by=self.access, at=timezone.now(), **asked)
+        server, body = server_or_404(self), self.read(NewCapacity)
+        outcome = server_capacity_change(server=server, by=self.access, at=timezone.now(), **body)
         return _answer(self, server, outcome)
 
 
 class _Change(PoolView):
     def change(self, service: Callable[..., Refused | None]) -> HttpResponse:
-        server, asked = server_or_404(self), self.read(Reason)
-        return _answer(self, server, service(server=server, by=self.access, at=timezone.now(), **asked))
+        server, body = server_or_404(self), self.read(Reason)
+        return _answer(self, server, service(server=server, by=self.access, at=timezone.now(), **body))
 
 
 class ServerDrain(_Change):
@@ -162,8 +162,8 @@ class ServerLose(PoolView):
         tag="servers",
     )
     def post(self, request: Request, pool_slug: str, server_name: str) -> HttpResponseBase:
-        server, asked = server_or_404(self), self.read(Reason)
-        outcome = server_lose(server=server, by=self.access, at=timezone.now(), **asked)
+        server, body = server_or_404(self), self.read(Reason)
+        outcome = server_lose(server=server, by=self.access, at=timezone.now(), **body)
         if isinstance(outcome, Refused):
             return self.refused(outcome)
         return self.shown(ServerLostShown, vars(outcome) | {"server": server_view(server)})

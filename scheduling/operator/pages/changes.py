@@ -102,6 +102,6 @@ def answer(
 
 
 def _effect(request: HttpRequest, name: str, form: ChangeForm) -> HttpResponse:
-    told = render(request, "operator/effect.html", {"name": name, "form": form})
-    told["Cache-Control"] = "no-store"
-    return told
+    effect = render(request, "operator/effect.html", {"name": name, "form": form})
+    effect["Cache-Control"] = "no-store"
+    return effect

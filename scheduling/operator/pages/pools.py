@@ -128,8 +128,8 @@ def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
     (state,) = pool_states(timezone.now(), [pool])
 
     def apply(given: ChangeForm) -> object:
-        asked = {"prices": given.cleaned_data["prices"], "reason": given.cleaned_data["reason"]}
-        return use_prices_set(pool=pool, by=request.access, at=timezone.now(), **asked)
+        change = {"prices": given.cleaned_data["prices"], "reason": given.cleaned_data["reason"]}
+        return use_prices_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
         request,
@@ -150,8 +150,8 @@ def operator_pool_steps(request: AccessRequest, slug: str) -> HttpResponse:
     (state,) = pool_states(timezone.now(), [pool])
 
     def apply(given: ChangeForm) -> object:
-        asked = {"steps": given.cleaned_data["steps"], "reason": given.cleaned_data["reason"]}
-        return resource_steps_set(pool=pool, by=request.access, at=timezone.now(), **asked)
+        change = {"steps": given.cleaned_data["steps"], "reason": given.cleaned_data["reason"]}
+        return resource_steps_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
         request,
@@ -172,8 +172,8 @@ def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
     (state,) = pool_states(timezone.now(), [pool])
 
     def apply(given: ChangeForm) -> object:
-        asked = {"returns": given.cleaned_data["returns"], "reason": given.cleaned_data["reason"]}
-        return servers_return_set(pool=pool, by=request.access, at=timezone.now(), **asked)
+        change = {"returns": given.cleaned_data["returns"], "reason": given.cleaned_data["reason"]}
+        return servers_return_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
         request,

@@ -158,10 +158,10 @@ class Quotes(TenantView):
         tag="quotes",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(NewJob)
-        if (pool := pool_by_slug(asked.pop("pool"))) is None:
+        body = self.read(NewJob)
+        if (pool := pool_by_slug(body.pop("pool"))) is None:
             return self.refused(UNKNOWN_POOL)
-        outcome = job_quote(pool=pool, by=self.access, at=timezone.now(), **asked)
+        outcome = job_quote(pool=pool, by=self.access, at=timezone.now(), **body)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)
         return self.shown(QuoteShown, quote_values(pool, outcome, payer=self.tenant.slug))

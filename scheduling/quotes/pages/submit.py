@@ -119,8 +119,8 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) -> HttpResponse:
     """What would help it in its lane, if it came now."""
-    asked = Asked(job.name, job.lane, None, for_the_core(job.spec))
-    card = _card(request, pool, asked, at)
+    question = Asked(job.name, job.lane, None, for_the_core(job.spec))
+    card = _card(request, pool, question, at)
     lane = next((each for each in card.lanes if each.lane == job.lane), None)
     again = f"{reverse('job_submit', args=[open_tenant(request).slug])}?from={job.pk}"
     fill = lane.change.fill if lane and lane.change else ""
@@ -140,15 +140,15 @@ def _posted(request: AccessRequest, pool: Pool, kinds: list[ResourceKind], at: d
     for name, value in _changes(applied).items():
         data[name] = str(value)
     form = _form(request, data, kinds)
-    asked, told = _asked(request, pool, form, at)
+    question, told = _asked(request, pool, form, at)
     target = data.get("show")
-    if target is not None and target != form["source"].value() and (asked is not None or target != FORM_BUTTON):
-        return _carried(request, pool, form, asked, target, at)
-    if asked is None:
+    if target is not None and target != form["source"].value() and (question is not None or target != FORM_BUTTON):
+        return _carried(request, pool, form, question, target, at)
+    if question is None:
         return _page(request, pool, form, QuoteCard(at, at), told, status=200 if applied else 422)
     if applied is not None or "quote" in data:
-        return _quoted(request, pool, form, asked, at)
-    return _submitted(request, pool, form, asked, at)
+        return _quoted(request, pool, form, question, at)
+    return _submitted(request, pool, form, question, at)
 
 
 def _form(request: AccessRequest, data: Any, kinds: list[ResourceKind]) -> JobForm:
@@ -251,8 +251,8 @@ def job_quote(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     at, kinds = timezone.now(), list(ResourceKind.objects.filter(pool=pool))
     data = request.POST.copy()
     form = _form(request, data, kinds)
-    asked, told = _asked(request, pool, form, at)
-    card = _card(request, pool, asked, at)
+    question, told = _asked(request, pool, form, at)
+    card = _card(request, pool, question, at)
     if card.refused:
         _complain(form, card.refused)
     context = {"tenant": open_tenant(request), "pool": pool, "card": card, "form": form, "faults": _faults(form)}
@@ -281,8 +281,8 @@ def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> t
     lane, otherwise = WANTED[answers["wanted"]]
     if answers["source"] in (HOURS, SCRIPT):
         return _described(request, pool, form, at)
-    asked = Asked(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
-    return asked, ToldCard()
+    question = Asked(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
+    return question, ToldCard()
 
 
 def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
@@ -299,14 +299,14 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
     if isinstance(outcome, Refused):
         _complain(form, outcome)
         return None, ToldCard()
-    told = ToldCard(
+    card = ToldCard(
         lines_of(said.script or "", outcome),
         in_words(pool, outcome),
         json.dumps(outcome.spec, indent=2),
         yardstick(pool, outcome, at),
     )
     read = outcome.read if source == HOURS else None
-    return Asked(outcome.name, lane, otherwise, outcome.spec, told, said, read), told
+    return Asked(outcome.name, lane, otherwise, outcome.spec, card, said, read), card
 
 
 def _in_text(form: JobForm) -> Asked | None:

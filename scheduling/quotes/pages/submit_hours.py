@@ -119,8 +119,8 @@ def short_values(
 ) -> dict[str, Any]:
     """The fields that say a job as it was said. By when it was wanted is over: that is said anew. `program`: as the
     job's specification has it, with its version."""
-    told = said.get("worth", {})
-    values = {"by_worth": told.get("credits", ""), "later": told.get("later", "")}
+    worth = said.get("worth", {})
+    values = {"by_worth": worth.get("credits", ""), "later": worth.get("later", "")}
     values |= {"divisible": pieces_word(said) or ""}
     if "script" in said:
         return values | {"source": SCRIPT, "script": said["script"]}

@@ -57,14 +57,14 @@ def opening(
         example = JobForm({**data, "source": FORM}, kinds=kinds)
         text = written(data["name"], BATCH, example.spec()) if tab["source"] == TEXT and example.is_valid() else ""
         return {**data, "text": text}
-    told = {"name": job.name, "wanted": job.lane}
+    answers = {"name": job.name, "wanted": job.lane}
     if (said := description_shown(job)) is not None:
-        told |= short_values(said["said"], job.spec.get(PROGRAM), programs)
+        answers |= short_values(said["said"], job.spec.get(PROGRAM), programs)
     spec = offered(job.spec)
     values = form_values(spec, kinds, programs=programs)
     if values is None:
-        return {**START, **known, "source": TEXT, "text": written(job.name, job.lane, spec), **told}
-    return {**START, **known, "source": FORM, **{name: plain(value) for name, value in values.items()}, **told}
+        return {**START, **known, "source": TEXT, "text": written(job.name, job.lane, spec), **answers}
+    return {**START, **known, "source": FORM, **{name: plain(value) for name, value in values.items()}, **answers}
 
 
 def presets(pool: Pool, kinds: Sequence[ResourceKind]) -> list[dict[str, Any]]:

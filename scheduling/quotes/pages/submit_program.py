@@ -78,9 +78,9 @@ def program_values(spec: Mapping[str, Any]) -> dict[str, Any] | None:
     """The fields that mean the program of a job; None where they cannot say it."""
     if PROGRAM not in spec:
         return {}
-    asked = spec[PROGRAM]
-    program = PROGRAMS.get(str(asked.get("name"))) if isinstance(asked, Mapping) else None
-    given = asked.get("parameters", {}) if program else None
+    choice = spec[PROGRAM]
+    program = PROGRAMS.get(str(choice.get("name"))) if isinstance(choice, Mapping) else None
+    given = choice.get("parameters", {}) if program else None
     if program is None or not isinstance(given, Mapping):
         return None
     known = {parameter.name: field_name(program, parameter) for parameter in own_parameters(program)}

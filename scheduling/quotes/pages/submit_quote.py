@@ -139,9 +139,9 @@ def quote_card(
     if (refused := lanes_refused(lane, otherwise)) is not None:
         return QuoteCard(at, closes_at, refused=refused)
     lanes = [each for each in Lane.values if each != Lane.INSTANT or pool.instant_policy is not None or each in chosen]
-    asked: dict[str, Any] = {"pool": pool, "name": name, "spec": spec, "by": by, "at": at}
+    question: dict[str, Any] = {"pool": pool, "name": name, "spec": spec, "by": by, "at": at}
     known = {Lane.BATCH.value: read}
-    quotes = {each: job_quote(lane=each, read=known.get(each), **asked) for each in lanes}
+    quotes = {each: job_quote(lane=each, read=known.get(each), **question) for each in lanes}
     refusals = {each: quote for each, quote in quotes.items() if isinstance(quote, Refused)}
     if len(refusals) == len(quotes):
         return QuoteCard(at, closes_at, refused=refusals[otherwise or lane])

@@ -184,10 +184,10 @@ class JobLogs(TenantView):
         runs = _runs(job_id)
         if not runs:
             return self.shown(LogShown, {"run": None, "lines": [], "after": 0, "more": False})
-        asked = self.parameters
-        levels = asked.get("level") or [""]
-        question = LogQuestion(asked.get("search", ""), min(levels, key=[*LEVELS, ""].index), asked.get("who", ""))
-        page = log_found(runs[0], question, int(asked.get("after") or 0), MOST_LINES)
+        query = self.parameters
+        levels = query.get("level") or [""]
+        question = LogQuestion(query.get("search", ""), min(levels, key=[*LEVELS, ""].index), query.get("who", ""))
+        page = log_found(runs[0], question, int(query.get("after") or 0), MOST_LINES)
         return self.shown(LogShown, {"run": runs[0].pk, "lines": page.lines, "after": page.after, "more": page.more})
 
 
@@ -221,16 +221,16 @@ class JobProgress(TenantView):
         job = _job(job_id)
         runs = job_runs(job)
         points, numbers = curve(runs), numbers_view(runs)
-        told = runs[0].progress if runs else {}
-        epochs, outlook = int(told.get("epochs", 0)), job_outlook(job)
+        progress = runs[0].progress if runs else {}
+        epochs, outlook = int(progress.get("epochs", 0)), job_outlook(job)
         total = outlook.total if outlook and outlook.total else epochs
         values = {
             "runs": [_run_values(run) for run in runs],
             "epoch": points[-1].epoch if points else 0,
             "epochs": epochs,
             "predicted_end": predicted_end(runs[0], points, total) if runs else None,
-            "minibatch_seconds": told.get("minibatch_seconds"),
-            "exchange_seconds": told.get("exchange_seconds"),
+            "minibatch_seconds": progress.get("minibatch_seconds"),
+            "exchange_seconds": progress.get("exchange_seconds"),
             "curve": points,
             "numbers": series_of(runs) if numbers else [],
             "bad_lines": numbers.bad_lines if numbers else 0,

@@ -104,9 +104,9 @@ class SharingOfTenant(TenantPoolView):
         tag="sharing",
     )
     def put(self, request: Request, tenant_slug: str, pool_slug: str) -> HttpResponseBase:
-        asked = self.read(NewSharing)
-        reason = asked.pop("reason", "")
+        body = self.read(NewSharing)
+        reason = body.pop("reason", "")
         outcome = sharing_change(
-            pool=self.pool, sharing=Sharing(**asked), by=self.access, at=timezone.now(), reason=reason
+            pool=self.pool, sharing=Sharing(**body), by=self.access, at=timezone.now(), reason=reason
         )
         return self.refused(outcome) if isinstance(outcome, Refused) else self.shown(SharingShown, outcome)

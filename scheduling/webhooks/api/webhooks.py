@@ -73,8 +73,8 @@ class Webhooks(_Webhooks):
         tag="webhooks",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(NewWebhook)
-        outcome = changes.webhook_create(by=self.access, at=timezone.now(), **asked)
+        body = self.read(NewWebhook)
+        outcome = changes.webhook_create(by=self.access, at=timezone.now(), **body)
         return self._answer_with(outcome, HTTPStatus.CREATED)
 
 
@@ -107,8 +107,8 @@ class WebhookChanged(_Webhooks):
         tag="webhooks",
     )
     def post(self, request: Request, tenant_slug: str, webhook_id: int) -> HttpResponseBase:
-        asked = self.read(WebhookChange)
-        outcome = changes.webhook_change(webhook_id=webhook_id, by=self.access, at=timezone.now(), **asked)
+        body = self.read(WebhookChange)
+        outcome = changes.webhook_change(webhook_id=webhook_id, by=self.access, at=timezone.now(), **body)
         return self._answer_with(outcome)
 
 

@@ -88,15 +88,15 @@ class WhatIfs(_WhatIfs):
         tag="fairness",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(NewWhatIf)
-        if (pool := pool_by_slug(asked["pool"])) is None:
+        body = self.read(NewWhatIf)
+        if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         outcome = what_if_start(
             pool_id=pool.pk,
-            number=asked["interval"],
-            job_id=asked["job"],
-            field=asked["field"],
-            value=asked["value"],
+            number=body["interval"],
+            job_id=body["job"],
+            field=body["field"],
+            value=body["value"],
             by=self.access,
             at=timezone.now(),
         )
@@ -159,12 +159,12 @@ def _rows(found: Sequence[WhatIfSeen]) -> list[dict[str, Any]]:
 
 def _result(found: WhatIfSeen) -> dict[str, Any] | None:
     result = found.result
-    asked = next((row for row in result.jobs if row.is_asked), None) if result else None
-    if result is None or asked is None:
+    row_of_question = next((row for row in result.jobs if row.is_asked), None) if result else None
+    if result is None or row_of_question is None:
         return None
     slugs = _slugs(result)
     return {
-        "in_words": outcome_sentence(f"J-{found.job_id}", asked.before, asked.after),
+        "in_words": outcome_sentence(f"J-{found.job_id}", row_of_question.before, row_of_question.after),
         "is_whole": result.is_whole,
         "jobs": [
             {"job": row.job, "tenant": slugs.get(row.tenant), "is_asked": row.is_asked}

@@ -177,8 +177,8 @@ def _arrival() -> NumberField:
 
 def _text() -> forms.CharField:
     widget = forms.Textarea(attrs={"class": "input log", "rows": 8, "spellcheck": "false"})
-    told = "In JSON, as a program says it. Empty: as if it were not said."
-    return forms.CharField(label="Instead", help_text=told, required=False, max_length=MOST_TEXT, widget=widget)
+    help_text = "In JSON, as a program says it. Empty: as if it were not said."
+    return forms.CharField(label="Instead", help_text=help_text, required=False, max_length=MOST_TEXT, widget=widget)
 
 
 def _no_number(_: str) -> float:

@@ -90,8 +90,12 @@ class Question:
     @property
     def sentence(self) -> str:
         """What came of it, in one sentence; empty until then."""
-        asked = _asked(self.seen.result)
-        return outcome_sentence(f"J-{self.seen.job_id}", asked.before, asked.after) if asked else self.seen.sentence
+        row_of_question = _asked(self.seen.result)
+        return (
+            outcome_sentence(f"J-{self.seen.job_id}", row_of_question.before, row_of_question.after)
+            if row_of_question
+            else self.seen.sentence
+        )
 
     @property
     def there(self) -> str:
@@ -142,8 +146,8 @@ class Places:
 def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> Answer | None:
     """None until it is worked out. `names`: of the jobs that the reader may see; `labels`: of the resources."""
     seen = question.seen
-    result, asked = seen.result, _asked(seen.result)
-    if result is None or asked is None:
+    result, row_of_question = seen.result, _asked(seen.result)
+    if result is None or row_of_question is None:
         return None
     by_tenant = {row.tenant: row.difference for row in result.tenants if row.tenant is not None}
     own, operator = by_tenant.get(seen.tenant_id, 0.0), by_tenant.get(OPERATOR_ID, 0.0)
@@ -151,7 +155,7 @@ def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> An
     return Answer(
         sentence=question.sentence,
         gains=gains_sentence(own, total - own - operator, operator),
-        lines=tuple(_lines(asked)),
+        lines=tuple(_lines(row_of_question)),
         others=tuple(_other(row, names) for row in result.jobs if not row.is_asked),
         prices=tuple(
             Line(labels.get(row.resource, row.resource), row.before, row.after, True) for row in result.prices

@@ -59,10 +59,10 @@ def _below(
     required = set(inner.get("required", ()))
     for field, inner_schema in inner.get("properties", {}).items():
         path = f"{place}.{field}" if place else field
-        told = _seen_through(inner_schema, schemas)[1]
-        words = words_of(inner_schema) or ("" if reference(inner_schema) else words_of(told))
+        inner_words = _seen_through(inner_schema, schemas)[1]
+        words = words_of(inner_schema) or ("" if reference(inner_schema) else words_of(inner_words))
         yield FieldRow(
-            path, kind_of(inner_schema, schemas), words, limits_of(inner_schema, told), field in required, depth
+            path, kind_of(inner_schema, schemas), words, limits_of(inner_schema, inner_words), field in required, depth
         )
         yield from _below(inner_schema, schemas, path, depth + 1, opened)
 

@@ -82,8 +82,8 @@ class OperationShown:
         return self.answers[0].media if self.answers else JSON
 
     def says(self, words: list[str]) -> bool:
-        told = f"{self.name} {self.method} {self.path} {self.tag} {self.scope} {self.summary} {self.words}".casefold()
-        return all(word.casefold() in told for word in words)
+        text = f"{self.name} {self.method} {self.path} {self.tag} {self.scope} {self.summary} {self.words}".casefold()
+        return all(word.casefold() in text for word in words)
 
 
 @dataclass(frozen=True)
@@ -106,8 +106,8 @@ def groups() -> tuple[Group, ...]:
     tags: dict[str, list[OperationShown]] = {tag: [] for tag in TAGS}
     whole = schema()
     for path, methods in whole["paths"].items():
-        for method, told in methods.items():
-            shown = _operation(path, method, told, whole["components"]["schemas"])
+        for method, operation_document in methods.items():
+            shown = _operation(path, method, operation_document, whole["components"]["schemas"])
             tags.setdefault(shown.tag, []).append(shown)
     return tuple(Group(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in tags.items() if each)
 

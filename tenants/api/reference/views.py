@@ -108,14 +108,14 @@ def api_docs_try(request: AccessRequest, name: str) -> HttpResponse:
         address = address.replace(f"{{{part}}}", quote(request.GET.get(part, ""), safe=""))
     if not _is_its_address(operation, address):
         return _tag_page(request, operation.tag, tried=operation)
-    asked = [
+    sent_parameters = [
         (each.name, value)
         for each in operation.parameters
         if each.place == "query"
         for value in request.GET.getlist(each.name)
         if value
     ]
-    return redirect(f"{address}?{urlencode(asked)}" if asked else address)
+    return redirect(f"{address}?{urlencode(sent_parameters)}" if sent_parameters else address)
 
 
 def _is_its_address(operation: OperationShown, address: str) -> bool:
@@ -144,9 +144,9 @@ def _tag_page(request: AccessRequest, tag: str, tried: OperationShown | None = N
 
 
 def _entry(operation: OperationShown, reader: Reader, request: AccessRequest, tried: bool) -> Entry:
-    asked = request.GET if tried else {}
+    query = request.GET if tried else {}
     fields = [
-        (each, asked.get(each.name, str(reader.places.get(each.name, "")) if each.place == "path" else ""))
+        (each, query.get(each.name, str(reader.places.get(each.name, "")) if each.place == "path" else ""))
         for each in operation.parameters
         if each.place != "header"
     ]
@@ -177,8 +177,8 @@ def _reader(request: AccessRequest) -> Reader:
     """`?tenant=slug` chooses among the tenants that the reader reaches; else it is the first."""
     user, reached = request.access.user, tenants_reached(request.access)
     slugs = [each.slug for each in reached]
-    asked = request.GET.get("tenant", "")
-    slug = asked if asked in slugs else next(iter(slugs), "")
+    slug_wanted = request.GET.get("tenant", "")
+    slug = slug_wanted if slug_wanted in slugs else next(iter(slugs), "")
     own: dict[str, object] = {}
     if user is not None and slug:
         own = {"tenant_slug": slug, "owner_slug": slug, **import_string(settings.REFERENCE_PLACES)(user, slug)}

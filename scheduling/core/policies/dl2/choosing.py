@@ -48,7 +48,7 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Cho
     hidden1, hidden2, logits, step = np.empty_like(first), np.empty_like(b2), np.empty_like(b3), np.empty_like(first)
     nothing1, nothing2 = np.zeros_like(first), np.zeros_like(b2)  # a number would be made into an array every time
     rows = _rows(batch, weights["w1"])
-    asked = 0
+    units_dealt = 0
     for _ in range(batch.most):
         if not batch.open_rows:
             break
@@ -59,7 +59,7 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Cho
         hidden2.dot(w3, out=logits)
         np.add(logits, b3, out=logits)
         np.add(logits, shut, out=logits)
-        asked += 1
+        units_dealt += 1
         action, chance = choose(logits, batch)
         choice = None if note is None else Choice(batch.state.copy(), batch.allowed.copy(), action, chance)
         if action != void:
@@ -75,7 +75,7 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Cho
             note(choice)
         if action == void:
             break
-    return asked
+    return units_dealt
 
 
 def _rows(batch: Batch, w1: Floats) -> list[tuple[Floats, Floats, Floats]]:

@@ -51,8 +51,8 @@ class GandivaFair:
         queues: dict[int, Queue] = {}
         refusals: list[Refusal] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
-            asked = single_gangs(job, workers_asked(job, self.workers, self.seed))
-            gang = next((gang for gang in asked if empty.holds(job, gang)), None)
+            gangs_wanted = single_gangs(job, workers_asked(job, self.workers, self.seed))
+            gang = next((gang for gang in gangs_wanted if empty.holds(job, gang)), None)
             if gang is None:
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
                 continue

@@ -97,9 +97,9 @@ def entitle(queues: Sequence[Queue], tickets: FloatArray, view: View) -> None:
         for turn in queue.turns:
             for resource, amount in turn.job.worker_types[turn.gang.worker_type].named:
                 amounts[resource] += turn.gang.workers * amount
-    asked = np.array(amounts)
+    wanted_amounts = np.array(amounts)
     free = (view.cluster.capacity - view.occupied[:, :1].sum(axis=1)).sum(axis=1)
-    part = min([1.0, *(free[asked > 0] / asked[asked > 0]).tolist()])
+    part = min([1.0, *(free[wanted_amounts > 0] / wanted_amounts[wanted_amounts > 0]).tolist()])
     shares = max_min(demands, np.array([queue.tickets for queue in queues]), part * float(demands.sum()))
     for queue, share in zip(queues, shares.tolist(), strict=True):
         queue.owed = view.memory.get("passes", {}).get(str(queue.tenant), 0.0) - share

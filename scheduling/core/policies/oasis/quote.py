@@ -228,9 +228,9 @@ def _best(question: Question, steps: list[int], choice: menu.Choice, stalls: Sta
 def _dismissal(question: Question, curves: FloatArray, bounds: FloatArray, stalls: Stalls, offers: Offers) -> Reason:
     """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
     if int(np.isfinite(curves[:, 1:]).sum()) < question.work:
-        asked = question.gang[-1]
-        free = np.minimum(offers.workers.room.sum(axis=1), asked).max()
-        return Reason("no_room", {"asked": asked, "free": float(free)})
+        workers_wanted = question.gang[-1]
+        free = np.minimum(offers.workers.room.sum(axis=1), workers_wanted).max()
+        return Reason("no_room", {"asked": workers_wanted, "free": float(free)})
     slot = int(np.argmax(bounds))
     value = float(question.values[slot])
     return menu.outbid(value - float(bounds[slot]), value, is_net=stalls.something_comes_back)

@@ -202,8 +202,8 @@ def _dismissal(question: Question, slots: Slots, costs: FloatArray, bounds: Floa
     grid = question.grid
     if np.where(np.isfinite(costs), grid.sizes, 0).max(axis=1).sum() < grid.work:
         free = max(float(state.workers.room.sum()) for state in slots.states)
-        asked = int(grid.workers.max())
-        return Reason("no_room", {"asked": asked, "free": min(free, float(asked))})
+        workers_wanted = int(grid.workers.max())
+        return Reason("no_room", {"asked": workers_wanted, "free": min(free, float(workers_wanted))})
     slot = int(np.argmax(bounds))
     value = float(question.values[slot])
     return menu.outbid(value - float(bounds[slot]), value, is_net=slots.something_comes_back)
