@@ -33,7 +33,7 @@ from scheduling.engines.base import (
     Status,
 )
 from scheduling.engines.slurm.settings import TIMINGS
-from tests.soak.cluster.room import ENDS_BY_ITSELF, GATHER, SILENT, Living, Room
+from tests.soak.cluster.room import ENDS_BY_ITSELF, EPOCH, EPOCHS, GATHER, SILENT, Living, Room
 
 FENCE, LAST_WORD = 2.0, 3.0
 # Of a hundred submissions of a part: how many the controller takes without an answer, never hears of, and refuses.
@@ -258,10 +258,11 @@ class Cluster:
         if living is None:
             return Status(UNKNOWN, detail="its plan has not come to the shared folder")
         starts = [part.began for part in living.parts.values() if part.began is not None]
+        done = self.room.epochs_done(living.gang.home) if living.ran >= EPOCH else 0
         status = Status(
             RUNNING if starts else WAITING if living.parts else ACCEPTED,
             min(starts, default=None),
-            progress={"epoch": int(living.ran // 10), "epochs": 10_000} if living.ran >= 10 else {},
+            progress={"epoch": done, "epochs": EPOCHS} if done else {},
             delivered=self.room.delivered(living),
         )
         if living.end:

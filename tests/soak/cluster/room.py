@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Delivered, Gang, Generation
 
+EPOCH, EPOCHS = 10.0, 12  # seconds of one, and how many a program reports in all
 GATHER, SILENT = 15.0, 10.0  # seconds, of `SlurmSettings.gather_seconds` and the launchers' `SILENT_SECONDS`
 Units = dict[str, float]
 
@@ -108,8 +109,8 @@ class Room:
 
     def _look(self, living: Living) -> None:
         now, current = self.now, living.current(self.now)
-        for part in living.parts.values():  # of another generation: they left at its end
-            if part.ended is None and (current is None or part.number < current.number):
+        for part in living.parts.values():  # of another generation: they left at its end; who came early waits
+            if part.ended is None and current is not None and part.number < current.number:
                 part.ended = now
         if living.stop and living.stop_at is None:
             living.stop_at = now + 2.0
@@ -167,6 +168,11 @@ class Room:
                         taken[name] = taken.get(name, 0.0) + amount
         capacity = self.capacity[part.server]
         return all(taken.get(name, 0.0) + amount <= capacity[name] + 1e-9 for name, amount in part.units.items())
+
+    def epochs_done(self, home: str) -> int:
+        """By all gangs of a job so far: each goes on from what the last one saved."""
+        ran = sum(living.ran for living in self.gangs.values() if living.gang.home == home)
+        return min(int(ran // EPOCH), EPOCHS)
 
     def delivered(self, living: Living) -> tuple[Delivered, ...]:
         spans = [(part.server, part.began, part.ended or self.now) for part in living.parts.values() if part.began]
