@@ -83,6 +83,7 @@ def told(reply: Any) -> tuple[int, str]:
     return reply.status_code, reply.json()["code"] if is_problem else ""
 
 
+@pytest.mark.wide
 def test_body_that_is_none_is_refused_by_every_operation(world: World) -> None:
     expected, found = {}, {}
     for row, caller, names in each(world):

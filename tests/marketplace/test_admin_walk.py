@@ -114,6 +114,7 @@ def test_no_address_of_the_admin_breaks(world: World, staff: Client, request: py
         assert any(f"/{model._meta.app_label}/{model._meta.model_name}/" in address for address in shown), model
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("staff", [pytest.param(OPERATOR, marks=pytest.mark.wide), AUDITOR], indirect=True)
 def test_no_form_of_the_admin_breaks_and_none_changes_a_row(world: World, staff: Client) -> None:
     before = {model: _count(model) for model in admin.site._registry}

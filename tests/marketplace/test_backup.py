@@ -112,6 +112,7 @@ def test_backup_in_the_middle_of_an_interval_is_restored_and_verifies(tmp_path: 
     assert "The database is not empty" in again.stderr
 
 
+@pytest.mark.wide
 def test_what_is_no_whole_backup_or_anothers_is_refused_and_nothing_is_written(tmp_path: Path, elsewhere: str) -> None:
     key = secrets.token_urlsafe(50)
     here = installation(tmp_path / "here", connection.settings_dict["NAME"], key)

@@ -154,8 +154,13 @@ def test_a_request_ends_once_and_in_its_thread_which_serves_the_next(
 
 
 def test_a_stream_that_breaks_is_closed_too(handler: OneThreadHandler, finished: list[int]) -> None:
+    async def listen() -> None:
+        call = ApplicationCommunicator(handler, request_of("torn"))
+        await call.send_input({"type": "http.request", "body": b""})
+        await call.wait()
+
     with pytest.raises(RuntimeError, match="the stream broke"):
-        ask(handler, "torn")
+        async_to_sync(listen)()
     assert finished == [seen[0]]
 
 

@@ -118,6 +118,7 @@ def test_does_not_wipe_tenants_that_have_no_people_yet() -> None:
     assert demo.demo_wipe() == demo.NOT_DEMO
 
 
+@pytest.mark.wide
 @pytest.mark.django_db(transaction=True, reset_sequences=True)
 def test_reset_brings_back_the_same_rows_whatever_was_done_in_between() -> None:
     load()

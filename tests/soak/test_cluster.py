@@ -10,6 +10,7 @@ from tests.soak.world import undone
 pytestmark = pytest.mark.django_db(transaction=True)
 
 
+@pytest.mark.wide
 def test_no_gang_is_outside_its_slots_none_runs_twice_and_what_did_not_run_is_refunded() -> None:
     with undone():
         world = World(1).run(50)

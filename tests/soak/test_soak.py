@@ -86,6 +86,7 @@ def test_money_units_and_jobs_agree_whatever_happens_in_whatever_order() -> None
     )
 
 
+@pytest.mark.wide
 @pytest.mark.parametrize("seed", [3, 5])
 def test_a_seed_repeats_its_world_exactly(seed: int) -> None:
     digests = []

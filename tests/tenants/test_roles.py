@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 
 import pytest
 from django.test import Client
@@ -10,7 +11,7 @@ from django.urls import URLPattern, URLResolver
 from django.utils import timezone
 
 from tenants import services
-from tenants.models import AuditEntry, ClaimMapping, Invitation, JoinRequest, Membership, StaffGrant, Tenant
+from tenants.models import AuditEntry, ClaimMapping, Invitation, JoinRequest, Membership, StaffGrant, Tenant, User
 from tenants.roles import (
     AUDITOR,
     BILLING,
@@ -37,6 +38,7 @@ from tests.tenants.builders import (
     make_staff,
     make_tenant,
 )
+from tests.worlds import built_once
 
 OUTSIDER, STRANGER = "outsider", "stranger"  # logged in without any role; not logged in
 EVERYBODY = (*TENANT_ROLES, *STAFF_ROLES, OUTSIDER, STRANGER)
@@ -167,6 +169,10 @@ class World:
     grant: StaffGrant
     mapping: ClaimMapping
     request: JoinRequest
+    people: Mapping[str, User]  # by role, the outsider among them
+
+    def client(self, role: str) -> Client:
+        return Client() if role == STRANGER else client_of(self.people[role])
 
     def path(self, place: Place) -> str:
         """In this world's tenant where the address belongs to a tenant."""
@@ -188,15 +194,24 @@ def make_world(slug: str) -> World:
     done(services.may_be_asked_set(tenant=tenant, on=True, by=access(first_owner), at=timezone.now()))
     asked = {"tenant": slug, "why": "The table asks.", "person": make_person(), "at": timezone.now()}
     request = done(services.join_request_create(**asked))
-    return World(tenant, make_member(tenant, VIEWER), issued.invitation, make_staff(AUDITOR), mapping, request)
+    people = {role: make_member(tenant, role).user for role in TENANT_ROLES}
+    people |= {role: make_staff(role).user for role in STAFF_ROLES} | {OUTSIDER: make_person()}
+    target, grant = make_member(tenant, VIEWER), make_staff(AUDITOR)
+    return World(tenant, target, issued.invitation, grant, mapping, request, people)
 
 
-def client_for(role: str, tenant: Tenant) -> Client:
-    if role == STRANGER:
-        return Client()
-    if role == OUTSIDER:
-        return client_of(make_person())
-    return client_of(make_staff(role).user if role in STAFF_ROLES else make_member(tenant, role).user)
+@dataclass(frozen=True)
+class Worlds:
+    own: World
+    other: World
+
+
+def make_worlds() -> Worlds:
+    make_person("somebody@example.org")
+    return Worlds(make_world("own"), make_world("other"))
+
+
+worlds = built_once(make_worlds)
 
 
 def ask(client: Client, place: Place, path: str) -> int | str:
@@ -219,9 +234,9 @@ def everything() -> list[object]:
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", EVERYBODY)
 @pytest.mark.parametrize("place", IN_TENANT, ids=lambda place: place.name)
-def test_role_in_its_own_tenant_gets_what_the_table_says(place: Place, role: str) -> None:
-    world = make_world("own")
-    client = client_for(role, world.tenant)
+def test_role_in_its_own_tenant_gets_what_the_table_says(place: Place, role: str, worlds: Worlds) -> None:
+    world = worlds.own
+    client = world.client(role)
     expected = {OUTSIDER: 404, STRANGER: LOGIN}.get(role) or place.answers.get(role, place.otherwise)
     before = everything()
     assert ask(client, place, world.path(place)) == expected
@@ -232,9 +247,8 @@ def test_role_in_its_own_tenant_gets_what_the_table_says(place: Place, role: str
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", EVERYBODY)
 @pytest.mark.parametrize("place", IN_TENANT, ids=lambda place: place.name)
-def test_role_in_another_tenant_finds_nothing_there(place: Place, role: str) -> None:
-    own, other = make_world("own"), make_world("other")
-    client = client_for(role, own.tenant)
+def test_role_in_another_tenant_finds_nothing_there(place: Place, role: str, worlds: Worlds) -> None:
+    client, other = worlds.own.client(role), worlds.other
     expected = place.answers.get(role, place.otherwise) if role in STAFF_ROLES else 404
     if role == STRANGER:
         expected = LOGIN
@@ -247,10 +261,8 @@ def test_role_in_another_tenant_finds_nothing_there(place: Place, role: str) -> 
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", [*TENANT_ROLES, *STAFF_ROLES])
 @pytest.mark.parametrize("place", [place for place in IN_TENANT if "{" in place.path], ids=lambda place: place.name)
-def test_another_tenants_row_is_not_found_under_the_own_address(place: Place, role: str) -> None:
-    own, other = make_world("own"), make_world("other")
-    client = client_for(role, own.tenant)
-    mixed = World(own.tenant, other.target, other.invitation, other.grant, other.mapping, other.request)
+def test_another_tenants_row_is_not_found_under_the_own_address(place: Place, role: str, worlds: Worlds) -> None:
+    client, mixed = worlds.own.client(role), replace(worlds.other, tenant=worlds.own.tenant)
     expected = 404 if role in (OWNER, OPERATOR) else 403
     before = everything()
     assert ask(client, place, mixed.path(place)) == expected
@@ -260,10 +272,9 @@ def test_another_tenants_row_is_not_found_under_the_own_address(place: Place, ro
 @pytest.mark.django_db
 @pytest.mark.parametrize("role", EVERYBODY)
 @pytest.mark.parametrize("place", OVER_ALL, ids=lambda place: f"{place.name}-{place.method}")
-def test_role_over_all_tenants_gets_what_the_table_says(place: Place, role: str) -> None:
-    world = make_world("own")
-    make_person("somebody@example.org")
-    client = client_for(role, world.tenant)
+def test_role_over_all_tenants_gets_what_the_table_says(place: Place, role: str, worlds: Worlds) -> None:
+    world = worlds.own
+    client = world.client(role)
     expected = place.answers.get(role, LOGIN if role == STRANGER else place.otherwise)
     before = everything()
     assert ask(client, place, world.path(place)) == expected
@@ -273,8 +284,8 @@ def test_role_over_all_tenants_gets_what_the_table_says(place: Place, role: str)
 
 @pytest.mark.django_db
 @pytest.mark.parametrize("slug", ["no-such-tenant", "NO", "..%2f"])
-def test_unknown_tenant_answers_like_another_ones(slug: str) -> None:
-    client = client_for(OWNER, make_tenant("own"))
+def test_unknown_tenant_answers_like_another_ones(slug: str, worlds: Worlds) -> None:
+    client = worlds.own.client(OWNER)
     assert client.get(f"/t/{slug}/").status_code == 404
 
 
@@ -332,7 +343,7 @@ def test_role_may_what_the_specification_gives_it_and_not_more(role: str) -> Non
 
 @pytest.mark.django_db
 def test_inactive_person_has_no_role_left() -> None:
-    member = make_member(make_tenant("own"), OWNER)
+    member = make_member(make_tenant("idle"), OWNER)
     member.user.is_active = False
     assert access(member).roles == frozenset()
 

@@ -73,6 +73,7 @@ def test_log_without_end_and_broken_progress_are_cut_and_told_and_the_job_goes_o
         assert sum(path.stat().st_size for path in (engine.root / handle.home).rglob("log")) < 2 * 2**20
 
 
+@pytest.mark.wide
 @pytest.mark.beside
 def test_shared_folder_that_is_full_refuses_gangs_with_that_sentence_and_ends_who_runs(slurm: Cluster) -> None:
     with small_disk(slurm) as small, engine_on(slurm, shared=str(small), lease=8.0, patience=30.0) as engine:
