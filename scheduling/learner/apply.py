@@ -75,6 +75,11 @@ def sentence_keep(work: Work, sentence: str, at: datetime) -> None:
     mine.update(sentence=sentence[:2_000], worked_at=at)
 
 
+def step_broken_off(pool_id: int, step: int, sentence: str) -> None:
+    """Why this step came to no end, unless another one has been done meanwhile. When it began stays as it was."""
+    PoolLearner.objects.filter(pool=pool_id, step=step).update(sentence=sentence)
+
+
 def _is_open(work: Work) -> bool:
     states = (CandidateState.SHADOW, CandidateState.OFFERED)
     return WeightsCandidate.objects.filter(pool=work.pool, state__in=states).exists()

@@ -23,7 +23,15 @@ from scheduling.common import AUDIT_LOCK, Steps, alone
 from scheduling.core.policies.dl2.files import BadWeights
 from scheduling.core.training.own_slots import CHOOSE, JUDGE, LEARN
 from scheduling.learner import decide
-from scheduling.learner.apply import BY, Practised, practice_keep, sentence_keep, shadows_keep, verdict_keep
+from scheduling.learner.apply import (
+    BY,
+    Practised,
+    practice_keep,
+    sentence_keep,
+    shadows_keep,
+    step_broken_off,
+    verdict_keep,
+)
 from scheduling.learner.gather import Work, shadows_due, windows_of, work_of
 from scheduling.learner.promotion import weights_take
 from scheduling.models import CandidateState, PoolLearner
@@ -33,6 +41,8 @@ LONGEST = timedelta(minutes=20)  # of one step, after which its process is ended
 PAUSE_SECONDS = 2.0
 PR_SET_PDEATHSIG = 1
 TOO_YOUNG = "The pool has no window of slots with jobs yet from which to learn, and another to choose by."
+TOO_LONG = f"The last step took more than {LONGEST.seconds // 60} minutes and was ended. The next one begins it again."
+KILLED = "The process of the last step was killed (signal {signal}). The next one begins it again."
 OF_NO_USE = "The weights in use were made for another version of the program."
 
 Clock = Callable[[], datetime]
@@ -162,13 +172,19 @@ def learners_round(*, clock: Clock, others: Callable[[], None]) -> int | None:
         ends = clock() + LONGEST
         # Before it begins: a step that is killed has its next try when the next one is due, not at once.
         PoolLearner.objects.filter(pool=due[0]).update(worked_at=clock())
+        step = PoolLearner.objects.values_list("step", flat=True).get(pool=due[0])
         process = step_started(due[0])
         try:
             while clock() < ends:
                 try:
-                    return process.wait(timeout=PAUSE_SECONDS)
+                    ended = process.wait(timeout=PAUSE_SECONDS)
                 except subprocess.TimeoutExpired:
                     others()
+                else:
+                    if ended < 0:
+                        step_broken_off(due[0], step, KILLED.format(signal=-ended))
+                    return ended
+            step_broken_off(due[0], step, TOO_LONG)
             return None
         finally:
             if process.poll() is None:

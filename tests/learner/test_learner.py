@@ -244,9 +244,19 @@ def test_round_waits_for_the_process_and_ends_one_that_takes_too_long(monkeypatc
     assert asked == [pool.pk]
     assert others
     assert started[0].poll() is not None, "the process lives on"
-    assert learner_of(pool).worked_at == NOON
+    learner = learner_of(pool)
+    assert learner.worked_at == NOON
+    assert learner.sentence == "The last step took more than 20 minutes and was ended. The next one begins it again."
     assert learners_round(clock=lambda: NOON, others=lambda: None) is None
     assert len(started) == 1
+
+
+def test_page_says_that_the_process_of_a_step_was_killed(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, _ = learnt_pool(0, is_on=True, every_seconds=60)
+    kills_itself = [sys.executable, "-c", "import os, signal; os.kill(os.getpid(), signal.SIGKILL)"]
+    monkeypatch.setattr(working, "step_started", lambda pool_id: subprocess.Popen(kills_itself))
+    assert learners_round(clock=lambda: NOON, others=lambda: None) == -9
+    assert "was killed (signal 9)" in learner_of(pool).sentence
 
 
 def test_command_shows_switches_takes_and_goes_back() -> None:
