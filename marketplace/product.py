@@ -9,7 +9,7 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -65,7 +65,10 @@ def running(
     sweep: Callable[[], None],
     tell: Callable[[str], None],
 ) -> Iterator[Keeper]:
-    """Servers, `prepare`, then engine, worker, beat, web. Yields when the pages answer; stops all in reverse order.
+    """Servers, `prepare`, the web processes, then engine, worker and beat. Yields when all of them work.
+
+    All of them compute while they start: whoever wants a page sees one sooner if the others wait for the web. At the
+    end the web stops first, so that nobody asks for what nobody does any more, and the servers last.
 
     Until then an end of one of them is an error: what has never run is wrongly set up. From then on `Keeper.keep`
     starts them again. `sweep`: after the engine has ended, however it ended, nobody whom it started is left.
@@ -90,14 +93,14 @@ def running(
         _empty(places.measured)
         commands = _commands(port)
         tell(f"Starting {', '.join(name for name, _ in commands)} ...")
+        web = [name for name, _ in commands if name.startswith("web")]
+        stack.callback(_stop, keeper, [*reversed(web), *(name for name, _ in reversed(commands) if name not in web)])
         for name, command in commands:
             start = partial(_start, name, command, places)
             keeper.places.append(Place(start(), start))
-            stack.callback(keeper.places[-1].stop)
-        last = keeper.places[-1].child
-        children.wait_until(lambda: _answers(port) or keeper.first_ended(), last, patience=180.0)
-        if (ended := keeper.first_ended()) is not None:
-            raise ChildFailed(children.describe_end(ended))
+            if name == web[-1]:
+                _wait_for(keeper, partial(_answers, port, "healthz"))
+        _wait_for(keeper, partial(_answers, port, "readyz"))
         yield keeper
 
 
@@ -114,16 +117,16 @@ def _ignore_further_signals() -> None:
 
 
 def _commands(port: int) -> list[tuple[str, list[str]]]:
-    """In the order of starting; the last ones are the web processes."""
+    """In the order of starting; the first ones are the web processes."""
     celery = ["celery", "--app", "marketplace.celery", "--quiet"]
     worker = ["worker", "--concurrency", "2", "--loglevel", "WARNING", "--without-mingle", "--without-gossip"]
     # The schedule is in the code and starts afresh: a file of last runs could only be stale or torn.
     beat = ["beat", "--scheduler", "celery.beat:Scheduler", "--loglevel", "WARNING", "--pidfile="]
     web = ["marketplace.web", HOST, str(port)]
     engine = ["django", "engine", "--settings", "marketplace.settings"]
-    # The engine first: gangs of a run before are its own again before the clock asks for them.
     webs = [("web" if number == 1 else f"web-{number}", web) for number in range(1, web_processes() + 1)]
-    return [("engine", engine), ("worker", [*celery, *worker]), ("beat", [*celery, *beat]), *webs]
+    # The engine before the clock: gangs of a run before are its own again when they are asked for.
+    return [*webs, ("engine", engine), ("worker", [*celery, *worker]), ("beat", [*celery, *beat])]
 
 
 def web_processes() -> int:
@@ -146,9 +149,24 @@ def _empty(folder: Path) -> None:
     folder.mkdir(mode=0o700, parents=True)  # programs of tenants run on this machine too
 
 
-def _answers(port: int) -> bool:
+def _wait_for(keeper: Keeper, ready: Callable[[], bool]) -> None:
+    """Raises `ChildFailed` if one of them ends first."""
+    children.wait_until(lambda: ready() or keeper.first_ended(), keeper.places[-1].child, patience=180.0)
+    if (ended := keeper.first_ended()) is not None:
+        raise ChildFailed(children.describe_end(ended))
+
+
+def _stop(keeper: Keeper, names: Sequence[str]) -> None:
+    """One after the other, whichever have been started."""
+    started = {place.name: place for place in keeper.places}
+    for name in names:
+        if name in started:
+            started[name].stop()
+
+
+def _answers(port: int, path: str) -> bool:
     try:
-        with urllib.request.urlopen(f"http://{HOST}:{port}/readyz", timeout=5) as reply:
+        with urllib.request.urlopen(f"http://{HOST}:{port}/{path}", timeout=5) as reply:
             return bool(reply.status == 200)
     except (urllib.error.URLError, OSError):
         return False
