@@ -136,7 +136,7 @@ def test_an_engineer_submits_watches_and_cancels(walk: Callable[[str], Walk]) ->
     one.press("Submit a job")
     one.press("Main pool")
     one.type("GPUs", "1 to 2")
-    one.open("Name, and when it is decided")
+    one.open("Name, when it is decided, and whether in pieces")
     one.type("Name", "first-training")
     one.see(re.compile("Would be admitted|credits"))
     one.press("Submit the job")

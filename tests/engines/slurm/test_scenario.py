@@ -100,8 +100,9 @@ def side(word: str, engine: Any, epoch: datetime) -> Side:
 
 
 def trains(chunks: int, slots: float, base: float = 200.0) -> dict[str, Any]:
-    """Parameter servers, for nearly so many slots of so many workers; it would train for longer."""
-    work = {"chunks": chunks, "max_workers": chunks, "minibatches": 5, "epochs": 1000}
+    """Parameter servers, for nearly so many slots of so many workers; it would train for longer. Sold whole: what rents
+    in pieces is another scenario (`tests/engines/test_pieces_live.py`)."""
+    work = {"divisible": False, "chunks": chunks, "max_workers": chunks, "minibatches": 5, "epochs": 1000}
     work |= {
         "minibatch_seconds": 0.9 * slots * SECONDS / 5000,
         "value": {"kind": "linear", "slope": -1.0, "base": base},
