@@ -22,13 +22,14 @@
   const seen = new WeakMap();
   const passed = (el) => { if (!seen.has(el)) seen.set(el, performance.now()); return Math.floor((performance.now() - seen.get(el)) / 1000); };
   const two = (n) => String(n).padStart(2, "0");
+  const counted = (left) => `${left < 3600 ? "" : `${Math.floor(left / 3600)}:`}${two(Math.floor(left / 60) % 60)}:${two(left % 60)}`;
   const tick = () => {
     // A page that hears nothing does not know whether a decision is late; it says what the server said.
     const live = document.querySelector('[data-live-state][data-state="live"]');
     let late = 0;
     for (const el of document.querySelectorAll("[data-seconds-left]")) {
       const said = Number(el.dataset.late || 0), over = passed(el) + said - Number(el.dataset.secondsLeft), due = live ? over : said, left = -over;
-      const text = left > 0 ? `${two(Math.floor(left / 60))}:${two(left % 60)}` : due < 5 ? "deciding" : `${due} s late`;
+      const text = left > 0 ? counted(left) : due < 5 ? "deciding" : `${due} s late`;
       if (el.textContent !== text) el.textContent = text;
       if (el.dataset.late !== undefined) late = Math.max(late, due);
     }

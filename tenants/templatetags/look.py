@@ -231,11 +231,13 @@ def short_label(label: str) -> str:
 
 @register.filter
 def countdown(seconds: int, late: int = 0) -> str:
-    """Minutes and seconds left, as the page itself goes on counting them; or by how many seconds it is late."""
+    """Minutes and seconds left, with hours from one on, as the page itself goes on counting them; or by how many seconds
+    it is late."""
     if late:
         return f"{late} s late"
     minutes, rest = divmod(max(int(seconds), 0), 60)
-    return f"{minutes:02}:{rest:02}" if seconds else "deciding"
+    hours, minutes = divmod(minutes, 60)
+    return f"{f'{hours}:' if hours else ''}{minutes:02}:{rest:02}" if seconds else "deciding"
 
 
 @register.filter
