@@ -231,8 +231,8 @@ def short_label(label: str) -> str:
 
 @register.filter
 def countdown(seconds: int, late: int = 0) -> str:
-    """Minutes and seconds left, with hours from one on, as the page itself goes on counting them; or by how many seconds
-    it is late."""
+    """Minutes and seconds left, with hours from one on, as the page itself goes on counting them; or by how many
+    seconds it is late."""
     if late:
         return f"{late} s late"
     minutes, rest = divmod(max(int(seconds), 0), 60)
