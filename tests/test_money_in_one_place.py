@@ -1,7 +1,7 @@
 """One module reads, rounds, writes and exports amounts of money: `tenants.ledger.amounts`. Nobody else does.
 
-What a credit is counted in, and how an amount of the core is rounded, it has from `scheduling.core.currency`; the program
-in a bundle stands alone on purpose (tests/ledger/test_amounts.py compares the two), and engines know no money.
+What a credit is counted in, and how an amount of the core is rounded, it has from `scheduling.core.currency`; the
+program in a bundle stands alone on purpose (tests/ledger/test_amounts.py compares the two), and engines know no money.
 """
 
 from __future__ import annotations
