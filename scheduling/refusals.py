@@ -1,4 +1,4 @@
-"""Codes of the market's refusals. What a job is told once it is taken is a reason (`scheduling.core.reasons`)."""
+"""Codes of the market's refusals. What a job is told once it is taken is a reason (`scheduling.reasons`)."""
 
 from __future__ import annotations
 

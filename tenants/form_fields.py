@@ -8,7 +8,7 @@ from typing import Any
 
 from django import forms
 
-from tenants.ledger.amounts import MOST, amount_read, plain, spelt, typed
+from tenants.ledger.amounts import DIGITS_IN_WORDS, MOST, amount_read, plain, spelt, typed
 
 _WHOLE = re.compile(r"-?[0-9]{1,18}")
 _NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")
@@ -17,7 +17,9 @@ _NUMBER = re.compile(r"-?[0-9]{1,300}(\.[0-9]{1,300})?")
 class AmountField(forms.CharField):
     """Credits as "12.5"; the cleaned value is micro-credits, or None where nothing stands."""
 
-    default_error_messages = {"invalid": "Write credits as 12.5, with at most six digits after the point."}
+    default_error_messages = {
+        "invalid": f"Write credits as 12.5, with at most {DIGITS_IN_WORDS} digits after the point."
+    }
 
     def __init__(self, *, least: int = 0, most: int = MOST, **options: Any) -> None:
         super().__init__(**({"strip": False} | options))

@@ -32,8 +32,8 @@ MEANING = MappingProxyType(
 class Permission(StrEnum):
     # in one tenant
     TENANT_VIEW = "tenant_view"
-    PRICES_VIEW = "prices_view"
-    QUOTA_VIEW = "quota_view"
+    PRICES_VIEW = "prices_view"  # the market page, with whose servers jobs run on
+    QUOTA_VIEW = "quota_view"  # servers and whose cells they hold, intervals, use and fairness
     JOBS_VIEW = "jobs_view"
     JOBS_SUBMIT = "jobs_submit"
     JOBS_CANCEL = "jobs_cancel"

@@ -131,3 +131,13 @@ def test_the_map_names_every_room_and_no_other() -> None:
         for name in re.findall(r"`([a-z_/]+)`", begin):
             module = ROOT / "scheduling" / ("market" if len(first) > 1 else first[0]) / name.rstrip("/")
             assert module.is_dir() or module.with_suffix(".py").is_file(), f"{places}: {name}"
+
+
+def test_files_where_a_change_begins_are_there() -> None:
+    text = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    table = text.partition("## Where a change begins")[2].partition("\n## ")[0]
+    rows = [line for line in table.splitlines() if line.startswith("| ")][1:]
+    files = {file for row in rows for file in re.findall(r"`([a-z_/]+/[a-z_]+\.(?:py|html))`", row)}
+    assert len(rows) > 10
+    assert len(files) > 25
+    assert {file for file in files if not (ROOT / file).is_file()} == set()

@@ -1,7 +1,7 @@
 """One module reads, rounds, writes and exports amounts of money: `tenants.ledger.amounts`. Nobody else does.
 
-The core has one crossing of its own into micro-credits (`settlement.micro`; tests/ledger/test_amounts.py compares the
-two), the program in a bundle stands alone on purpose, and engines know no money.
+What a credit is counted in, and how an amount of the core is rounded, it has from `scheduling.core.currency`; the
+program in a bundle stands alone on purpose (tests/ledger/test_amounts.py compares the two), and engines know no money.
 """
 
 from __future__ import annotations
@@ -60,7 +60,7 @@ ROUNDED_ELSEWHERE = {
     "scheduling/quotes/pages/submit_target.py": "bounds of a threshold",
     "scheduling/quotes/pages/submit_hours.py": "hours, amounts of resources",
     "scheduling/programs/parameters.py": "bounds of a parameter",
-    "scheduling/market/reads/reason_words.py": "units and bandwidths",
+    "scheduling/reasons.py": "units and bandwidths",
     "scheduling/market/reads/market.py": "units, and parts of them in per cent",
     "scheduling/runs/read_measured.py": "seconds and bandwidths",
     "scheduling/market/reads/now.py": "seconds",

@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
 # Vocabulary that every room uses, programs of their own, and the two places that know all rooms.
-NO_ROOMS = {"core", "programs", "models", "engines", "refusals", "apps", "migrations", "management", "app"}
+NO_ROOMS = {"core", "programs", "models", "engines", "reasons", "refusals", "apps", "migrations", "management", "app"}
 INTERFACES = {"pages", "api"}
 VOCABULARY = {"scheduling.feed.kinds", "scheduling.notices.kinds"}  # of a room, and no rule
 PARTS_OF_MARKET = {"reads", "view", "calendar", "prices", "settle", "decide"}

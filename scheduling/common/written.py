@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from scheduling.core.reasons import UNITS, Unit
 from scheduling.models import Event, Pool
+from scheduling.reasons import UNITS, Unit
 from tenants.api.fields import time_text
 from tenants.ledger.amounts import exported, micro
 

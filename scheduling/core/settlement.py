@@ -1,7 +1,7 @@
-"""The only crossing between the core's credits (floats) and the ledger's micro-credits (integers).
+"""What a booking pays, in whole micro-credits, split exactly among owners and slots.
 
-Every amount is rounded once, here. What is rounded is then only ever split, and the parts of a split add up to the
-whole exactly, so that no posting made of them can fail to balance.
+Every amount is rounded once (`scheduling.core.currency`). What is rounded is then only ever split, and the parts of a
+split add up to the whole exactly, so that no posting made of them can fail to balance.
 """
 
 from __future__ import annotations
@@ -13,10 +13,9 @@ from fractions import Fraction
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.core.speed import exact
+from scheduling.core.currency import micro as micro  # whoever settles takes it from here
 from scheduling.core.types import Booking, BoolArray, FloatArray
 
-MICRO = 1_000_000  # micro-credits in a credit
 ROUNDING = 1e-6  # relative: what the floats of one booking may disagree by
 LEAST_TOTAL = 1e-280  # of weights: a smaller one could be divided by only with a loss of digits
 
@@ -31,13 +30,6 @@ class NothingToSplitBy(ValueError):
 
 class UnbalancedBooking(ValueError):
     """A booking whose payouts do not add up to its payment. That is a broken promise of the policy."""
-
-
-def micro(credits: float, unit: int = MICRO) -> int:
-    """A number of credits in micro-credits (or `unit` to the credit), rounded half up: the decimal that is shown."""
-    if not math.isfinite(credits):
-        raise ValueError(f"{credits} is not an amount")
-    return math.floor(exact(float(credits)) * unit + Fraction(1, 2))
 
 
 def split_exactly(amount: int, weights: Iterable[float | Fraction]) -> tuple[int, ...]:

@@ -106,6 +106,10 @@ class Job:
     at once. Several worker or parameter-server types are alternatives: a job runs on one of each. One that is made
     with no parameter-server types has workers alone, which exchange gradients among themselves (all-reduce); in
     `ps_types` then stands `no_parameter_server`, once.
+
+    A new field is read in `scenario/jobs.py` (there a submission of the live market is read, too), written in
+    `scenario/writing.py`, and left out of stored views in `records.py` where it says what is usual. A test of
+    tests/core/test_scenario_writing.py goes over all fields.
     """
 
     number: int  # unique; the order of submission

@@ -34,6 +34,10 @@ BY_OPERATOR = "or an operator"
 CLOCK = "the clock of"
 
 
+class WrongEngine(Exception):
+    """An engine's settings cannot be used, or there is no engine of this name. The message is a sentence."""
+
+
 @dataclass(frozen=True)
 class Fault:
     """Why a gang could not be started, as a sentence."""
@@ -181,6 +185,17 @@ class ServerState:
     state: str
     since: float
     reason: str = ""
+
+
+@dataclass(frozen=True)
+class Accounted:
+    """One part of a gang, as the accounting of the engine's cluster has it. `end` None: it has not ended."""
+
+    key: str
+    generation: int
+    server: str
+    begin: float
+    end: float | None
 
 
 @dataclass(frozen=True)

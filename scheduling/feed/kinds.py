@@ -2,7 +2,11 @@
 
 A new kind is one member of `EventKind`. Whatever else must know about all kinds asks the list: who may read it, what a
 webhook can ask for, what an open page loads again, the title in a job's story, and the words of the notice that persons
-get of it: `scheduling.notices` says who gets one, and how.
+get of it: `scheduling.notices.kinds` says which kind of notice it makes, and so who gets one.
+
+Of a job: a sentence under the title in its story stands in `scheduling.jobs.read_life`, where there is more to say than
+the title does; and what the kind does to the job's life `scheduling.audit.verification.lives` has to know.
+tests/scheduling/test_event_kinds.py finds the second when it is forgotten, and a kind that nobody writes.
 """
 
 from __future__ import annotations

@@ -9,9 +9,8 @@ from typing import Any
 
 from django.utils import timezone
 
-from scheduling.core.reasons import Ends, ReasonCode
-from scheduling.market.reads.reason_words import reason_help, reason_sentence
 from scheduling.models import Pool
+from scheduling.reasons import NUMBERS, Ends, ReasonCode, reason_sentence
 from scheduling.refusals import MarketRefusal
 from tenants.api.problems import status_of
 from tenants.refusals import InterfaceRefusal, RefusalCode, TenantRefusal
@@ -40,18 +39,7 @@ FAMILIES: tuple[tuple[str, type[RefusalCode]], ...] = (
     ("The interface for programs", InterfaceRefusal),
 )
 BECOMES = MappingProxyType({Ends.WAITS: "waits", Ends.OVER: "over", Ends.EITHER: "either"})
-# What stands in the sentences of the page.
-NUMBERS: Mapping[str, Any] = MappingProxyType(
-    {
-        "asked": 8, "asked_price": 6.4, "asked_ps": 2, "best_value": -1.5, "closes_at": 120,
-        "detail": "the program ended with status 1", "end": 126, "epoch": 3, "epochs": 8, "free": 5, "job": 88,
-        "jobs": "J-88, J-90", "outcome": "failed", "members": 10, "served": 7, "left": 4.0,
-        "limit": "over_budget", "losses": 5, "max_price": 10.0, "most": 4, "needs_slots": 50, "next_slot": 128,
-        "percent": 25, "price": 12.5, "ps": 1, "ps_mbps": 100.0, "refunded": 1_600_000, "resource": "gpu",
-        "server": "s01", "size": 720_000, "slot": 120, "slots": 30, "start": 120, "user": "Ada", "value": 9.0,
-        "window_slots": 8, "worker": 0.0, "worker_mbps": 400.0, "workers": 4,
-    }
-)  # fmt: skip
+# Where an example is another one than that of the number's name.
 OTHERS: Mapping[ReasonCode, Mapping[str, Any]] = MappingProxyType(
     {ReasonCode.TOO_LARGE_FOR_LANE: {"most": 500_000}, ReasonCode.GIVEN_UP: {"detail": "s01 is gone"}}
 )
@@ -85,10 +73,10 @@ def _table(heads: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[str]
 
 def _reason(code: ReasonCode) -> tuple[str, ...]:
     pool = Pool(slot_seconds=10, epoch_at=datetime(2026, 3, 2, 12, tzinfo=UTC))
-    known = {**NUMBERS, **OTHERS.get(code, {})}
+    examples = {name: NUMBERS[name].example for name in code.numbers} | dict(OTHERS.get(code, {}))
     with timezone.override(UTC):
-        sentence = reason_sentence(pool, code, {name: known[name] for name in code.numbers if name in known})
-    return f"`{code}`", sentence, BECOMES[code.ends], reason_help(code), _names(code.numbers)
+        sentence = reason_sentence(pool, code, {name: each for name, each in examples.items() if each is not None})
+    return f"`{code}`", sentence, BECOMES[code.ends], code.help, _names(code.numbers)
 
 
 def _refusal(code: RefusalCode, *, served: bool) -> tuple[str, ...]:

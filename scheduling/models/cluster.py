@@ -16,7 +16,7 @@ from django.db.models import F, Q
 from django.db.models.functions import Mod
 from django.db.models.lookups import Exact
 
-from scheduling.core.policies.elastic import SINGLE_SLOTS
+from scheduling.core.policies import SINGLE_SLOTS
 from tenants.scoping import TenantOwned
 
 # Names go into addresses, scenario files and results, so they are plain words.

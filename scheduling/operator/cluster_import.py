@@ -12,9 +12,10 @@ from datetime import datetime
 
 from django.db import transaction
 
+from scheduling.engines.base import WrongEngine
 from scheduling.engines.slurm.commands import Commands
 from scheduling.engines.slurm.nodes import Node, accounts_of, nodes_of
-from scheduling.engines.slurm.settings import SlurmSettings, WrongEngine
+from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.models import Pool, ResourceKind, Server, ServerCapacity
 from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.servers import server_add, server_capacity_change

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 
 from django.db.models import Count
 
-from scheduling.engines.slurm.accounting import Accounted
+from scheduling.engines.base import Accounted
 from scheduling.models import EnginePulse, Pool, Run
 from scheduling.models.runs import OPEN
 from scheduling.runs import Ran, charged_against_ran

@@ -1,4 +1,9 @@
-"""The engines of this installation: the local one, and those that the file of `ENGINES_FILE` names."""
+"""The engines of this installation: the local one, and those that the file of `ENGINES_FILE` names.
+
+The one place outside of the engines that knows their kinds, but for the import of a cluster's servers, which asks Slurm
+(`scheduling.operator.cluster_import`). A third kind is an `Engine` of `scheduling.engines.base` in a folder of its own,
+and a case in the functions below.
+"""
 
 from __future__ import annotations
 
@@ -12,13 +17,13 @@ from typing import Any
 from django.conf import settings
 from django.db import connection
 
-from scheduling.engines.base import Engine, Timings
+from scheduling.engines.base import Accounted, Engine, Timings, WrongEngine
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.programs import PROGRAMS
-from scheduling.engines.slurm.accounting import Accounted, accounted
+from scheduling.engines.slurm.accounting import accounted
 from scheduling.engines.slurm.commands import Commands
 from scheduling.engines.slurm.engine import SlurmEngine
-from scheduling.engines.slurm.settings import SlurmSettings, WrongEngine
+from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.models import Pool, ServerCapacity
 
 LOCAL = "local"

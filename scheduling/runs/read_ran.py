@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from scheduling.engines.slurm.accounting import Accounted
+from scheduling.engines.base import Accounted
 from scheduling.models import Award, Pool, Run, RunState, Server
 
 CLOSE_SECONDS = 3.0  # of a slot, for starting and saving; less than this is no difference

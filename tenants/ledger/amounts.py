@@ -2,9 +2,8 @@
 
 The book has whole micro-credits (`int`), the core computes in credits (`float`), people and programs read decimals.
 
-- From the core into the book an amount is rounded once, half up, as the decimal number that it is written as, not as
-  the binary fraction behind it. `scheduling.core.settlement.micro` does the same for what the core settles; a test
-  compares the two over many numbers.
+- What a credit is counted in, and how an amount of the core is rounded into the book, stands in
+  `scheduling.core.currency`, which the core needs too; whoever is not of the core takes both from here.
 - A text is read by the letter: digits, and at most six more behind a point. `float` and `Decimal` would also take
   "1_000", "1e3", "١٢", " 1" and "+1", and each of them means something else to somebody.
 - What is shown is rounded half up to the digits that are shown, amounts and figures alike, and the same amount reads
@@ -18,46 +17,31 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Sequence
-from decimal import ROUND_CEILING, ROUND_HALF_DOWN, ROUND_HALF_UP, Context, Decimal
+from decimal import ROUND_HALF_UP, Decimal
 
-MICRO = 1_000_000  # micro-credits in a credit
+from scheduling.core.currency import DIGITS, DIGITS_IN_WORDS, MICRO, credits_of, micro, micro_up, scaled
+
+__all__ = ["DIGITS", "DIGITS_IN_WORDS", "MICRO", "credits_of", "micro", "micro_up"]  # for whoever is not of the core
+
 CENT = MICRO // 100
-DIGITS = 6  # of a credit, behind its point
-MOST_DIGITS = 9  # of a price, where fewer would not multiply up
-MOST = 10**12 * MICRO  # of one amount that anybody may name
+MOST_DIGITS = DIGITS + 3  # of a price, where fewer would not multiply up
+MOST = 10**18  # micro-credits of one amount that anybody may name; 64 bits hold little more
 
 THOUSANDS = "\N{NARROW NO-BREAK SPACE}"  # between thousands, in all that people read
 
-_WRITTEN = re.compile(r"(-?)([0-9]{1,13})(?:\.([0-9]{1,6}))?")
-_WIDE = Context(prec=800)  # more digits than a float can have, so that nothing is rounded on the way
-
-
-def micro(credits: float) -> int:
-    """Credits of the core in micro-credits, rounded half up."""
-    return _scaled(credits, DIGITS, ROUND_HALF_UP if credits >= 0 else ROUND_HALF_DOWN)
-
-
-def micro_up(credits: float) -> int:
-    """The least amount that is not below this number of credits: for what must suffice."""
-    return _scaled(credits, DIGITS, ROUND_CEILING)
-
-
-def credits_of(amount: int) -> float:
-    """Micro-credits as credits for the core: the float nearest to them, so that `micro` gives the same amount back (as
-    long as it has at most fifteen digits)."""
-    return amount / MICRO
+_WRITTEN = re.compile(rf"(-?)([0-9]{{1,13}})(?:\.([0-9]{{1,{DIGITS}}}))?")
 
 
 def credits_up(credits: float) -> float:
     """The least number of credits with six digits that is not below this one; for a wish that must suffice.
 
     What the floats of a computation err by, a thousandth of a micro-credit, is forgiven."""
-    return credits_of(-(-_scaled(credits, DIGITS + 3, ROUND_HALF_UP) // 1_000))
+    return credits_of(-(-scaled(credits, DIGITS + 3, ROUND_HALF_UP) // 1_000))
 
 
 def price_of_one(amount: int, units: float) -> int:
     """Micro-credits for one of so many units, rounded half up."""
-    return _scaled(amount / units, 0, ROUND_HALF_UP)
+    return scaled(amount / units, 0, ROUND_HALF_UP)
 
 
 def amount_read(text: object) -> int | None:
@@ -73,7 +57,7 @@ def amount_read(text: object) -> int | None:
 def exported(amount: int) -> str:
     """ "12.500000": all six digits, a point, and nothing between thousands. For programs and files."""
     whole, rest = divmod(abs(amount), MICRO)
-    return f"{'-' if amount < 0 else ''}{whole}.{rest:06}"
+    return f"{'-' if amount < 0 else ''}{whole}.{rest:0{DIGITS}}"
 
 
 def typed(amount: int) -> str:
@@ -124,7 +108,7 @@ def multiplying_up(factors: Sequence[tuple[float, float]], amount: int) -> int:
     who multiplies what is shown gets it to the micro-credit. `MOST_DIGITS` where the factors do not make it up."""
     for digits in range(2, MOST_DIGITS):
         step = 10.0**digits
-        priced = [(units, _scaled(price, digits, ROUND_HALF_UP) / step) for units, price in factors]
+        priced = [(units, scaled(price, digits, ROUND_HALF_UP) / step) for units, price in factors]
         if micro(sum(units * price for units, price in priced)) == amount:
             return digits
     return MOST_DIGITS
@@ -145,7 +129,7 @@ def rounded(number: float, digits: int) -> str:
     """A figure with so many digits, rounded half up: a price of a unit, a ratio, a count. Never "-0.00"."""
     if not math.isfinite(number):
         return str(float(number))
-    size = _scaled(abs(number), digits, ROUND_HALF_UP)
+    size = scaled(abs(number), digits, ROUND_HALF_UP)
     return _grouped(-size if number < 0 else size, digits)
 
 
@@ -161,11 +145,3 @@ def _grouped(scaled: int, digits: int) -> str:
     whole, rest = divmod(abs(scaled), 10**digits)
     point = f".{rest:0{digits}}" if digits else ""
     return f"{'-' if scaled < 0 else ''}{whole:,}{point}".replace(",", THOUSANDS)
-
-
-def _scaled(number: float, digits: int, rounding: str) -> int:
-    """The number, as the decimal that it is written as, times 10 to the power of `digits`, as a whole number."""
-    if not math.isfinite(number):
-        raise ValueError(f"{number} is not an amount")
-    written = _WIDE.scaleb(Decimal(repr(float(number))), digits)
-    return int(written.to_integral_value(rounding, _WIDE))

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scheduling.core import records
-from scheduling.core.policies import POLICIES, build
-from scheduling.core.policies.elastic import SINGLE_SLOTS, Elastic
+from scheduling.core.policies import POLICIES, SINGLE_SLOTS, build
+from scheduling.core.policies.elastic import Elastic
 from scheduling.core.scenario import BadScenario
 from scheduling.core.settlement import charges
 from scheduling.core.simulation import simulate

@@ -9,8 +9,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduling.core.currency import MICRO
 from scheduling.core.settlement import (
-    MICRO,
     NothingToSplitBy,
     UnbalancedBooking,
     charges,

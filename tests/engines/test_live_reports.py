@@ -24,8 +24,8 @@ from scheduling.engines.launcher.files import Folder
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.jobs.read_outlook import OutlookRecord, job_outlook
 from scheduling.market.decide import contents_of
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.models import Interval, JobReport, JobState, Pool, Run, RunState, TrainingJob
+from scheduling.reasons import reason_sentence
 from scheduling.runs.reports import reports_hear
 from scheduling.runs.runs import handle_of, runs_tick
 from tenants.scoping import scope, scope_disabled

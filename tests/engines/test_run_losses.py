@@ -10,8 +10,8 @@ import pytest
 from django.utils import timezone
 
 from scheduling.engines.base import ENDED, LOST, Fault, Gang, Status
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.models import Award, AwardState, JobState, Pool, Run
+from scheduling.reasons import reason_sentence
 from scheduling.runs.ends import losses_in_a_row, run_end
 from scheduling.runs.runs import runs_tick
 from scheduling.runs.watch import runs_watch

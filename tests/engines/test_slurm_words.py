@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from scheduling.engines.slurm.accounting import Accounted, accounted_read
+from scheduling.engines.base import Accounted, WrongEngine
+from scheduling.engines.slurm.accounting import accounted_read
 from scheduling.engines.slurm.commands import as_user
-from scheduling.engines.slurm.settings import SlurmSettings, WrongEngine
+from scheduling.engines.slurm.settings import SlurmSettings
 
 KEY = "0a1b"
 

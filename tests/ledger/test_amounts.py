@@ -10,7 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduling.audit.bundle import check
 from scheduling.core import settlement
+from scheduling.core.currency import rounded as price_rounded
 from tenants.ledger.amounts import (
     MICRO,
     MOST,
@@ -80,8 +82,18 @@ def test_every_written_amount_is_read_back(amount: int) -> None:
 
 
 @given(CREDITS)
-def test_core_and_book_round_alike(credits: float) -> None:
+def test_core_book_and_the_program_in_a_bundle_round_alike(credits: float) -> None:
     assert micro(credits) == settlement.micro(credits)
+    booking = {"paid": abs(credits), "slot_payouts": {"runs": [[1, 1.0]]}}
+    charged = [amount for slot in check.charges_of(booking, [7]) for _, amount in slot]
+    assert sum(charged) == micro(abs(credits))
+
+
+@given(st.floats(0, 1e9))
+def test_prices_of_a_menu_round_as_the_book_does(cost: float) -> None:
+    exact = Fraction(repr(cost)) * MICRO
+    is_doubtful = abs(exact % 1 - Fraction(1, 2)) <= (exact + 1) / 2**50  # there the floats of a menu may go either way
+    assert is_doubtful or micro(price_rounded(cost)) == micro(cost)
 
 
 @given(CREDITS)

@@ -23,8 +23,8 @@ from scheduling.jobs.read_life import happenings
 from scheduling.jobs.read_page import JobPage, job_page, where
 from scheduling.jobs.read_slots import HELD, RETURNED, RUNNING, SETTLED, slot_table
 from scheduling.jobs.submission import Submitted, job_submit
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.models import Award, Event, Lane, TrainingJob
+from scheduling.reasons import reason_sentence
 from scheduling.runs.failures import server_lose
 from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import micro, rounded

@@ -8,6 +8,7 @@ import io
 import json
 import re
 from datetime import date, timedelta
+from pathlib import Path
 
 import pytest
 from django.db import connection
@@ -15,7 +16,7 @@ from django.test import Client, RequestFactory
 from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
-from scheduling.jobs.pages.jobs_form import JOBS
+from scheduling.jobs.pages.jobs_form import COLUMNS, JOBS
 from scheduling.jobs.read_list import JobsQuestion, jobs_rows, row_view, with_awards
 from scheduling.jobs.saved_views import MOST, view_save
 from scheduling.models import JobState, TrainingJob
@@ -96,6 +97,14 @@ def test_each_row_says_why_who_pays_and_how_much(scene: Story) -> None:
     assert "batch, rented" in words
     assert "Renter" in words
     assert "not decided" in words
+
+
+@pytest.mark.parametrize("template", ["jobs_list.html", "array_row.html"])
+def test_a_row_has_a_cell_for_each_column(template: str) -> None:
+    """The heads come from the list of columns; the cells of a job and of an array stand in a template each."""
+    text = (Path(__file__).parents[2] / "templates" / "jobs" / template).read_text(encoding="utf-8")
+    row = text.rpartition("<tr>")[2].partition("</tr>")[0]
+    assert len(re.findall(r"<(?:td|th)\b", row)) == len(COLUMNS) + 1  # and the box to choose it
 
 
 @pytest.mark.parametrize(

@@ -7,11 +7,11 @@ import pytest
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.audit.verification.lives import JobEvent, life_of
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.market.settle.refunds import Next
 from scheduling.market.view.batch import batch_view, glance
 from scheduling.models import JobFloor, LaneClock, Pool, Server
 from scheduling.operator.server_states import server_return
+from scheduling.reasons import reason_sentence
 from scheduling.runs.failures import AwardFailed, ServerLost, after_losses, award_fail, server_lose
 from tenants.access import Refused, access_of_system
 from tenants.scoping import scope, scope_disabled

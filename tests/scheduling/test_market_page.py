@@ -11,8 +11,8 @@ from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
 from scheduling.market.reads.now import market_now
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.models import Pool, PriceTick
+from scheduling.reasons import reason_sentence
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, VIEWER
 from tests.database import overwrite

@@ -12,9 +12,9 @@ from scheduling.jobs.fitting import NeverFits
 from scheduling.jobs.second_chance import job_queue
 from scheduling.jobs.submission import Submitted, job_submit
 from scheduling.market.reads import interval_view
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.models import Lane, Pool, StartEstimate, TrainingJob
 from scheduling.quotes.quotes import Quote, job_quote
+from scheduling.reasons import reason_sentence
 from tenants.models import Tenant
 from tenants.roles import SUBMITTER
 from tenants.scoping import scope, scope_disabled

@@ -313,7 +313,13 @@ def test_every_permission_names_its_roles() -> None:
 MAY = {
     VIEWER: {Permission.JOBS_VIEW, Permission.QUOTA_VIEW, Permission.PRICES_VIEW},
     SUBMITTER: {Permission.JOBS_VIEW, Permission.JOBS_SUBMIT, Permission.JOBS_CANCEL, Permission.QUOTES_MAKE},
-    BILLING: {Permission.LEDGER_VIEW, Permission.BUDGETS_VIEW, Permission.BUDGETS_CHANGE, Permission.PRICES_VIEW},
+    BILLING: {
+        Permission.LEDGER_VIEW,
+        Permission.BUDGETS_VIEW,
+        Permission.BUDGETS_CHANGE,
+        Permission.PRICES_VIEW,
+        Permission.QUOTA_VIEW,
+    },
     OWNER: {Permission.MEMBERS_CHANGE, Permission.TOKENS_CHANGE, Permission.WEBHOOKS_CHANGE, Permission.SHARING_CHANGE},
     AUDITOR: {permission for permission in Permission if permission.value.endswith("_view")},
     OPERATOR: {

@@ -1,6 +1,9 @@
 """The policies by name, and the one way to make one from a scenario's settings.
 
-A new policy is a new module here and one line in `POLICIES`.
+A new policy is a new module here and one line in `POLICIES`; `fifo` and `srtf` are the smallest. Scenarios can name it
+then, and tests/core/test_policy_contract.py examines it. A pool of the live market can be run by it where it decides
+one slot at a time and is in `SINGLE_SLOTS` too: the pool is elastic, and tests/core/test_elastic.py examines that.
+Policies that sell whole lives at a price are named in `scheduling.market.view.policy`, which fills in their settings.
 """
 
 from __future__ import annotations
@@ -30,11 +33,16 @@ from scheduling.core.types import Cluster, Job, Policy
 
 Builder = Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]
 
+# Those that say what each job has in one slot: they can run an elastic pool.
+SINGLE_SLOTS = frozenset(
+    {"dl2", "dominant_resource_fairness", "dorm", "gandiva_fair", "offline_rl", "optimus", "rrh", "srtf", "tetris"}
+)
+
 
 def _elastic(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Policy:
     """An elastic pool's policy, and the one that it asks: only here are both known."""
     section = Section(fields, "policy", ("policy", "prices")).object("policy", {"name": "optimus"})
-    choice(section.get("name"), "policy.policy.name", sorted(elastic.SINGLE_SLOTS & POLICIES.keys()))
+    choice(section.get("name"), "policy.policy.name", sorted(SINGLE_SLOTS & POLICIES.keys()))
     try:
         inner = build(section, cluster, jobs)
     except BadScenario as error:

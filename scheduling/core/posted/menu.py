@@ -15,9 +15,9 @@ from typing import TypeVar
 
 import numpy as np
 
+from scheduling.core.currency import MICRO, rounded
 from scheduling.core.types import FloatArray, Job, Reason
 
-MICRO = 1e6
 LAMBDAS = 16  # multipliers tried for the bound; more make it tighter and dearer
 # How values and prices are read: as in every lane of a market, or as the publications of OASiS and PD-ORS have them.
 MARKET, PAPER = "market", "paper"
@@ -53,11 +53,6 @@ def best_value(job: Job, shortest: int, mode: str) -> float:
 def to_beat(floor: float) -> float:
     """What renting has to leave a job to which its tenant's own cells would give `floor` for nothing: more (G5)."""
     return floor + MARGIN * max(1.0, floor) if floor else 0.0
-
-
-def rounded(cost: float) -> float:
-    """The price of a schedule: its cost, half up to whole micro-credits."""
-    return math.floor(cost * MICRO + 0.5) / MICRO
 
 
 def upper_bounds(values: FloatArray, costs: FloatArray, sizes: FloatArray, work: float) -> FloatArray:

@@ -3,26 +3,15 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from datetime import UTC, datetime
 
+from scheduling.engines.base import Accounted
 from scheduling.engines.slurm.commands import Commands
 
 FIELDS = "JobName,NodeList,Start,End"
 LIMIT_SECONDS = 10.0  # a long period takes its time
 # Moments are told in UTC, and answered in seconds since 1970.
 MOMENTS = {"TZ": "UTC", "SLURM_TIME_FORMAT": "%s"}
-
-
-@dataclass(frozen=True)
-class Accounted:
-    """One part of a gang. `end` None: it has not ended."""
-
-    key: str
-    generation: int
-    server: str
-    begin: float
-    end: float | None
 
 
 def accounted(commands: Commands, since: float, until: float) -> list[Accounted] | str:

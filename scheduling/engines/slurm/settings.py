@@ -9,15 +9,11 @@ from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import Any
 
-from scheduling.engines.base import Timings
+from scheduling.engines.base import Timings, WrongEngine
 
 TIMINGS = Timings(lead=20.0, least_slot=60.0, patience=60.0, lease=30.0, stop=5.0)
 SERVICE, TENANT = "service", "tenant"  # whose jobs Slurm sees
 CPUS, MEMORY_MB, GRES = "cpus", "memory_mb", "gres:"  # what a unit of a resource is in Slurm's words
-
-
-class WrongEngine(Exception):
-    """An engine's settings cannot be used. The message is a sentence."""
 
 
 @dataclass(frozen=True)

@@ -8,17 +8,17 @@ from rest_framework import serializers
 
 from scheduling.common.api.shown import numbers_shown
 from scheduling.core.policies.astraea import Why
-from scheduling.core.reasons import ReasonCode
 from scheduling.jobs.read_rows import JobRow
 from scheduling.jobs.submission import MOST_AFTER
-from scheduling.market.reads import ReasonInWords, reason_few, reason_help
+from scheduling.market.reads import ReasonInWords, reason_help
 from scheduling.models import Described, JobState, Lane
 from scheduling.programs.ordering import MOST_MEMBERS
 from scheduling.programs.sbatch import IGNORED, MOST_CHARACTERS, NOT_KEPT, UNDERSTOOD
+from scheduling.reasons import ReasonCode
 from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Several, Text, Whole, Word
 
 MOST_CANCELLED = 100
-REASON_CODES = (*((code.value, reason_few(code)) for code in ReasonCode), *JobState.choices)
+REASON_CODES = (*((code.value, code.few) for code in ReasonCode), *JobState.choices)
 
 
 class NewJob(Form):

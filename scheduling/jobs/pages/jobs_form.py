@@ -59,7 +59,8 @@ def _credits(row: TrainingJob) -> Any:
     return "" if price is None else exported(price)
 
 
-# On the page a column is a cell of its own kind; the export has one value for each.
+# On the page a column is a cell of its own kind, in templates/jobs/jobs_list.html for a job and in array_row.html for
+# an array; the export has one value for each. What a column says of a job is a field of `JobView`, or of its row.
 COLUMNS = (
     Column("state", "State"),
     Column("name", "Job, and why it runs, waits or ended", order="name"),

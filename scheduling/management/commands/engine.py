@@ -21,8 +21,7 @@ from django.core.management.base import BaseCommand, CommandError
 from django.db import DatabaseError, close_old_connections, connection, connections
 from django.utils import timezone
 
-from scheduling.engines.base import Engine
-from scheduling.engines.slurm.settings import WrongEngine
+from scheduling.engines.base import Engine, WrongEngine
 from scheduling.models import Pool
 from scheduling.operator.cluster_import import cluster_changes, cluster_import, cluster_of, owners_read
 from scheduling.operator.engine_servers import servers_follow

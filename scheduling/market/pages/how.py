@@ -24,7 +24,7 @@ from scheduling.market.reads.example import (
     example,
     numbers_read,
 )
-from scheduling.market.reads.reason_words import reason_few
+from scheduling.reasons import reason_few
 from tenants.access import AccessRequest
 from tenants.roles import Permission
 from tenants.views.gate import requires

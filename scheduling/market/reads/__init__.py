@@ -11,15 +11,9 @@ from scheduling.market.reads.payments import payments_of_latest
 from scheduling.market.reads.period import period_money, total
 from scheduling.market.reads.prices import prices_now
 from scheduling.market.reads.public_intervals import interval_public, interval_rows
-from scheduling.market.reads.reason_words import (
-    jobs_named,
-    reason_few,
-    reason_help,
-    reason_sentence,
-    units_words,
-)
 from scheduling.market.reads.share_units import ResourceShare, awards_in, units_now
 from scheduling.market.reads.windows import Span, spans_of
+from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
 
 __all__ = [
     "PAGE",

@@ -9,13 +9,13 @@ from datetime import datetime
 from django.utils import timezone
 
 from scheduling.market.reads.now import is_late
-from scheduling.market.reads.reason_words import Numbers, reason_help, reason_sentence, units_words
 from scheduling.models import Award, JobState, Pool, TrainingJob
+from scheduling.reasons import Numbers, reason_help, reason_sentence, units_words
 
 
 @dataclass(frozen=True)
 class ReasonInWords:
-    """`code`: of `scheduling.core.reasons`, or the job's state where it has no reason. `help`: what would help; empty
+    """`code`: of `scheduling.reasons`, or the job's state where it has no reason. `help`: what would help; empty
     where nothing is to be done."""
 
     code: str

@@ -13,9 +13,9 @@ from typing import Any
 from scheduling.core.policies.astraea.renting import KAPPAS
 from scheduling.market.reads.anonymous import awards_seen
 from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to
-from scheduling.market.reads.reason_words import reason_sentence
 from scheduling.market.reads.windows import Published, published_of
 from scheduling.models import Interval, Pool, ResourceKind, TrainingJob
+from scheduling.reasons import reason_sentence
 from tenants.ledger.amounts import micro
 from tenants.ledger.sums import EarnedFrom, earned_by_award
 from tenants.models import Tenant

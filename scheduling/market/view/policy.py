@@ -10,7 +10,6 @@ import numpy as np
 from scheduling.core import policies
 from scheduling.core.policies.astraea.settings import SEARCHED
 from scheduling.core.policies.astraea.trailing import DEFAULTS as TRAILING
-from scheduling.core.policies.elastic import SINGLE_SLOTS
 from scheduling.core.posted.menu import MARKET
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Cluster
@@ -66,7 +65,7 @@ def gives_floors(pool: Pool) -> bool:
 def unusable(pool: Pool, resources: Sequence[str]) -> str | None:
     """What is wrong with the batch policy of a pool that counts these resources; None if nothing is."""
     name = pool.batch_policy["name"]
-    usable = [*_CONSTANTS, *sorted(SINGLE_SLOTS & policies.POLICIES.keys())]
+    usable = [*_CONSTANTS, *sorted(policies.SINGLE_SLOTS & policies.POLICIES.keys())]
     if name not in usable:  # whole lives at a price, or single slots in an elastic pool
         return f"policy.name: the batch lane can be run by {', '.join(usable)}, not by {name}"
     try:

@@ -20,7 +20,7 @@ from scheduling.operator.read_operator import PoolState
 from scheduling.runs import LOCAL
 from tenants.access import Refused
 from tenants.form_fields import WholeField
-from tenants.ledger.amounts import amount_read, typed
+from tenants.ledger.amounts import DIGITS_IN_WORDS, amount_read, typed
 from tenants.templatetags.look import credits
 
 HOLD, DRAIN, RESUME = "hold", "drain", "resume"
@@ -130,7 +130,9 @@ class PricesField(forms.CharField):
 def _micro(amount: str, name: str) -> int:
     micro = amount_read(amount)
     if micro is None:
-        raise forms.ValidationError(f"{name}: “{amount}” is not a number of credits with up to six digits.")
+        raise forms.ValidationError(
+            f"{name}: “{amount}” is not a number of credits with up to {DIGITS_IN_WORDS} digits."
+        )
     if not 0 <= micro <= MOST_PRICE:
         raise forms.ValidationError(f"{name}: a price is 0 to {MOST_CREDITS:,} credits.")
     return micro

@@ -18,7 +18,7 @@ import pytest
 from django.core.management import call_command
 from django.utils import timezone
 
-from scheduling.engines.slurm.accounting import Accounted
+from scheduling.engines.base import Accounted
 from scheduling.lab.histories.sacct import sacct
 from scheduling.models import Pool, RunState
 from scheduling.runs.engines import accounted_of

@@ -17,7 +17,7 @@ from django.core.management import CommandError, call_command
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance
-from scheduling.engines.slurm.accounting import Accounted
+from scheduling.engines.base import Accounted
 from scheduling.management.commands.engine import Lease
 from scheduling.models import Award, Cell, JobState, LaneClock, Pool, Run, RunState, Server
 from scheduling.operator.cluster_import import ServerChange, cluster_import, cluster_of

@@ -14,9 +14,10 @@ from math import ceil
 
 import numpy as np
 
+from scheduling.core.currency import MICRO
 from scheduling.core.types import Booking, FloatArray, Job, Reason, View
 
-ROUNDING = 1e-9  # credits; the ledger counts a thousand times as much
+ROUNDING = 1e-3 / MICRO  # credits; the ledger counts a thousand times as much
 NEVER = "rent_never"
 
 

@@ -19,9 +19,6 @@ from scheduling.core.policies.elastic.prices import owners_shares, priced
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Plan, Policy, Reason, Refusal, View
 
-SINGLE_SLOTS = frozenset(
-    {"dl2", "dominant_resource_fairness", "dorm", "gandiva_fair", "offline_rl", "optimus", "rrh", "srtf", "tetris"}
-)
 MOST_ROUNDS = 8  # decisions about one slot; what those leave who cannot pay after the last one is left idle
 
 

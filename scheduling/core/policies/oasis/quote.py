@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling.core.currency import MICRO
 from scheduling.core.policies.oasis.curves import IntArray, Offer, cost_curves
 from scheduling.core.policies.oasis.market import Market, Stall
 from scheduling.core.policies.oasis.program import Table
@@ -160,7 +161,7 @@ def least_price(question: Question, market: Market) -> float:
 
 def paying_slots(question: Question, market: Market, least: float) -> int:
     """Slots in which a completion might still gain more than `least`; values never rise with time."""
-    bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / menu.MICRO
+    bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / MICRO
     worth = np.flatnonzero(question.values > bound + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from scheduling.core.currency import MICRO
 from scheduling.core.policies.pdors.program import Table
 from scheduling.core.policies.pdors.slots import Search, Slots, slots_of
 from scheduling.core.policies.pdors.solver import Deployment
@@ -145,7 +146,7 @@ def least_price(question: Question, counter: Counter) -> float:
 
 def paying_slots(values: FloatArray, cheapest: float, least: float) -> int:
     """Slots in which a completion might still gain more than `least`; values never rise with time."""
-    worth = np.flatnonzero(values > cheapest * (1.0 - 1e-9) - 1.0 / menu.MICRO + least)
+    worth = np.flatnonzero(values > cheapest * (1.0 - 1e-9) - 1.0 / MICRO + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 
 

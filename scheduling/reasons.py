@@ -1,0 +1,549 @@
+"""The market's one list of reasons: why a job is where it is when it does not simply run, with its words for people.
+
+Policies and lanes say a code when they decide, and the platform says one when it cuts something short. A code is
+stored with jobs, events and plans, so it never changes its meaning: what means something else gets a code of its own.
+
+A new reason is one member of `ReasonCode`; a number that no other reason has is a line of `NUMBERS` besides. The pages,
+the interface, docs/openapi.yaml and docs/guide/reasons.md take all of it from here (`make schema` writes the two
+files), and tests/test_reasons.py finds a code that nobody says, or that somebody says and that is missing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum, StrEnum
+from types import MappingProxyType
+from typing import Any
+
+from django.utils import timezone
+
+from scheduling.models import BETTER_ALONE, JobState, Pool
+from scheduling.programs.ordering import Waited
+from scheduling.refusals import NOT_AT_ONCE
+from tenants.ledger.amounts import rounded
+
+Numbers = Mapping[str, Any]
+Sentence = Callable[[Pool, Numbers], str]
+REFUNDED = {BETTER_ALONE: "alone it would have been worth more"}  # why credits came back where no job was at fault
+MOST_NAMED = 8  # jobs in a sentence; the rest is counted
+
+
+class Unit(Enum):
+    """What a number of a reason counts."""
+
+    CREDITS = "credits"  # a float, as the core has them
+    MICRO_CREDITS = "micro-credits"
+    SLOT = "the number of a slot"
+    SLOTS = "slots"
+    MOMENT = "a moment, or the number of a slot"
+    UNITS = "units"  # workers or parameter servers
+    COUNT = "a count"
+    EPOCHS = "epochs"
+    TIMES = "times"
+    MBPS = "Mbit/s"
+    PERCENT = "per cent"
+    SHARE = "a part of one"
+    CODE = "a code"
+    TEXT = "a text"
+    JOB = "the number of a job"
+
+
+@dataclass(frozen=True)
+class ReasonNumber:
+    """What a number of a reason counts. `example`: how it stands in the sentences of the guide; None leaves it out
+    there, so that the sentence says the usual case."""
+
+    unit: Unit
+    example: Any = None
+
+
+NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
+    {
+        "asked": ReasonNumber(Unit.UNITS, 8),
+        "asked_price": ReasonNumber(Unit.CREDITS, 6.4),
+        "asked_ps": ReasonNumber(Unit.UNITS, 2),
+        "available": ReasonNumber(Unit.CREDITS),  # in rows of older versions; today it is `left`
+        "best_value": ReasonNumber(Unit.CREDITS, -1.5),
+        "closes_at": ReasonNumber(Unit.MOMENT, 120),  # a policy knows the slot alone, a submission the time of day too
+        "delay_cost": ReasonNumber(Unit.CREDITS),
+        "detail": ReasonNumber(Unit.TEXT, "the program ended with status 1"),
+        "done": ReasonNumber(Unit.SHARE, 0.4),
+        "end": ReasonNumber(Unit.SLOT, 126),
+        "enough_workers": ReasonNumber(Unit.UNITS),
+        "epoch": ReasonNumber(Unit.EPOCHS, 3),
+        "epochs": ReasonNumber(Unit.EPOCHS, 8),
+        "epochs_that_fit": ReasonNumber(Unit.EPOCHS),
+        "finishing": ReasonNumber(Unit.CREDITS, 20.0),
+        "free": ReasonNumber(Unit.UNITS, 5),
+        "instant": ReasonNumber(Unit.CODE),
+        "job": ReasonNumber(Unit.JOB, 88),
+        "jobs": ReasonNumber(Unit.TEXT, "J-88, J-90"),
+        "least_price": ReasonNumber(Unit.CREDITS),
+        "left": ReasonNumber(Unit.CREDITS, 4.0),
+        "limit": ReasonNumber(Unit.CODE, "over_budget"),
+        "losses": ReasonNumber(Unit.TIMES, 5),
+        "max_price": ReasonNumber(Unit.CREDITS, 10.0),
+        "members": ReasonNumber(Unit.COUNT, 10),
+        "most": ReasonNumber(Unit.COUNT, 4),
+        "needs_slots": ReasonNumber(Unit.SLOTS, 50),
+        "net_price_at_least": ReasonNumber(Unit.CREDITS),
+        "next_slot": ReasonNumber(Unit.SLOT, 128),
+        "outcome": ReasonNumber(Unit.CODE, "failed"),
+        "own_part": ReasonNumber(Unit.CREDITS),
+        "percent": ReasonNumber(Unit.PERCENT, 25),
+        "price": ReasonNumber(Unit.CREDITS, 12.5),
+        "price_at_least": ReasonNumber(Unit.CREDITS),
+        "ps": ReasonNumber(Unit.UNITS, 1),
+        "ps_mbps": ReasonNumber(Unit.MBPS, 100.0),
+        "refunded": ReasonNumber(Unit.MICRO_CREDITS, 1_600_000),
+        "resource": ReasonNumber(Unit.TEXT, "gpu"),
+        "role": ReasonNumber(Unit.CODE, "worker"),
+        "served": ReasonNumber(Unit.COUNT, 7),
+        "server": ReasonNumber(Unit.TEXT, "s01"),
+        "size": ReasonNumber(Unit.COUNT, 720_000),
+        "slot": ReasonNumber(Unit.SLOT, 120),
+        "slots": ReasonNumber(Unit.SLOTS, 30),
+        "spent": ReasonNumber(Unit.CREDITS),
+        "start": ReasonNumber(Unit.SLOT, 120),
+        "takes": ReasonNumber(Unit.UNITS, 0.5),
+        "user": ReasonNumber(Unit.TEXT, "Ada"),
+        "value": ReasonNumber(Unit.CREDITS, 9.0),
+        "window_slots": ReasonNumber(Unit.SLOTS, 8),
+        "worker": ReasonNumber(Unit.UNITS, 0.0),
+        "worker_mbps": ReasonNumber(Unit.MBPS, 400.0),
+        "workers": ReasonNumber(Unit.UNITS, 4),
+        "worth": ReasonNumber(Unit.CREDITS, 36.0),
+    }
+)
+UNITS: Mapping[str, Unit] = MappingProxyType({name: number.unit for name, number in NUMBERS.items()})
+
+
+class Ends(Enum):
+    """What becomes of a job with a reason."""
+
+    WAITS = "it waits on, or runs"
+    OVER = "it is over; in the instant lane: that lane has no more to say"
+    EITHER = "the job's state says it: over where it can never be, or where the instant lane was asked"
+
+
+def reason_sentence(pool: Pool, code: str, numbers: Numbers) -> str:
+    """The code in words. One of another version of the product is shown as it is, with its numbers."""
+    known = _BY_VALUE.get(code)
+    try:
+        if known is not None:
+            return known.sentence(pool, numbers)
+    except (KeyError, TypeError, ValueError):
+        pass  # an older row that lacks a number is still shown, below
+    listed = ", ".join(f"{name} {value}" for name, value in numbers.items())
+    return f"{code.replace('_', ' ').capitalize()}{f': {listed}' if listed else ''}."
+
+
+def reason_few(code: str) -> str:
+    """Why, in a few words."""
+    known = _BY_VALUE.get(code)
+    return known.few if known else REFUNDED.get(code, code.replace("_", " "))
+
+
+def reason_help(code: str) -> str:
+    """What would help, as a sentence; empty where nothing is to be done."""
+    known = _BY_VALUE.get(code)
+    return known.help if known else ""
+
+
+def jobs_named(waited: Iterable[Waited]) -> str:
+    """As people see them: J-88, J-90, A-12."""
+    names = [each if isinstance(each, str) else f"J-{each}" for each in waited]
+    rest = len(names) - MOST_NAMED
+    return ", ".join(names[:MOST_NAMED]) + (f" and {rest} more" if rest > 0 else "")
+
+
+def _clock(pool: Pool, slot: int) -> str:
+    return f"{timezone.localtime(pool.slot_start(int(slot))):%H:%M:%S}"
+
+
+def _credits(number: float) -> str:
+    """As a decision reckoned with it: funds less what the rounding of payments may cost, which is nobody's balance."""
+    return rounded(number, 2)
+
+
+def units_words(workers: int, ps: int) -> str:
+    return f"{workers} worker{'s' * (workers != 1)} and {ps} parameter server{'s' * (ps != 1)}"
+
+
+def _least(numbers: Numbers) -> str:
+    """Of a job that could be smaller than it was to be: what its least size costs."""
+    return f", its least size {_credits(numbers['least_price'])}" if "least_price" in numbers else ""
+
+
+def _waiting(pool: Pool, numbers: Numbers) -> str:
+    sentence = f"Waits for the interval that closes at {_clock(pool, numbers.get('slot', numbers['closes_at']))}."
+    if not (instant := numbers.get("instant")):
+        return sentence
+    return f"{sentence} The instant lane did not take it: {_not_at_once(instant)}."
+
+
+def _not_at_once(code: str) -> str:
+    """The instant lane's own answer, or why it did not look."""
+    return next((refusal.when for refusal in NOT_AT_ONCE if refusal == code), None) or reason_few(code)
+
+
+def _ended(state: str) -> str:
+    outcomes: Mapping[str, str] = {
+        JobState.REJECTED: "was refused",
+        JobState.EXPIRED: "expired",
+        JobState.CANCELLED: "was cancelled",
+        JobState.FAILED: "failed",
+        JobState.STOPPED: "was not done when its reservation ended",
+    }
+    return outcomes.get(state, "did not")
+
+
+def _no_room(pool: Pool, numbers: Numbers) -> str:
+    free = f", and {numbers['free']:g} {'is' if numbers['free'] == 1 else 'are'} free" if "free" in numbers else ""
+    return f"Not enough room: it asks for {numbers['asked']:g}{free}."
+
+
+def _too_long(pool: Pool, numbers: Numbers) -> str:
+    needs, window = numbers["needs_slots"], numbers["window_slots"]
+    if needs is None:
+        return "No number of slots is enough for this job."
+    if window is not None and needs <= window:
+        return f"Needs {_slots(needs)} and waits for an interval that is as long; the longest has {window}."
+    if window is None:
+        return f"Needs {_slots(needs)} in one interval, and none was as long yet."
+    sentence = f"Needs {_slots(needs)}; the longest interval has {window}."
+    if "enough_workers" not in numbers:
+        return sentence
+    helps = [
+        f"at least {_workers(numbers['enough_workers'])}" if numbers["enough_workers"] else "",
+        f"at most {_epochs(numbers['epochs_that_fit'])}" if numbers["epochs_that_fit"] else "",
+        f"intervals of {_slots(needs)}, which an operator sets",
+    ]
+    return f"{sentence} None of your own cells could end it in time. What would help: {_either(helps)}."
+
+
+def _slots(count: int) -> str:
+    return f"{count} slot{'s' * (count != 1)}"
+
+
+def _workers(count: int) -> str:
+    return f"{count} worker{'s' * (count != 1)}"
+
+
+def _epochs(count: int) -> str:
+    return f"{count} epoch{'s' * (count != 1)}"
+
+
+def _either(parts: Sequence[str]) -> str:
+    """In a sentence: a, b or c."""
+    some = [part for part in parts if part]
+    return " or ".join([", ".join(some[:-1]), some[-1]] if len(some) > 1 else some)
+
+
+def _outbid(pool: Pool, numbers: Numbers) -> str:
+    worth = f"the job is worth {_credits(numbers['value'])}"
+    if "net_price_at_least" in numbers and "price" not in numbers:
+        return f"After your own part it costs at least {_credits(numbers['net_price_at_least'])}, and {worth}."
+    price = numbers.get("price", numbers.get("price_at_least"))
+    least = "at least " if "price" not in numbers else ""
+    own_part = numbers.get("own_part")
+    comes_back = f", of which {_credits(own_part)} come back to you" if own_part else ""
+    return f"The price is {least}{_credits(float(price or 0))}{comes_back}, and {worth}."
+
+
+def _not_worth_it(pool: Pool, numbers: Numbers) -> str:
+    if "delay_cost" in numbers:
+        best, cost = _credits(numbers["best_value"]), _credits(numbers["delay_cost"])
+        return f"Worth {best} when it would be done, and the others would lose {cost} by waiting for it."
+    return f"It would be worth nothing by the time it is done (at best {_credits(numbers['best_value'])})."
+
+
+def _over_max_price(pool: Pool, numbers: Numbers) -> str:
+    price, limit = f"{_credits(numbers['price'])}{_least(numbers)}", _credits(numbers["max_price"])
+    if "spent" not in numbers:
+        return f"Costs {price}, more than your limit {limit}."
+    left = _credits(max(0.0, numbers["max_price"] - numbers["spent"]))
+    return f"Its next slot costs {price}, and {left} of your limit {limit} are left."
+
+
+def _low_balance(pool: Pool, numbers: Numbers) -> str:
+    left = numbers.get("available", numbers.get("left", 0.0))
+    return f"Costs {_credits(numbers['price'])}{_least(numbers)}, and {_credits(left)} are available."
+
+
+def _smaller(pool: Pool, numbers: Numbers) -> str:
+    means = {"over_budget": "of the budget are left", "over_max_price": "of its limit are left"}
+    left = f"{_credits(numbers['left'])} {means.get(numbers['limit'], 'are available')}"
+    units_wanted = units_words(int(numbers["asked"]), int(numbers["asked_ps"]))
+    return f"Smaller than it could be: {units_wanted} cost {_credits(numbers['asked_price'])} in this slot, and {left}."
+
+
+def _engine_error(pool: Pool, numbers: Numbers) -> str:
+    sentence = "The platform could not run it. What was not delivered is refunded, and it waits again."
+    if "next_slot" not in numbers:
+        return sentence
+    sentence = f"{sentence} It is tried again from {_clock(pool, numbers['next_slot'])} on"
+    if "losses" not in numbers:
+        return f"{sentence}: before that nobody can say whether it still runs."
+    return f"{sentence}, after {numbers['losses']} failure{'s' * (numbers['losses'] != 1)}."
+
+
+def _reservation_ended(pool: Pool, numbers: Numbers) -> str:
+    if not numbers.get("epochs"):
+        return "Its reservation ended before its work was done."
+    return f"Its reservation ended after {numbers['epoch']} of {_epochs(numbers['epochs'])}."
+
+
+def _too_small(pool: Pool, numbers: Numbers) -> str:
+    member = "parameter server" if numbers["role"] == "ps" else "worker"
+    unit = f"one whole unit of {numbers['resource'] or 'a resource'}"
+    return f"Each {member} of its program would take {numbers['takes']:g} and needs at least {unit}."
+
+
+def _together(pool: Pool, numbers: Numbers) -> str:
+    members, served = numbers["members"], numbers["served"]
+    if served is None:
+        return f"Its array of {members} jobs is bought together, and other arrays had their turn in this interval."
+    if served == members:
+        return (
+            f"Its array of {members} jobs is bought together, and another one that came before would have come apart."
+        )
+    return f"Its array is bought together or not at all: {served} of its {members} jobs could have been served."
+
+
+def _in_pieces(pool: Pool, numbers: Numbers) -> str:
+    worth = f"; to you that is worth {_credits(numbers['worth'])} credits so far" if numbers["worth"] else ""
+    return f"{_percent(numbers['done'])} of it is done{worth}. The rest waits for the next interval."
+
+
+def _stands_still(pool: Pool, numbers: Numbers) -> str:
+    return (
+        f"It stands still: {_percent(numbers['done'])} of it is done and worth {_credits(numbers['worth'])} credits to"
+        f" you, and finishing it now would be worth {_credits(numbers['finishing'])}."
+    )
+
+
+def _percent(share: float) -> str:
+    return f"{rounded(100.0 * share, 1)} %"
+
+
+def _shared(pool: Pool, numbers: Numbers) -> str:
+    resource = f" ({numbers['resource']})" if "resource" in numbers else ""
+    return f"Its workers and its parameter servers take the same resource{resource}; here each needs one of its own."
+
+
+class ReasonCode(StrEnum):
+    """The code as it is stored; what becomes of the job; a few words, for a column or where one number stands for many
+    jobs; the sentence with the numbers; what would help (empty where nothing is to be done); and the names of the
+    numbers that may come with it (see `NUMBERS`)."""
+
+    ends: Ends
+    few: str
+    sentence: Sentence
+    help: str
+    numbers: tuple[str, ...]
+
+    def __new__(cls, code: str, ends: Ends, few: str, sentence: Sentence, help: str, *numbers: str) -> ReasonCode:
+        member = str.__new__(cls, code)
+        member._value_ = code
+        member.ends, member.few, member.sentence, member.help, member.numbers = ends, few, sentence, help, numbers
+        return member
+
+    # Nobody has decided yet, or there is a place later.
+    DECIDING = "deciding", Ends.WAITS, "being decided", lambda pool, n: "It is being decided now.", ""
+    WAITING_FOR_INTERVAL = (
+        "waiting_for_interval", Ends.WAITS, "came too late for the interval", _waiting,
+        "", "closes_at", "slot", "instant",
+    )  # fmt: skip
+    NO_MORE_INTERVALS = (
+        "no_more_intervals", Ends.WAITS, "no further interval", lambda pool, n: "No further interval will be decided.",
+        "Give the run a later end.",
+    )  # fmt: skip
+    WAITING_AT_HOME = (
+        "waiting_at_home", Ends.WAITS, "better off later at home",
+        lambda pool, n: f"Renting is not worth it; it starts on your own cells at {_clock(pool, n['start'])}.",
+        "", "start", "value",
+    )  # fmt: skip
+    BOUGHT_TOGETHER = (
+        "bought_together", Ends.WAITS, "not all of its array could be served", _together,
+        "Cancel some of its jobs, or submit them to be bought one by one.", "members", "served",
+    )  # fmt: skip
+    MARKET_HELD = (
+        "market_held", Ends.WAITS, "the market is on hold",
+        lambda pool, n: "The market is on hold; nothing new is decided.",
+        "",
+    )  # fmt: skip
+    # A part of it is done.
+    IN_PIECES = "in_pieces", Ends.WAITS, "the rest of it waits", _in_pieces, "", "done", "worth"
+    STANDS_STILL = (
+        "stands_still", Ends.WAITS, "finishing is worth less than what is saved", _stands_still,
+        "Raise what it is worth, cancel it, or leave what is done as it is.", "done", "worth", "finishing",
+    )  # fmt: skip
+    # It was to begin after other jobs of its tenant.
+    WAITS_FOR_JOBS = (
+        "waits_for_jobs", Ends.WAITS, "waits for other jobs", lambda pool, n: f"Waits for {n['jobs']}.",
+        "", "jobs",
+    )  # fmt: skip
+    DEPENDENCY_FAILED = (
+        "dependency_failed", Ends.OVER, "a job that it waited for did not end well",
+        lambda pool, n: f"It was to begin once J-{n['job']} had ended well; that one {_ended(n['outcome'])}.",
+        "See why that one ended, and submit both again.", "job", "outcome",
+    )  # fmt: skip
+    # There is no room, or not for so long.
+    NO_ROOM = (
+        "no_room", Ends.EITHER, "no room for what was asked", _no_room,
+        "Let it run on fewer workers, or ask again when others have finished.", "asked", "free",
+    )  # fmt: skip
+    LARGER_THAN_WINDOW = (
+        "larger_than_window", Ends.EITHER, "longer than any interval", _too_long,
+        "Allow more workers at once, or submit the work in parts.",
+        "needs_slots", "window_slots", "enough_workers", "epochs_that_fit",
+    )  # fmt: skip
+    HORIZON_TOO_SHORT = (
+        "horizon_too_short", Ends.OVER, "longer than what is open for sale",
+        lambda pool, n: f"Needs {_slots(n['needs_slots'])}, and only the next {_slots(n['slots'])} can be bought.",
+        "Allow more workers at once, submit the work in parts, or send it to the batch lane.", "needs_slots", "slots",
+    )  # fmt: skip
+    OVER_SHARE = (
+        "over_share", Ends.OVER, "more workers than one job may have",
+        lambda pool, n: (
+            f"Asks for at least {_workers(n['asked'])}; one job may have {n['most']} at once "
+            f"({n['percent']} % of the pool)."
+        ),
+        "Let it run on fewer workers, or send it to the batch lane.", "asked", "most", "percent",
+    )  # fmt: skip
+    TOO_LARGE_FOR_LANE = (
+        "too_large_for_lane", Ends.OVER, "too large for an answer at once",
+        lambda pool, n: (
+            f"Too large for an answer at once: {rounded(n['size'], 0)} worker-slots times workers, "
+            f"and {rounded(n['most'], 0)} are the most."
+        ),
+        "Send it to the batch lane, or allow fewer workers at once.", "size", "most",
+    )  # fmt: skip
+    NOT_ITS_TURN = (
+        "not_its_turn", Ends.WAITS, "not its turn", lambda pool, n: "The pool's policy gives it nothing in this slot.",
+        "",
+    )  # fmt: skip
+    # The price is too high.
+    OUTBID = (
+        "outbid", Ends.EITHER, "the price is above its worth", _outbid,
+        "Ask when there is less demand, or allow fewer workers.",
+        "price", "price_at_least", "net_price_at_least", "own_part", "value",
+    )  # fmt: skip
+    NOT_WORTH_IT = (
+        "not_worth_it", Ends.EITHER, "worth nothing when done", _not_worth_it,
+        "Allow more workers, so that it is done sooner, or let its worth last longer if it does.",
+        "best_value", "delay_cost",
+    )  # fmt: skip
+    RENT_NEVER = (
+        "rent_never", Ends.WAITS, "may not rent", lambda pool, n: "It may not rent, and your own cells are taken.",
+        "Allow it to rent, or wait until your own cells are free.", "price",
+    )  # fmt: skip
+    OVER_MAX_PRICE = (
+        "over_max_price", Ends.EITHER, "over its highest price", _over_max_price,
+        "Raise its limit, or ask when there is less demand.", "price", "max_price", "spent", "least_price",
+    )  # fmt: skip
+    OVER_BUDGET = (
+        "over_budget", Ends.EITHER, "over the budget",
+        lambda pool, n: (
+            f"Costs {_credits(n['price'])}{_least(n)}, and {_credits(n['left'])} of the budget are left."
+        ),
+        "Have the budget raised, or wait for its next period.", "price", "left", "least_price",
+    )  # fmt: skip
+    LOW_BALANCE = (
+        "low_balance", Ends.EITHER, "not enough credits", _low_balance,
+        "Have credits paid in; what your cells earn can be spent every hour.",
+        "price", "left", "available", "least_price",
+    )  # fmt: skip
+    SMALLER_SIZE = (
+        "smaller_size", Ends.WAITS, "smaller than it could be", _smaller,
+        "It grows by itself once there is more to spend: credits, budget, or the job's own limit.",
+        "workers", "ps", "price", "asked", "asked_ps", "asked_price", "left", "limit",
+    )  # fmt: skip
+    # The policy cannot run such a job at all.
+    NO_DEMAND = (
+        "no_demand", Ends.OVER, "takes no units",
+        lambda pool, n: (
+            f"A worker takes {n['worker']:g} units and a parameter server {n['ps']:g}; each has to take something."
+        ),
+        "Say what a worker and a parameter server take.", "worker", "ps",
+    )  # fmt: skip
+    SHARED_RESOURCE = (
+        "shared_resource", Ends.OVER, "one resource for workers and parameter servers", _shared,
+        "Let the two take different resources, or choose a pool that sells them together.", "resource",
+    )  # fmt: skip
+    DEMAND_TOO_SMALL = (
+        "demand_too_small", Ends.OVER, "less than a unit for a member of a program", _too_small,
+        "Ask for at least one whole unit for each worker and parameter server.", "role", "resource", "takes",
+    )  # fmt: skip
+    PS_BANDWIDTH_BELOW_WORKER = (
+        "ps_bandwidth_below_worker", Ends.OVER, "a parameter server slower than a worker",
+        lambda pool, n: (
+            f"A parameter server has {n['ps_mbps']:g} Mbit/s, less than the {n['worker_mbps']:g} of one worker."
+        ),
+        "Give a parameter server at least the bandwidth of a worker.", "worker_mbps", "ps_mbps",
+    )  # fmt: skip
+    # The platform failed: what was not delivered is refunded.
+    SERVER_LOST = (
+        "server_lost", Ends.WAITS, "its server was lost",
+        lambda pool, n: "Its server was lost; what was not delivered is refunded, and it waits again.",
+        "", "server", "refunded",
+    )  # fmt: skip
+    MARKET_STOPPED = (
+        "market_stopped", Ends.WAITS, "the market stood still",
+        lambda pool, n: "The market stood still; what was not delivered is refunded, and it waits again.",
+        "", "start", "end", "refunded",
+    )  # fmt: skip
+    ENGINE_ERROR = (
+        "engine_error", Ends.WAITS, "the platform could not run it", _engine_error,
+        "", "detail", "losses", "next_slot", "refunded",
+    )  # fmt: skip
+    FLOOR_MISSED = (
+        "floor_missed", Ends.WAITS, "its place at home passed",
+        lambda pool, n: "Its place at home passed while the market was on hold; it is given another one.",
+        "", "start",
+    )  # fmt: skip
+    FLOOR_LOST = (
+        "floor_lost", Ends.WAITS, "its place at home was lost",
+        lambda pool, n: "A server of its place at home was lost; it is given another one.",
+        "", "server",
+    )  # fmt: skip
+    GIVEN_UP = (
+        "given_up", Ends.OVER, "given up after several failures",
+        lambda pool, n: (
+            f"The platform failed to run it {n['losses']} times in a row, the last time because "
+            f"{n['detail'].rstrip('.')}. What was not delivered is refunded; it is not tried again."
+        ),
+        "Tell the operator, and submit it again when the cause is gone.", "detail", "losses", "refunded",
+    )  # fmt: skip
+    # It ended by itself, or somebody ended it.
+    CONVERGED = (
+        "converged", Ends.OVER, "its loss had stopped falling",
+        lambda pool, n: f"Converged at epoch {n['epoch']} of at most {n['epochs']}; paid for what was used.",
+        "Where it was to learn on, submit it again with a smaller threshold or more epochs in a row.",
+        "epoch", "epochs",
+    )  # fmt: skip
+    EPOCHS_DONE = (
+        "epochs_done", Ends.OVER, "it has done its most epochs",
+        lambda pool, n: (
+            f"It has done its {_epochs(n['epochs'])}, the most that it was to train, and its loss was still moving."
+        ),
+        "Where it was to learn on, submit it again with more epochs.", "epochs",
+    )  # fmt: skip
+    PROGRAM_FAILED = (
+        "program_failed", Ends.OVER, "its program failed",
+        lambda pool, n: f"Its program failed: {n['detail']}. What was reserved is paid.",
+        "Read its log, mend the program or its parameters, and submit it again.", "detail", "epoch", "epochs",
+    )  # fmt: skip
+    RESERVATION_ENDED = (
+        "reservation_ended", Ends.OVER, "its reservation ended", _reservation_ended,
+        "Submit it again with the times that were measured: the form offers them.", "epoch", "epochs",
+    )  # fmt: skip
+    CANCELLED_BY = (
+        "cancelled_by", Ends.OVER, "cancelled", lambda pool, n: f"Cancelled by {n.get('user') or 'its tenant'}.",
+        "", "user",
+    )  # fmt: skip
+
+
+_BY_VALUE: Mapping[str, ReasonCode] = {code.value: code for code in ReasonCode}
