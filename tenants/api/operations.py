@@ -199,7 +199,7 @@ _TITLES: Mapping[int, str] = {
     404: "There is no such thing, or it is somebody else's.",
     406: "There is no such form of this answer.",
     409: "It conflicts with how things stand.",
-    413: "The body is larger than 1 MiB, or has more than 20,000 values.",
+    413: "The body is larger than 1 MiB, or has more than 20,000 values (jobs in bulk: 50,000).",
     415: "The body is not application/json in UTF-8.",
     422: "The request is well formed, and what it asks for cannot be.",
     429: "Too many calls; `Retry-After` says how long to wait.",
