@@ -1,6 +1,6 @@
 """Strict JSON bodies: what Python's reader lets pass, and the database or a retry would stumble over, is refused here.
 
-At most 1 MiB and 20,000 values (50,000 where many things are sent at once), UTF-8, at most 32 levels deep, no name
+At most 1 MiB and 20,000 values (more where an operation says so), UTF-8, at most 32 levels deep, no name
 twice in an object, no NaN or infinity, no NUL or half character in a text, no integer that 64 bits cannot hold.
 """
 
@@ -19,33 +19,25 @@ from tenants.api.problems import TOO_LARGE, ProblemRaised
 MOST_BYTES = 1 << 20
 # Python's reader lets nobody else in the process compute while it reads: that many take it some ten milliseconds.
 MOST_VALUES = 20_000
-MOST_VALUES_IN_BULK = 50_000
 DEEPEST = 32
 LONGEST_INTEGER = 19  # digits of 2^63
 
 
 class StrictJSONParser(BaseParser):
     media_type = "application/json"
-    most_values = MOST_VALUES
 
     def parse(
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         _require_utf8(media_type or "", parser_context or {})
-        content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES or values_at_most(content) > self.most_values:
-            sentence = f"A body has at most 1 MiB, and here {self.most_values:,} values."
+        content, most = stream.read(MOST_BYTES + 1), _most_values(parser_context or {})
+        if len(content) > MOST_BYTES or values_at_most(content) > most:
+            sentence = f"A body has at most 1 MiB, and here {most:,} values."
             raise ProblemRaised(replace(TOO_LARGE, detail=sentence))
         document = parse(content)
         if not isinstance(document, dict):
             raise ParseError("The body must be a JSON object.")
         return document
-
-
-class BulkJSONParser(StrictJSONParser):
-    """Of an operation that takes many things at once, and few calls of a tenant at the same time."""
-
-    most_values = MOST_VALUES_IN_BULK
 
 
 def parse(content: bytes) -> Any:
@@ -80,6 +72,12 @@ def text_flaw(text: str) -> str | None:
     except UnicodeEncodeError:
         return "holds half a character"
     return None
+
+
+def _most_values(context: Mapping[str, Any]) -> int:
+    """An operation of which a tenant has few calls at once may take more than others."""
+    operation = getattr(context.get("view"), "operation", None)
+    return MOST_VALUES if operation is None else operation.most_values
 
 
 def _require_utf8(media_type: str, context: Mapping[str, Any]) -> None:

@@ -52,7 +52,9 @@ def submit(session: Session) -> int:
             submitted += session.client.jobs_submit([line.job for line in part], pool=pool, key=key)
         except Refused as refused:
             if submitted:
-                screen.note(f"Submitted: lines {lines[0].number} to {parts[number - 1][-1].number}. Of the rest, nothing.")
+                screen.note(
+                    f"Submitted: lines {lines[0].number} to {parts[number - 1][-1].number}. Of the rest, nothing."
+                )
             raise _by_line(refused, part) from refused
     if screen.as_json:
         screen.document(submitted)

@@ -20,7 +20,6 @@ from scheduling.jobs.bulk import JobsRefused, JobWords, jobs_refused, jobs_submi
 from scheduling.jobs.submission import InvalidJob
 from scheduling.models import Lane
 from tenants.access import Refused
-from tenants.api.bodies import BulkJSONParser
 from tenants.api.operations import operation
 from tenants.api.problems import FieldError, Problem, problem_response, status_of
 from tenants.api.views import TenantView
@@ -28,8 +27,6 @@ from tenants.roles import Permission
 
 
 class JobsBulk(TenantView):
-    parser_classes = [BulkJSONParser]
-
     @operation(
         "jobs_bulk",
         summary="Submit many jobs in one call",
@@ -37,7 +34,7 @@ class JobsBulk(TenantView):
         "index alone are an array. All of them are submitted or none: `errors` of a refusal names each job that cannot "
         "be by its index and field (the first 100), and `figures` of its numbers has the figures of each. They wait "
         "for the next interval and are decided one by one, as if they had been submitted by themselves. An "
-        "`Idempotency-Key` makes a repetition no second submission. The body may have 50,000 values. A tenant may have "
+        "`Idempotency-Key` makes a repetition no second submission. A tenant may have "
         "few of these calls under way at once.",
         permission=Permission.JOBS_SUBMIT,
         body=NewBulk,
@@ -47,6 +44,7 @@ class JobsBulk(TenantView):
         answer_example=BULK_EXAMPLE,
         refusals=("jobs_refused", *SUBMIT_REFUSALS),
         costly=True,
+        most_values=50_000,  # a thousand jobs with programs have half as many
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
