@@ -51,6 +51,7 @@ from scheduling.refusals import NOT_AT_ONCE
 from tenants.access import Access, Refused, RefusedForMoney
 from tenants.models import Tenant, User
 from tenants.names import is_blank
+from tenants.repeated import RepeatedRead
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
@@ -435,12 +436,17 @@ def earlier_submission(client_key: str | None, digest: str) -> Submitted | Refus
         return None
     if flaw := client_key_flaw(client_key):
         return flaw
-    job = TrainingJob.objects.filter(client_key=client_key).first()
+    job = next(iter(_of_key(client_key=client_key)), None)
     if job is None:
         return None
     if job.request_digest != digest:
         return Refused("key_reused", "This key was used for another submission.")
     return Submitted(job, Award.objects.filter(job=job).order_by("-attempt", "-start").first(), repeated=True)
+
+
+_of_key = RepeatedRead(
+    lambda client_key: TrainingJob.objects.filter(client_key=client_key).order_by(), scoped=True, client_key="a key"
+)
 
 
 def client_key_flaw(client_key: str) -> Refused | None:

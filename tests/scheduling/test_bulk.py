@@ -15,10 +15,22 @@ from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs.bulk import JobsRefused, JobWords, SubmittedJobs, jobs_submit
 from scheduling.jobs.describing import Said, job_describe
 from scheduling.jobs.submission import Submitted, job_submit
-from scheduling.models import Award, Budget, Event, JobDescription, JobFloor, Pool, StartEstimate, TrainingJob
+from scheduling.models import (
+    Award,
+    Budget,
+    Event,
+    JobDescription,
+    JobFloor,
+    Pool,
+    PriceTick,
+    ResourceKind,
+    StartEstimate,
+    TrainingJob,
+)
 from tenants.access import Access, Refused
 from tenants.roles import SUBMITTER, VIEWER
 from tenants.scoping import scope, scope_disabled
+from tests.scheduling import test_too_long as too_long
 from tests.scheduling.clocks import advance, moment
 from tests.scheduling.elastic_world import make_elastic
 from tests.scheduling.live import INSTANT, member
@@ -271,3 +283,31 @@ def test_every_job_is_taken_at_one_moment(world) -> None:
     jobs = in_bulk(pool, by, [JobWords("x", SPEC), JobWords("y", SPEC, begin=moment(pool, 3))])
     assert [job.arrival for job in jobs] == [0.5, 3.0]
     assert {job.submitted_at for job in jobs} == {pool.epoch_at + timedelta(seconds=0.5 * pool.slot_seconds)}
+
+
+def test_a_resource_of_which_nothing_was_for_sale_has_no_price_to_estimate_by(world) -> None:
+    pool, by, _ = world
+    worker, ps = ResourceKind.objects.filter(pool=pool).order_by("pk")
+    PriceTick.objects.create(pool=pool, lane="batch", resource=worker, slot=0, price=None)
+    PriceTick.objects.create(pool=pool, lane="batch", resource=ps, slot=0, price=2.0)
+    in_bulk(pool, by, [JobWords("x", SPEC)])
+    with scope(by.tenant):
+        assert StartEstimate.objects.get().price_high > 0
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_worth_counts_where_only_home_serves_a_job_whoever_asked_for_the_same_before(order: int) -> None:
+    """Fifty slots fit no window. At home they are worth something by then, or they are not."""
+    pool, castor, lumen = too_long.market()
+    rich, poor = (
+        JobWords("x", too_long.SPEC | too_long.LONG | {"value": {"kind": "linear", "slope": -1.0, "base": base}})
+        for base in (100.0, 10.0)
+    )
+    words = [rich, poor, rich, poor][::order]
+    for tenant, refused in ((castor, [each is poor for each in words]), (lumen, [True] * 4)):
+        refusal = in_bulk(pool, member(tenant), words)
+        assert [index for index, _ in refusal.faults] == [index for index, each in enumerate(refused) if each]
+        with undone():
+            alone = one_by_one(pool, member(tenant), words)
+        assert [isinstance(each, Refused) for each in alone] == refused
+        assert [each for each in alone if isinstance(each, Refused)] == [each for _, each in refusal.faults]

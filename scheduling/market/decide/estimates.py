@@ -7,12 +7,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from django.db.models import Max
+from django.db import connection
 
 from scheduling.core.speed import minibatches_per_slot
 from scheduling.core.types import Job
 from scheduling.market.view.specs import SpecRead
-from scheduling.models import Lane, Pool, PriceTick, StartEstimate, TrainingJob
+from scheduling.models import Lane, Pool, StartEstimate, TrainingJob
 from tenants.ledger.amounts import micro_up
 
 LOOK_BACK = 64  # slots of posted prices that a range is made of
@@ -72,6 +72,11 @@ def _unit_slots(job: Job, slot_seconds: float) -> list[float]:
 
 
 def _posted(pool: Pool, slot: int) -> Mapping[int, float]:
-    """Resource -> highest price of late. Never published: nothing is known, and nothing is said."""
-    rows = PriceTick.objects.filter(pool=pool, lane=Lane.BATCH, slot__gte=slot - LOOK_BACK).order_by()
-    return dict(rows.values_list("resource_id").annotate(Max("price")))
+    """Resource -> highest price of late. Where none was published, nothing is known, and nothing is said."""
+    with connection.cursor() as cursor:
+        cursor.execute(
+            "SELECT resource_id, max(price) FROM scheduling_pricetick"
+            " WHERE pool_id = %s AND lane = %s AND slot >= %s AND price IS NOT NULL GROUP BY resource_id",
+            [pool.pk, Lane.BATCH.value, slot - LOOK_BACK],
+        )
+        return dict(cursor.fetchall())
