@@ -69,7 +69,7 @@ def _lines(session: Session) -> Iterator[BulkLine]:
     """Blank lines are left out. Whoever has no name is called after the file and the line."""
     file = session.words.file
     base = session.words.name or ("job" if file == INPUT else Path(file).stem)
-    found = False
+    empty = True
     for number, text in enumerate(text_of(session).splitlines(), start=1):
         if not text.strip():
             continue
@@ -77,9 +77,9 @@ def _lines(session: Session) -> Iterator[BulkLine]:
             job, pool = read_line(text, f"{base}-{number}")
         except BadFile as error:
             raise exits.UsageError(f"{file}: line {number}: {error}") from error
-        found = True
+        empty = False
         yield BulkLine(number, job, pool)
-    if not found:
+    if empty:
         raise exits.UsageError(f"{file}: write a job on each line, as JSON.")
 
 
@@ -106,10 +106,10 @@ def _by_line(refused: Refused, part: Sequence[BulkLine]) -> Refused:
     errors = []
     for error in refused.errors:
         field, detail = str(error.get("field", "")), str(error.get("detail", ""))
-        if found := re.fullmatch(r"jobs\[(\d+)\](?:\.(.+))?", field):
-            said = found[2] is None or detail.startswith(f"{found[2]}:")
-            field, detail = line(found[1]), detail if said else f"{found[2]}: {detail}"
+        if place := re.fullmatch(r"jobs\[(\d+)\](?:\.(.+))?", field):
+            said = place[2] is None or detail.startswith(f"{place[2]}:")
+            field, detail = line(place[1]), detail if said else f"{place[2]}: {detail}"
         errors.append({**error, "field": field, "detail": detail})
     numbers = {name: value for name, value in refused.numbers.items() if name != "figures"}
-    sentence = re.sub(r"\bjobs\[(\d+)\](?:: |\.)", lambda found: f"{line(found[1])}: ", refused.detail)
+    sentence = re.sub(r"\bjobs\[(\d+)\](?:: |\.)", lambda place: f"{line(place[1])}: ", refused.detail)
     return type(refused)(refused.status, refused.code, sentence, numbers, errors, refused.retry_after)
