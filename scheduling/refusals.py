@@ -10,6 +10,10 @@ class MarketRefusal(RefusalCode):
 
     # Jobs and quotes.
     INVALID_JOB = "invalid_job", FINAL, "the job cannot be as it is written", "The sentence names the field."
+    JOBS_REFUSED = (
+        "jobs_refused", FINAL, "some of the jobs that were sent together cannot be taken, so none of them is",
+        "Mend those that `errors` names by their index, or leave them out.", "jobs", "refused",
+    )  # fmt: skip
     UNKNOWN_POOL = "unknown_pool", FINAL, "there is no such pool", "Check the pool's short name."
     POOL_NOT_OPEN = "pool_not_open", LATER, "the pool has not opened yet", "Submit when it opens."
     POOL_DRAINING = "pool_draining", FINAL, "the pool is coming to rest and takes no new jobs", "Choose another pool."

@@ -1,4 +1,4 @@
-"""Calls that compute for long, such as quotes and verifications: a tenant has a few of them under way at once.
+"""Calls that compute for long, such as quotes, verifications and jobs in bulk: a tenant has a few of them under way.
 
 Counted in Redis, so that all web processes count together. Each place has an end of its own, so that whoever is killed
 does not hold one for good.
@@ -19,7 +19,7 @@ from redis.exceptions import RedisError
 
 PATIENCE_SECONDS = 0.5
 WAIT_SECONDS = 1  # until a place may be free: most of these calls take less
-UNDER_WAY = "Your tenant has quotes, questions or verifications under way already. Ask again in a moment."
+UNDER_WAY = "Your tenant has jobs in bulk, quotes, questions or verifications under way already. Ask again in a moment."
 # A sorted set of places with their ends. What is over goes, then there is one more, or there is not.
 TAKE = """
 redis.call('ZREMRANGEBYSCORE', KEYS[1], '-inf', ARGV[1])

@@ -33,7 +33,8 @@ class InterfaceRefusal(RefusalCode):
 
     BODY_TOO_LARGE = (
         "body_too_large", FINAL,
-        "the body is larger than 1 MiB (21 MiB where an archive comes as a file), or has more than 20,000 values",
+        "the body is larger than 1 MiB (21 MiB where an archive comes as a file), or has more than 20,000 values "
+        "(50,000 for jobs in bulk)",
         "Send less at once.",
     )  # fmt: skip
     BROKER_UNAVAILABLE = "broker_unavailable", LATER, "the broker does not answer, or has no room", AGAIN

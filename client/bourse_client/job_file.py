@@ -46,6 +46,31 @@ def read_job(text: str) -> JobFile:
     return JobFile(fields, **words)
 
 
+IN_BULK = ("name", "spec", "hours", "worth", "program", "divisible", "zone", "begin", "after", "after_arrays")
+
+
+def read_line(text: str, name: str) -> tuple[dict[str, Any], str | None]:
+    """A line of many jobs, as the interface takes one of them, and the pool that it names. Either the fields of a
+    specification side by side, or `spec`, or `hours` with their `worth`. `name`: of a job that says none."""
+    try:
+        fields = json.loads(text)
+    except ValueError:
+        raise BadFile("this is not JSON.") from None
+    if not isinstance(fields, dict):
+        raise BadFile('write the fields of one job, for example `{"epochs": 4}`.')
+    pool, lane = fields.pop("pool", None), fields.pop("lane", "batch")
+    if pool is not None and not isinstance(pool, str):
+        raise BadFile("pool: must be a text.")
+    if lane != "batch":
+        raise BadFile("lane: jobs in bulk wait for the next interval; submit one for the instant lane by itself.")
+    if "spec" not in fields and "hours" not in fields:
+        beside = {word: fields.pop(word) for word in ("name", "begin", "after", "after_arrays") if word in fields}
+        fields = {**beside, "spec": fields}
+    if unknown := [word for word in fields if word not in IN_BULK]:
+        raise BadFile(f"{unknown[0]}: beside `spec` or `hours` only {', '.join(IN_BULK)}, pool and lane may stand.")
+    return {"name": name, **fields}, pool
+
+
 def read_program(text: str) -> dict[str, Any]:
     """A program's document, which the server reads by its rules."""
     fields = _mapping(text, "write the fields of one program, for example `name: train`.")

@@ -163,6 +163,12 @@ class Pieces(TypedDict):
     worth: str | None
 
 
+class BulkJob(TypedDict):
+    id: int
+    name: str
+    state: str
+
+
 class CancelOutcome(TypedDict):
     id: int
     cancelled: bool

@@ -5,7 +5,7 @@ from django.urls import include, path
 from scheduling.books.api import ledger, statements
 from scheduling.catalogue.api import programs
 from scheduling.feed.api import events
-from scheduling.jobs.api import arrays, describing, jobs, pieces
+from scheduling.jobs.api import arrays, bulk, describing, jobs, pieces
 from scheduling.money.api import budgets
 from scheduling.operator.api import use_prices
 from scheduling.quotes.api import quotes
@@ -16,6 +16,7 @@ from scheduling.what_if.api import what_ifs
 urlpatterns = [
     path("tenants/<slug:tenant_slug>/jobs/", jobs.Jobs.as_view(), name="api_jobs"),
     path("tenants/<slug:tenant_slug>/jobs/cancel/", jobs.JobsCancel.as_view(), name="api_jobs_cancel"),
+    path("tenants/<slug:tenant_slug>/jobs/bulk/", bulk.JobsBulk.as_view(), name="api_jobs_bulk"),
     path("tenants/<slug:tenant_slug>/jobs/arrays/", arrays.Arrays.as_view(), name="api_arrays"),
     path("tenants/<slug:tenant_slug>/jobs/arrays/<int:array_id>/", arrays.Array.as_view(), name="api_array"),
     path(

@@ -19,12 +19,21 @@ from scheduling.jobs.read_numbers import numbers_view, series_of
 from scheduling.jobs.read_outlook import job_outlook
 from scheduling.jobs.read_rows import job_by_id
 from scheduling.jobs.read_run import curve, job_runs, predicted_end
-from scheduling.jobs.submission import Checked, InvalidJob, Submitted, job_checked, job_submit, lanes_refused
+from scheduling.jobs.submission import (
+    Checked,
+    Intake,
+    InvalidJob,
+    Submitted,
+    job_checked,
+    job_submit,
+    lanes_refused,
+)
 
 __all__ = [
     "LOOKED_AT",
     "Checked",
     "CourseRecord",
+    "Intake",
     "InvalidJob",
     "LogQuestion",
     "NotUnderstood",

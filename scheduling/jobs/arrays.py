@@ -4,28 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
 from django.db import IntegrityError, transaction
 
-from scheduling.common import as_sentence
-from scheduling.feed import events_append
+from scheduling.common import Steps, as_sentence
 from scheduling.jobs.describing import Said, job_understood
-from scheduling.jobs.fitting import never_fits
 from scheduling.jobs.script_program import INDEX, script_register
 from scheduling.jobs.submission import (
+    Intake,
     InvalidJob,
     earlier_submission,
-    job_checked,
-    jobs_unfinished,
+    job_ready,
     request_digest,
+    rows_store,
     waiting_said,
+    waiting_tell,
 )
-from scheduling.market.decide import program_kept, submission_event
+from scheduling.market.decide import program_kept
 from scheduling.market.view import PROGRAM, is_divisible
-from scheduling.models import HELD, JobArray, JobDescription, Lane, Pool, TrainingJob
+from scheduling.models import JobArray, JobDescription, Lane, Pool
 from scheduling.programs.catalogue import values_of
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.ordering import Member, Waited, members, waited_in_order
@@ -177,18 +177,14 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         field = "count" if listed.field == "array" else listed.field
         return InvalidJob("invalid_job", as_sentence(f"{field}: {listed.sentence}"), field)
     first, lane = listed[0].name, Lane.BATCH.value
-    checked = job_checked(tenant, pool, first, wish.spec, lane, wish.user, at, begin=wish.begin, together=wish.together)
+    later: dict[str, Any] = {"begin": wish.begin, "after": wish.after, "together": wish.together}
+    checked = job_ready(Intake(pool, tenant, wish.user, at), first, wish.spec, lane, **later)
     if isinstance(checked, Refused):
         return checked
-    if never := never_fits(checked.job, frontier=checked.frontier):
-        return never
     if wish.together and pool.is_elastic:
         return BOUGHT_BY_SLOT
     if wish.together and is_divisible(checked.job):
         return BOUGHT_IN_PIECES
-    unfinished = jobs_unfinished(wish.after)
-    if isinstance(unfinished, str):
-        return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
     specs = _specs(checked.job.spec, listed, tenant.pk)
     if isinstance(specs, InvalidJob):
         return specs
@@ -202,19 +198,18 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
         submitted_at=at,
         submitted_by=wish.user,
     )
+    steps = Steps("admission", f"array {array.pk}")
     checked.job.array, checked.job.request_digest = array, wish.digest
     checked.job.together = wish.together
-    checked.job.after, checked.job.not_before = list(wish.after), HELD if unfinished else 0
-    waiting_said(checked, max(at, wish.begin or at))
-    jobs = [copy(checked.job) for _ in listed]
-    for place, (job, member, spec) in enumerate(zip(jobs, listed, specs, strict=True)):
-        job.name, job.spec, job.array_place = member.name, spec, place
-    jobs[0].client_key = wish.client_key
-    TrainingJob.objects.bulk_create(jobs, batch_size=500)
-    if wish.description is not None:  # one for all of them
-        wish.description.job, wish.description.tenant = jobs[0], tenant
-        wish.description.save(force_insert=True)
-    events_append([submission_event(job, at=at, begin=wish.begin) for job in jobs])
+    waiting_said(checked, at)
+    submitted = [replace(checked, job=copy(checked.job)) for _ in listed]
+    for place, (each, member, spec) in enumerate(zip(submitted, listed, specs, strict=True)):
+        each.job.name, each.job.spec, each.job.array_place = member.name, spec, place
+    submitted[0].job.client_key = wish.client_key
+    submitted[0] = replace(submitted[0], description=wish.description)  # one for all of them
+    rows_store(submitted)
+    steps.done("store", jobs=len(submitted), pool=pool.slug)
+    waiting_tell(submitted, at, steps, estimated=False)
     return SubmittedArray(array, repeated=False)
 
 

@@ -20,14 +20,14 @@ from scheduling.jobs.script_program import (
     script_register,
 )
 from scheduling.jobs.submission import (
+    Intake,
     InvalidJob,
     Submitted,
     job_submit,
-    jobs_unfinished,
     spec_checked,
     submission_before,
 )
-from scheduling.market.view import PROGRAM, SpecRead, arrival_of, pool_resources
+from scheduling.market.view import PROGRAM, SpecRead, arrival_of
 from scheduling.models import Described, JobDescription, Lane, Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.description import lines_here
@@ -138,17 +138,20 @@ class NotUnderstood(InvalidJob):
 Fault = LineRefusal | FieldRefusal
 
 
-def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime, together: bool = False) -> Understood | Refused:
+def job_understood(
+    *, pool: Pool, said: Said, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
+) -> Understood | Refused:
     """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
-    `together`: it is an array whose jobs are bought all or none."""
+    `together`: it is an array whose jobs are bought all or none. `intake`: of pool and tenant at this moment, for
+    whoever asks about many."""
     if by.tenant is None:
         return NOT_ALLOWED
-    resources = pool_resources(pool, by.tenant.pk)
-    outcome = understand(said, [each.name for each in resources], float(pool.slot_seconds), at)
+    intake = intake or Intake(pool, by.tenant, by.user, at)
+    outcome = understand(said, [each.name for each in intake.resources], float(pool.slot_seconds), at)
     if isinstance(outcome, tuple):
         return refusal_of(outcome)
     with scope(by.tenant):
-        unfinished = jobs_unfinished(outcome.after)
+        unfinished = intake.unfinished(outcome.after)
     if isinstance(unfinished, str):
         fault: Fault = FieldRefusal("after", unfinished)
         if outcome.after_line:
@@ -161,8 +164,8 @@ def job_understood(*, pool: Pool, said: Said, by: Access, at: datetime, together
         outcome = replace(outcome, spec={**outcome.spec, **program})
     arrival, lane = arrival_of(pool, outcome.begin or at), Lane.BATCH.value
     saves = None if outcome.document is None else saves_in(outcome.document)
-    known: dict[str, Any] = {"unregistered": saves, "together": together, "resources": resources}
-    checked = spec_checked(by.tenant, pool, outcome.name, outcome.spec, lane, arrival, **known)
+    known: dict[str, Any] = {"unregistered": saves, "together": together}
+    checked = spec_checked(intake, outcome.name, outcome.spec, lane, arrival, **known)
     if isinstance(checked, Refused):
         return checked
     spec, read = checked

@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any
 
-from scheduling.core.types import BATCH, HasWindows, Reason
+from scheduling.core.types import BATCH, HasWindows, Job, Policy, Reason
+from scheduling.core.value import Linear
 from scheduling.market.decide import batch_policy
 from scheduling.market.reads import reason_sentence
-from scheduling.market.view import JobReader, pool_frame
+from scheduling.market.view import JobReader, PoolFrame, for_the_core, pool_frame
 from scheduling.models import Pool, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
+
+WORTH = ("value", "max_price")  # of a specification: what never keeps a job out that would be served without it
+NOTHING = Linear(0.0, 0.0)
 
 
 @dataclass(frozen=True)
@@ -26,19 +32,51 @@ class NeverFits(Refused):
     epochs_that_fit: int | None
 
 
+class Fitting:
+    """What ever fits in a pool, for jobs of one tenant. The pool is read when the first of them is looked at, and jobs
+    that ask for the same are looked at once."""
+
+    def __init__(self, pool: Pool, tenant_id: int) -> None:
+        self._pool, self._tenant_id = pool, tenant_id
+        self._fits: dict[str, bool] = {}  # by what a job asks for: whether it is served whatever it is worth
+
+    def never(self, row: TrainingJob, *, frontier: int) -> NeverFits | None:
+        """Of a job that is to wait in the batch lane from its arrival on; it need not be stored yet."""
+        if self._pool.is_elastic or not isinstance(self._policy, HasWindows):
+            return None
+        wanted = {name: value for name, value in for_the_core(row.spec).items() if name not in WORTH}
+        slot = max(int(-(-row.arrival // 1)), frontier)
+        asked = json.dumps([wanted, row.arrival, slot], sort_keys=True)
+        if self._fits.get(asked):
+            return None
+        job = self._reader.read_spec(row.spec, number=0, tenant_id=self._tenant_id, arrival=row.arrival, lane=BATCH)
+        if asked not in self._fits:
+            # What can be served though it is worth nothing can be served whatever it is worth.
+            self._fits[asked] = self._never(replace(job, value=NOTHING), slot) is None
+        reason = None if self._fits[asked] else self._never(job, slot)
+        return None if reason is None else _refused(self._pool, reason)
+
+    def _never(self, job: Job, slot: int) -> Reason | None:
+        assert isinstance(self._policy, HasWindows)  # noqa: S101  only these say so
+        return self._policy.never_serves(self._frame.batch_cluster, job, slot)
+
+    @cached_property
+    def _frame(self) -> PoolFrame:
+        with scope_disabled("what fits depends on everybody's cells"):
+            return pool_frame(self._pool, also=[self._tenant_id])
+
+    @cached_property
+    def _policy(self) -> Policy:
+        return batch_policy(self._frame)
+
+    @cached_property
+    def _reader(self) -> JobReader:
+        return JobReader(self._frame)
+
+
 def never_fits(row: TrainingJob, *, frontier: int) -> NeverFits | None:
-    """Of a job that is to wait in the batch lane from its arrival on; it need not be stored yet."""
-    pool, slot = row.pool, max(int(-(-row.arrival // 1)), frontier)
-    if pool.is_elastic:
-        return None
-    with scope_disabled("what fits depends on everybody's cells"):
-        frame = pool_frame(pool, also=[row.tenant_id])
-    policy = batch_policy(frame)
-    if not isinstance(policy, HasWindows):
-        return None
-    job = JobReader(frame).read_spec(row.spec, number=0, tenant_id=row.tenant_id, arrival=row.arrival, lane=BATCH)
-    reason = policy.never_serves(frame.batch_cluster, job, slot)
-    return None if reason is None else _refused(pool, reason)
+    """The same of one job."""
+    return Fitting(row.pool, row.tenant_id).never(row, frontier=frontier)
 
 
 def _refused(pool: Pool, reason: Reason) -> NeverFits:

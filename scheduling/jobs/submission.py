@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache, cached_property
 from typing import Any
 
 from django.db import IntegrityError, transaction
@@ -18,13 +19,13 @@ from scheduling.core.estimates.remaining import check_speeds
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import text
 from scheduling.feed import events_append
-from scheduling.jobs.fitting import never_fits
+from scheduling.jobs.fitting import Fitting
 from scheduling.jobs.second_chance import job_queue
 from scheduling.market.calendar import clocks_of, closes, frontier_of, lane_lock
 from scheduling.market.decide import (
     Pinned,
     cooling,
-    estimate_keep,
+    estimates_keep,
     instant_admit,
     program_pinned,
     submission_event,
@@ -32,11 +33,12 @@ from scheduling.market.decide import (
 from scheduling.market.reads import jobs_named
 from scheduling.market.view import (
     PROGRAM,
+    NewSpecReader,
     PoolResource,
     SpecRead,
     arrival_of,
     gives_floors,
-    spec_read,
+    pool_resources,
     target_check,
 )
 from scheduling.models import HELD, Award, JobArray, JobDescription, JobState, Lane, LaneClock, Pool, TrainingJob
@@ -44,15 +46,18 @@ from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import left_for, tenant_limits
 from scheduling.programs.ordering import Waited, after_arrays, after_jobs, array_named, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS, Saves, pieces_added
+from scheduling.programs.stored import usable_programs
 from scheduling.refusals import NOT_AT_ONCE
 from tenants.access import Access, Refused, RefusedForMoney
 from tenants.models import Tenant, User
 from tenants.names import is_blank
+from tenants.repeated import RepeatedRead
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.services.members import NOT_ALLOWED
 
 LONGEST_KEY = 200
+AT_ONCE = 1_000  # rows of one statement
 MOST_AFTER = 100  # jobs that one job may wait for
 # Fields of a scenario's job that the market fills in itself, or that only logs of other clusters have.
 OURS = ("name", "tenant", "lane", "arrival", "asked_workers")
@@ -70,11 +75,43 @@ class OverBudget(RefusedForMoney):
 
 @dataclass(frozen=True)
 class Checked:
-    """The row that would be stored, what it means, and the first slot that the batch lane has not sold yet."""
+    """The row that would be stored, what it means, and the first slot that the batch lane has not sold yet. `begin`: no
+    sooner does it arrive. `description`: as it was said, stored with the job."""
 
     job: TrainingJob
     read: SpecRead
     frontier: int
+    begin: datetime | None = None
+    description: JobDescription | None = None
+
+
+class Intake:
+    """A pool and a tenant as they stand while jobs are taken in: what each of these jobs is checked against. Each part
+    is read when the first job needs it, so many jobs ask the database for no more than one."""
+
+    def __init__(self, pool: Pool, tenant: Tenant, user: User | None, at: datetime) -> None:
+        self.pool, self.tenant, self.user, self.at = pool, tenant, user, at
+        self.fitting = Fitting(pool, tenant.pk)
+        self.programs = cache(usable_programs)
+        self.unfinished = cache(jobs_unfinished)
+
+    @cached_property
+    def clocks(self) -> Mapping[str, LaneClock]:
+        return clocks_of(self.pool)
+
+    @cached_property
+    def resources(self) -> Sequence[PoolResource]:
+        return pool_resources(self.pool, self.tenant.pk)
+
+    @cached_property
+    def reader(self) -> NewSpecReader:
+        return NewSpecReader(self.pool, self.resources)
+
+    @cached_property
+    def left(self) -> int | None:
+        """What the budgets of this period leave the person; None: no limit."""
+        limits = tenant_limits(tenant_id=self.tenant.pk, at=self.at)
+        return left_for(limits, self.tenant.pk, self.user.pk if self.user else None)
 
 
 @dataclass(frozen=True)
@@ -130,7 +167,7 @@ def job_submit(
     if refusal := lanes_refused(lane, otherwise) or _later_refused(lane, begin, after, at):
         return refusal
     after = waited_in_order(after)
-    digest = _digest(pool, name, spec, lane, otherwise, description, begin, after)
+    digest = job_digest(pool, name, spec, lane, otherwise, description, begin, after)
     wish = Wish(by.tenant, pool, name, spec, by.user, at, client_key, digest, description, begin, after)
     with scope(by.tenant):
         answer = _submit(wish, lane)
@@ -198,27 +235,42 @@ def _submit(wish: Wish, lane: str, instead_of: str = "") -> Submitted | Refused:
     """`instead_of`: why the instant lane did not even look at it."""
     if earlier := earlier_submission(wish.client_key, wish.digest):
         return earlier
-    checked = job_checked(wish.tenant, wish.pool, wish.name, wish.spec, lane, wish.user, wish.at, begin=wish.begin)
+    intake = Intake(wish.pool, wish.tenant, wish.user, wish.at)
+    checked = job_ready(intake, wish.name, wish.spec, lane, begin=wish.begin, after=wish.after)
     if isinstance(checked, Refused):
         return checked
-    if lane == Lane.BATCH and (never := never_fits(checked.job, frontier=checked.frontier)):
-        return never
-    unfinished = jobs_unfinished(wish.after)
-    if isinstance(unfinished, str):
-        return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
     checked.job.client_key, checked.job.request_digest = wish.client_key, wish.digest
-    checked.job.after, checked.job.not_before = list(wish.after), HELD if unfinished else 0
-    return _take(checked, wish, instead_of)
+    return _take(replace(checked, description=wish.description), wish, instead_of)
 
 
-def job_checked(
-    tenant: Tenant,
-    pool: Pool,
+def job_ready(
+    intake: Intake,
     name: str,
     spec: Mapping[str, Any],
     lane: str,
-    user: User | None,
-    at: datetime,
+    *,
+    begin: datetime | None = None,
+    after: Sequence[Waited] = (),
+    together: bool = False,
+) -> Checked | Refused:
+    """The row as it waits in its lane, but for its client's key; or why no such job is taken. `after`: in order."""
+    checked = job_checked(intake, name, spec, lane, begin=begin, together=together)
+    if isinstance(checked, Refused):
+        return checked
+    if lane == Lane.BATCH and (never := intake.fitting.never(checked.job, frontier=checked.frontier)):
+        return never
+    unfinished = intake.unfinished(tuple(after))
+    if isinstance(unfinished, str):
+        return InvalidJob("invalid_job", as_sentence(f"after: {unfinished}"), "after")
+    checked.job.after, checked.job.not_before = list(after), HELD if unfinished else 0
+    return checked
+
+
+def job_checked(
+    intake: Intake,
+    name: str,
+    spec: Mapping[str, Any],
+    lane: str,
     *,
     begin: datetime | None = None,
     read: SpecRead | None = None,
@@ -226,33 +278,32 @@ def job_checked(
 ) -> Checked | Refused:
     """What would be stored, or why it cannot be. `read`: the specification as it was checked and read a moment ago for
     this lane and arrival; it is not looked at again. `together`: it is bought with others, all or none."""
-    clocks = clocks_of(pool)
-    if refusal := lanes_refused(lane, None) or _closed(pool, lane, clocks, at):
+    pool, at = intake.pool, intake.at
+    if refusal := lanes_refused(lane, None) or pool_closed(intake, lane):
         return refusal
     arrival = arrival_of(pool, max(at, begin or at))
     if read is None:
-        checked = spec_checked(tenant, pool, name, spec, lane, arrival, together=together)
+        checked = spec_checked(intake, name, spec, lane, arrival, together=together)
         if isinstance(checked, Refused):
             return checked
         spec, read = checked
-    if refusal := _over_budget(tenant, user, spec, at) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
+    if refusal := _over_budget(intake, spec) or (cooling(pool, spec, at) if lane == Lane.INSTANT else None):
         return refusal
     job = TrainingJob(
-        tenant=tenant,
+        tenant=intake.tenant,
         pool=pool,
         name=name,
         lane=lane,
         spec=dict(spec),
         submitted_at=at,
-        submitted_by=user,
+        submitted_by=intake.user,
         arrival=arrival,
     )
-    return Checked(job, read, frontier_of(clocks))
+    return Checked(job, read, frontier_of(intake.clocks), begin)
 
 
 def spec_checked(
-    tenant: Tenant,
-    pool: Pool,
+    intake: Intake,
     name: str,
     spec: Mapping[str, Any],
     lane: str,
@@ -260,27 +311,26 @@ def spec_checked(
     *,
     unregistered: Saves | None = None,
     together: bool = False,
-    resources: Sequence[PoolResource] | None = None,
 ) -> tuple[Mapping[str, Any], SpecRead] | InvalidJob:
     """Whether name and specification can be a job's in this pool; with the version of its program pinned, and whether
     it rents in pieces, as far as its program says that.
 
     `unregistered`: how its program saves that is registered only when the job is submitted, and so not pinned.
-    `resources`: those of the pool for this tenant, where they were just read.
     """
+    pool, tenant_id = intake.pool, intake.tenant.pk
     try:
         if is_blank(text(name, "name")):
             raise BadScenario("name", "must have a character that can be seen")
         if taken := [field for field in OURS if field in spec]:
             raise BadScenario(taken[0], "is not part of a job's specification")
-        read = spec_read(pool, spec, tenant_id=tenant.pk, arrival=arrival, lane=lane, resources=resources)
+        read = intake.reader.read(spec, arrival=arrival, lane=lane)
         sells_pieces = not pool.is_elastic and gives_floors(pool)
         if read.job.divisible and not sells_pieces:
             raise BadScenario(DIVISIBLE, f"{pool.name} sells whole jobs only")
         target_check(spec, read.job, elastic=pool.is_elastic, has_program=PROGRAM in spec)
         pinned = Pinned(dict(spec), unregistered)
         if unregistered is None:
-            pinned = program_pinned(spec, tenant_id=tenant.pk, job=read.job)
+            pinned = program_pinned(spec, tenant_id=tenant_id, job=read.job, among=intake.programs)
         seconds = float(pool.slot_seconds)
         added = pieces_added(pinned.spec, pinned.saves, seconds, sells_pieces=sells_pieces, together=together)
         if added:
@@ -295,26 +345,27 @@ def spec_checked(
     return pinned.spec, read
 
 
-def _closed(pool: Pool, lane: str, clocks: Mapping[str, LaneClock], at: datetime) -> Refused | None:
-    if at < pool.epoch_at:
+def pool_closed(intake: Intake, lane: str) -> Refused | None:
+    """Why the lane takes no new jobs at all."""
+    pool = intake.pool
+    if intake.at < pool.epoch_at:
         return Refused("pool_not_open", f"{pool.name} opens at {pool.epoch_at:%Y-%m-%d %H:%M} UTC.")
-    if any(clock.draining for clock in clocks.values()):
+    if any(clock.draining for clock in intake.clocks.values()):
         return Refused("pool_draining", f"{pool.name} is coming to rest and takes no new jobs.")
     if lane == Lane.INSTANT and pool.instant_policy is None:
         return Refused("lane_closed", f"{pool.name} has no instant lane.")
     return None
 
 
-def _over_budget(tenant: Tenant, user: User | None, spec: Mapping[str, Any], at: datetime) -> OverBudget | None:
+def _over_budget(intake: Intake, spec: Mapping[str, Any]) -> OverBudget | None:
     """A budget that is used up lets no job in that would want to rent."""
-    left = left_for(tenant_limits(tenant_id=tenant.pk, at=at), tenant.pk, user.pk if user else None)
-    if left == 0 and spec.get("rent") != "never":
+    if intake.left == 0 and spec.get("rent") != "never":
         return OverBudget("over_budget", "The budget of this period is used up.", 0)
     return None
 
 
 def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
-    job, clock, at, description = checked.job, None, wish.at, wish.description
+    job, clock, at = checked.job, None, wish.at
     # The lane's lock comes before the row: whoever sends the same key meanwhile waits for the row's fate.
     if job.lane == Lane.INSTANT:
         clock = lane_lock(pool_id=job.pool_id, lane=Lane.INSTANT)
@@ -322,15 +373,12 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
             return Refused("market_held", "The market is on hold; nothing new is decided.")
         job.reason_code = "deciding"  # for the length of this transaction
     else:
-        waiting_said(checked, max(at, wish.begin or at))
+        waiting_said(checked, at)
         job.reason_numbers |= {"instant": instead_of} if instead_of else {}
     steps = Steps("admission", "")
     try:
         with transaction.atomic() if job.client_key else nullcontext():
-            job.save(force_insert=True)
-            if description is not None:
-                description.job, description.tenant = job, job.tenant
-                description.save(force_insert=True)
+            rows_store([checked])
     except IntegrityError:
         # Only the client's key is unique. The other submission has committed by now, or the insert would wait.
         if earlier := earlier_submission(job.client_key, job.request_digest):
@@ -341,37 +389,71 @@ def _take(checked: Checked, wish: Wish, instead_of: str) -> Submitted | Refused:
     if clock is not None:
         news = submission_event(job, at=at)
         return Submitted(job, instant_admit(job=job, clock=clock, at=at, told=[news]), repeated=False)
-    # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
-    unknown, frontier = job.pool.is_elastic or job.not_before == HELD, checked.frontier
-    estimate = None if unknown else estimate_keep(job=job, read=checked.read, frontier=frontier, at=at)
-    steps.done("estimate")
-    events_append([submission_event(job, at=at, estimate=estimate, instead_of=instead_of, begin=wish.begin)])
-    steps.done("tell", last=True)
+    waiting_tell([checked], at, steps, instead_of=instead_of)
     return Submitted(job, None, repeated=False)
 
 
-def waiting_said(checked: Checked, arrives_at: datetime) -> None:
+def waiting_said(checked: Checked, at: datetime) -> None:
     """For what the job waits, in its row, which is not saved."""
     job = checked.job
     if job.not_before == HELD:
         job.reason_code, job.reason_numbers = "waits_for_jobs", {"jobs": jobs_named(job.after)}
     else:
-        closing = closes(job.pool, arrives_at, checked.frontier)
+        closing = closes(job.pool, max(at, checked.begin or at), checked.frontier)
         job.reason_code, job.reason_numbers = "waiting_for_interval", closing
+
+
+def rows_store(submitted: Sequence[Checked]) -> None:
+    """Jobs, and how they were described, each in one statement. From here on the jobs have their numbers."""
+    TrainingJob.objects.bulk_create([each.job for each in submitted], batch_size=AT_ONCE)
+    described = [(each.job, each.description) for each in submitted if each.description is not None]
+    for job, description in described:
+        description.job, description.tenant = job, job.tenant
+    if described:
+        JobDescription.objects.bulk_create([description for _, description in described], batch_size=AT_ONCE)
+
+
+def waiting_tell(
+    submitted: Sequence[Checked], at: datetime, steps: Steps, *, estimated: bool = True, instead_of: str = ""
+) -> None:
+    """When stored jobs of the batch lane will probably start, where anybody can say, and that they were submitted."""
+    # In an elastic pool nobody can say when, and what a slot costs is posted. Nor can anybody where others come first.
+    by_itself = [each for each in submitted if not each.job.pool.is_elastic and each.job.not_before != HELD]
+    known = [(each.job, each.read) for each in by_itself if estimated]
+    estimates = estimates_keep(known, frontier=submitted[0].frontier, at=at)
+    steps.done("estimate")
+    events = []
+    for each in submitted:
+        said: dict[str, Any] = {"estimate": estimates.get(each.job.pk), "begin": each.begin}
+        events.append(submission_event(each.job, at=at, instead_of=instead_of, **said))
+    events_append(events)
+    steps.done("tell", last=True)
 
 
 def earlier_submission(client_key: str | None, digest: str) -> Submitted | Refused | None:
     """The job that this key has already made."""
     if client_key is None:
         return None
-    if not 0 < len(client_key) <= LONGEST_KEY or not client_key.isprintable():
-        return Refused("invalid_key", f"A client key has 1 to {LONGEST_KEY} printable characters.")
-    job = TrainingJob.objects.filter(client_key=client_key).first()
+    if flaw := client_key_flaw(client_key):
+        return flaw
+    job = next(iter(_of_key(client_key=client_key)), None)
     if job is None:
         return None
     if job.request_digest != digest:
         return Refused("key_reused", "This key was used for another submission.")
     return Submitted(job, Award.objects.filter(job=job).order_by("-attempt", "-start").first(), repeated=True)
+
+
+_of_key = RepeatedRead(
+    lambda client_key: TrainingJob.objects.filter(client_key=client_key).order_by(), scoped=True, client_key="a key"
+)
+
+
+def client_key_flaw(client_key: str) -> Refused | None:
+    """Why no submission can be remembered under this key."""
+    if 0 < len(client_key) <= LONGEST_KEY and client_key.isprintable():
+        return None
+    return Refused("invalid_key", f"A client key has 1 to {LONGEST_KEY} printable characters.")
 
 
 def submission_before(
@@ -385,7 +467,7 @@ def submission_before(
         return earlier_submission(client_key, request_digest(pool, request))
 
 
-def _digest(
+def job_digest(
     pool: Pool,
     name: str,
     spec: Mapping[str, Any],

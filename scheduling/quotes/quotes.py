@@ -15,7 +15,7 @@ from typing import Any
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.jobs import read_value
 from scheduling.core.types import Reason
-from scheduling.jobs import Checked, job_checked
+from scheduling.jobs import Checked, Intake, job_checked
 from scheduling.market.decide import Estimate, program_kept, start_estimate
 from scheduling.market.view import SpecRead
 from scheduling.models import Lane, Pool, TrainingJob
@@ -67,7 +67,7 @@ def job_quote(
     if by.tenant is None or not by.allows(Permission.QUOTES_MAKE):
         return NOT_ALLOWED
     with scope(by.tenant):
-        checked = job_checked(by.tenant, pool, name, spec, lane, by.user, at, read=read)
+        checked = job_checked(Intake(pool, by.tenant, by.user, at), name, spec, lane, read=read)
     if isinstance(checked, Refused):
         return checked
     job = checked.job

@@ -1,13 +1,14 @@
 """Strict JSON bodies: what Python's reader lets pass, and the database or a retry would stumble over, is refused here.
 
-At most 1 MiB and 20,000 values, UTF-8, at most 32 levels deep, no name twice in an object, no NaN or infinity, no NUL
-or half character in a text, no integer that 64 bits cannot hold.
+At most 1 MiB and 20,000 values (more where an operation says so), UTF-8, at most 32 levels deep, no name
+twice in an object, no NaN or infinity, no NUL or half character in a text, no integer that 64 bits cannot hold.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from rest_framework.exceptions import ParseError, UnsupportedMediaType
@@ -29,9 +30,10 @@ class StrictJSONParser(BaseParser):
         self, stream: Any, media_type: str | None = None, parser_context: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
         _require_utf8(media_type or "", parser_context or {})
-        content = stream.read(MOST_BYTES + 1)
-        if len(content) > MOST_BYTES or values_at_most(content) > MOST_VALUES:
-            raise ProblemRaised(TOO_LARGE)
+        content, most = stream.read(MOST_BYTES + 1), _most_values(parser_context or {})
+        if len(content) > MOST_BYTES or values_at_most(content) > most:
+            sentence = f"A body has at most 1 MiB, and here {most:,} values."
+            raise ProblemRaised(replace(TOO_LARGE, detail=sentence))
         document = parse(content)
         if not isinstance(document, dict):
             raise ParseError("The body must be a JSON object.")
@@ -70,6 +72,12 @@ def text_flaw(text: str) -> str | None:
     except UnicodeEncodeError:
         return "holds half a character"
     return None
+
+
+def _most_values(context: Mapping[str, Any]) -> int:
+    """An operation of which a tenant has few calls at once may take more than others."""
+    operation = getattr(context.get("view"), "operation", None)
+    return MOST_VALUES if operation is None else operation.most_values
 
 
 def _require_utf8(media_type: str, context: Mapping[str, Any]) -> None:

@@ -11,6 +11,7 @@ from drf_spectacular.types import OpenApiTypes
 from drf_spectacular.utils import OpenApiExample, OpenApiParameter, OpenApiResponse, extend_schema
 from rest_framework import serializers
 
+from tenants.api.bodies import MOST_VALUES
 from tenants.api.fields import Answer, Numbers
 from tenants.api.listing import LIMIT, OF_EVERY_LIST, Filter, Listing
 from tenants.api.problems import MEDIA_TYPE, status_of
@@ -53,6 +54,7 @@ class Operation:
     stream: bool = False  # answers with server-sent events, without end
     file: str = ""  # the media type, where it answers with a file
     costly: bool = False  # computes for long; a tenant has a few of these under way at once
+    most_values: int = MOST_VALUES  # of its body
 
     @property
     def parameters(self) -> tuple[str, ...]:
@@ -81,6 +83,7 @@ def operation(
     stream: bool = False,
     file: str = "",
     costly: bool = False,
+    most_values: int = MOST_VALUES,
     tag: str,
 ) -> Callable[[Handler], Handler]:
     """Above the `get`, `post` or `delete` of a view. `refusals`: the codes of the services that it may answer with.
@@ -89,7 +92,9 @@ def operation(
     for a POST of several transactions of its own; it must do no harm when it is done twice.
     """
     parameters = (*listing.filters, LIMIT) if listing else filters
-    described = Operation(name, permission, listing, parameters, secret_fields, whole, stream, file, costly)
+    described = Operation(
+        name, permission, listing, parameters, secret_fields, whole, stream, file, costly, most_values
+    )
 
     def decorate(handler: Handler) -> Handler:
         is_post, changes = handler.__name__ == "post", handler.__name__ in ("post", "put", "patch", "delete")
@@ -157,7 +162,8 @@ def _responses(
     codes_by_status = {number: sorted({code for code in refusals if status_of(code) == number}) for number in statuses}
     for number in sorted(statuses):
         codes = [*codes_by_status[number], *_COMMON.get(number, ())]
-        said = f"{_TITLES[number]} Codes: {', '.join(f'`{code}`' for code in codes)}."
+        title = _TITLES[number].format(most_values=found.most_values)
+        said = f"{title} Codes: {', '.join(f'`{code}`' for code in codes)}."
         responses[number, MEDIA_TYPE] = OpenApiResponse(ProblemDocument, said)
     return responses
 
@@ -199,7 +205,7 @@ _TITLES: Mapping[int, str] = {
     404: "There is no such thing, or it is somebody else's.",
     406: "There is no such form of this answer.",
     409: "It conflicts with how things stand.",
-    413: "The body is larger than 1 MiB, or has more than 20,000 values.",
+    413: "The body is larger than 1 MiB, or has more than {most_values:,} values.",
     415: "The body is not application/json in UTF-8.",
     422: "The request is well formed, and what it asks for cannot be.",
     429: "Too many calls; `Retry-After` says how long to wait.",

@@ -19,6 +19,7 @@ from tenants.access import Refused
 from tenants.failures import Unavailable, unavailable_of
 
 MEDIA_TYPE = "application/problem+json"
+MOST_ERRORS = 500  # that one answer names
 log = logging.getLogger(__name__)
 
 # The statuses of what services refuse. By the code itself; else by how it begins; else it is a conflict with how
@@ -32,6 +33,7 @@ STATUS = MappingProxyType(
         "too_many_at_once": 429,
         "invalid_key": 400,
         "no_inviter": 422,
+        "jobs_refused": 422,
         "reason_missing": 422,
         "reason_too_long": 422,
         "unknown_role": 422,  # a word of a body, not a thing of its own
@@ -104,7 +106,7 @@ def problem_of_exception(error: Exception, request: Any) -> Problem:
             return error.problem
         case exceptions.ValidationError():
             errors = list(_field_errors(error.get_full_details(), ""))
-            return Problem(400, "invalid_request", _summary(errors), errors=errors)
+            return Problem(400, "invalid_request", _summary(errors), errors=errors[:MOST_ERRORS])
         case exceptions.APIException():
             return _of_framework(error)
         case Http404():

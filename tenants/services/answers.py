@@ -14,6 +14,7 @@ from django.db import connection
 
 from tenants.access import Refused
 from tenants.models import KeptAnswer, User
+from tenants.repeated import RepeatedRead
 
 KEPT_FOR = timedelta(days=7)
 MISMATCH = Refused("idempotency_mismatch", "This Idempotency-Key was used for another request. Take a new one.")
@@ -37,10 +38,18 @@ def answer_reserve(*, user: User, key: str, request_digest: str) -> KeptAnswer |
         (ours,) = cursor.fetchone()
     if not ours:
         return IN_PROGRESS
-    kept = KeptAnswer.objects.filter(user=user, key=key).first()
+    kept = next(iter(_of_key(user_id=user.pk, key=key)), None)
     if kept is None:
         return Reserved()
     return kept if kept.request_digest == request_digest else MISMATCH
+
+
+_of_key = RepeatedRead(
+    lambda user_id, key: KeptAnswer.objects.filter(user=user_id, key=key).order_by(),
+    scoped=False,
+    user_id=-1,
+    key="a key",
+)
 
 
 def answer_keep(

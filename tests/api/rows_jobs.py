@@ -65,6 +65,16 @@ ROWS = [
         foreign=("job",),
     ),
     Row(
+        "jobs_bulk",
+        "post",
+        "tenants/{tenant}/jobs/bulk/",
+        answers(201, SUBMITTER, OWNER),
+        body=lambda names: {
+            "pool": names["pool"],
+            "jobs": [{"name": "one", "spec": SPEC}, {"name": "two", "spec": SPEC}],
+        },
+    ),
+    Row(
         "arrays_create",
         "post",
         "tenants/{tenant}/jobs/arrays/",

@@ -119,6 +119,7 @@ def test_quotes_of_a_tenant_are_a_429_that_says_when_to_come_again() -> None:
 def test_every_operation_that_computes_for_long_is_limited() -> None:
     costly = {found.name for found in operations() if found.handler.operation.costly}
     assert costly == {
+        "jobs_bulk",
         "quotes_create",
         "what_ifs_create",
         "studies_create",

@@ -1,7 +1,10 @@
-"""Jobs submitted through the interface beside plain `sbatch`, in turns on the same machine; and where our time goes.
+"""Jobs submitted through the interface, one by one, in bulk and as arrays, beside plain `sbatch`, in turns on the same
+machine; and where our time goes.
 
-Both answer when the job is taken: ours is in the database by then, on the disk. `sbatch` hands over a script of one
-line, held, so that neither of them starts anything.
+All answer when the job is taken: ours is in the database by then, on the disk. `sbatch` hands over a script of one
+line, held, so that neither of them starts anything. Each client is of another tenant, so that nobody's calls wait for
+the same tenant's. No two jobs in bulk ask for the same, and each has a program with parameters of its own. Where there
+is no Slurm, the rest is measured all the same.
 """
 
 from __future__ import annotations
@@ -16,6 +19,8 @@ import statistics
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
 from datetime import timedelta
 from typing import Any
 
@@ -40,6 +45,8 @@ from tests.scheduling.markets import make_market
 NEEDS_DATABASE = True
 
 CLIENTS, ROUNDS, SUBMISSIONS = 4, 3, 40
+IN_BULK, CALLS = 1_000, 2  # jobs of a call, and calls of a client
+TARGET_IN_BULK = 2_000
 PROFILED = 150
 SCRIPT = "#!/bin/sh\ntrue\n"
 # Functions that a submission passes through, by what they are for; the rest is Django's and the framework's own.
@@ -47,7 +54,7 @@ PARTS = {
     "who calls, and whether they may": (("api/views.py", "_gate"),),
     "reading what is asked": (("api/views.py", "read"), ("describing.py", "said_of")),
     "keeping the answer": (("answers.py", "answer_reserve"), ("answers.py", "answer_keep")),
-    "the service": (("submission.py", "job_submit"),),
+    "the service": (("submission.py", "job_submit"), ("jobs/bulk.py", "jobs_submit")),
     "commit": (("base/base.py", "_commit"),),
     "telling open pages": (("notify.py", "_send"),),
     "writing the answer": (("api/views.py", "shown"),),
@@ -57,62 +64,98 @@ PARTS = {
 def measure() -> Iterator[dict[str, Any]]:
     if MISSING:
         print(f"slurm: {WHY_NOT}")
-        return
     os.environ |= {"API_CALLS_PER_MINUTE": "1000000"}  # of the web processes
     settings.API_CALLS_PER_MINUTE, settings.ALLOWED_HOSTS = 1_000_000, ["*"]
     settings.API_CALLS_PER_MINUTE_OF_PERSON = 1_000_000
     with scope_disabled("the benchmark makes a market"):
-        tenant = _market()
-        caller = program_of(SUBMITTER, tenant)
+        tenants = _market()
+        callers = [program_of(SUBMITTER, tenant) for tenant in tenants]
     analyze()
-    with cluster(["n1"]) as slurm, web_server(web_processes()) as web:
-        ways: dict[str, Callable[[], None]] = {
-            "through the interface": lambda: _through_the_interface(web.port, tenant, caller.secret),
-            "sbatch": lambda: _sbatch(slurm),
-        }
+    with ExitStack() as stack:
+        web = stack.enter_context(web_server(web_processes()))
+        ways = _ways(web.port, tenants, callers)
+        if not MISSING:
+            slurm = stack.enter_context(cluster(["n1"]))
+            ways["sbatch"] = Way(lambda _: _sbatch(slurm), SUBMISSIONS)
         rates: dict[tuple[str, int], list[float]] = {}
         for _ in range(ROUNDS):
             for clients in (1, CLIENTS):
-                for way, client in ways.items():
-                    rates.setdefault((way, clients), []).append(_rate(client, clients))
-    for (way, clients), found in rates.items():
+                for name, way in ways.items():
+                    rates.setdefault((name, clients), []).append(_rate(way, clients))
+    for (name, clients), found in rates.items():
         turns = f"median of {ROUNDS} turns, {min(found):.0f} to {max(found):.0f}"
-        detail = f"{turns}; {SUBMISSIONS} jobs by each client; {_load()}"
-        name = f"jobs submitted {way}, {clients} at a time"
-        yield _figure(name, round(statistics.median(found)), "jobs/s", "-", detail)
-    yield from _where_it_goes(tenant, caller)
+        detail = f"{turns}; {ways[name].jobs} jobs by each client; {_load()}"
+        target = f"{TARGET_IN_BULK} or more" if (name, clients) == ("in bulk", CLIENTS) else "-"
+        title, rate = f"jobs submitted {name}, {clients} at a time", round(statistics.median(found))
+        yield _figure(title, rate, "jobs/s", target, detail)
+    yield from _where_it_goes("a submission", tenants[0], callers[0], "jobs/", _body, PROFILED)
+    yield from _where_it_goes("1,000 in bulk", tenants[0], callers[0], "jobs/bulk/", _bulk_body, 3)
 
 
-def _market() -> Tenant:
-    _, (tenant,) = make_market("owner", worker=8, ps=8, slot_seconds=60, epoch_at=timezone.now() - timedelta(minutes=1))
-    fund(tenant)
-    return tenant
+def _market() -> list[Tenant]:
+    names = [f"owner-{number}" for number in range(CLIENTS)]
+    _, tenants = make_market(*names, worker=8, ps=8, slot_seconds=60, epoch_at=timezone.now() - timedelta(minutes=1))
+    for tenant in tenants:
+        fund(tenant)
+    return tenants
 
 
-def _body(pool: str = "main") -> dict[str, Any]:
-    given = PARAMETERS | {"minibatch_ms": 20.0}
-    spec = SPEC | {"chunks": 2, "max_workers": 2, "program": {"name": "trainer", "parameters": given}}
-    return {"pool": pool, "name": "bench", "lane": "batch", "spec": spec}
+@dataclass(frozen=True)
+class Way:
+    """`client` submits so many `jobs`, as the client of that number."""
+
+    client: Callable[[int], None]
+    jobs: int
 
 
-def _rate(client: Callable[[], None], clients: int) -> float:
+def _ways(port: int, tenants: list[Tenant], callers: list[Program]) -> dict[str, Way]:
+    def by(path: str, body: Callable[[], dict[str, Any]], calls: int) -> Callable[[int], None]:
+        sent = json.dumps(body())
+        return lambda who: _sent(port, tenants[who], callers[who].secret, path, sent, calls)
+
+    return {
+        "through the interface": Way(by("jobs/", _body, SUBMISSIONS), SUBMISSIONS),
+        "in bulk": Way(by("jobs/bulk/", _bulk_body, CALLS), CALLS * IN_BULK),
+        "as arrays": Way(by("jobs/arrays/", _array_body, CALLS), CALLS * IN_BULK),
+    }
+
+
+def _spec(number: int = 0) -> dict[str, Any]:
+    given = PARAMETERS | {"minibatch_ms": 20.0, "seed": number}
+    value = {"kind": "linear", "slope": -1.0, "base": 100.0 + number}
+    return SPEC | {"chunks": 2, "max_workers": 2, "value": value, "program": {"name": "trainer", "parameters": given}}
+
+
+def _body() -> dict[str, Any]:
+    return {"pool": "main", "name": "bench", "lane": "batch", "spec": _spec()}
+
+
+def _bulk_body() -> dict[str, Any]:
+    jobs = [{"name": f"bench {number}", "spec": _spec(number)} for number in range(IN_BULK)]
+    return {"pool": "main", "jobs": jobs}
+
+
+def _array_body() -> dict[str, Any]:
+    return {"pool": "main", "name": "bench", "count": IN_BULK, "spec": _spec()}
+
+
+def _rate(way: Way, clients: int) -> float:
     """Jobs in a second, of so many clients who each wait for an answer before they go on."""
-    threads = [threading.Thread(target=client) for _ in range(clients)]
+    threads = [threading.Thread(target=way.client, args=(number,)) for number in range(clients)]
     begin = time.monotonic()
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    return clients * SUBMISSIONS / (time.monotonic() - begin)
+    return clients * way.jobs / (time.monotonic() - begin)
 
 
-def _through_the_interface(port: int, tenant: Tenant, secret: str) -> None:
+def _sent(port: int, tenant: Tenant, secret: str, path: str, body: str, calls: int) -> None:
     line = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
-    body = json.dumps(_body())
     headers = {"Authorization": f"Bearer {secret}", "Content-Type": "application/json", "Accept": "application/json"}
-    for _ in range(SUBMISSIONS):
+    for _ in range(calls):
         key = {"Idempotency-Key": secrets.token_hex(8)}
-        line.request("POST", f"/api/v1/tenants/{tenant.slug}/jobs/", body, headers | key)
+        line.request("POST", f"/api/v1/tenants/{tenant.slug}/{path}", body, headers | key)
         answer = line.getresponse()
         said = answer.read()
         assert answer.status == 201, said
@@ -125,12 +168,14 @@ def _sbatch(slurm: Cluster) -> None:
         assert said.returncode == 0, said.stderr
 
 
-def _where_it_goes(tenant: Tenant, caller: Program) -> Iterator[dict[str, Any]]:
+def _where_it_goes(
+    what: str, tenant: Tenant, caller: Program, path: str, body: Callable[[], dict[str, Any]], times: int
+) -> Iterator[dict[str, Any]]:
     """Of a submission in one process, without the network: by the profiler, which makes all of it slower alike."""
-    address = f"tenants/{tenant.slug}/jobs/"
+    sent = body()
 
     def submit() -> None:
-        answer = caller.post(address, _body(), key=secrets.token_hex(8))
+        answer = caller.post(f"tenants/{tenant.slug}/{path}", sent, key=secrets.token_hex(8))
         assert answer.status_code == 201, answer.content
 
     submit()
@@ -138,33 +183,33 @@ def _where_it_goes(tenant: Tenant, caller: Program) -> Iterator[dict[str, Any]]:
         submit()
     queries = len(captured)
     begin = time.perf_counter()
-    for _ in range(PROFILED):
+    for _ in range(times):
         submit()
-    plain = 1e3 * (time.perf_counter() - begin) / PROFILED
+    plain = 1e3 * (time.perf_counter() - begin) / times
     profile = cProfile.Profile()
     profile.enable()
-    for _ in range(PROFILED):
+    for _ in range(times):
         submit()
     profile.disable()
     stats = pstats.Stats(profile)
     whole = stats.total_tt  # type: ignore[attr-defined]
-    detail = {"queries": queries, "submissions": PROFILED, "load": _load()}
-    yield _figure("one submission in one process", round(plain, 1), "ms", "-", detail)
+    if folder := os.environ.get("BENCH_PROFILES"):
+        stats.dump_stats(f"{folder}/{path.strip('/').replace('/', '-')}.prof")
+    detail = {"queries": queries, "submissions": times, "load": _load()}
+    yield _figure(f"{what} in one process", round(plain, 1), "ms", "-", detail)
     for name, functions in PARTS.items():
         spent = sum(
             row[3]
             for (file, _, function), row in stats.stats.items()  # type: ignore[attr-defined]
             if any(file.endswith(f"/{place}") and function == wanted for place, wanted in functions)
         )
-        yield _figure(f"of a submission, {name}", round(100 * spent / whole), "%", "-", f"{PROFILED} submissions")
+        yield _figure(f"of {what}, {name}", round(100 * spent / whole), "%", "-", f"{times} submissions")
     database = sum(
         row[3]
         for (file, _, function), row in stats.stats.items()  # type: ignore[attr-defined]
         if function == "wait" and "psycopg" in file
     )
-    yield _figure(
-        "of a submission, waiting for the database", round(100 * database / whole), "%", "-", "in all of these"
-    )
+    yield _figure(f"of {what}, waiting for the database", round(100 * database / whole), "%", "-", "in all of these")
 
 
 def _load() -> str:

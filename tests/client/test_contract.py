@@ -28,6 +28,7 @@ METHODS: dict[str, Do] = {
     "jobs_list": lambda client: list(client.jobs(state=["queued"], lane="batch", pool="main", name="x", reason="y")),
     "jobs_read": lambda client: client.job(7),
     "jobs_create": lambda client: client.job_submit({}, pool="main", name="x", otherwise="batch"),
+    "jobs_bulk": lambda client: client.jobs_submit([{"name": "x", "spec": {}}], pool="main"),
     "arrays_create": lambda client: client.array_submit({"spec": {}}, pool="main", name="x", count=2),
     "arrays_read": lambda client: client.array(7),
     "array_cancel": lambda client: client.array_cancel(7),
@@ -93,6 +94,7 @@ SHAPES = {
     "Description": "DescriptionShown",
     "Explanation": "Explanation",
     "Reason": "ReasonShown",
+    "BulkJob": "BulkJob",
     "CancelOutcome": "CancelOutcome",
     "Payee": "Payee",
     "Terms": "TermsShown",
@@ -128,7 +130,11 @@ SHAPES = {
 }
 SECOND = ("programs_upload",)  # after a call that allows it
 ANSWERS = dict.fromkeys(("program_uploads_begin", "programs_upload"), good({"upload": "a ticket"}))
-ANSWERS |= {"jobs_cancel": good({"results": []}), "events_stream": streaming('id: 4\ndata: {"id": 4}\n\n')}
+ANSWERS |= {
+    "jobs_bulk": good({"results": []}),
+    "jobs_cancel": good({"results": []}),
+    "events_stream": streaming('id: 4\ndata: {"id": 4}\n\n'),
+}
 
 
 @pytest.mark.parametrize("name", METHODS)

@@ -283,7 +283,7 @@ def test_jobs_are_made_by_one_service_alone() -> None:
                 name.name for name in source.names
             ]:
                 callers.add(module.path)
-    assert makers == {"scheduling/jobs/submission.py", "scheduling/jobs/arrays.py", "scheduling/quotes/desks.py"}
+    assert makers == {"scheduling/jobs/submission.py", "scheduling/quotes/desks.py"}
     doors = {"scheduling/jobs/api/jobs.py", "scheduling/demo/outside.py", "scheduling/quotes/pages/submit.py"}
     doors |= {"scheduling/jobs/describing.py"}  # what is described as people do becomes a job there, for both doors
     assert callers == doors | {"scheduling/jobs/__init__.py"}

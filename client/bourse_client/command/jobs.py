@@ -6,7 +6,7 @@ from argparse import Namespace
 from typing import Any
 
 from bourse_client.client import Client
-from bourse_client.command import exits
+from bourse_client.command import bulk, exits
 from bourse_client.command.parser import ArrayNumber
 from bourse_client.command.progress import Progress
 from bourse_client.command.screen import Screen, count, credits, moment, numbers_line, plain, zone
@@ -37,6 +37,8 @@ MOST_AT_ONCE = 100  # jobs in one call to cancel
 
 def submit(session: Session) -> int:
     words = session.words
+    if words.bulk:
+        return bulk.submit(session)
     text = text_of(session)
     if is_script(text):
         return describe(session, text)

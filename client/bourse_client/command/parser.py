@@ -95,6 +95,7 @@ def _add_jobs(commands: Any) -> None:
     submit = _add(words, "submit", "jobs:submit", "submit a job: a file of YAML, JSON, or a batch script of Slurm")
     _add_job_file(submit)
     submit.add_argument("--count", type=_number, metavar="N", help="an array of so many jobs (a script has --array)")
+    submit.add_argument("--bulk", action="store_true", help="the file has a job on each line, as JSON: submit them all")
     submit.add_argument("--together", action="store_true", help="buy the array's jobs in one interval, all or none")
     _add_worth(submit)
     _add_submission(submit)

@@ -9,6 +9,7 @@ from scheduling.models import Pool
 from tenants.access import Access, Refused
 from tenants.api.views import CoalitionView, TenantView
 from tenants.models import ApiToken, User
+from tenants.repeated import RepeatedRead
 
 UNKNOWN_POOL = Refused("unknown_pool", "There is no such pool.")
 # What every change by an operator may be refused with.
@@ -16,7 +17,10 @@ NO_REASON = ("reason_missing", "reason_too_long")
 
 
 def pool_by_slug(slug: str) -> Pool | None:
-    return Pool.objects.filter(slug=slug).first()
+    return next(iter(_of_slug(slug=slug)), None)
+
+
+_of_slug = RepeatedRead(lambda slug: Pool.objects.filter(slug=slug).order_by(), scoped=False, slug="a slug")
 
 
 class PoolView(CoalitionView):

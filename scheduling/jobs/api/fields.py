@@ -8,6 +8,7 @@ from rest_framework import serializers
 
 from scheduling.common.api.shown import numbers_shown
 from scheduling.core.policies.astraea import Why
+from scheduling.jobs.bulk import MOST_JOBS
 from scheduling.jobs.read_rows import JobRow
 from scheduling.jobs.submission import MOST_AFTER
 from scheduling.market.reads import ReasonInWords, reason_help
@@ -131,6 +132,39 @@ class NewArray(InWords):
         help_text="`true`: those of its jobs that wait are bought in one interval, all or none. Else: one by one. "
         "Refused in an elastic pool.",
     )
+
+
+class OneOfBulk(InWords):
+    pool = None  # type: ignore[assignment]  # said once for all
+    script = None  # type: ignore[assignment]  # becomes a program first
+    spec = Numbers(required=False, help_text="In place of hours: the job in the words of a scenario file.")
+
+
+class NewBulk(Form):
+    pool = Text(max_length=40, help_text="The pool's short name: all the jobs go there.")
+    lane = Word(
+        choices=Lane.choices,
+        required=False,
+        help_text="`batch`, also where it is left out. `instant` is refused: that lane answers each job by itself.",
+    )
+    jobs = Several(
+        child=OneOfBulk(),
+        min_length=1,
+        max_length=MOST_JOBS,
+        help_text="Each as it would be submitted by itself, but not by a script: that becomes a program first. Submit "
+        "it by itself, or as an array.",
+    )
+
+
+class BulkJob(Answer):
+    id = serializers.IntegerField(source="pk")
+    name = serializers.CharField()
+    state = serializers.ChoiceField(JobState.choices)
+
+
+class BulkShown(Answer):
+    pool = serializers.CharField(source="pool.slug")
+    results = BulkJob(source="jobs", many=True, help_text="In the order of the request.")
 
 
 class ReasonShown(Answer):
@@ -357,6 +391,20 @@ CANCELLED_EXAMPLE = JOB_WITH_SPEC_EXAMPLE | {
     "hold": "0.000000",
     "reason": {"code": "cancelled_by", "numbers": {"user": "Ada"}, "sentence": "Cancelled by Ada.", "help": ""},
     "ended_at": "2026-03-02T12:19:58Z",
+}
+NEW_BULK_EXAMPLE: dict[str, Any] = {
+    "pool": "main",
+    "jobs": [
+        {"name": "rate 0.1", "spec": SPEC_EXAMPLE},
+        {"name": "rate 0.01", "spec": SPEC_EXAMPLE | {"epochs": 4}, "after": [4711]},
+    ],
+}
+BULK_EXAMPLE: dict[str, Any] = {
+    "pool": "main",
+    "results": [
+        {"id": 4713, "name": "rate 0.1", "state": "queued"},
+        {"id": 4714, "name": "rate 0.01", "state": "queued"},
+    ],
 }
 NEW_ARRAY_EXAMPLE: dict[str, Any] = {"pool": "main", "name": "sweep", "count": 10, "spec": SPEC_EXAMPLE}
 ARRAY_EXAMPLE: dict[str, Any] = {

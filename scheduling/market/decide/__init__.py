@@ -24,7 +24,7 @@ from scheduling.market.decide.chain import (
     unpacked,
 )
 from scheduling.market.decide.cooling_off import cooling
-from scheduling.market.decide.estimates import Estimate, estimate_keep, start_estimate
+from scheduling.market.decide.estimates import Estimate, estimates_keep, start_estimate
 from scheduling.market.decide.instant import answer_again, instant_admit, instant_answer, purse_of
 from scheduling.market.decide.interval import batch_policy
 from scheduling.market.decide.plans import drafts_after, longest_told, refunds_of, work_in_pieces, work_left
@@ -56,7 +56,7 @@ __all__ = [
     "cooling",
     "dividend_of",
     "drafts_after",
-    "estimate_keep",
+    "estimates_keep",
     "given_up_sold",
     "heads_beside",
     "instant_admit",

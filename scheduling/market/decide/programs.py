@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -49,11 +49,15 @@ class Pinned:
     saves: Saves | None
 
 
-def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> Pinned:
+Among = Callable[..., list[StoredProgram]]
+
+
+def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: Among = usable_programs) -> Pinned:
     """The specification with the version of its program, and whose it is where it is the operator's: it keeps them.
 
     Raises `BadScenario` at the field that is wrong. `job`: what the specification means; a program that talks to
-    parameter servers needs some, and the others must not be given any.
+    parameter servers needs some, and the others must not be given any. `among`: reads the programs that the tenant may
+    use now, for whoever pins many and reads each once.
     """
     asked = spec.get(PROGRAM)
     if not isinstance(asked, Mapping) or asked.get("name") in PROGRAMS:
@@ -64,7 +68,7 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job) -> Pinn
     known = ("name", "version", "owner", "parameters")
     if unknown := sorted(set(map(str, asked)) - set(known)):
         raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(known)}")
-    stored = _usable(asked, tenant_id)
+    stored = _usable(asked, tenant_id, among)
     parameters = asked.get("parameters", {})
     if not isinstance(parameters, Mapping):
         raise BadScenario(f"{PROGRAM}.parameters", "must be an object")
@@ -94,7 +98,7 @@ def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProg
     return stored, values
 
 
-def _usable(asked: Mapping[str, Any], tenant_id: int) -> StoredProgram:
+def _usable(asked: Mapping[str, Any], tenant_id: int, among: Among) -> StoredProgram:
     """The version that is meant of what the tenant may use now: its own program first, then the operator's."""
     name, version, owner = asked.get("name"), asked.get("version"), asked.get("owner")
     if not isinstance(name, str) or not name:
@@ -103,7 +107,7 @@ def _usable(asked: Mapping[str, Any], tenant_id: int) -> StoredProgram:
         raise BadScenario(f"{PROGRAM}.owner", f"must be {OPERATOR}, or be left out")
     if version is not None and (isinstance(version, bool) or not isinstance(version, int) or version < 1):
         raise BadScenario(f"{PROGRAM}.version", "must be a whole number from 1")
-    newest = next(iter(usable_programs(tenant_id=tenant_id, name=name, owner=owner)), None)
+    newest = next(iter(among(tenant_id=tenant_id, name=name, owner=owner)), None)
     if newest is None:
         known = [*PROGRAMS, *usable_names(tenant_id=tenant_id)]
         near = nearest(name, known)
@@ -112,7 +116,7 @@ def _usable(asked: Mapping[str, Any], tenant_id: int) -> StoredProgram:
     if version in (None, newest.version):
         return newest
     whose = newest.program.owner.tenant
-    earlier = usable_programs(tenant_id=tenant_id, name=name, owner=owner, version=version)
+    earlier = among(tenant_id=tenant_id, name=name, owner=owner, version=version)
     if earlier and earlier[0].program.owner.tenant == whose:
         return earlier[0]
     raise BadScenario(f"{PROGRAM}.version", f"must be from 1 to {newest.version}")

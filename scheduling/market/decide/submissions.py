@@ -16,6 +16,7 @@ from scheduling.core import records
 from scheduling.feed import EventKind, job_event
 from scheduling.models import HELD, Event, StartEstimate, TrainingJob
 
+_AS_THEY_ARE = frozenset({str, int, bool, type(None)})
 EXACT = 1e16  # from here on Python writes a float with an exponent, and the database as a whole number
 
 
@@ -75,6 +76,8 @@ def _range(estimate: StartEstimate) -> list[int]:
 def as_stored(value: Any) -> Any:
     """A document as the database gives it back: it keeps numbers as decimals, without an exponent or the sign of a
     zero, so that a large float comes back as a whole number."""
+    if type(value) in _AS_THEY_ARE:
+        return value
     if isinstance(value, float):
         return int(Fraction(repr(value))) if abs(value) >= EXACT else value + 0.0
     if isinstance(value, Mapping):

@@ -20,12 +20,12 @@ from scheduling.market.view.policy import fixed_settings, gives_floors, unusable
 from scheduling.market.view.reports import with_reports
 from scheduling.market.view.specs import (
     PROGRAM,
+    NewSpecReader,
     PoolResource,
     SpecRead,
     SpecReader,
     for_the_core,
     pool_resources,
-    spec_read,
     steps_of,
 )
 from scheduling.market.view.targets import (
@@ -57,6 +57,7 @@ __all__ = [
     "THRESHOLD",
     "UNTIL",
     "JobReader",
+    "NewSpecReader",
     "PoolFrame",
     "PoolResource",
     "SpecRead",
@@ -79,7 +80,6 @@ __all__ = [
     "promotion_by",
     "settings_in_use",
     "shown",
-    "spec_read",
     "steps_flaw",
     "steps_of",
     "target_check",

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
+from functools import lru_cache
 from typing import Any
 
 from scheduling.core.scenario import BadScenario
@@ -35,8 +36,7 @@ class Steps:
 
     def allow(self, amount: float) -> bool:
         """Whether this is one of the amounts. The decimal that was written counts: 0.3 is three times 0.1."""
-        wanted = exact(amount)
-        return wanted == 0 or (wanted >= self.least and (wanted / Fraction(self.step)).denominator == 1)
+        return _allowed(self.least, self.step, amount)
 
     def nearest(self, amount: float) -> tuple[Decimal, Decimal]:
         """The amounts around one that is not allowed."""
@@ -45,6 +45,12 @@ class Steps:
             return Decimal(0), self.least
         below = self.step * (wanted // Fraction(self.step))
         return below, below + self.step
+
+
+@lru_cache(maxsize=2**12)  # asked of every job that comes; what people write are few amounts
+def _allowed(least: Decimal, step: Decimal, amount: float) -> bool:
+    wanted = exact(amount)
+    return wanted == 0 or (wanted >= least and (wanted / Fraction(step)).denominator == 1)
 
 
 ONES = Steps(Decimal(1), Decimal(1))

@@ -35,6 +35,7 @@ class SpecReader:
         self.resource_ids = [pk for pk, _ in resources]
         self.resources = [name for _, name in resources]
         self._slot_seconds = float(pool.slot_seconds)
+        self._jobs: dict[float | None, Jobs] = {}  # by the owner's budget; jobs that demand the same share its array
 
     def read(self, row: TrainingJob) -> Job:
         """A job that was accepted. What it was accepted under, its owner's budget, may be gone since."""
@@ -42,9 +43,11 @@ class SpecReader:
 
     def read_spec(self, spec: Mapping[str, Any], *, arrival: float, lane: str, budget: float | None) -> Job:
         """The job that the words mean; raises `BadScenario` naming the field that cannot be used."""
-        tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self.resources)), budget=budget)
-        whose = {"name": "job", "tenant": tenant.name, "arrival": arrival, "lane": lane}
-        return Jobs(self.resources, [tenant], self._slot_seconds).read({**for_the_core(spec), **whose}, 0)
+        if budget not in self._jobs:
+            tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self.resources)), budget=budget)
+            self._jobs[budget] = Jobs(self.resources, [tenant], self._slot_seconds)
+        whose = {"name": "job", "tenant": "tenant", "arrival": arrival, "lane": lane}
+        return self._jobs[budget].read({**for_the_core(spec), **whose}, 0)
 
 
 def steps_of(pool: Pool) -> dict[str, Steps]:
@@ -72,25 +75,23 @@ class PoolResource(NamedTuple):
     budget: int | None
 
 
-def spec_read(
-    pool: Pool,
-    spec: Mapping[str, Any],
-    *,
-    tenant_id: int,
-    arrival: float,
-    lane: str,
-    resources: Sequence[PoolResource] | None = None,
-) -> SpecRead:
-    """A new job, under its tenant's instructions and the resources' steps as they are now; raises `BadScenario`.
-    `resources`: as `pool_resources` has just read them for this tenant."""
-    rows = pool_resources(pool, tenant_id) if resources is None else resources
-    budget = None if not rows or rows[0].budget is None else credits_of(rows[0].budget)
-    reader = SpecReader(pool, [(row.pk, row.name) for row in rows])
-    job = reader.read_spec(spec, arrival=arrival, lane=lane, budget=budget)
-    demands_check(spec, {row.name: Steps(row.least, row.step) for row in rows})
-    if PROGRAM in spec:
-        members_check(job, reader.resources, spec)
-    return SpecRead(job, reader.resource_ids, reader.resources)
+class NewSpecReader:
+    """Reads new jobs of one tenant, under its instructions and the resources' steps as they were just read."""
+
+    def __init__(self, pool: Pool, resources: Sequence[PoolResource]) -> None:
+        budget = resources[0].budget if resources else None
+        self._budget = None if budget is None else credits_of(budget)
+        self._steps = {row.name: Steps(row.least, row.step) for row in resources}
+        self._reader = SpecReader(pool, [(row.pk, row.name) for row in resources])
+
+    def read(self, spec: Mapping[str, Any], *, arrival: float, lane: str) -> SpecRead:
+        """Raises `BadScenario`."""
+        reader = self._reader
+        job = reader.read_spec(spec, arrival=arrival, lane=lane, budget=self._budget)
+        demands_check(spec, self._steps)
+        if PROGRAM in spec:
+            members_check(job, reader.resources, spec)
+        return SpecRead(job, reader.resource_ids, reader.resources)
 
 
 def pool_resources(pool: Pool, tenant_id: int) -> list[PoolResource]:

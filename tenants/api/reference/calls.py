@@ -27,6 +27,7 @@ COMMANDS: Mapping[str, str] = {
     "jobs_list": "bourse jobs list --state running",
     "jobs_read": "bourse jobs show 4711",
     "jobs_create": "bourse jobs submit job.yaml --wait",
+    "jobs_bulk": "bourse jobs submit jobs.jsonl --bulk",
     "job_cancel": "bourse jobs cancel 4711",
     "jobs_cancel": "bourse jobs cancel 4711 4712",
     "job_queue": "bourse jobs queue 4711",

@@ -1,0 +1,183 @@
+"""Many jobs in one act, each with words of its own: all of them or none. Each is then a job as any other, and its row
+and its event say what they would say if it had been submitted by itself."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from datetime import datetime
+from typing import Any
+
+from django.db import IntegrityError, transaction
+
+from scheduling.common import Steps
+from scheduling.jobs.describing import Said, job_understood
+from scheduling.jobs.submission import (
+    Checked,
+    Intake,
+    InvalidJob,
+    client_key_flaw,
+    job_digest,
+    job_ready,
+    pool_closed,
+    rows_store,
+    waiting_said,
+    waiting_tell,
+)
+from scheduling.models import JobDescription, Lane, Pool, TrainingJob
+from scheduling.programs.ordering import Waited, waited_in_order
+from tenants.access import Access, Refused
+from tenants.roles import Permission
+from tenants.scoping import scope
+from tenants.services.members import NOT_ALLOWED
+
+MOST_JOBS = 1_000
+MOST_FAULTS = 100  # jobs that a refusal names
+NOT_AT_ONCE = InvalidJob(
+    "invalid_job",
+    "lane: jobs in bulk wait for the next interval. The instant lane answers each job by itself: submit them so.",
+    "lane",
+)
+HOW_MANY = InvalidJob("invalid_job", f"jobs: must be 1 to {MOST_JOBS:,} jobs.", "jobs")
+
+
+@dataclass(frozen=True)
+class JobWords:
+    """What is said of one job: a name and a specification, or `said` by a person in hours. `begin` and `after` as of
+    `job_submit`; where a person said it, they are said there."""
+
+    name: str = ""
+    spec: Mapping[str, Any] = field(default_factory=dict)
+    begin: datetime | None = None
+    after: Sequence[Waited] = ()
+    said: Said | None = None
+
+
+@dataclass(frozen=True)
+class SubmittedJobs:
+    """In the order of what was said. `repeated`: the same submission had been taken before."""
+
+    jobs: Sequence[TrainingJob]
+    repeated: bool
+
+
+@dataclass(frozen=True)
+class JobsRefused(Refused):
+    """None was taken. `refused`: how many of the `jobs` cannot be. `faults`: the first of these by index, and why."""
+
+    jobs: int
+    refused: int
+    faults: tuple[tuple[int, Refused], ...]
+
+
+def jobs_submit(
+    *,
+    pool: Pool,
+    words: Sequence[JobWords],
+    by: Access,
+    at: datetime,
+    client_key: str | None = None,
+    lane: str = Lane.BATCH.value,
+) -> SubmittedJobs | Refused:
+    """All these jobs, or none of them, in the batch lane. A submission with a client key happens once; each of its jobs
+    keeps a key made of that one."""
+    if by.tenant is None or not by.allows(Permission.JOBS_SUBMIT):
+        return NOT_ALLOWED
+    if lane != Lane.BATCH:
+        return NOT_AT_ONCE
+    if not 1 <= len(words) <= MOST_JOBS:
+        return HOW_MANY
+    if client_key is not None and (flaw := client_key_flaw(client_key)):
+        return flaw
+    digests = [_digest(pool, each) for each in words]
+    with scope(by.tenant):
+        try:
+            return _stored(Intake(pool, by.tenant, by.user, at), words, by, client_key, digests)
+        except IntegrityError:
+            # Only the client's keys are unique. The other submission has committed by now, or the insert would wait.
+            if earlier := _earlier(client_key, digests):
+                return earlier
+            raise
+
+
+@transaction.atomic
+def _stored(
+    intake: Intake, words: Sequence[JobWords], by: Access, client_key: str | None, digests: Sequence[str]
+) -> SubmittedJobs | Refused:
+    # 1. Gather and decide: what all of them meet first, then each by itself.
+    if earlier := _earlier(client_key, digests):
+        return earlier
+    if closed := pool_closed(intake, Lane.BATCH):
+        return closed
+    steps, answers = Steps("admission", f"of {len(words)} jobs"), [_ready(intake, each, by) for each in words]
+    refused = [(index, answer) for index, answer in enumerate(answers) if isinstance(answer, Refused)]
+    if refused:
+        return jobs_refused(refused, len(words))
+    ready = [answer for answer in answers if isinstance(answer, Checked)]
+    steps.done("check", jobs=len(ready), pool=intake.pool.slug)
+
+    # 2. Apply: the jobs, when they will probably start, and that they were submitted.
+    for each, key, digest in zip(ready, _keys(client_key, len(words)), digests, strict=True):
+        each.job.client_key, each.job.request_digest = key, digest
+        waiting_said(each, intake.at)
+    rows_store(ready)
+    steps.done("store", jobs=len(ready), pool=intake.pool.slug)
+    waiting_tell(ready, intake.at, steps)
+    return SubmittedJobs([each.job for each in ready], repeated=False)
+
+
+def _ready(intake: Intake, words: JobWords, by: Access) -> Checked | Refused:
+    lane = Lane.BATCH.value
+    if words.said is None:
+        after = waited_in_order(words.after)
+        return job_ready(intake, words.name, words.spec, lane, begin=words.begin, after=after)
+    understood = job_understood(pool=intake.pool, said=words.said, by=by, at=intake.at, intake=intake)
+    if isinstance(understood, Refused):
+        return understood
+    later: dict[str, Any] = {"begin": understood.begin, "after": understood.after}
+    ready = job_ready(intake, understood.name, understood.spec, lane, **later)
+    return ready if isinstance(ready, Refused) else replace(ready, description=understood.row)
+
+
+def jobs_refused(refused: Sequence[tuple[int, Refused]], jobs: int) -> JobsRefused:
+    """Why none of so many jobs is taken: of those that cannot be, the index and the refusal."""
+    index, first = refused[0]
+    others = f" {len(refused)} of the {jobs:,} jobs cannot be taken, so none is." if len(refused) > 1 else ""
+    sentence = f"jobs[{index}]: {first.sentence}{others}"
+    return JobsRefused("jobs_refused", sentence, jobs, len(refused), tuple(refused[:MOST_FAULTS]))
+
+
+def _digest(pool: Pool, words: JobWords) -> str:
+    """As that of a job that is submitted by itself."""
+    lane = Lane.BATCH.value
+    if words.said is None:
+        later = (words.begin, waited_in_order(words.after))
+        return job_digest(pool, words.name, words.spec, lane, None, None, *later)
+    described = JobDescription(how=words.said.how, said=words.said.document)
+    return job_digest(pool, "", {}, lane, None, described, None, ())
+
+
+def _keys(client_key: str | None, count: int) -> list[str | None]:
+    """The first job keeps the key itself, so that one key is one submission, whichever way it comes."""
+    if client_key is None:
+        return [None] * count
+    return [client_key, *(_key(client_key, index) for index in range(1, count))]
+
+
+def _key(client_key: str, index: int) -> str:
+    return hashlib.sha256(f"{client_key} {index}".encode()).hexdigest()
+
+
+def _earlier(client_key: str | None, digests: Sequence[str]) -> SubmittedJobs | Refused | None:
+    """The jobs that this key has already made: these and no more, or the key was another submission's."""
+    if client_key is None:
+        return None
+    keys = _keys(client_key, len(digests) + 1)
+    rows = {row.client_key: row for row in TrainingJob.objects.filter(client_key__in=keys)}
+    if not rows:
+        return None
+    jobs = [rows.get(key) for key in keys]
+    if [job and job.request_digest for job in jobs] != [*digests, None]:
+        return Refused("key_reused", "This key was used for another submission.")
+    return SubmittedJobs([job for job in jobs if job is not None], repeated=True)

@@ -1,0 +1,109 @@
+"""`bourse jobs submit FILE --bulk`: a job on each line, in as few calls as can be, and refusals by the line."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.client.conftest import Bourse
+from tests.client.stub import Answer, bad, good, stub_server
+
+SAID = {"token": "t", "tenant": "lumen"}
+SPEC = {"epochs": 1, "chunks": 4}
+
+
+def lines(tmp_path: Path, *jobs: Any) -> Path:
+    file = tmp_path / "rates.jsonl"
+    file.write_text("".join(f"{each if isinstance(each, str) else json.dumps(each)}\n" for each in jobs))
+    return file
+
+
+def made(first: int, count: int) -> Answer:
+    rows = [{"id": first + place, "name": "x", "state": "queued"} for place in range(count)]
+    return good({"pool": "main", "results": rows}, status=201)
+
+
+def test_each_line_is_a_job_in_one_call(bourse: Bourse, tmp_path: Path) -> None:
+    hours = {"name": "h", "hours": {"hours": 1}, "worth": {"credits": "5", "within_seconds": 9}, "lane": "batch"}
+    file = lines(tmp_path, SPEC | {"after": [7]}, "", {"name": "b", "spec": SPEC, "pool": "main"}, hours)
+    with stub_server(made(88, 3)) as stub:
+        ended = bourse("jobs", "submit", file, "--bulk", "--key", "k1", url=stub.address, **SAID)
+    assert ended.status == 0, ended.err
+    assert ended.out == "3 jobs: 88 to 90, in main\n"
+    (asked,) = stub.asked
+    assert (asked.path, asked.key) == ("/api/v1/tenants/lumen/jobs/bulk/", "k1")
+    del hours["lane"]
+    jobs = [{"name": "rates-1", "after": [7], "spec": SPEC}, {"name": "b", "spec": SPEC}, hours]
+    assert json.loads(asked.body) == {"pool": "main", "jobs": jobs}
+
+
+def test_a_long_file_takes_several_calls_and_each_has_a_key_of_its_own(bourse: Bourse, tmp_path: Path) -> None:
+    file = lines(tmp_path, *([SPEC] * 2500))
+    with stub_server(made(1, 1000), made(1001, 1000), made(2001, 500)) as stub:
+        words = ("jobs", "submit", file, "--bulk", "--pool", "main", "--key", "k", "--json")
+        ended = bourse(*words, url=stub.address, **SAID)
+    assert ended.status == 0, ended.err
+    assert [len(json.loads(asked.body)["jobs"]) for asked in stub.asked] == [1000, 1000, 500]
+    assert [asked.key for asked in stub.asked] == ["k-0", "k-1", "k-2"]
+    assert [job["id"] for job in json.loads(ended.out)] == [*range(1, 2501)]
+
+
+def test_large_jobs_go_in_calls_that_the_interface_takes(bourse: Bourse, tmp_path: Path) -> None:
+    long, many = SPEC | {"note": "x" * 400_000}, SPEC | {"many": [1] * 30_000}
+    file = lines(tmp_path, *([long] * 5), many, many, SPEC)
+    with stub_server(made(1, 2)) as stub:
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+    assert ended.status == 0, ended.err
+    assert [len(json.loads(asked.body)["jobs"]) for asked in stub.asked] == [2, 2, 2, 2]
+    assert all(len(asked.body) < 1 << 20 for asked in stub.asked)
+
+
+def test_refusal_names_the_lines_and_what_is_submitted_before_them(bourse: Bourse, tmp_path: Path) -> None:
+    errors = [
+        {"field": "jobs[0].chunks", "code": "invalid_job", "detail": "chunks: must be a positive integer, not 0."},
+        {"field": "jobs[2]", "code": "larger_than_window", "detail": "Needs 50 slots; the longest interval has 8."},
+        {"field": "jobs[3].name", "code": "required", "detail": "This field is required."},
+    ]
+    detail = "jobs[0]: chunks: must be a positive integer, not 0. 3 of the 4 jobs cannot be taken, so none is."
+    figures = [{"index": 2, "code": "larger_than_window", "numbers": {"needs_slots": 50}}]
+    numbers = {"jobs": 4, "refused": 3, "figures": figures}
+    refused = bad(422, "jobs_refused", detail, numbers=numbers, errors=errors)
+    file = lines(tmp_path, *([SPEC] * 1000), "", *([SPEC] * 4))
+    with stub_server(made(1, 1000), refused) as stub:
+        ended = bourse("jobs", "submit", file, "--bulk", "--pool", "main", url=stub.address, **SAID)
+    assert ended.status == 1
+    assert ended.err.splitlines() == [
+        "Submitted: lines 1 to 1000. Of the rest, nothing.",
+        "bourse: line 1002: chunks: must be a positive integer, not 0. 3 of the 4 jobs cannot be taken, so none is.",
+        "  line 1002: chunks: must be a positive integer, not 0.",
+        "  line 1004: Needs 50 slots; the longest interval has 8.",
+        "  line 1005: name: This field is required.",
+        "  code jobs_refused: jobs 4, refused 3",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("jobs", "words", "begins"),
+    [
+        ((), (), "write a job on each line"),
+        (("",), (), "write a job on each line"),
+        ((SPEC, "{"), (), "line 2: this is not JSON"),
+        (("[1]",), (), "line 1: write the fields of one job"),
+        ((SPEC | {"lane": "instant"},), (), "line 1: lane: jobs in bulk wait"),
+        (({"spec": SPEC, "script": "x"},), (), "line 1: script: beside `spec` or `hours` only"),
+        ((SPEC | {"pool": "a"}, SPEC | {"pool": "b"}), (), "the jobs of one file go to one pool, not to a, b"),
+        ((SPEC,), ("--count", "3"), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--lane", "instant"), "beside --bulk only --pool, --name and --key"),
+        ((SPEC,), ("--divisible",), "beside --bulk only --pool, --name and --key"),
+    ],
+)
+def test_what_means_nothing_is_refused_before_anything_is_sent(
+    bourse: Bourse, tmp_path: Path, jobs: tuple[Any, ...], words: tuple[str, ...], begins: str
+) -> None:
+    with stub_server(made(1, 1)) as stub:
+        ended = bourse("jobs", "submit", lines(tmp_path, *jobs), "--bulk", *words, url=stub.address, **SAID)
+    assert (ended.status, len(stub.asked)) == (2, 0)
+    assert begins in ended.err
