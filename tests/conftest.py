@@ -119,6 +119,19 @@ def servers() -> Servers:
     return _servers
 
 
+@pytest.fixture
+def committed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The test's own transaction counts as ended: else its events would be held back as not yet certain."""
+    from scheduling.models import Event
+
+    def newest() -> int:
+        return Event.objects.order_by("-pk").values_list("pk", flat=True).first() or 0
+
+    monkeypatch.setattr("scheduling.notices.collecting.feed_cursor", newest)
+    monkeypatch.setattr("scheduling.webhooks.changes.feed_cursor", newest)
+    monkeypatch.setattr("scheduling.webhooks.deliveries.feed_cursor", newest)
+
+
 @pytest.fixture(scope="session")
 def django_db_modify_db_settings(servers: Servers, django_db_modify_db_settings_parallel_suffix: None) -> None:
     """pytest-django's hook before it makes the test database, which belongs to whoever owns the tables."""

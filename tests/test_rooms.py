@@ -133,3 +133,13 @@ def defining(found: Import) -> str:
         if each.name == found.name:
             return each.source
     return found.source
+
+
+def test_tests_lie_as_the_rooms_do() -> None:
+    """A folder of tests bears the name of the room that it tests, or is one of those that see the whole product."""
+    whole = {"api", "bench", "browser", "cases", "client", "concurrency", "journeys", "ledger", "soak"}
+    apps = {"marketplace", "scheduling", "tenants"}
+    rooms = {folder.name for folder in (ROOT / "scheduling").iterdir() if (folder / "__init__.py").exists()}
+    folders = {folder.name for folder in (ROOT / "tests").iterdir() if (folder / "__init__.py").exists()}
+    assert folders <= whole | apps | rooms
+    assert {room for room in rooms if room_of(f"scheduling.{room}")} - folders == {"cluster", "common"}

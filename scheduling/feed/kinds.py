@@ -6,7 +6,7 @@ get of it: `scheduling.notices.kinds` says which kind of notice it makes, and so
 
 Of a job: a sentence under the title in its story stands in `scheduling.jobs.read_life`, where there is more to say than
 the title does; and what the kind does to the job's life `scheduling.audit.verification.lives` has to know.
-tests/scheduling/test_event_kinds.py finds the second when it is forgotten, and a kind that nobody writes.
+tests/feed/test_event_kinds.py finds the second when it is forgotten, and a kind that nobody writes.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from tenants.models import Tenant
 from tenants.roles import AUDITOR, OWNER, VIEWER
 from tests.api.builders import problem, program_of
 from tests.api.table import operations
+from tests.quotes.test_submit_page import FIELDS
 from tests.scheduling.live import SPEC
 from tests.scheduling.markets import make_market, make_waiting, run_slots
 from tests.scheduling.pages import client_as, text_of
-from tests.scheduling.test_submit_page import FIELDS
 from tests.web import environment
 
 pytestmark = pytest.mark.django_db

@@ -12,9 +12,9 @@ from scheduling.audit.rounds import audits_next
 from scheduling.models import AuditRun, FairnessAlert, IntervalFairness
 from tenants.roles import AUDITOR, OPERATOR, OWNER
 from tests.api.builders import Program, problem, program
-from tests.scheduling.auditors import work_off
+from tests.audit.auditors import work_off
+from tests.fairness.fair_world import Fair, make_fair
 from tests.scheduling.builders import tell_history
-from tests.scheduling.fair_world import Fair, make_fair
 from tests.tenants.builders import make_member, make_staff
 from tests.worlds import built_once
 

@@ -15,7 +15,7 @@ from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope
 from tests.api.builders import Program, problem, program_of
-from tests.scheduling.money_world import SECRET, World, standing
+from tests.books.money_world import SECRET, World, standing
 from tests.tenants.builders import make_member, make_tenant
 
 ENTRIES, LINES = "ledger/entries/", "statements/period/lines/"

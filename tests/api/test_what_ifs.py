@@ -12,7 +12,7 @@ from tenants.roles import AUDITOR, OWNER, SUBMITTER
 from tenants.scoping import scope_disabled
 from tests.api.builders import problem, program_of
 from tests.database import as_superuser
-from tests.scheduling.test_what_if_said import make_rivals
+from tests.what_if.test_what_if_said import make_rivals
 
 pytestmark = pytest.mark.django_db
 

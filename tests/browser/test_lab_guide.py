@@ -19,8 +19,8 @@ from tenants.ledger.amounts import THOUSANDS
 from tests.lab.logs import sacct_text, study_of, swf_text
 from tests.lab.philly import JOBS, ZONE, philly_jobs
 from tests.lab.test_guide import GUIDE, block
+from tests.management.files import ROOT
 from tests.patience import PATIENCE
-from tests.scheduling.commands.files import ROOT
 
 FIRST, DAYS, SERVERS = 60, 3, 40
 pytestmark = [

@@ -19,7 +19,7 @@ from tenants.models import Tenant, User
 from tenants.roles import OWNER
 from tests.browser.conftest import Visitor
 from tests.browser.test_every_page import slides
-from tests.scheduling.test_notices import member
+from tests.notices.test_notices import member
 from tests.tenants.builders import done, make_tenant
 
 pytestmark = [pytest.mark.django_db(transaction=True), pytest.mark.wide]

@@ -22,10 +22,10 @@ from tenants.models import AuditEntry, Tenant
 from tenants.roles import OPERATOR, OWNER, STAFF_ROLES, TENANT_ROLES
 from tenants.scoping import scope
 from tests.catalogue.builders import BY, DOCUMENT, WHY, allow, member, register
+from tests.quotes.test_submit_page import market
 from tests.scheduling.builders import NOON, make_tenant
 from tests.scheduling.live import SPEC, make_award
 from tests.scheduling.pages import client_as
-from tests.scheduling.test_submit_page import market
 
 pytestmark = pytest.mark.django_db
 VALUE = "hf_s3cret-value"

@@ -15,9 +15,9 @@ from scheduling.audit.verification import intervals_verify
 from scheduling.models import Award, Interval, Pool, TrainingJob, VerificationRun
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
+from tests.audit.auditors import everything_asked, work_off
 from tests.concurrency.beside import Beside, beside
 from tests.database import as_superuser, serving_addresses
-from tests.scheduling.auditors import everything_asked, work_off
 from tests.scheduling.builders import make_cells, make_server, make_tenant, tell_history
 from tests.scheduling.clocks import advance, contested, everything
 from tests.scheduling.live import fund, make_live_pool, money, submitted

@@ -26,10 +26,10 @@ from scheduling.lab.studies.study_text import study_document
 from scheduling.models import LabFile, LabStudy, StudyState
 from tenants.access import Access, Refused
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, VIEWER
+from tests.audit.auditors import Clock
 from tests.lab.logs import STUDY, made_jobs, simulated_log, write_study
-from tests.scheduling.auditors import Clock
+from tests.management.files import said
 from tests.scheduling.builders import NOON, make_cells, make_pool, make_server, make_tenant
-from tests.scheduling.commands.files import said
 from tests.scheduling.markets import make_waiting
 from tests.scheduling.pages import client_as
 

@@ -14,7 +14,7 @@ from scheduling.lab.studies.study import FIELDS, HISTORY_FIELDS, KINDS, RULE_FIE
 from scheduling.lab.studies.worth import WORTHS
 from tests.lab.logs import made_jobs, sacct_text
 from tests.lab.test_sacct import HEADING
-from tests.scheduling.commands.files import PATIENCE, ROOT
+from tests.management.files import PATIENCE, ROOT
 
 GUIDE = (ROOT / "docs" / "guide" / "lab.md").read_text(encoding="utf-8")
 

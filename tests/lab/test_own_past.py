@@ -17,9 +17,9 @@ from scheduling.core.types import BATCH, Plan, Policy, View
 from scheduling.models import Award
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
-from tests.scheduling.commands.files import said
+from tests.management.files import said
+from tests.market.test_live_as_simulated import SLOTS, make_random_market
 from tests.scheduling.markets import at, run_slots
-from tests.scheduling.test_live_as_simulated import SLOTS, make_random_market
 
 pytestmark = pytest.mark.django_db
 

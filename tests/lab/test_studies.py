@@ -45,7 +45,7 @@ from tests.lab.logs import (
     swf_text,
     write_study,
 )
-from tests.scheduling.commands.files import refused, said
+from tests.management.files import refused, said
 
 RULES = """rules:
   - alone

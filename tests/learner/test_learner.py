@@ -39,9 +39,9 @@ from tests.learner.world import (
     switched,
     taken,
 )
+from tests.management.files import said
 from tests.scheduling.builders import NOON, make_pool
 from tests.scheduling.clocks import moment
-from tests.scheduling.commands.files import said
 from tests.scheduling.elastic_world import all_is_sound, make_elastic, run
 
 pytestmark = pytest.mark.django_db

@@ -24,9 +24,9 @@ from marketplace.embedded.state import DATABASE, OWNER
 from scheduling.app.clock import pool_advance
 from scheduling.market.calendar.lanes import lane_lock
 from scheduling.models import Lane
+from tests.audit.proven import make_proven
 from tests.database import as_superuser, run
 from tests.patience import PATIENCE
-from tests.scheduling.proven import make_proven
 
 pytestmark = pytest.mark.django_db(transaction=True)
 ELSEWHERE = "restored"

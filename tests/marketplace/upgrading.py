@@ -28,9 +28,9 @@ def make() -> None:
     from scheduling.money.credits import credits_grant
     from scheduling.operator import pools
     from tenants.ledger.amounts import MICRO
+    from tests.audit.proven import BY, LONG, PRICED, WHY, accepted, make_pool, moment, submit
     from tests.scheduling.builders import NOON, make_tenant
     from tests.scheduling.live import INSTANT
-    from tests.scheduling.proven import BY, LONG, PRICED, WHY, accepted, make_pool, moment, submit
 
     castor, lumen = make_tenant("castor"), make_tenant("lumen")
     for tenant in (castor, lumen):
@@ -55,7 +55,7 @@ def go_on(slot: str) -> None:
     from scheduling.fairness.intervals import fairness_catch_up
     from scheduling.models import Pool
     from tenants.models import Tenant
-    from tests.scheduling.proven import moment, submit
+    from tests.audit.proven import moment, submit
 
     pool, last = Pool.objects.get(slug="main"), int(slot)
     for number, tenant in enumerate(Tenant.objects.order_by("slug")):
@@ -67,7 +67,7 @@ def go_on(slot: str) -> None:
 
 def _seal(slot: float) -> None:
     from marketplace.sealing import seal_everything
-    from tests.scheduling.proven import moment, seal_feed
+    from tests.audit.proven import moment, seal_feed
 
     seal_feed(moment(slot))
     seal_everything(at=moment(slot))

@@ -12,8 +12,8 @@ from scheduling.app.clock import pool_advance
 from scheduling.models import Pool, TrainingJob
 from tenants.models import Tenant, User
 from tests.database import overwrite
+from tests.market.test_servers_page import make_person
 from tests.scheduling.markets import make_renting, make_waiting
-from tests.scheduling.test_servers_page import make_person
 
 BACKEND = "django.contrib.auth.backends.ModelBackend"
 NOW = 10  # slot

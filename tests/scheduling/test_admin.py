@@ -9,8 +9,8 @@ from django.test import Client
 from django.urls import path
 
 from tests.catalogue.builders import BY, archive_with, register
+from tests.market.test_servers_page import make_person
 from tests.scheduling.builders import make_cells, make_pool, make_server, make_tenant
-from tests.scheduling.test_servers_page import make_person
 
 pytestmark = [pytest.mark.django_db, pytest.mark.urls("tests.scheduling.test_admin")]
 

@@ -26,7 +26,7 @@ from tenants.roles import AUDITOR, OWNER
 from tenants.scoping import scope
 from tenants.templatetags.look import credits
 from tenants.zones import COOKIE, day_of, midnight
-from tests.scheduling.money_world import World, read, text, traded
+from tests.books.money_world import World, read, text, traded
 from tests.scheduling.pages import client_as, client_of, text_of
 from tests.tenants.builders import make_member
 

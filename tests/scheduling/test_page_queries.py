@@ -18,9 +18,9 @@ from django.test import Client
 from django.test.utils import CaptureQueriesContext
 
 from scheduling.quotes import desks
+from tests.market.test_servers_page import make_person
+from tests.quotes.test_submit_page import FIELDS
 from tests.scheduling.pages import Story, client_of, story
-from tests.scheduling.test_servers_page import make_person
-from tests.scheduling.test_submit_page import FIELDS
 
 pytestmark = pytest.mark.django_db
 

@@ -20,8 +20,8 @@ from tenants.access import Access
 from tenants.models import AuditEntry
 from tenants.scoping import scope
 from tests.scheduling.builders import make_pool
-from tests.scheduling.hooks import BROKE, Receiver, go, make, owner, rows, tell
 from tests.tenants.builders import NOW
+from tests.webhooks.hooks import BROKE, Receiver, go, make, owner, rows, tell
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("committed")]
 LATER = NOW + timedelta(days=100)

@@ -40,10 +40,10 @@ from scheduling.models import (
 )
 from tenants.models import User
 from tenants.scoping import scope_disabled
+from tests.audit.auditors import everything_asked
 from tests.bench.audit.build import AT_ONCE_FIGURES, FAIRNESS, MARKET, QUICK, Took
 from tests.bench.million.figures import figure, plain
 from tests.bench.owned import analyze
-from tests.scheduling.auditors import everything_asked
 from tests.tenants.builders import make_staff
 
 OPENED = 20

@@ -1,0 +1,365 @@
+"""An audit bundle agrees with itself, and its checker refuses one in which a single number was changed."""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import io
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from django.core.management import CommandError, call_command
+from django.utils import timezone
+
+from scheduling.audit.bundle import check, public_key, signing_seed
+from scheduling.audit.bundle.signature import sign
+from tests.audit.proven import Proven, make_proven
+from tests.scheduling.markets import at
+from tests.worlds import built_once
+
+pytestmark = pytest.mark.django_db
+Rows = list[dict[str, Any]]
+
+
+built = built_once(make_proven)
+
+
+def make_bundle(world: Proven, path: Path, *, middle: bool = False) -> Path:
+    """`middle`: of a period that begins after the first decisions and payments, and ends before the last."""
+    pool = world.pool
+    start, end = (at(pool, 5), at(pool, 12)) if middle else (at(pool, 0) - timedelta(days=400), at(pool, 400))
+    call_command("audit_bundle", pool=pool.slug, start=start, end=end, out=path / "b.zip", stdout=io.StringIO())
+    return path / "b.zip"
+
+
+def changed(bundle: Path, name: str, change: Callable[[Rows], None], *, listed: bool) -> Path:
+    """The bundle with other rows in one file. `listed`: its writer corrected the list of files, and cannot sign it."""
+    with zipfile.ZipFile(bundle) as old:
+        files = {entry: old.read(entry) for entry in old.namelist()}
+    rows = [json.loads(line) for line in files[name].splitlines()]
+    change(rows)
+    files[name] = b"".join(json.dumps(row, sort_keys=True, separators=(",", ":")).encode() + b"\n" for row in rows)
+    if listed:
+        manifest = json.loads(files["manifest.json"])
+        manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
+        files["manifest.json"] = line(manifest)
+    return written(bundle, files)
+
+
+def line(value: Any) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":")).encode() + b"\n"
+
+
+def files_of(bundle: Path) -> dict[str, bytes]:
+    with zipfile.ZipFile(bundle) as old:
+        return {entry: old.read(entry) for entry in old.namelist()}
+
+
+def written(bundle: Path, files: dict[str, bytes]) -> Path:
+    other = bundle.with_name("changed.zip")
+    with zipfile.ZipFile(other, "w") as new:
+        for entry, content in files.items():
+            new.writestr(entry, content)
+    return other
+
+
+def forged(bundle: Path, files: dict[str, bytes]) -> Path:
+    """By somebody who changed a file, corrected the list, and signed it with a key of his own."""
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"] = {name: hashlib.sha256(files[name]).hexdigest() for name in manifest["files"]}
+    signed = line(manifest)
+    seed = bytes(32)
+    signature = {"public_key": public_key(seed).hex(), "signature": sign(seed, signed).hex()}
+    return written(bundle, {**files, "manifest.json": signed, "signature.json": line(signature)})
+
+
+def test_a_bundle_from_the_middle_of_the_history_is_checked_from_what_its_signed_list_states(
+    built: Proven, tmp_path: Path
+) -> None:
+    bundle = make_bundle(built, tmp_path, middle=True)
+    files = files_of(bundle)
+    stated = json.loads(files["manifest.json"])
+    first = json.loads(files["intervals.jsonl"].splitlines()[0])
+    assert stated["chain"]["first_interval"] == first["number"] > 1
+    assert stated["chain"]["previous_digest"] == first["previous"] != "0" * 64
+    assert any(amount for amount in stated["opening"].values())
+    assert len(files["transactions.jsonl"].splitlines()) > 1
+    assert check.check(bundle) == []
+    for change, told in (
+        (lambda m: m["opening"].update({next(iter(m["opening"])): 1}), "the opening balances do not add up to zero"),
+        (lambda m: m["chain"].update(previous_digest="0" * 64), "does not follow the interval before it"),
+        (lambda m: m["chain"].update(first_interval=1), "does not follow the interval before it"),
+        (lambda m: m["chain"].update(last_digest="0" * 64), "is not the one that the bundle ends with"),
+        (lambda m: m["period"].update(start=m["period"]["end"]), "was not decided in the period"),
+        (lambda m: m["answers"].update(first_answer=77), "does not follow the answer before it"),
+        (lambda m: m["answers"].update(last_digest="0" * 64), "the last answer is not the one"),
+        (lambda m: m["feed"].update(previous_digest="0" * 63 + "1"), "does not follow the seal before it"),
+        (lambda m: m["feed"].update(last_digest="0" * 64), "the last seal is not the one"),
+        (lambda m: m.update(format="bourse-audit/2"), "this program checks bundles of the form"),
+    ):
+        manifest = json.loads(files["manifest.json"])
+        change(manifest)
+        changed_list = {**files, "manifest.json": line(manifest)}
+        assert "the signature does not belong to the list of files" in check.check(written(bundle, changed_list))
+        found = check.check(forged(bundle, changed_list))
+        assert any(told in one for one in found), (told, found)
+
+
+def numbers_in(content: bytes, most: int) -> list[tuple[int, int]]:
+    """Where whole numbers stand, outside of digests; so many, spread evenly."""
+    found = [match.span() for match in re.finditer(rb'(?<![0-9a-zA-Z."])-?[0-9]+(?=[,\]}])', content)]
+    return found[:: max(len(found) // most, 1)][:most]
+
+
+def test_one_changed_number_anywhere_is_refused(built: Proven, tmp_path: Path) -> None:
+    """In every file; and where the list was signed by somebody else, the key that was noted is not his."""
+    bundle, key = make_bundle(built, tmp_path, middle=True), public_key(signing_seed(at=timezone.now())).hex()
+    files = files_of(bundle)
+    tried = 0
+    for name, content in files.items():
+        for begin, end in numbers_in(content, 4):
+            number = str(int(content[begin:end]) + 1).encode()
+            other = {**files, name: content[:begin] + number + content[end:]}
+            assert check.check(written(bundle, other)), (name, content[begin - 20 : end + 5])
+            tried += 1
+        flipped = {**files, name: bytes([content[0] ^ 1]) + content[1:]}
+        assert check.check(written(bundle, flipped)), name
+    assert tried > 15
+    told = check.check(forged(bundle, files), key)
+    assert "the bundle is signed with another key than the one you gave" in told
+
+
+FIELDS = [
+    *(("intervals.jsonl", field) for field in ("pool", "number", "slot", "digest", "previous", "code_version")),
+    *(("intervals.jsonl", field) for field in ("policy", "view", "plan", "windows", "decided_at")),
+    *(("intervals.jsonl", field) for field in ("heads",)),
+    *(("frames.jsonl", field) for field in ("digest", "content")),
+    *(("answers.jsonl", field) for field in ("pool", "number", "job", "award", "at", "code_version", "frame")),
+    *(("answers.jsonl", field) for field in ("interval", "previous", "digest", "input", "plan")),
+    *(("awards.jsonl", field) for field in ("start", "end", "paid", "tenant", "charges", "interval", "job")),
+    *(("seals.jsonl", field) for field in ("number", "last_event", "sealed_at", "members", "previous", "digest")),
+    *(("events.jsonl", field) for field in ("id", "pool", "tenant", "kind", "subject", "at", "data")),
+    *(("submissions.jsonl", field) for field in ("job", "submission")),
+    *(("transactions.jsonl", field) for field in ("key", "kind", "subject", "at", "facts", "entries", "digest")),
+    ("balances.json", "closing"),
+]
+
+
+def test_a_forger_who_signs_anew_is_still_found_by_what_the_files_say(
+    built: Proven, tmp_path: Path, monkeypatch: Any
+) -> None:
+    """Without the key that was noted: what belongs together no longer agrees. His signature holds, and is not looked
+    at here again and again."""
+    path = make_bundle(built, tmp_path)
+    assert check.check(forged(path, files_of(path))) == []
+    monkeypatch.setattr(check, "signature_holds", lambda *_: True)
+    for name, field in FIELDS:
+        files = files_of(path)
+        rows = [json.loads(one) for one in files[name].splitlines()]
+        row = next(row for row in rows if row.get("paid", 1) and row.get("charges", 1) and row.get(field) is not None)
+        row[field] = another(row[field])
+        files[name] = b"".join(map(line, rows))
+        manifest = json.loads(files["manifest.json"])
+        manifest["files"][name] = hashlib.sha256(files[name]).hexdigest()
+        found = check.check(written(path, {**files, "manifest.json": line(manifest)}))
+        assert found, (name, field)
+        assert f"{name} was changed" not in found
+
+
+def another(value: Any) -> Any:
+    if isinstance(value, int):
+        return value + 1
+    if value == "":
+        return "7"
+    if isinstance(value, str):
+        numbers = list(re.finditer(r"[0-8](?=\D*$)", value))
+        place = numbers[-1].start() if numbers else 0
+        return value[:place] + ("7" if value[place] != "7" else "6") + value[place + 1 :]
+    if isinstance(value, dict):
+        return {**value, next(iter(value)): 1}
+    changed_rows = json.loads(json.dumps(value))
+    part = next(part for part in changed_rows if part)
+    part[0] = [part[0][0], part[0][1] + 1] if isinstance(part[0], list) else part[0] + 8
+    return changed_rows
+
+
+def test_a_missing_and_an_added_file_are_refused(built: Proven, tmp_path: Path) -> None:
+    bundle = make_bundle(built, tmp_path)
+    files = files_of(bundle)
+    for name in files:
+        found = check.check(written(bundle, {entry: content for entry, content in files.items() if entry != name}))
+        assert found, name
+    assert "the files are not those of the list" in check.check(written(bundle, {**files, "more.txt": b"hello"}))
+    manifest = json.loads(files["manifest.json"])
+    manifest["files"]["more.txt"] = ""
+    more = {**files, "manifest.json": line(manifest), "more.txt": b"hello"}
+    assert "the list of files is not the list of a bundle" in check.check(forged(bundle, more))
+
+
+def test_the_checker_needs_nothing_but_pythons_own_library() -> None:
+    tree = ast.parse(Path(check.__file__).read_text(encoding="utf-8"))
+    found = {alias.name for node in ast.walk(tree) if isinstance(node, ast.Import) for alias in node.names}
+    found |= {node.module or "." for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
+    assert found == {"datetime", "fractions", "hashlib", "json", "math", "sys", "zipfile"}
+    assert found <= sys.stdlib_module_names
+
+
+def first_slot(rows: Rows) -> list[Any]:
+    return next(slot for row in rows for slot in row["charges"] if slot)
+
+
+def more_paid(rows: Rows) -> None:
+    next(row for row in rows if row["paid"])["paid"] += 1
+
+
+def moved_to_another_owner(rows: Rows) -> None:
+    first_slot(rows)[0][0] += 1
+
+
+def later(rows: Rows) -> None:
+    rows[0]["end"] += 1
+
+
+def award_removed(rows: Rows) -> None:
+    del rows[0]
+
+
+def entry_changed(rows: Rows) -> None:
+    rows[0]["entries"][0][1] += 1
+
+
+def entry_moved(rows: Rows) -> None:
+    rows[-1]["entries"][0][0] += 8
+
+
+def fact_changed(rows: Rows) -> None:
+    row = next(row for row in rows if '"slot"' in row["facts"])
+    row["facts"] = row["facts"].replace('"slot": ', '"slot": 1')
+
+
+def transaction_removed(rows: Rows) -> None:
+    del rows[1]
+
+
+def view_changed(rows: Rows) -> None:
+    rows[-1]["view"] = rows[-1]["view"].replace('"slot":', '"slot":1')
+
+
+def slot_of_interval_changed(rows: Rows) -> None:
+    rows[0]["slot"] += 1
+
+
+def interval_removed(rows: Rows) -> None:
+    del rows[1]
+
+
+def balance_changed(rows: Rows) -> None:
+    account = next(iter(rows[0]["closing"]))
+    rows[0]["closing"][account] += 1
+
+
+def renamed(rows: Rows) -> None:
+    rows[0]["submission"] = rows[0]["submission"].replace('"train"', '"other"')
+
+
+def cheaper(rows: Rows) -> None:
+    row = next(row for row in rows if row["award"])
+    row["plan"] = row["plan"].replace('"cost":', '"cost":1')
+
+
+def larger_pool(rows: Rows) -> None:
+    rows[0]["content"] = rows[0]["content"].replace('"share_percent":100', '"share_percent":90')
+
+
+def told_otherwise(rows: Rows) -> None:
+    row = next(row for row in rows if '"train"' in row["data"])
+    row["data"] = row["data"].replace('"train"', '"other"')
+
+
+def first_removed(rows: Rows) -> None:
+    del rows[0]
+
+
+CHANGES = [
+    ("answers.jsonl", cheaper, "its digest is another"),
+    ("answers.jsonl", first_removed, "does not follow the answer before it"),
+    ("frames.jsonl", larger_pool, "its digest is another"),
+    ("frames.jsonl", first_removed, "the pool as it found it is missing"),
+    ("seals.jsonl", first_removed, "does not follow the seal before it"),
+    ("events.jsonl", told_otherwise, "is not as its seal closed over it"),
+    ("submissions.jsonl", renamed, "is not what was submitted"),
+    ("submissions.jsonl", first_removed, "was submitted, and is missing"),
+    ("awards.jsonl", more_paid, "do not add up to what it pays"),
+    ("awards.jsonl", moved_to_another_owner, "who earns what"),
+    ("awards.jsonl", later, "its slots are not those"),
+    ("awards.jsonl", award_removed, "is missing"),
+    ("transactions.jsonl", entry_changed, "does not add up to zero"),
+    ("transactions.jsonl", entry_moved, "its digest is another"),
+    ("transactions.jsonl", fact_changed, "its digest is another"),
+    ("transactions.jsonl", transaction_removed, "closes with"),
+    ("intervals.jsonl", view_changed, "its digest is another"),
+    ("intervals.jsonl", slot_of_interval_changed, "its digest is another"),
+    ("intervals.jsonl", interval_removed, "does not follow"),
+    ("balances.json", balance_changed, "closes with"),
+]
+
+
+def test_an_untouched_bundle_agrees_and_each_changed_number_is_refused(built: Proven, tmp_path: Path) -> None:
+    bundle, key = make_bundle(built, tmp_path), public_key(signing_seed(at=timezone.now())).hex()
+    assert check.check(bundle, key) == []
+    assert check.check(bundle, "0" * 64) == ["the bundle is signed with another key than the one you gave"]
+    for name, change, told in CHANGES:
+        found = check.check(changed(bundle, name, change, listed=False), key)
+        assert f"{name} was changed" in found, change
+        assert any(told in line for line in found), (change, found)
+        forged = check.check(changed(bundle, name, change, listed=True), key)
+        assert "the signature does not belong to the list of files" in forged, change
+
+
+def test_the_checker_runs_alone_and_says_by_its_status_whether_all_agrees(built: Proven, tmp_path: Path) -> None:
+    bundle = make_bundle(built, tmp_path)
+    with zipfile.ZipFile(bundle) as files:
+        files.extract("check.py", tmp_path)
+    other = changed(bundle, "awards.jsonl", more_paid, listed=False)
+    for path, status, told in ((bundle, 0, "everything agrees"), (other, 1, "do not agree")):
+        ran = subprocess.run([sys.executable, "-I", tmp_path / "check.py", path], capture_output=True, text=True)
+        assert (ran.returncode, told in ran.stdout) == (status, True), ran.stdout + ran.stderr
+
+
+def test_a_file_that_is_no_bundle_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "b.zip").write_bytes(b"nonsense")
+    assert check.check(tmp_path / "b.zip")[0].startswith("the bundle cannot be read")
+
+
+def test_the_checker_knows_signatures_without_the_library_that_makes_them() -> None:
+    """Of seeds of our own, and test 2 of RFC 8032, 7.1."""
+    for number in range(4):
+        seed, message = bytes([number] * 32), b"m" * number
+        signature = sign(seed, message)
+        assert check.signature_holds(public_key(seed), message, signature)
+        assert not check.signature_holds(public_key(seed), message + b"!", signature)
+        assert not check.signature_holds(public_key(bytes([9] * 32)), message, signature)
+    seed = bytes.fromhex("4ccd089b28ff96da9db6c346ec114e0f5b8a319f35aba624da8cf6ed4fb8a6fb")
+    assert public_key(seed).hex() == "3d4017c3e843895a92b70aa74d1b7ebc9c982ccf2ec4968cc0cd55f12af4660c"
+    answer = (
+        "92a009a9f0d4cab8720e820b5f642540a2b27b5416503f8fb3762223ebdb69da"
+        "085ac1e43e15996e458f3613d0f11d8c387b2eaeb4302aeeb00d291612bb0c00"
+    )
+    assert sign(seed, b"\x72").hex() == answer
+
+
+def test_the_command_refuses_what_makes_no_bundle(built: Proven, tmp_path: Path) -> None:
+    pool = built.pool
+    given = {"pool": pool.slug, "start": at(pool, 0), "end": at(pool, 9), "out": tmp_path / "b.zip"}
+    for options in ({"pool": "nowhere"}, {"end": at(pool, -1)}):
+        with pytest.raises(CommandError):
+            call_command("audit_bundle", **(given | options))
+    assert list(tmp_path.iterdir()) == []

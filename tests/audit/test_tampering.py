@@ -1,0 +1,240 @@
+"""Whoever changes one byte of what is stored is found, and the place is named: interval, award, entry, fairness.
+
+Every column of every table is the business of `test_what_proves_what`.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pytest
+from django.db import transaction
+
+from scheduling.audit.verification import intervals_verify
+from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.models import Award, Interval
+from tenants.ledger import audit
+from tenants.scoping import scope_disabled
+from tests.audit.test_verification import deciding, findings, make_history
+from tests.database import run
+from tests.ledger.builders import commit_checks, tamper
+from tests.scheduling.markets import award_of
+
+pytestmark = pytest.mark.django_db
+
+
+def make_watched():
+    """A history with its fairness, and nothing wrong with it."""
+    pool, jobs = make_history()
+    fairness_catch_up()
+    commit_checks()
+    assert findings(pool) == []
+    return pool, jobs
+
+
+@contextmanager
+def put_back() -> Iterator[None]:
+    """What is changed inside is as before afterwards, so that one history serves many changes."""
+    with transaction.atomic():
+        yield
+        transaction.set_rollback(True)
+
+
+def places_in(found: list[str], pattern: str) -> set[int]:
+    """The numbers that findings name by this pattern."""
+    return {int(match) for line in found for match in re.findall(pattern, line)}
+
+
+def with_one_byte_changed(content: bytes, place: int) -> bytes:
+    return content[:place] + bytes([content[place] ^ 1]) + content[place + 1 :]
+
+
+def test_one_byte_of_what_an_interval_was_told_and_answered() -> None:
+    """Of the bytes as they are stored, so that compressed ones may no longer be read at all; and one digit inside."""
+    pool, _ = make_watched()
+    interval = deciding(pool)
+    for column in ("policy", "view", "plan", "windows", "heads"):
+        stored = bytes(getattr(interval, column))
+        others = [with_one_byte_changed(stored, int(part * len(stored))) for part in (0.1, 0.5, 0.9)]
+        if column in ("view", "plan"):
+            content = zlib.decompress(stored)
+            digits = [match.start() for match in re.finditer(rb"[1-8](?=[,\]}])", content)]
+            others += [
+                zlib.compress(content[:place] + bytes([content[place] + 1]) + content[place + 1 :])
+                for place in digits[:: max(len(digits) // 5, 1)][:5]
+            ]
+        for changed in others:
+            with put_back():
+                tamper(f'UPDATE scheduling_interval SET "{column}" = %s WHERE id = %s', [changed, interval.pk])  # noqa: S608
+                found = findings(pool)
+            assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}:"), (column, found)
+
+
+def test_a_view_that_leads_the_policy_astray_is_named_and_stops_nothing() -> None:
+    """Jobs of a tenant that the view does not have."""
+    pool, _ = make_watched()
+    interval = deciding(pool)
+    astray = re.sub(rb'"tenant":\d+', b'"tenant":97', zlib.decompress(bytes(interval.view)))
+    with put_back():
+        tamper("UPDATE scheduling_interval SET view = %s WHERE id = %s", [zlib.compress(astray), interval.pk])
+        found = findings(pool)
+    assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}: its bytes cannot be replayed"), (
+        found
+    )
+
+
+def test_an_interval_that_was_dropped() -> None:
+    pool, _ = make_watched()
+    rows = list(Interval.objects.filter(pool=pool).order_by("number").values_list("number", "pk"))
+    for number, pk in (rows[0], rows[len(rows) // 2], rows[-1]):
+        with put_back():
+            tamper("DELETE FROM scheduling_tenantfairness WHERE pool_id = %s AND number = %s", [pool.pk, number])
+            tamper("DELETE FROM scheduling_intervalfairness WHERE interval_id = %s", [pk])
+            tamper("DELETE FROM scheduling_jobfloor WHERE interval_id = %s", [pk])
+            tamper("DELETE FROM scheduling_award WHERE interval_id = %s", [pk])
+            tamper("DELETE FROM scheduling_interval WHERE id = %s", [pk])
+            found = findings(pool)
+        told = f"interval {number + 1} of pool {pool.pk}: its number is {number + 1}, and should be {number}"
+        end = f"pool {pool.pk}: the last digest of the chain is"
+        assert any(line.startswith(end if number == rows[-1][0] else told) for line in found), (number, found)
+
+
+def change_of(award: Award, column: str) -> Any:
+    """Another value that the column could have."""
+    value = getattr(award, column)
+    if column in ("allocation", "charges"):
+        value = json.loads(json.dumps(value))
+        place = next(slot for slot in value if slot)[0] if column == "charges" else value[0]
+        place[-1] += 1
+        return json.dumps(value)
+    others = {"lane": "instant", "phase": "own", "placement": "distributed", "on_operator": "[[1, 1, 2, 1, 0]]"}
+    return others.get(column, None if value is None else value + 1 if isinstance(value, int | float) else value)
+
+
+TERMS = ["start", "end", "workers", "ps", "worker_type", "ps_type", "value", "floor", "cost", "paid", "attempt"]
+TERMS += ["lane", "phase", "placement", "on_operator", "allocation", "charges"]
+
+
+def test_one_column_of_an_award() -> None:
+    pool, jobs = make_watched()
+    award = award_of(jobs[0])
+    for column in TERMS:
+        assert change_of(award, column) != getattr(award, column)
+        place = [change_of(award, column), award.pk]
+        with put_back():
+            tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', place)  # noqa: S608
+            found = findings(pool)
+        named = f"award {award.pk} of job {award.job_id}: {column} is"
+        assert any(line.startswith(named) for line in found), (column, found)
+
+
+COURSE = [
+    ("awarded_at", "awarded_at + interval '1 second'", "awarded_at is"),
+    ("returned", "1", "what came back is"),
+    ("state", "'booked'", "it is booked, and its last slot is settled"),
+    ("state", "'running'", "it is running, and its last slot is settled"),
+    ("state", "'void'", "it is void, and nothing says from which slot on"),
+    ("state", "'ended'", "it is ended, and nothing says from which slot on"),
+    ("cut_at", "start", "it was cut in slot"),
+]
+
+
+def test_what_became_of_an_award() -> None:
+    pool, jobs = make_watched()
+    award = award_of(jobs[0])
+    for column, change, told in COURSE:
+        with put_back():
+            tamper(f'UPDATE scheduling_award SET "{column}" = {change} WHERE id = %s', [award.pk])  # noqa: S608
+            found = findings(pool)
+        assert any(line.startswith(f"award {award.pk} of job {award.job_id}: {told}") for line in found), found
+
+
+def test_an_award_that_was_moved_elsewhere_or_dropped() -> None:
+    pool, jobs = make_watched()
+    award, other = award_of(jobs[0]), award_of(jobs[1])
+    last = Interval.objects.filter(pool=pool).order_by("-number")[0]
+    to = {"job_id": jobs[0].pk + 900, "tenant_id": other.tenant_id, "interval_id": last.pk, "pool_id": pool.pk + 900}
+    named = f"award {award.pk} of job {award.job_id}: ", f"job {award.job_id} has no award"
+    for column, value in to.items():
+        with put_back():
+            tamper(f'UPDATE scheduling_award SET "{column}" = %s WHERE id = %s', [value, award.pk])  # noqa: S608
+            found = findings(pool)
+        assert any(name in line for line in found for name in named), (column, found)
+    tamper("DELETE FROM scheduling_award WHERE id = %s", [award.pk])
+    told = f"interval {award.interval.number} of pool {pool.pk}: job {award.job_id} has no award"
+    assert told in findings(pool)
+
+
+def entries_about(award: Award) -> list[tuple[int, str, int]]:
+    """Transaction, its key, line."""
+    return run(
+        "SELECT t.id, t.key, e.line FROM ledger_transaction t JOIN ledger_entry e ON e.transaction_id = t.id"
+        " WHERE t.subject = %s ORDER BY t.id, e.line",
+        [f"job:{award.job_id}"],
+    )
+
+
+def test_any_entry_of_an_award() -> None:
+    """Each of them in turn: the hold, and each slot's settlement with a line for each owner."""
+    pool, jobs = make_watched()
+    award = award_of(jobs[0])
+    entries = entries_about(award)
+    assert len(entries) > 3
+    for number, key, line in entries:
+        what = "the hold" if key.startswith("award:") else f"the settlement of slot {key.split(':')[2]}"
+        named = f"award {award.pk} of job {award.job_id}: {what} is"
+        for change in ("amount = amount + 1", "account_id = account_id + 8"):
+            with put_back():
+                tamper(
+                    f"UPDATE ledger_entry SET {change} WHERE transaction_id = %s AND line = %s",  # noqa: S608
+                    [number, line],
+                )
+                found = findings(pool)
+            assert any(told.startswith(named) for told in found), (key, change, found)
+
+
+def test_an_entry_that_was_dropped_and_one_that_is_about_no_award() -> None:
+    pool, jobs = make_watched()
+    award = award_of(jobs[0])
+    number, _, line = entries_about(award)[-1]
+    tamper("DELETE FROM ledger_entry WHERE transaction_id = %s AND line = %s", [number, line])
+    found = findings(pool)
+    assert any(line.startswith(f"award {award.pk} of job {award.job_id}: the settlement of slot") for line in found)
+    ((grant,),) = run("SELECT id FROM ledger_transaction WHERE kind = 'grant' ORDER BY id LIMIT 1")
+    tamper("UPDATE ledger_entry SET amount = amount + 1 WHERE transaction_id = %s", [grant])
+    with scope_disabled("the audit reads everybody's entries"):
+        told = [str(finding) for finding in audit.verify().findings]
+    assert any(f"transaction {grant}" in line for line in told), told
+
+
+def test_a_figure_that_is_no_number_in_the_place_of_one_that_is_missing() -> None:
+    pool, _ = make_watched()
+    there = "FROM scheduling_tenantfairness WHERE pool_id = %s AND reward IS NULL"
+    ((row, number, tenant),) = run(f"SELECT id, number, tenant_id {there} ORDER BY id LIMIT 1", [pool.pk])
+    tamper("UPDATE scheduling_tenantfairness SET reward = 'NaN' WHERE id = %s", [row])
+    named = f"fairness of interval {number} of pool {pool.pk}, tenant {tenant}: reward is nan, and should be None"
+    assert findings(pool)[0] == named
+
+
+def test_a_fairness_record_that_was_dropped() -> None:
+    pool, _ = make_watched()
+    number = deciding(pool).number
+    tamper("DELETE FROM scheduling_tenantfairness WHERE pool_id = %s AND number = %s", [pool.pk, number])
+    tamper("DELETE FROM scheduling_intervalfairness WHERE pool_id = %s AND number = %s", [pool.pk, number])
+    found = findings(pool)
+    assert found[0] == f"fairness of interval {number} of pool {pool.pk}: it is missing"
+    assert all(line.startswith(f"fairness of pool {pool.pk} on ") for line in found[1:]), found  # its day's sums
+
+
+def test_nothing_else_is_named() -> None:
+    """One changed award does not put others under suspicion."""
+    pool, jobs = make_watched()
+    award = award_of(jobs[0])
+    tamper("UPDATE scheduling_award SET workers = workers + 1 WHERE id = %s", [award.pk])
+    verified = intervals_verify(pool_ids=[pool.pk])
+    assert {finding.where for finding in verified.findings} == {f"award {award.pk} of job {award.job_id}"}

@@ -1,0 +1,103 @@
+"""Ledger, statements, share and intervals as pages: who may open them, and what never stands on them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tests.books.money_world import SECRET, World, busiest, client, read, standing, text
+from tests.scheduling.builders import make_tenant
+
+pytestmark = pytest.mark.django_db
+
+MONEY = ("ledger/", "statements/", "statements/period/", "statements/period/?print", "statements/period/?format=csv")
+QUOTA = ("share/", "intervals/", "intervals/main/1/")
+PARTS = ("ledger/?each=on", "ledger/?format=csv", "ledger/?part=entries", "share/?part=money", "share/?part=units")
+
+
+@pytest.fixture(scope="module")
+def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
+    with django_db_blocker.unblock(), standing() as made:
+        yield made
+
+
+@pytest.mark.parametrize("role", [VIEWER, SUBMITTER, BILLING, OWNER, AUDITOR, OPERATOR])
+def test_pages_open_for_whom_they_are_for_and_say_why_else(world: World, role: str) -> None:
+    browser = client(world.lumen, role)
+    reads_money = role not in (VIEWER, SUBMITTER)
+    for page in MONEY:
+        answer = read(browser, world.lumen, page)
+        assert answer.status_code == (200 if reads_money else 403), page
+        if not reads_money:
+            assert "are for billing and owners" in answer.content.decode()
+    for page in QUOTA:
+        html = text(read(browser, world.lumen, page))
+        assert ("Does it add up?" in html or "Payments in" in html or "Who pays me" in html) == reads_money, page
+
+
+def test_another_tenants_pages_are_not_there(world: World) -> None:
+    browser = client(make_tenant("orrin"), OWNER)
+    for page in (*MONEY, *QUOTA, *PARTS):
+        assert read(browser, world.lumen, page).status_code == 404, page
+
+
+def test_another_tenants_job_names_stand_nowhere(world: World) -> None:
+    browser = client(world.lumen, OWNER)
+    for page in (*MONEY, *QUOTA, *PARTS, f"intervals/main/{busiest(world.pool).number}/"):
+        assert SECRET not in text(read(browser, world.lumen, page)), page
+
+
+def test_own_job_names_stand_where_they_belong(world: World) -> None:
+    browser = client(world.castor, OWNER)
+    assert SECRET in text(read(browser, world.castor, "statements/period/"))
+    assert SECRET in text(read(browser, world.castor, "intervals/main/1/"))
+
+
+def test_billing_sees_no_bids(world: World) -> None:
+    assert "My bids" not in text(read(client(world.lumen, BILLING), world.lumen, "intervals/main/1/"))
+
+
+def test_what_does_not_exist_is_not_found(world: World) -> None:
+    browser = client(world.lumen, OWNER)
+    for page in ("intervals/main/999/", "intervals/nowhere/1/", "ledger/?below=nonsense", "share/?pool=nowhere"):
+        assert read(browser, world.lumen, page).status_code == 404, page
+
+
+def test_pages_stand_where_nothing_happened_yet() -> None:
+    tenant = make_tenant("orrin")
+    browser = client(tenant, OWNER)
+    for page in (*MONEY, *QUOTA[:2]):
+        assert read(browser, tenant, page).status_code == 200, page
+
+
+def test_pages_need_few_queries_whatever_is_on_them(world: World, django_assert_max_num_queries: Any) -> None:
+    """Fifteen of them are the log-in's and the frame's."""
+    browser = client(world.lumen, OWNER)
+    for page in (*MONEY, *QUOTA):
+        with django_assert_max_num_queries(32 if page.startswith("share") else 25, info=page):
+            text(read(browser, world.lumen, page))
+
+
+def test_pages_need_no_style_or_script_that_the_policy_forbids(world: World) -> None:
+    browser = client(world.lumen, OWNER)
+    for page in (*MONEY[:4], *QUOTA):
+        html = text(read(browser, world.lumen, page))
+        assert " style=" not in html
+        assert "<script>" not in html
+        assert "onclick" not in html
+
+
+def test_billing_sets_and_lifts_a_budget_and_a_wrong_one_changes_nothing(world: World) -> None:
+    browser, address = client(world.lumen, BILLING), f"/t/{world.lumen.slug}/share/budgets/"
+    for fields in ({"period": "week", "soft": "9", "hard": "5"}, {"period": "year", "hard": "5"}):
+        browser.post(address, fields, secure=True)
+        assert "No budget is set" in text(read(browser, world.lumen, "share/"))
+    browser.post(address, {"period": "week", "soft": "5", "hard": "9.5"}, secure=True)
+    html = text(read(browser, world.lumen, "share/"))
+    assert "No budget is set" not in html
+    assert "9.50" in html
+    assert client(world.lumen, OWNER).post(address, {"period": "week", "remove": "1"}, secure=True).status_code == 302
+    assert "No budget is set" in text(read(browser, world.lumen, "share/"))

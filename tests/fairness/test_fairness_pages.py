@@ -1,0 +1,182 @@
+"""The pages of fairness: who may see what of whom, and that their numbers are those that were worked out."""
+
+from __future__ import annotations
+
+import copy
+import csv
+import io
+import json
+from datetime import UTC, timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.books.read_charge_account import charge_account
+from scheduling.fairness.read_days import fairness_overview
+from scheduling.fairness.read_interval import interval_account
+from scheduling.models import IntervalFairness, TrainingJob
+from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
+from tenants.scoping import scope_disabled
+from tenants.zones import day_of
+from tests.fairness.fair_world import Fair, make_fair
+from tests.scheduling.pages import client_as, client_of, text_of
+from tests.tenants.builders import make_member
+from tests.worlds import built_once
+
+pytestmark = pytest.mark.django_db
+
+built = built_once(make_fair)
+
+
+@pytest.fixture
+def fair(built: Fair) -> Fair:
+    return copy.deepcopy(built)
+
+
+def pages(fair: Fair, number: int) -> list[str]:
+    slug = fair.pool.slug
+    inner = [f"/fairness/pools/{slug}/intervals/", f"/fairness/pools/{slug}/intervals/{number}/"]
+    return ["/fairness/", *inner, f"/fairness/pools/{slug}/alerts/", "/fairness/audits/"]
+
+
+def renting_number() -> int:
+    return IntervalFairness.objects.filter(renters__gt=0).order_by("number").values_list("number", flat=True)[0]
+
+
+def lead(client: Client, path: str) -> str:
+    answer = client.get(path)
+    assert answer.status_code == 200, path
+    return text_of(answer.content.decode())
+
+
+def test_pages_over_all_tenants_are_for_the_staff_and_only_operators_set_limits(fair: Fair) -> None:
+    number = renting_number()
+    clients = {role: client_as(role, None) for role in (AUDITOR, OPERATOR)}
+    for client in clients.values():
+        assert [client.get(path).status_code for path in pages(fair, number)] == [200] * 5
+    for role in (OWNER, BILLING, SUBMITTER, VIEWER):
+        client = client_as(role, fair.tenants["lumen"])
+        assert [client.get(path).status_code for path in pages(fair, number)] == [403] * 5
+        assert client.post("/fairness/audits/start/", {"kind": "everything"}).status_code == 403
+    there, limits = f"/fairness/pools/{fair.pool.slug}/alerts/", {"jain_index": "0.9", "reason": "The audit asks."}
+    assert clients[AUDITOR].post(there, limits).status_code == 403
+    operator = clients[OPERATOR]
+    assert operator.post(there, limits).status_code == 302
+    assert "at least 0.900" in lead(operator, there)
+
+
+def test_overview_says_what_was_worked_out(fair: Fair) -> None:
+    today = day_of(timezone.now(), UTC)
+    found = fairness_overview(fair.pool, first=today - timedelta(days=6), last=today)
+    text = lead(client_as(AUDITOR, None), "/fairness/?days=7")
+    assert f"0 of {found.certificates}" in text
+    assert found.certificates > 5
+    assert all(tenant.name in text for tenant in fair.tenants.values())
+    assert found.sum_of("gain") == pytest.approx(found.revenue)
+    assert sum(one.part_of_gains or 0.0 for one in found.tenants) == pytest.approx(1.0)
+    assert sum(one.part_of_cells or 0.0 for one in found.tenants) == pytest.approx(1.0)
+    pelican = found.tenant(fair.tenants["pelican"].pk)
+    assert pelican is not None
+    assert (pelican.offered_units, pelican.earned, pelican.reward) == (0, 0, None)
+    assert pelican.kept_units > 0 < pelican.forgone
+    assert found.worst_off is not None
+    assert f"Worst off owner {found.worst_off.name}" in text
+
+
+def test_tables_of_the_overview_sort_and_export_by_themselves(fair: Fair) -> None:
+    client = client_as(AUDITOR, None)
+    up = client.get("/fairness/?days=7&table=ratios&sort=name").content.decode()
+    rows = up[up.index('id="ratios"') : up.index('id="rewards"')]
+    names = ["Castor Vision", "Lumen Lab", "Orrin Speech", "Pelican Bio", "Tarn Climate"]
+    assert sorted(names, key=rows.index) == names
+    assert 'aria-sort="descending"' in up[up.index('id="rewards"') :]  # the other table stands as it stood
+    exported = client.get("/fairness/?days=7&table=rewards&format=csv")
+    lines = list(csv.reader(io.StringIO(exported.getvalue().decode())))
+    assert lines[0][:3] == ["Owner", "Idle offered", "Sold"]
+    assert sorted(line[0] for line in lines[1:]) == names
+
+
+def test_tenant_sees_its_own_numbers_and_of_others_neither_name_nor_figure(fair: Fair) -> None:
+    lumen, others = fair.tenants["lumen"], ("Orrin Speech", "Castor Vision", "Pelican Bio", "Tarn Climate")
+    number = renting_number()
+    there = [f"/t/lumen/fairness/?pool={fair.pool.slug}", f"/t/lumen/fairness/{fair.pool.slug}/intervals/{number}/"]
+    for role in (OWNER, BILLING, SUBMITTER, VIEWER):
+        client = client_as(role, lumen)
+        for path in there:
+            html = client.get(path).content.decode()
+            assert not [name for name in others if name in html], (role, path)
+            assert ("Your gain, added up" in html and "received for your cells" in html) <= (role in (OWNER, BILLING))
+        page = client.get(there[0]).content.decode()
+        assert page.count('class="dot mine"') == 1
+        assert 'class="dot"' not in page
+    stranger = client_of(make_member(fair.tenants["orrin"], OWNER).user)
+    assert stranger.get(there[0]).status_code == 404
+
+
+def test_interval_can_be_recomputed_by_hand(fair: Fair) -> None:
+    number = renting_number()
+    account = interval_account(fair.pool, number)
+    assert account is not None
+    assert account.out_of_sum == pytest.approx(0.0, abs=1e-9)
+    assert account.payments
+    assert all(row.difference == pytest.approx(0.0, abs=1e-9) for row in account.payments)
+    assert account.fairness is not None
+    assert len(account.jobs) == account.fairness.certificates
+    for row in account.jobs:
+        assert row.got == pytest.approx(row.value - row.paid)
+        assert row.alone is not None
+        assert row.got >= row.alone - 1e-9
+    client = client_as(AUDITOR, None)
+    path = f"/fairness/pools/{fair.pool.slug}/intervals/{number}/"
+    assert f"All {account.fairness.certificates} certificate" in lead(client, path)
+    assert {job["number"] for job in json.loads(client.get(f"{path}?file=view").content)["jobs"]} >= {
+        row.job for row in account.jobs
+    }
+    assert client.get(f"{path}?file=../secret").status_code == 404
+    assert client.get(f"/fairness/pools/{fair.pool.slug}/intervals/99999/").status_code == 404
+
+
+def test_charge_is_units_times_posted_prices_less_the_own_part(fair: Fair) -> None:
+    with scope_disabled("the test looks at every charge"):
+        accounts = [account for job in TrainingJob.objects.select_related("pool") for account in charge_account(job)]
+    rented = [account for account in accounts if account.award.paid]
+    assert len(rented) > 3
+    for account in rented:
+        assert account.has_factors
+        assert account.difference == 0
+        assert sum(slot.gross for slot in account.slots) == pytest.approx(account.cost)
+        assert sum(amount for _, amount in account.by_owner) == account.award.paid
+    assert all(account.slots == () for account in accounts if not account.award.paid)
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_own_tenant_verifies_its_charge_on_the_jobs_page() -> None:
+    fair = make_fair(16)
+    tarn = fair.tenants["tarn"]
+    path = f"/t/tarn/jobs/{fair.jobs[0].pk}/charge/"
+    client = client_as(OWNER, tarn)
+    assert "Verify this charge" in client.get(f"/t/tarn/jobs/{fair.jobs[0].pk}/").content.decode()
+    assert "difference to what was paid: 0.00 0000" in lead(client, path)
+    assert "Verified." in text_of(client.post(path).content.decode())
+    assert client_as(VIEWER, tarn).get(path).status_code == 403
+    stranger = client_of(make_member(fair.tenants["lumen"], OWNER).user)
+    assert stranger.get(path).status_code == 404
+
+
+@pytest.mark.usefixtures("nothing_built")
+def test_intervals_are_found_by_what_is_looked_for() -> None:
+    fair = make_fair(mode="paper", worker=2, ps=1)
+    client = client_as(AUDITOR, None)
+    rows = {row.number: row for row in IntervalFairness.objects.all()}
+    wanted = {
+        "one-bidder": [number for number, row in rows.items() if row.renters == 1],
+        "blocked": [number for number, row in rows.items() if row.waiting_for and any(row.unsold.values())],
+        "broken": [number for number, row in rows.items() if row.broken_count],
+        "unsold": [number for number, row in rows.items() if any(row.unsold.values())],
+    }
+    for what, numbers in wanted.items():
+        path = f"/fairness/pools/{fair.pool.slug}/intervals/?what={what}&days=7&format=csv"
+        lines = list(csv.reader(io.StringIO(client.get(path).getvalue().decode())))
+        assert sorted(int(line[0]) for line in lines[1:]) == sorted(numbers), what
+    assert all(wanted[what] for what in ("one-bidder", "unsold"))

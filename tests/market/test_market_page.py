@@ -1,0 +1,146 @@
+"""The market page: who sees what of it, and that its live part stands alone."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta
+
+import pytest
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.app.clock import pool_advance
+from scheduling.market.reads.now import market_now
+from scheduling.models import Pool, PriceTick
+from scheduling.reasons import reason_sentence
+from tenants.models import Tenant
+from tenants.roles import BILLING, OWNER, VIEWER
+from tests.database import overwrite
+from tests.market.test_servers_page import make_person
+from tests.scheduling.builders import make_tenant
+from tests.scheduling.markets import make_market, make_waiting
+from tests.scheduling.pages import text_of
+
+pytestmark = pytest.mark.django_db
+
+
+def open_page(tenant: Tenant, role: str, query: str = ""):
+    client = Client()
+    client.force_login(make_person(role, tenant), backend="django.contrib.auth.backends.ModelBackend")
+    return client.get(f"/t/{tenant.slug}/market/{query}", secure=True)
+
+
+def running_market():
+    """Lumen has a job that runs now and one that waits."""
+    pool, (lumen, castor) = make_market("lumen", "castor", epoch_at=timezone.now())
+    long = make_waiting(pool, lumen, 0.0, epochs=200, value={"kind": "linear", "slope": -1.0, "base": 9000.0})
+    pool_advance(pool_id=pool.pk, at=pool.slot_start(3))
+    pool.epoch_at = timezone.now() - (pool.slot_start(3) - pool.epoch_at)
+    overwrite(pool)
+    make_waiting(pool, lumen, 2.5)
+    return lumen, castor, long
+
+
+def test_shows_jobs_with_state_reason_payer_and_price() -> None:
+    lumen, _, long = running_market()
+    html = open_page(lumen, OWNER).content.decode()
+    assert f"J-{long.pk}" in html
+    assert "Runs on your own cells until" in html
+    assert "not decided" in html
+    assert 'hx-trigger="live"' in html
+
+
+@pytest.mark.parametrize(
+    ("part", "says"),
+    [("board", "Next interval in"), ("prices", "Posted price"), ("servers", "Servers by time"), ("jobs", "My jobs")],
+)
+def test_each_part_comes_alone_and_asks_for_itself(part: str, says: str) -> None:
+    lumen, _, _ = running_market()
+    html = open_page(lumen, VIEWER, f"?part={part}").content.decode()
+    assert "<html" not in html
+    assert says in html
+    assert html.count("hx-get=") == html.count(f"?part={part}&amp;pool=main") == 1
+
+
+def test_late_decisions_are_said_with_the_age_of_the_last_price() -> None:
+    lumen, _, _ = running_market()
+    (pool,) = Pool.objects.all()
+    due = pool.slot_start(4)  # slot 3 is the last that was decided
+    on_time = market_now(pool, due + timedelta(seconds=2))
+    assert (on_time.late_seconds, {each.price_age for each in on_time.resources}) == (0, {None})
+    late = market_now(pool, due + timedelta(seconds=64))
+    assert (late.late_seconds, late.seconds_left) == (64, 0)
+    posted = PriceTick.objects.filter(slot=late.slot).exclude(price=None).values_list("resource_id", flat=True)
+    then = {each.id: each.price for each in market_now(pool, due - timedelta(seconds=1)).resources}
+    for each in late.resources:
+        if each.id in posted:
+            assert each.price_age is None
+        else:
+            assert (each.price, each.price_age) == (then[each.id], 64 + pool.slot_seconds)
+    pool.epoch_at -= timedelta(seconds=64 + pool.slot_seconds)
+    overwrite(pool)
+    words = text_of(open_page(lumen, OWNER).content.decode())
+    assert re.search("decisions are 6[0-9] s late", words)
+    assert "s late: jobs start, and prices move, once the market has caught up" in words
+    assert "deciding" not in words
+
+
+def test_there_is_no_part_of_another_name() -> None:
+    lumen, _, _ = running_market()
+    assert open_page(lumen, VIEWER, "?part=ledger").status_code == 404
+
+
+def test_page_asks_the_database_fewer_than_25_times(django_assert_max_num_queries) -> None:
+    """Session, person, tenant and roles among them."""
+    lumen, _, _ = running_market()
+    client = Client()
+    client.force_login(make_person(OWNER, lumen), backend="django.contrib.auth.backends.ModelBackend")
+    with django_assert_max_num_queries(24) as asked:
+        client.get("/t/lumen/market/", secure=True)
+    assert len(asked) > 10
+
+
+def test_jobs_of_others_have_no_name_on_the_chart() -> None:
+    _, castor, long = running_market()
+    html = open_page(castor, OWNER).content.decode()
+    assert "another tenant: " in html
+    assert f"/jobs/{long.pk}/" not in html
+
+
+def test_another_tenants_jobs_are_not_on_it() -> None:
+    _, castor, long = running_market()
+    assert f"J-{long.pk}" not in open_page(castor, OWNER).content.decode()
+
+
+def test_billing_sees_money_and_prices_but_no_jobs() -> None:
+    lumen, _, long = running_market()
+    html = open_page(lumen, BILLING).content.decode()
+    assert "Earned today" in html
+    assert f"J-{long.pk}" not in html
+
+
+def test_viewer_sees_jobs_but_no_money() -> None:
+    lumen, _, long = running_market()
+    html = open_page(lumen, VIEWER).content.decode()
+    assert f"J-{long.pk}" in html
+    assert "Earned today" not in html
+
+
+def test_page_says_so_where_there_is_no_pool() -> None:
+    assert open_page(make_tenant(), OWNER).status_code == 200
+
+
+@pytest.mark.parametrize(
+    ("code", "numbers", "sentence"),
+    [
+        ("outbid", {"price": 3.5, "value": 2.0}, "The price is 3.50, and the job is worth 2.00."),
+        ("outbid", {"price_at_least": 3.5, "value": 2.0}, "The price is at least 3.50, and the job is worth 2.00."),
+        ("larger_than_window", {"needs_slots": 9, "window_slots": 8}, "Needs 9 slots; the longest interval has 8."),
+        ("no_room", {"asked": 12, "free": 3.0}, "Not enough room: it asks for 12, and 3 are free."),
+        ("outbid", {}, "Outbid."),
+        ("quota_held", {"by": 3}, "Quota held: by 3."),
+    ],
+)
+def test_reason_is_a_sentence_with_its_numbers(code: str, numbers: dict, sentence: str) -> None:
+    pool, _ = make_market()
+    assert reason_sentence(pool, code, numbers) == sentence

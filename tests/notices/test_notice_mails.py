@@ -1,0 +1,192 @@
+"""Notices by mail: at once or once a day, at least once, never to whoever may not know, and ended by a link."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from itertools import count
+from smtplib import SMTPServerDisconnected
+from typing import Any
+
+import pytest
+from django.conf import settings
+from django.core import mail
+from django.core.mail import EmailMessage
+from django.test import Client
+
+from scheduling.feed.kinds import EventKind
+from scheduling.models import MailWay, Notice, NoticeChoice
+from scheduling.notices import mails
+from scheduling.notices.choices import choices_set
+from scheduling.notices.collecting import notices_collect
+from scheduling.notices.kinds import NoticeKind
+from scheduling.notices.mails import MOST_TRIES, PAUSE, mail_due, mails_round, stop_path
+from scheduling.notices.read_choices import Ways
+from tenants.models import Membership, Tenant, User
+from tenants.roles import OWNER
+from tenants.scoping import scope
+from tests.notices.test_notices import lines, member, tell
+from tests.tenants.builders import NOW, make_member, make_tenant
+
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("committed")]
+
+NOW_MAIL = Ways(bell=False, toast=False, mail=MailWay.NOW)
+DIGEST = Ways(bell=True, toast=False, mail=MailWay.DIGEST)
+
+
+def go(at: datetime = NOW) -> int:
+    return mails_round(clock=lambda: at)
+
+
+def wants(person: User, **ways: Ways) -> None:
+    choices_set(person=person, ways={NoticeKind(kind): way for kind, way in ways.items()}, all_jobs=False)
+
+
+def low(tenant: Tenant) -> None:
+    tell(tenant, EventKind.LOW_BALANCE, available=5_000_000, slots_left=2)
+
+
+@pytest.mark.parametrize(
+    ("way", "hour", "due"),
+    [("now", 9, (2, 9)), ("digest", 6, (2, 7)), ("digest", 7, (2, 7)), ("digest", 9, (3, 7)), ("", 9, None)],
+)
+def test_a_mail_is_due_at_once_or_at_seven(way: str, hour: int, due: tuple[int, int] | None) -> None:
+    found = mail_due(way, datetime(2026, 3, 2, hour, tzinfo=UTC))
+    assert found == (datetime(2026, 3, due[0], due[1], tzinfo=UTC) if due else None)
+
+
+def test_a_mail_goes_to_whoever_asked_for_it_and_says_what_the_page_says() -> None:
+    tenant = make_tenant(name="Lumen")
+    owner, other = member(tenant, OWNER), member(tenant, OWNER)
+    wants(owner, low_balance=NOW_MAIL)
+    low(tenant)
+    notices_collect(at=NOW)
+    assert (go(), go()) == (1, 0)
+    (sent,) = mail.outbox
+    assert (sent.to, sent.subject) == ([owner.email], "[Bourse] Low balance. Lumen")
+    assert "5.00 credits last 2 slots." in sent.body
+    assert f"{settings.PUBLIC_URL}/t/{tenant.slug}/ledger/" in sent.body
+    assert f"No more mails of notices: {settings.PUBLIC_URL}{stop_path(owner)}" in sent.body
+    assert sent.extra_headers["List-Unsubscribe"] == f"<{settings.PUBLIC_URL}{stop_path(owner)}>"
+    assert lines(owner) == []  # the bell was not asked for
+    assert len(lines(other)) == 1
+
+
+def test_a_digest_is_one_mail_a_day() -> None:
+    tenant = make_tenant()
+    owner = member(tenant, OWNER)
+    wants(owner, low_balance=DIGEST, budget=DIGEST)
+    for _ in range(2):
+        low(tenant)
+    tell(tenant, EventKind.BUDGET_PASSED)
+    notices_collect(at=NOW)
+    assert go(NOW + timedelta(hours=20)) == 0
+    assert (go(NOW + timedelta(hours=21)), go(NOW + timedelta(hours=21))) == (1, 0)
+    (sent,) = mail.outbox
+    assert sent.subject == "[Bourse] 3 notices"
+    assert sent.body.count("Low balance.") == 2
+
+
+def test_whoever_left_meanwhile_gets_no_mail() -> None:
+    tenant = make_tenant()
+    membership = make_member(tenant, OWNER)
+    wants(membership.user, low_balance=DIGEST)
+    low(tenant)
+    notices_collect(at=NOW)
+    with scope(tenant):
+        Membership.objects.filter(pk=membership.pk).delete()
+    assert go(NOW + timedelta(days=1)) == 0
+    assert mail.outbox == []
+    assert not Notice.objects.filter(mail_due_at__isnull=False).exists()
+
+
+def test_a_mail_neither_shows_nor_counts_what_its_person_may_no_longer_see(monkeypatch: pytest.MonkeyPatch) -> None:
+    left, stays = make_tenant(name="Left"), make_tenant(name="Stays")
+    membership = make_member(left, OWNER)
+    make_member(stays, OWNER, membership.user)
+    wants(membership.user, low_balance=DIGEST)
+    for tenant in (left, stays, stays):
+        low(tenant)
+    notices_collect(at=NOW)
+    with scope(left):
+        Membership.objects.filter(pk=membership.pk).delete()
+    monkeypatch.setattr(mails, "MOST_LINES", 1)
+    assert go(NOW + timedelta(days=1)) == 1
+    (sent,) = mail.outbox
+    assert "Left" not in sent.subject + sent.body
+    assert "And 1 more: " in sent.body
+
+
+def test_a_mail_that_is_not_taken_is_tried_again_later_and_not_for_ever(monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = make_tenant()
+    wants(member(tenant, OWNER), low_balance=NOW_MAIL)
+    low(tenant)
+    notices_collect(at=NOW)
+    tries = count()
+
+    def refuse(_: EmailMessage, **__: Any) -> int:
+        next(tries)
+        raise SMTPServerDisconnected
+
+    monkeypatch.setattr(EmailMessage, "send", refuse)
+    for moment in moments():
+        assert go(moment) == 0
+    assert next(tries) == MOST_TRIES
+
+
+def moments() -> Iterator[datetime]:
+    """Often enough to find every try due."""
+    at = NOW
+    for _ in range(2 * MOST_TRIES):
+        yield at
+        at += PAUSE * 2**MOST_TRIES
+
+
+def test_an_end_before_the_mark_sends_the_mail_again_and_loses_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    tenant = make_tenant()
+    wants(member(tenant, OWNER), low_balance=NOW_MAIL)
+    low(tenant)
+    notices_collect(at=NOW)
+    with monkeypatch.context() as dies:
+        dies.setattr(mails, "_sent", _dies)
+        with pytest.raises(_Death):
+            go()
+    assert go() == 0  # its claim still stands
+    assert (go(NOW + PAUSE), go(NOW + 2 * PAUSE)) == (1, 0)
+    assert len(mail.outbox) == 2
+
+
+class _Death(Exception):
+    pass
+
+
+def _dies(*_: object) -> None:
+    raise _Death
+
+
+def test_the_link_in_a_mail_ends_them_without_a_log_in_and_only_when_it_is_pressed() -> None:
+    tenant = make_tenant()
+    owner, other = member(tenant, OWNER), member(tenant, OWNER)
+    wants(owner, low_balance=NOW_MAIL, budget=DIGEST)
+    wants(other, low_balance=NOW_MAIL)
+    low(tenant)
+    notices_collect(at=NOW)
+    client = Client(enforce_csrf_checks=True)
+    path = stop_path(owner)
+    assert client.get(path).status_code == 200
+    assert NoticeChoice.objects.filter(person=owner).exclude(mail="").count() == 2
+    assert client.post(path, {"List-Unsubscribe": "One-Click"}).status_code == 200
+    assert NoticeChoice.objects.filter(person=owner).exclude(mail="").count() == 0
+    go()
+    assert [sent.to for sent in mail.outbox] == [[other.email]]
+    assert client.post(path[:-2] + "x/").status_code == 404
+    assert NoticeChoice.objects.filter(person=other).exclude(mail="").count() == 1
+
+
+def test_the_page_chooses_how_mails_come() -> None:
+    person = member(make_tenant(), OWNER)
+    client = Client()
+    client.force_login(person)
+    client.post("/notices/choices/", {"failed.mail": "now", "ended.mail": "digest", "market.mail": "pigeon"})
+    chosen = NoticeChoice.objects.filter(person=person).exclude(mail="").values_list("kind", "mail")
+    assert dict(chosen) == {"failed": "now", "ended": "digest"}

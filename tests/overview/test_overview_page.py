@@ -1,0 +1,149 @@
+"""The home of operators and auditors: the whole market on one page."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+from django.db import connection
+from django.test import Client
+from django.test.utils import CaptureQueriesContext
+from django.utils import timezone
+
+from scheduling.cluster import pool_overview
+from scheduling.feed import EventKind
+from scheduling.market.reads import awards_in, owners_now, units_now
+from scheduling.models import Event, LaneClock, Server, ServerState
+from scheduling.overview import read_overview
+from scheduling.overview.pages.overview import PARTS
+from tenants.models import Tenant
+from tenants.roles import AUDITOR, OPERATOR, OWNER
+from tenants.scoping import scope_disabled
+from tests.market.test_servers_page import make_person
+from tests.scheduling.builders import make_tenant
+from tests.scheduling.live import fund
+from tests.scheduling.markets import make_waiting
+from tests.scheduling.pages import NOW, Story, client_as, client_of, story, text_of
+
+pytestmark = pytest.mark.django_db
+BYTES, MOST_QUERIES = 400_000, 29  # of the whole page with one pool; eight more with each
+
+
+@pytest.fixture
+def told() -> Story:
+    return story()
+
+
+@pytest.fixture
+def operator() -> Client:
+    return client_of(make_person(OPERATOR, None))
+
+
+def test_staff_begin_at_the_overview_and_others_never_see_it(told, operator) -> None:
+    assert operator.get("/")["Location"] == "/overview/"
+    assert client_as(AUDITOR, None).get("/overview/").status_code == 200
+    owner = client_as(OWNER, told.renter)
+    assert owner.get("/overview/").status_code == 403
+    assert owner.get("/")["Location"] == f"/t/{told.renter.slug}/"
+    assert Client().get("/overview/")["Location"].startswith("/accounts/login/")
+
+
+def test_page_says_who_uses_what_who_waits_and_what_is_held(told, operator) -> None:
+    page = operator.get("/overview/").content.decode()
+    words = text_of(page)
+    assert "2 jobs run and 1 waits" in words
+    for heading in ("Use by pool and owner", "Queue", "Latest intervals", "Money in motion"):
+        assert heading in words
+    assert len(page) < BYTES
+    for name in PARTS:
+        part = operator.get(f"/overview/?part={name}")
+        assert part.status_code == 200
+        assert f'id="overview-{name}"' in part.content.decode()
+    assert operator.get("/overview/?part=nothing").status_code == 404
+
+
+def test_all_owners_in_one_pass_get_what_each_gets_alone(told) -> None:
+    overview, awards = pool_overview(told.pool), awards_in(told.pool, NOW)
+    together = owners_now(slot=NOW, awards=awards, overview=overview)
+    for tenant in (told.owner, told.renter):
+        alone = units_now(tenant_id=tenant.pk, pool=told.pool, slot=NOW, awards=awards, overview=overview)
+        for share in alone.totals:
+            found = {one.tenant_id: one for one in together[share.name]}.get(tenant.pk)
+            numbers = (found.units, found.used, found.lent, found.rented) if found else (0, 0, 0, 0)
+            assert numbers == (share.units, share.used, share.lent, share.rented)
+    workers = together[overview.totals[0].resource]
+    assert sum(one.lent for one in workers) == sum(one.rented for one in workers) > 0
+
+
+def test_a_late_clock_a_hold_a_lost_server_and_ending_credits_want_a_decision(told, operator) -> None:
+    assert "Nothing wants a decision" in text_of(operator.get("/overview/?part=now").content.decode())
+    LaneClock.objects.filter(pool=told.pool, lane="batch").update(held=True)
+    server = Server.objects.filter(pool=told.pool).order_by("pk").first()
+    assert server is not None
+    Server.objects.filter(pk=server.pk).update(state=ServerState.LOST)
+    at = timezone.now()
+    until = (at + timedelta(hours=2)).isoformat()
+    with scope_disabled("the test tells a tenant that its credits end"):
+        Event.objects.create(
+            kind=EventKind.LOW_BALANCE, tenant=told.renter, pool=told.pool, at=at, data={"until": until, "slot": NOW}
+        )
+    words = text_of(operator.get("/overview/?part=now").content.decode())
+    assert "is on hold: nothing new is decided" in words
+    assert f"{server.name} in {told.pool.name} is lost" in words
+    assert f"{told.renter.name} runs out of credits" in words
+    assert "3 things want a decision" in words
+    assert server.name in text_of(operator.get("/overview/?part=health").content.decode())
+    LaneClock.objects.filter(pool=told.pool, lane="batch").update(held=False, decided_slot=NOW - 5)
+    words = text_of(operator.get("/overview/?part=now").content.decode())
+    assert "1 thing does not work as it should" in words
+    assert "decisions wait" in words
+
+
+def test_where_there_are_more_than_fit_the_rest_is_one_line_and_sums_stay(told, operator, monkeypatch) -> None:
+    tenants = {tenant.pk: tenant for tenant in Tenant.objects.all()}
+    at = timezone.now()
+    (whole,), money = read_overview.pools_now(at, tenants), read_overview.money_now(at, tenants)
+    monkeypatch.setattr(read_overview, "MOST_OWNERS", 1)
+    (cut,), less = read_overview.pools_now(at, tenants), read_overview.money_now(at, tenants)
+    assert [line.name for line in cut.lines] == [told.owner.name, None]
+    assert cut.lines[1].share.rented == whole.lines[1].share.rented > 0
+    assert (cut.whole, less.whole, less.difference) == (whole.whole, money.whole, 0)
+    assert less.others is not None
+    assert less.lines[0].funds.held + less.others.funds.held == money.whole.funds.held
+    page = text_of(operator.get("/overview/").content.decode())
+    assert "Others" in page
+    assert "The others" in page
+
+
+def asked(client: Client) -> int:
+    with CaptureQueriesContext(connection) as captured:
+        assert client.get("/overview/").status_code == 200
+    return len(captured)
+
+
+def test_queries_do_not_grow_with_tenants_and_jobs(told, operator) -> None:
+    operator.get("/overview/")
+    before = asked(operator)
+    assert before <= MOST_QUERIES, before
+    for number in range(5):
+        tenant: Tenant = make_tenant(f"more-{number}")
+        fund(tenant, 100)
+        make_waiting(told.pool, tenant, NOW + 0.1)
+    assert asked(operator) == before
+
+
+def test_all_jobs_are_found_by_tenant_pool_state_and_name(told, operator) -> None:
+    other = make_tenant("other")
+    lonely = make_waiting(told.pool, other, NOW + 0.1)
+    words = text_of(operator.get("/overview/jobs/").content.decode())
+    for job in (told.running, told.waiting, lonely):
+        assert f"J-{job.pk}" in words
+    for query, expected in (
+        ("tenant=other", {lonely.pk}),
+        (f"tenant={told.renter.slug}&state=queued", {told.waiting.pk}),
+        ("name=nothing-like-this", set()),
+        ("pool=no-such-pool&tenant=other", {lonely.pk}),
+    ):
+        words = text_of(operator.get(f"/overview/jobs/?{query}").content.decode())
+        assert {pk for pk in (told.running.pk, told.waiting.pk, lonely.pk) if f"J-{pk} " in words} == expected, query
+    assert client_as(OWNER, told.renter).get("/overview/jobs/").status_code == 403

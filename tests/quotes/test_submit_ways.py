@@ -1,0 +1,386 @@
+"""The form of a job in hours and from a script: the same job as in detail, carried over from tab to tab and back."""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from html import unescape
+from html.parser import HTMLParser
+from typing import Any
+
+import pytest
+from django.core.files.uploadedfile import SimpleUploadedFile
+from django.test import Client
+from django.utils import timezone
+
+from scheduling.audit.verification.jobs import jobs_verify
+from scheduling.models import JobDescription, Pool, PriceTick, TrainingJob
+from scheduling.programs.hours import to_bytes
+from tenants.models import Tenant
+from tenants.roles import SUBMITTER
+from tenants.scoping import scope, scope_disabled
+from tests.catalogue.builders import allow, member, register
+from tests.quotes.test_submit_page import answer, complaint, jobs, market
+from tests.scheduling.pages import client_as, text_of
+
+pytestmark = pytest.mark.django_db
+
+SCRIPT = "#!/bin/bash -eu\n#SBATCH --job-name=vision\n#SBATCH --gpus=4 --time=0:00:30\npython3 train.py\n"
+SHORT = {
+    "key": "b" * 32,
+    "pool": "main",
+    "source": "hours",
+    "name": "vision",
+    "wanted": "batch",
+    "runs": "",
+    "gpus": "2 to 4",
+    "hours": "0.01",
+    "scaling": "good",
+    "by_worth": "260",
+    "later": "half",
+}
+
+
+@pytest.fixture
+def world(monkeypatch: pytest.MonkeyPatch) -> tuple[Pool, Tenant, Client]:
+    """At a moment that stands still: what a job is worth counts from its submission."""
+    at = timezone.now().replace(microsecond=0)
+    monkeypatch.setattr("django.utils.timezone.now", lambda: at)
+    pool, lumen = market()
+    return pool, lumen, client_as(SUBMITTER, lumen)
+
+
+def by(hours: float = 3) -> str:
+    return (timezone.now() + timedelta(hours=hours)).strftime("%Y-%m-%dT%H:%M:%S")
+
+
+def post(client: Client, where: str = "", **fields: Any) -> Any:
+    return client.post(f"/t/lumen/submit/{where}", {"by": by()} | SHORT | fields, secure=True)
+
+
+def form_of(html: str) -> str:
+    start = html.index('id="job-form"')
+    return html[start : html.index("</form>", start)]
+
+
+def fields_of(html: str) -> dict[str, str]:
+    """What a browser would send of the form."""
+    form = form_of(html)
+    found = {}
+    for tag in re.findall(r"<input\b[^>]*>", form):
+        named = dict(re.findall(r'([a-z]+)="([^"]*)"', tag))
+        if named.get("type") not in ("radio", "checkbox", "file") or re.search(r"\bchecked\b", tag):
+            empty = "on" if named.get("type") == "checkbox" else ""
+            found[named.get("name", "")] = unescape(named.get("value", empty))
+    for name, body in re.findall(r'<select name="([\w.-]+)".*?>(.*?)</select>', form, re.DOTALL):
+        found[name] = next(iter(re.findall(r'value="([^"]*)" selected', body)), "")
+    for name, text in re.findall(r'<textarea name="(\w+)"[^>]*>\n?(.*?)</textarea>', form, re.DOTALL):
+        found[name] = unescape(text)
+    return {name: value for name, value in found.items() if name and name != "csrfmiddlewaretoken"}
+
+
+class Seen(HTMLParser):
+    """The names of the fields that a reader sees: in nothing that is hidden or folded up."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.names: set[str] = set()
+        self.open: list[tuple[str, bool]] = []  # each block with whether it shows what is in it
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        named = dict(attrs)
+        if tag in ("div", "details", "fieldset", "section"):
+            self.open.append((tag, "hidden" not in named and (tag != "details" or "open" in named)))
+        if tag in ("input", "select", "textarea") and named.get("type") != "hidden":
+            self.names |= {str(named["name"])} if all(shows for _, shows in self.open) else set()
+
+    def handle_endtag(self, tag: str) -> None:
+        if self.open and self.open[-1][0] == tag:
+            self.open.pop()
+
+
+def test_first_view_asks_at_most_seven_things(world) -> None:
+    _, _, client = world
+    html = client.get("/t/lumen/submit/", secure=True).content.decode()
+    seen = Seen()
+    seen.feed(form_of(html).partition(">")[2])
+    shown = seen.names
+    assert shown == {"runs", "gpus", "hours", "scaling", "by", "by_worth", "later"}
+    assert [tab for tab in re.findall(r'name="show"\s+value="(\w+)"', html) if tab != "1"] == [
+        "hours", "script", "form", "text"
+    ]  # fmt: skip
+    assert html.index("Training with parameter servers") < html.rindex("Only reserve the units")
+
+
+def test_same_job_in_hours_in_detail_and_as_yaml_is_the_same_to_the_byte(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    register(member(lumen))
+    first = post(client, runs=":align:1")
+    assert first.status_code == 302, answer(first.content.decode())
+    for number, tab in enumerate(("form", "text")):
+        carried = post(client, runs=":align:1", show=tab).content.decode()
+        fields = fields_of(carried)
+        assert fields["source"] == tab
+        sent = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
+        assert sent.status_code == 302, answer(sent.content.decode())
+    said, detail, text = jobs()
+    assert said.spec["speed"]
+    assert said.spec["program"]["name"] == "align"
+    assert to_bytes(said.spec) == to_bytes(detail.spec) == to_bytes(text.spec)
+    with scope(lumen):
+        assert [each.job_id for each in JobDescription.objects.all()] == [said.pk]
+
+
+@pytest.mark.parametrize("later", ["nothing", "half", "hardly"])
+def test_what_stood_in_the_form_comes_back_from_yaml_and_from_detail(world, later: str) -> None:
+    _, _, client = world
+    start = {"by": by()} | SHORT | {"later": later, "scaling": "poor", "gpus": "2 to 8"}
+    for way in (("text", "hours"), ("form", "hours"), ("text", "form", "hours")):
+        fields = dict(start)
+        for tab in way:
+            fields = fields_of(post(client, **fields | {"show": tab}).content.decode())
+        assert {name: fields[name] for name in start} == start
+
+
+def test_yaml_opens_with_a_job_and_not_with_a_complaint(world) -> None:
+    _, _, client = world
+    fields = fields_of(client.get("/t/lumen/submit/?by=yaml", secure=True).content.decode())
+    assert fields["source"] == "text"
+    assert client.post("/t/lumen/submit/", fields, secure=True).status_code == 302
+    assert jobs()[0].spec["epochs"] > 0
+
+
+def test_what_cannot_be_said_on_another_tab_stays_where_it_is(world) -> None:
+    _, _, client = world
+    carried = post(client, source="text", text="epochs: 3\nchunks: 2\n", show="hours")
+    assert "was not carried over" in text_of(carried.content.decode())
+    assert fields_of(carried.content.decode())["gpus"] == "2 to 4"
+    assert "epochs: 3" in fields_of(carried.content.decode())["text"]
+
+
+def test_script_is_told_line_by_line_and_submitted_as_a_program_of_the_tenant(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    told = post(client, "quote/", source="script", script=SCRIPT.replace("\n", "\r\n")).content.decode()
+    assert 'id="script-lines" hx-swap-oob="true"' in told
+    assert "5 understood, 0 ignored, 0 not kept" in text_of(told)
+    assert "4 workers, without parameter servers" in text_of(told)
+    assert post(client, source="script", script=SCRIPT).status_code == 302
+    (job,) = jobs()
+    assert (job.name, job.spec["program"]["name"]) == ("vision", "vision-sbatch")
+    page = text_of(client.get(f"/t/lumen/jobs/{job.pk}/", secure=True).content.decode())
+    assert "As it was described" in page
+    assert "#SBATCH --gpus=4 --time=0:00:30" in page
+    again = fields_of(client.get(f"/t/lumen/submit/?from={job.pk}", secure=True).content.decode())
+    assert (again["source"], again["script"], again["by_worth"]) == ("script", SCRIPT, "260")
+
+
+def test_worth_stands_beside_the_price_of_the_same_units_now(world) -> None:
+    pool, _, client = world
+    assert "at the price now" not in text_of(post(client, "quote/").content.decode())  # none is posted
+    slot, worker = pool.slot_at(timezone.now()), pool.resources.get(name="worker")
+    for lane, price in (("batch", 2.5), ("instant", 2.0)):
+        PriceTick.objects.create(pool=pool, lane=lane, resource=worker, slot=slot, price=price, offered=8, sold=0)
+    told = text_of(post(client, "quote/", gpus="4").content.decode())
+    assert "The same units for as long cost 40.00 at the price now." in told  # 4 workers for 4 slots
+
+
+def test_line_that_cannot_be_kept_is_named_and_nothing_is_submitted(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    script = SCRIPT.replace("python3", "#SBATCH --exclusive\npython3")
+    for where in ("", "quote/"):
+        html = post(client, where, source="script", script=script).content.decode()
+        assert "Line 4 cannot be kept" in text_of(html)
+    assert "Line 4" in complaint(post(client, source="script", script=script).content.decode(), "script")
+    assert jobs() == []
+
+
+def test_script_comes_as_a_file_and_stands_in_the_form_that_answers(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+
+    def sent(content: bytes) -> Any:
+        return post(client, "", source="script", script="", quote="1", script_file=SimpleUploadedFile("a", content))
+
+    assert fields_of(sent(SCRIPT.encode()).content.decode())["script"] == SCRIPT
+    assert "not a text" in complaint(sent(b"#!/bin/bash\n\xff").content.decode(), "script_file")
+    assert "longer than 256 kB" in complaint(sent(SCRIPT.encode() + b"#" * 2**18).content.decode(), "script_file")
+    assert jobs() == []
+
+
+@pytest.mark.parametrize(
+    ("fields", "field"),
+    [
+        ({"gpus": "many"}, "gpus"),
+        ({"gpus": "8 to 2"}, "gpus"),
+        ({"gpus": "²"}, "gpus"),
+        ({"hours": ""}, "hours"),
+        ({"hours": "1e3"}, "hours"),
+        ({"by": ""}, "by"),
+        ({"by": "2020-01-01T00:00"}, "by"),
+        ({"by_worth": "-1"}, "by_worth"),
+        ({"by_worth": ""}, "by_worth"),
+        ({"later": "soon"}, "later"),
+        ({"runs": ":nothing:1"}, "runs"),
+    ],
+)
+def test_error_of_the_short_form_stands_at_its_field(world, fields: dict[str, str], field: str) -> None:
+    _, _, client = world
+    page = post(client, **fields)
+    assert page.status_code == 422
+    assert complaint(page.content.decode(), field)
+    assert jobs() == []
+
+
+def test_program_of_the_catalogue_is_chosen_in_hours_and_opens_again(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    register(member(lumen))
+    assert fields_of(client.get("/t/lumen/submit/", secure=True).content.decode())["runs"] == ":align:1"
+    assert post(client, runs=":align:1").status_code == 302
+    (job,) = jobs()
+    assert job.spec["program"] == {"name": "align", "version": 1, "parameters": {}}
+    again = fields_of(client.get(f"/t/lumen/submit/?from={job.pk}", secure=True).content.decode())
+    assert {name: again[name] for name in ("runs", "gpus", "hours", "scaling")} == {
+        "runs": ":align:1", "gpus": "2 to 4", "hours": "0.01", "scaling": "good"
+    }  # fmt: skip
+
+
+def test_job_that_may_begin_later_arrives_then(world) -> None:
+    pool, _, client = world
+    assert post(client, begin=by(1)).status_code == 302
+    (job,) = jobs()
+    assert job.arrival == pytest.approx(3600 / pool.slot_seconds, abs=0.2)
+    assert job.spec["value"]["kind"] == "sigmoid"
+    closes = datetime.fromisoformat(job.reason_numbers["closes_at"])
+    assert closes > timezone.now() + timedelta(hours=1)
+    assert post(client, begin=by(1), wanted="instant", key="c" * 32).status_code == 422
+    with scope_disabled("the test verifies everything"):
+        assert TrainingJob.objects.count() == 1
+        assert jobs_verify(pool, [job]) == []
+        TrainingJob.objects.filter(pk=job.pk).update(arrival=0.5)
+        job.refresh_from_db()
+        assert "arrival" in str(jobs_verify(pool, [job])[0])
+
+
+PARAMETERS = [
+    {"name": "steps", "kind": "whole", "default": 100, "least": 1, "most": 1000, "unit": "steps", "help": "How many."},
+    {"name": "rate", "kind": "number", "default": 0.1, "title": "Learning rate", "most": 1},
+    {"name": "model", "kind": "choice", "default": "small", "choices": ["small", "large"]},
+    {"name": "data", "kind": "text", "default": "align-9m", "pattern": "[a-z0-9-]+"},
+    {"name": "amp", "kind": "switch", "default": True},
+]
+WORDS = ["python3", "t.py", "{steps}", "{rate}", "{model}", "{data}", "{amp}"]
+CHOSEN = {
+    "own.align.1.steps": "250", "own.align.1.rate": "0.5", "own.align.1.model": "large",
+    "own.align.1.data": "align-1m", "own.align.1.amp": "off",
+}  # fmt: skip
+
+
+@pytest.fixture
+def with_parameters(world) -> tuple[Pool, Tenant, Client]:
+    _, lumen, _ = world
+    allow(lumen)
+    register(member(lumen), command=WORDS, parameters=PARAMETERS)
+    return world
+
+
+def test_chosen_program_shows_its_parameters_with_unit_help_and_bounds(with_parameters) -> None:
+    _, _, client = with_parameters
+    opened = client.get("/t/lumen/submit/", secure=True).content.decode()
+    assert {name: fields_of(opened)[name] for name in CHOSEN} == {
+        "own.align.1.steps": "100", "own.align.1.rate": "0.1", "own.align.1.model": "small",
+        "own.align.1.data": "align-9m", "own.align.1.amp": "on",
+    }  # fmt: skip
+    seen = Seen()
+    seen.feed(form_of(opened).partition(">")[2])
+    assert len(seen.names) == 7  # folded up under a line that says them
+    assert "steps 100 · rate 0.1 · model small · data align-9m · amp on" in text_of(opened)
+    assert "How many. From 1 to 1000." in text_of(opened)
+    assert "Learning rate" in text_of(opened)
+    # Chosen only now, they come with the quote, open; what is typed into them is not swapped away after that.
+    told = post(client, "quote/", runs=":align:1", parameters_of="").content.decode()
+    assert 'id="parameters" hx-swap-oob="true"' in told
+    assert "<details open>" in told[told.index('id="parameters"') :]
+    assert 'id="parameters"' not in post(client, "quote/", runs=":align:1", parameters_of=":align:1").content.decode()
+    gone = post(client, "quote/", runs="", parameters_of=":align:1").content.decode()
+    assert "own.align" not in gone[gone.index('id="parameters"') :]
+
+
+def test_parameters_are_carried_from_tab_to_tab_and_are_the_same_job_to_the_byte(with_parameters) -> None:
+    _, _, client = with_parameters
+    start = {"by": by()} | SHORT | CHOSEN | {"runs": ":align:1"}
+    assert client.post("/t/lumen/submit/", start, secure=True).status_code == 302
+    for number, way in enumerate(
+        (("form",), ("text",), ("text", "form"), ("form", "text", "hours"), ("script", "hours"))
+    ):
+        fields = dict(start)
+        for tab in way:
+            fields = fields_of(post(client, **fields | {"show": tab}).content.decode())
+            assert fields["source"] == tab
+        if way[-1] == "hours":
+            assert {name: fields[name] for name in start} == start
+        sent = client.post("/t/lumen/submit/", fields | {"key": f"{number}" * 32}, secure=True)
+        assert sent.status_code == 302, answer(sent.content.decode())
+    first, *others = jobs()
+    assert first.spec["program"] == {
+        "name": "align", "version": 1,
+        "parameters": {"steps": 250, "rate": 0.5, "model": "large", "data": "align-1m", "amp": False},
+    }  # fmt: skip
+    assert {to_bytes(each.spec) for each in others} == {to_bytes(first.spec)}
+    again = fields_of(client.get(f"/t/lumen/submit/?from={first.pk}", secure=True).content.decode())
+    assert {name: again[name] for name in CHOSEN} == CHOSEN
+
+
+@pytest.mark.parametrize(
+    ("field", "value", "sentence"),
+    [
+        ("steps", "many", "steps must be a whole number."),
+        ("steps", "1001", "steps must be from 1 to 1000."),
+        ("rate", "2", "Learning rate must be from -1e+15 to 1."),
+        ("model", "huge", "model must be one of small, large."),
+        ("data", "../etc", "data must match [a-z0-9-]+."),
+        ("amp", "perhaps", "amp must be on or off."),
+    ],
+)
+@pytest.mark.parametrize("tab", ["hours", "form"])
+def test_parameter_that_cannot_be_is_said_at_its_field(
+    with_parameters, tab: str, field: str, value: str, sentence: str
+) -> None:
+    _, _, client = with_parameters
+    fields = {"runs": ":align:1", "program": ":align:1", f"own.align.1.{field}": value}
+    if tab == "form":
+        fields = fields_of(post(client, runs=":align:1", show="form").content.decode()) | fields
+    html = post(client, **fields).content.decode()
+    assert complaint(html, f"own.align.1.{field}") == sentence
+    assert "<details open>" in html[html.index('id="parameters"') :]
+    assert jobs() == []
+
+
+def test_text_that_begins_with_a_dash_is_said_at_its_field(world) -> None:
+    _, lumen, client = world
+    allow(lumen)
+    register(member(lumen), command=["python3", "{data}"], parameters=[{"name": "data", "kind": "text", "default": ""}])
+    html = post(client, runs=":align:1", **{"own.align.1.data": "--exec"}).content.decode()
+    assert "Must not begin with a dash" in complaint(html, "own.align.1.data")
+
+
+def test_parameters_of_a_program_that_was_not_chosen_are_not_looked_at(with_parameters) -> None:
+    _, _, client = with_parameters
+    assert post(client, runs="", **{"own.align.1.steps": "many"}).status_code == 302
+    assert "program" not in jobs()[0].spec
+
+
+def test_version_that_was_the_newest_when_the_page_was_opened_is_still_what_is_chosen(with_parameters) -> None:
+    _, lumen, client = with_parameters
+    register(member(lumen), command=["python3", "other.py"], parameters=[])
+    assert post(client, runs=":align:1", **CHOSEN).status_code == 302
+    (job,) = jobs()
+    assert job.spec["program"]["version"] == 1
+    again = fields_of(client.get(f"/t/lumen/submit/?from={job.pk}", secure=True).content.decode())
+    assert {name: again[name] for name in CHOSEN} == CHOSEN
+    text = "value: {kind: linear, base: 1, slope: 0}\nprogram: {name: align, version: 1, parameters: {steps: 3}}\n"
+    shown = fields_of(post(client, source="text", text=text + "epochs: 1\nchunks: 1\n", show="form").content.decode())
+    assert (shown["program"], shown["own.align.1.steps"]) == (":align:1", "3")
