@@ -30,7 +30,7 @@ test: .venv/everything ## run the tests (ARGS=... for a part of them)
 	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m "not wide" $(ARGS)
 
 test-wide: .venv/everything ## and those that repeat them in width: all widths and themes, more seeds, kills and waits
-	@$(BIN)/pytest -n $$(($(WORKERS) + 1)) --dist worksteal -m wide $(ARGS)
+	@$(BIN)/pytest -n $(WORKERS) --dist worksteal -m wide $(ARGS)
 
 fuzz: .venv/everything ## 20,000 calls and more made up from the schema, by every role (SEED=1 CASES=40)
 	@BOURSE_FUZZ_CASES=$(CASES) BOURSE_FUZZ_SEED=$(SEED) BOURSE_FUZZ_ONLY="$(ONLY)" $(BIN)/pytest -n $(WORKERS) -rP tests/api/test_fuzz.py
