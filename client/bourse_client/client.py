@@ -75,11 +75,11 @@ class Client:
     def tenant(self) -> str:
         """Asked for once, where nobody named it."""
         if not self._tenant:
-            found = [tenant["slug"] for tenant in self.tenants()]
-            if len(found) != 1:
-                named = f": {', '.join(found)}" if found else ""
-                raise BourseError(f"Say which tenant; this token reaches {len(found)}{named}.")
-            self._tenant = found[0]
+            slugs = [tenant["slug"] for tenant in self.tenants()]
+            if len(slugs) != 1:
+                named = f": {', '.join(slugs)}" if slugs else ""
+                raise BourseError(f"Say which tenant; this token reaches {len(slugs)}{named}.")
+            self._tenant = slugs[0]
         return self._tenant
 
     # Jobs
@@ -340,10 +340,10 @@ class Client:
 
     def only_pool(self) -> str:
         """The pool that is meant where nobody names one."""
-        found = [str(pool["slug"]) for pool in self.pools()]
-        if len(found) != 1:
-            raise BourseError(f"Say which pool: {', '.join(found)}." if found else "There is no pool yet.")
-        return found[0]
+        slugs = [str(pool["slug"]) for pool in self.pools()]
+        if len(slugs) != 1:
+            raise BourseError(f"Say which pool: {', '.join(slugs)}." if slugs else "There is no pool yet.")
+        return slugs[0]
 
     def prices_now(self, pool: str) -> Iterator[Price]:
         """Of the running slot, in both lanes."""
@@ -432,7 +432,7 @@ def _program_body(document: Mapping[str, Any], archive: bytes | None) -> dict[st
 
 def _own(address: str) -> str:
     """The next page by its path: whatever host the answer names, the token stays with the server that was meant."""
-    _, found, path = address.partition(ROOT)
-    if not found:
+    _, root, path = address.partition(ROOT)
+    if not root:
         raise BourseError("The address of the next page is none of the interface.")
     return path

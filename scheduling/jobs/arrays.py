@@ -149,10 +149,10 @@ def array_describe(
 
 def _earlier(client_key: str | None, digest: str) -> SubmittedArray | Refused | None:
     """The key is remembered by the first member."""
-    found = earlier_submission(client_key, digest)
-    if found is None or isinstance(found, Refused):
-        return found
-    return SubmittedArray(JobArray.objects.get(pk=found.job.array_id), repeated=True)
+    earlier = earlier_submission(client_key, digest)
+    if earlier is None or isinstance(earlier, Refused):
+        return earlier
+    return SubmittedArray(JobArray.objects.get(pk=earlier.job.array_id), repeated=True)
 
 
 def _submit(wish: _Wish) -> SubmittedArray | Refused:

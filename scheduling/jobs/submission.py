@@ -212,12 +212,12 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
         return f"must be at most {MOST_AFTER} jobs and arrays"
     named = Q(pk__in=after_jobs(after)) | Q(array__in=after_arrays(after))
     rows = TrainingJob.objects.filter(named)
-    found: dict[Waited, list[TrainingJob]] = {each: [] for each in after}
+    states: dict[Waited, list[TrainingJob]] = {each: [] for each in after}
     for row in rows.only("state", "array_id").order_by("pk"):
         for each in (row.pk, array_named(row.array_id or 0)):
-            if each in found:
-                found[each].append(row)
-    for each, rows_of_it in found.items():
+            if each in states:
+                states[each].append(row)
+    for each, rows_of_it in states.items():
         if not rows_of_it:
             what, name = ("arrays", each) if isinstance(each, str) else ("jobs", f"J-{each}")
             meant = not isinstance(each, str) and JobArray.objects.filter(pk=each).exists()
@@ -227,7 +227,7 @@ def jobs_unfinished(after: Sequence[Waited]) -> tuple[Waited, ...] | str:
             if row.state not in (*LIVE_STATES, JobState.FINISHED):
                 name = f"J-{row.pk} of {each}" if isinstance(each, str) else f"J-{row.pk}"
                 return f"must be jobs that can end well, and {name} is {row.get_state_display().lower()}"
-    return tuple(each for each, rows_of_it in found.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
+    return tuple(each for each, rows_of_it in states.items() if any(r.state != JobState.FINISHED for r in rows_of_it))
 
 
 @transaction.atomic

@@ -37,18 +37,18 @@ class Due:
 
 def servers_follow(*, engine: Engine, at: datetime) -> list[Server]:
     """Those that were lost or came back by this call. Told again, nothing happens twice."""
-    told, actor = engine.servers(), access_of_system(f"engine {engine.name}")
-    due = servers_due(told, engine.timings.server_grace, at.timestamp())
+    states, actor = engine.servers(), access_of_system(f"engine {engine.name}")
+    due = servers_due(states, engine.timings.server_grace, at.timestamp())
     of_engine = Server.objects.filter(pool__engine=engine.name).select_related("pool").order_by("pk")
     moved: list[Server] = []
     for server in of_engine.filter(name__in=due.lost).exclude(state=ServerState.LOST) if due.lost else ():
-        lost = server_lose(server=server, by=actor, reason=_why("down", told[server.name], at), at=at)
+        lost = server_lose(server=server, by=actor, reason=_why("down", states[server.name], at), at=at)
         moved += _moved(server, lost)
     back = of_engine.filter(name__in=due.back, state=ServerState.LOST, pool__servers_return=True) if due.back else ()
     for server in back:
         last = AuditEntry.objects.filter(action="server_lose", subject=server_subject(server)).latest("sequence")
         if last.actor_id is None and last.actor_name == actor.actor_name:
-            returned = server_return(server=server, by=actor, reason=_why("up", told[server.name], at), at=at)
+            returned = server_return(server=server, by=actor, reason=_why("up", states[server.name], at), at=at)
             moved += _moved(server, returned)
     return moved
 

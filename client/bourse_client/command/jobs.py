@@ -44,18 +44,18 @@ def submit(session: Session) -> int:
         return describe(session, text)
     if words.by or words.worth or words.later or words.dry_run:
         raise exits.UsageError("--by, --worth, --later and --dry-run are for batch scripts; the file is none.")
-    asked = asked_in(session, text)
-    otherwise = words.otherwise or asked.otherwise
-    asked_spec = {**asked.spec, **pieces_said(words)}
+    words_of_job = asked_in(session, text)
+    otherwise = words.otherwise or words_of_job.otherwise
+    asked_spec = {**words_of_job.spec, **pieces_said(words)}
     if words.count:
         _one_alone(words)
         spec = {"spec": asked_spec} | after_said(words)
         how: dict[str, Any] = {"count": words.count, "together": words.together, "key": words.key}
-        return _array(session, session.client.array_submit(spec, pool=asked.pool, name=asked.name, **how))
+        return _array(session, session.client.array_submit(spec, pool=words_of_job.pool, name=words_of_job.name, **how))
     _no_array(words)
-    said = {"pool": asked.pool, "name": asked.name, "otherwise": otherwise, "key": words.key}
+    said = {"pool": words_of_job.pool, "name": words_of_job.name, "otherwise": otherwise, "key": words.key}
     said |= after_said(words)
-    return _end(session, session.client.job_submit(asked_spec, lane=asked.lane, **said))
+    return _end(session, session.client.job_submit(asked_spec, lane=words_of_job.lane, **said))
 
 
 def run(session: Session) -> int:
@@ -165,8 +165,8 @@ def listed(session: Session) -> int:
     most = None if words.all else words.limit
     # Whoever asks for a state or a name means jobs; else each array is one line.
     folded = None if words.array or words.state or words.name else "folded"
-    asked = {"state": words.state, "lane": words.lane, "pool": words.pool, "name": words.name, "array": words.array}
-    found = list(session.client.jobs(most=most, arrays=folded, **asked))
+    query = {"state": words.state, "lane": words.lane, "pool": words.pool, "name": words.name, "array": words.array}
+    found = list(session.client.jobs(most=most, arrays=folded, **query))
     if screen.as_json:
         screen.document(found)
     elif found:
@@ -199,11 +199,11 @@ def show(session: Session) -> int:
 
 
 def pieces(session: Session) -> int:
-    screen, found = session.screen, session.client.job_pieces(session.words.job)
+    screen, pieces = session.screen, session.client.job_pieces(session.words.job)
     if screen.as_json:
-        screen.document(found)
+        screen.document(pieces)
         return exits.DONE
-    if not found["pieces"]:
+    if not pieces["pieces"]:
         screen.note("bourse: the job is sold whole, or was not begun.")
         return exits.DONE
     heads = ("from", "until", "where", "state", "of the work", "paid")
@@ -216,23 +216,23 @@ def pieces(session: Session) -> int:
             f"{0.0 if row['lost'] else row['percent']:.1f} %",
             credits(row["paid"]),
         )
-        for row in found["pieces"]
+        for row in pieces["pieces"]
     ]
     screen.table(heads, rows, right=("of the work", "paid"))
-    worth = "" if found["worth"] is None else f"; to you that is worth {credits(found['worth'])}"
-    screen.line(f"{found['percent']:.1f} % done or booked for {credits(found['paid'])}{worth}")
+    worth = "" if pieces["worth"] is None else f"; to you that is worth {credits(pieces['worth'])}"
+    screen.line(f"{pieces['percent']:.1f} % done or booked for {credits(pieces['paid'])}{worth}")
     return exits.DONE
 
 
 def explain(session: Session) -> int:
-    screen, found = session.screen, session.client.job_explain(session.words.job)
+    screen, answer = session.screen, session.client.job_explain(session.words.job)
     if screen.as_json:
-        screen.document(found)
+        screen.document(answer)
         return exits.DONE
-    screen.line(f"Job {found['id']} is {screen.state_style(found['state'])}. {found['reason']['sentence']}")
-    for line in _more(found["reason"]):
+    screen.line(f"Job {answer['id']} is {screen.state_style(answer['state'])}. {answer['reason']['sentence']}")
+    for line in _more(answer["reason"]):
         screen.line(line)
-    projection = found.get("projection")
+    projection = answer.get("projection")
     if projection is not None:
         screen.line(f"Its place at home is projected to begin at {moment(projection['starts_at'])}.")
         if projection["moved"] is not None:

@@ -576,13 +576,13 @@ class SlurmEngine:
     def _status(self, plan: Mapping[str, Any]) -> Status:
         """From the records of all parts, in the order of generations: the first end that counts is the gang's."""
         now, key = self.clock(), plan["key"]
-        told = [
+        states = [
             (phase, {server: self._record(plan["home"], key, phase["number"], server) for server in _servers(phase)})
             for phase in self._near(plan)
         ]
-        records = [record for _, jobs in told for record in jobs.values() if record]
+        records = [record for _, jobs in states for record in jobs.values() if record]
         starts = [record["started_at"] for record in records if record["started_at"]]
-        lead = [jobs[_first(phase)] for phase, jobs in told if phase["members"] and jobs.get(_first(phase))]
+        lead = [jobs[_first(phase)] for phase, jobs in states if phase["members"] and jobs.get(_first(phase))]
         newest = lead[-1] if lead and lead[-1] else {}
         status = Status(
             state=RUNNING if starts else WAITING if records else ACCEPTED,
@@ -592,7 +592,7 @@ class SlurmEngine:
             restarts=sum(record["restarts"] for record in records),
             delivered=tuple(Delivered(*span) for record in records for span in record["delivered"]),
         )
-        for phase, jobs in told:
+        for phase, jobs in states:
             if not phase["members"]:
                 continue
             if over := self._end_of(plan, phase, jobs, now):
@@ -600,7 +600,7 @@ class SlurmEngine:
                 return replace(status, state=ENDED, end=how, detail=why[:200], ended_at=ended_at)
         if any(record["state"] == STOPPING for record in records):
             status = replace(status, state=STOPPING)
-        waits = [phase for phase, jobs in told if phase["at"] <= now and not all(jobs.values())]
+        waits = [phase for phase, jobs in states if phase["at"] <= now and not all(jobs.values())]
         if waits and not self.listing.good and not starts:
             return replace(status, state=UNKNOWN, detail="Slurm does not answer")
         return status

@@ -47,21 +47,21 @@ class Arrays(TenantView):
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked, at = self.read(NewArray), timezone.now()
-        said = said_of(asked)
+        body, at = self.read(NewArray), timezone.now()
+        said = said_of(body)
         if isinstance(said, Refused):
             return self.refused(said)
-        if (pool := pool_by_slug(asked["pool"])) is None:
+        if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
-        wish |= {name: asked[name] for name in ("together", "lane") if name in asked}
+        wish |= {name: body[name] for name in ("together", "lane") if name in body}
         if said is not None:
-            outcome = array_describe(said=said, count=asked.get("count"), **wish)
-        elif missing := [name for name in ("spec", "name", "count") if name not in asked]:
+            outcome = array_describe(said=said, count=body.get("count"), **wish)
+        elif missing := [name for name in ("spec", "name", "count") if name not in body]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:
-            later = {"after": after_of(asked)} | ({"begin": asked["begin"]} if "begin" in asked else {})
-            outcome = array_submit(name=asked["name"], spec=asked["spec"], count=asked["count"], **later, **wish)
+            later = {"after": after_of(body)} | ({"begin": body["begin"]} if "begin" in body else {})
+            outcome = array_submit(name=body["name"], spec=body["spec"], count=body["count"], **later, **wish)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)
         response = self.shown(ArrayShown, _sums(outcome.array.pk), HTTPStatus.CREATED)

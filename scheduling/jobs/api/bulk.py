@@ -48,15 +48,15 @@ class JobsBulk(TenantView):
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked, at = self.read(NewBulk), timezone.now()
-        if (pool := pool_by_slug(asked["pool"])) is None:
+        body, at = self.read(NewBulk), timezone.now()
+        if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
-        words = [_words(each) for each in asked["jobs"]]
+        words = [_words(each) for each in body["jobs"]]
         unclear = [(index, each) for index, each in enumerate(words) if isinstance(each, Refused)]
         if unclear:
             return _refused(jobs_refused(unclear, len(words)))
         said = [each for each in words if isinstance(each, JobWords)]
-        lane, key = asked.get("lane", Lane.BATCH.value), client_key_of(request)
+        lane, key = body.get("lane", Lane.BATCH.value), client_key_of(request)
         outcome = jobs_submit(pool=pool, words=said, by=self.access, at=at, client_key=key, lane=lane)
         if isinstance(outcome, JobsRefused):
             return _refused(outcome)

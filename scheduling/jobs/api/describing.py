@@ -52,13 +52,13 @@ class JobsParse(TenantView):
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked = self.read(Saying)
-        said = said_of(asked)
+        body = self.read(Saying)
+        said = said_of(body)
         if isinstance(said, Refused):
             return self.refused(said)
         if said is None:
             return self.refused(InvalidJob("invalid_job", "script: say the job in hours or by a script.", "script"))
-        if (pool := pool_by_slug(asked["pool"])) is None:
+        if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         outcome = job_understood(pool=pool, said=said, by=self.access, at=clock.now())
         if isinstance(outcome, Refused):

@@ -115,21 +115,21 @@ class Jobs(TenantView):
         tag="jobs",
     )
     def post(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        asked, at = self.read(Submission), timezone.now()
-        said = said_of(asked)
+        body, at = self.read(Submission), timezone.now()
+        said = said_of(body)
         if isinstance(said, Refused):
             return self.refused(said)
-        if (pool := pool_by_slug(asked["pool"])) is None:
+        if (pool := pool_by_slug(body["pool"])) is None:
             return self.refused(UNKNOWN_POOL)
         wish: dict[str, Any] = {"pool": pool, "by": self.access, "at": at, "client_key": client_key_of(request)}
-        wish |= {name: asked[name] for name in ("lane", "otherwise") if name in asked}
+        wish |= {name: body[name] for name in ("lane", "otherwise") if name in body}
         if said is not None:
             outcome = job_describe(said=said, **wish)
-        elif missing := [name for name in ("spec", "name") if name not in asked]:
+        elif missing := [name for name in ("spec", "name") if name not in body]:
             return self.refused(InvalidJob("invalid_job", f"{missing[0]}: must be said.", missing[0]))
         else:
-            later = {"after": after_of(asked)} | ({"begin": asked["begin"]} if "begin" in asked else {})
-            outcome = job_submit(name=asked["name"], spec=asked["spec"], **later, **wish)
+            later = {"after": after_of(body)} | ({"begin": body["begin"]} if "begin" in body else {})
+            outcome = job_submit(name=body["name"], spec=body["spec"], **later, **wish)
         if isinstance(outcome, Refused):
             return submission_refused(self, outcome)
         row = _row(job_by_id(outcome.job.pk)) if outcome.repeated else job_row(outcome.job, outcome.award)
@@ -191,8 +191,8 @@ class JobExplain(TenantView):
     )
     def get(self, request: Request, tenant_slug: str, job_id: int) -> HttpResponseBase:
         row = _row(job_by_id(job_id))
-        found = job_projection(row.job, at=timezone.now())
-        return self.shown(Explanation, {"job": row.job, "view": row.view, "projection": found})
+        projection = job_projection(row.job, at=timezone.now())
+        return self.shown(Explanation, {"job": row.job, "view": row.view, "projection": projection})
 
 
 class JobCancel(TenantView):

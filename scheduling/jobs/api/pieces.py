@@ -80,5 +80,5 @@ class JobPieces(TenantView):
         awards = list(Award.objects.filter(job=job, work__isnull=False).order_by("attempt", "start"))
         pieces = pieces_of(job.pool, job, awards, dict.fromkeys((award.pk for award in awards), ""))
         nothing = {"rows": (), "share": 0.0, "paid": 0, "worth": None}
-        told = nothing if pieces is None else vars(pieces)
-        return self.shown(PiecesShown, {**told, "pieces": told["rows"]})
+        account = nothing if pieces is None else vars(pieces)
+        return self.shown(PiecesShown, {**account, "pieces": account["rows"]})

@@ -27,14 +27,14 @@ def budget_events(awards: Sequence[Award], *, pool: Pool, at: datetime) -> list[
     payers = {(award.tenant_id, award.job.submitted_by_id) for award in awards if award.paid}
     if not payers:
         return []
-    found = limits(tenant_ids={tenant_id for tenant_id, _ in payers}, at=at)
-    concerned = [limit for limit in found if any(limit.binds(*payer) for payer in payers)]
+    limits_now = limits(tenant_ids={tenant_id for tenant_id, _ in payers}, at=at)
+    concerned = [limit for limit in limits_now if any(limit.binds(*payer) for payer in payers)]
     news = [each for limit in concerned for each in budget_news(limit)]
-    told = _levels_told(news, at) if news else {}
+    levels = _levels_told(news, at) if news else {}
     return [
         event(each.kind, pool_id=pool.pk, tenant_id=each.budget[0], at=at, data=each.data)
         for each in news
-        if each.level > told.get(each.budget, 0)
+        if each.level > levels.get(each.budget, 0)
     ]
 
 
@@ -74,12 +74,12 @@ def _levels_told(news: Sequence[BudgetNews], at: datetime) -> dict[Budgeted, int
         tenant__in={each.budget[0] for each in news},
         at__gte=min(period_start(each.data["period"], at) for each in news),
     )
-    told: dict[Budgeted, int] = {}
+    levels: dict[Budgeted, int] = {}
     for tenant_id, data, then in rows.values_list("tenant_id", "data", "at"):
         if then >= period_start(data["period"], at):
             budget = (tenant_id, data["member"], data["period"], data["limit"])
-            told[budget] = max(told.get(budget, 0), data.get("percent", PASSED))
-    return told
+            levels[budget] = max(levels.get(budget, 0), data.get("percent", PASSED))
+    return levels
 
 
 def reasons_by_budget(snapshot: BatchSnapshot, refusals: Iterable[Refusal]) -> list[Refusal]:

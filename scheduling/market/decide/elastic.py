@@ -47,7 +47,7 @@ def smaller_write(smaller: Mapping[int, Reason]) -> None:
 def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award], smaller: Mapping[int, Reason]) -> list[Event]:
     """To each tenant: who begins, who goes on after a pause, who has other numbers, and whose money made them smaller.
     A slot like the last is no news."""
-    found = []
+    events = []
     for award in awards:
         before = snapshot.slots.get(award.job_id)
         if (kind := _kind(award, before)) is None:
@@ -58,8 +58,8 @@ def elastic_events(snapshot: BatchSnapshot, awards: Iterable[Award], smaller: Ma
             data |= {"workers_before": before.workers, "ps_before": before.ps}
         if (reason := smaller.get(award.job_id)) is not None:
             data["smaller"] = {"reason": reason.code, "numbers": dict(reason.numbers)}
-        found.append(_told(kind, award, data))
-    return found
+        events.append(_told(kind, award, data))
+    return events
 
 
 def _kind(award: Award, before: SlotsSoFar | None) -> EventKind | None:

@@ -81,9 +81,9 @@ def instant_admit(*, job: TrainingJob, clock: LaneClock, at: datetime, told: Seq
 
 def purse_of(job: TrainingJob, at: datetime) -> Purse:
     """Read, not locked: the hold has the last word."""
-    found = tenant_limits(tenant_id=job.tenant_id, at=at)
+    limits_now = tenant_limits(tenant_id=job.tenant_id, at=at)
     spendable = balance(account=available(job.tenant_id))
-    return Purse(spendable, left_for(found, job.tenant_id, job.submitted_by_id), budgeted=bool(found))
+    return Purse(spendable, left_for(limits_now, job.tenant_id, job.submitted_by_id), budgeted=bool(limits_now))
 
 
 def instant_answer(job: TrainingJob, purse: Purse) -> Answer:

@@ -59,17 +59,17 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: 
     parameter servers needs some, and the others must not be given any. `among`: reads the programs that the tenant may
     use now, for whoever pins many and reads each once.
     """
-    asked = spec.get(PROGRAM)
-    if not isinstance(asked, Mapping) or asked.get("name") in PROGRAMS:
+    wanted = spec.get(PROGRAM)
+    if not isinstance(wanted, Mapping) or wanted.get("name") in PROGRAMS:
         if program_of(spec) is None:
             return Pinned(dict(spec), None)
         _shape_check(PARAMETER_SERVER, job)
         return Pinned(dict(spec), Saves(LIVE))
     known = ("name", "version", "owner", "parameters")
-    if unknown := sorted(set(map(str, asked)) - set(known)):
+    if unknown := sorted(set(map(str, wanted)) - set(known)):
         raise BadScenario(f"{PROGRAM}.{unknown[0]}", f"is not part of a program; it has {', '.join(known)}")
-    stored = _usable(asked, tenant_id, among)
-    parameters = asked.get("parameters", {})
+    stored = _usable(wanted, tenant_id, among)
+    parameters = wanted.get("parameters", {})
     if not isinstance(parameters, Mapping):
         raise BadScenario(f"{PROGRAM}.parameters", "must be an object")
     values = values_of(stored.program, parameters)
@@ -85,14 +85,14 @@ def program_pinned(spec: Mapping[str, Any], *, tenant_id: int, job: Job, among: 
 def program_kept(spec: Mapping[str, Any], *, tenant_id: int) -> tuple[StoredProgram, dict[str, Value]] | None:
     """The version of the catalogue that an accepted job keeps, with its archive, and the values of all its parameters.
     None: the job has no program, or one of ours. Raises `BadScenario` where it cannot be started as it was accepted."""
-    asked = spec.get(PROGRAM)
-    if not isinstance(asked, Mapping) or asked.get("name") in PROGRAMS:
+    wanted = spec.get(PROGRAM)
+    if not isinstance(wanted, Mapping) or wanted.get("name") in PROGRAMS:
         return None
-    name, version, owner = str(asked.get("name")), asked.get("version"), asked.get("owner")
+    name, version, owner = str(wanted.get("name")), wanted.get("version"), wanted.get("owner")
     stored = stored_program(tenant_id=tenant_id, name=name, version=version, owner=owner)
     if stored is None:
         raise BadScenario(f"{PROGRAM}.name", "is in the catalogue no more")
-    values = values_of(stored.program, asked.get("parameters", {}))
+    values = values_of(stored.program, wanted.get("parameters", {}))
     if isinstance(values, tuple):
         raise BadScenario(f"{PROGRAM}.{values[0].field}", values[0].sentence)
     return stored, values

@@ -195,15 +195,15 @@ def _freed_shares(frame: PoolFrame, stage: Stage, slot: int, freed: Iterable[Fre
     proportion."""
     free = stage.cluster.capacity[:, None, :] - stage.occupied
     rest = stage.cluster.capacity - (0.0 if stage.tail is None else stage.tail)
-    found = []
+    shares = []
     for units in freed:
         resource, server = frame.resource_index[units.resource_id], frame.server_index[units.server_id]
         place = server if units.part == Part.OPERATOR else server + len(frame.server_ids)  # see the calendar's counter
         row = units.slot - slot
         for_sale = float(free[resource, row, place] if row < free.shape[1] else rest[resource, place])
         if for_sale > ROUNDING:
-            found.append(FreedShare(units, place, min((units.amount - units.sold) / for_sale, 1.0)))
-    return tuple(found)
+            shares.append(FreedShare(units, place, min((units.amount - units.sold) / for_sale, 1.0)))
+    return tuple(shares)
 
 
 def _resale(frame: PoolFrame, freed: FreedShare) -> Resale:
@@ -225,10 +225,10 @@ def _own_use_matters(calendar: Shared, slot: int) -> bool:
 def _own_use(frame: PoolFrame, reader: JobReader, slot: int, whose: int | None) -> dict[tuple[str, int], FloatArray]:
     """(lane, tenant's index) -> (resources, slots, servers) what its own jobs hold of its own cells, free of charge.
     `whose`: of one tenant, by id; None: of all."""
-    found = Award.objects.filter(unsettled_from(slot), pool=frame.pool, phase=OWN).select_related("job").order_by("pk")
+    rows = Award.objects.filter(unsettled_from(slot), pool=frame.pool, phase=OWN).select_related("job").order_by("pk")
     if whose is not None:
-        found = found.filter(tenant=whose)
-    awards = [award for award in found if award.tenant_id in frame.tenant_index]  # whoever has cells
+        rows = rows.filter(tenant=whose)
+    awards = [award for award in rows if award.tenant_id in frame.tenant_index]  # whoever has cells
     slots = max((award.end for award in awards), default=slot) - slot
     used: dict[tuple[str, int], FloatArray] = {}
     for award in awards:

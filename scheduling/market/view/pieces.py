@@ -60,16 +60,16 @@ def _reports(jobs: Mapping[int, bool]) -> Mapping[int, tuple[float, float]]:
     their rents is open."""
     if not jobs:
         return {}
-    told = Q(progress__has_key="epochs") | Q(progress__numbers__has_key="of")
-    runs = Run.objects.filter(told, job__in=jobs).order_by("job_id", "-pk").distinct("job_id")
-    found = {}
+    with_epochs = Q(progress__has_key="epochs") | Q(progress__numbers__has_key="of")
+    runs = Run.objects.filter(with_epochs, job__in=jobs).order_by("job_id", "-pk").distinct("job_id")
+    reports = {}
     for job_id, state, program, progress in runs.values_list("job_id", "state", "program", "progress"):
         own = program not in PROGRAMS
         said = share_reported(progress) if own else epochs_reported(progress)
         if said is not None and not (own and jobs[job_id]):
             done, whole = said
-            found[job_id] = (whole if state == RunState.FINISHED else done, whole)
-    return found
+            reports[job_id] = (whole if state == RunState.FINISHED else done, whole)
+    return reports
 
 
 def left_of(job: Job, so_far: PiecesSoFar | None) -> int:

@@ -20,7 +20,7 @@ def rents_open(pool_id: int, most: int | None = None) -> dict[int, list[Award]]:
     several where a job rents in pieces. A run that was cut short is cut in both worlds. `most`: awards."""
     rows = Award.objects.filter(~CUT_SHORT, pool=pool_id, rent=RentState.OPEN)
     rents: dict[int, list[Award]] = {}
-    found = rows.select_related("job").order_by("job_id", "pk")
-    for award in found if most is None else found[:most]:
+    open_rows = rows.select_related("job").order_by("job_id", "pk")
+    for award in open_rows if most is None else open_rows[:most]:
         rents.setdefault(award.job_id, []).append(award)
     return rents

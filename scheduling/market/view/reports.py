@@ -12,8 +12,8 @@ from scheduling.models import JobReport
 def heeds(policy: Policy) -> HeedsReports | None:
     """The policy that is told what programs report: itself, or the one that it asks. None: it decides by what was
     declared."""
-    asked = policy.policy if isinstance(policy, AsksAnother) else policy
-    return asked if isinstance(asked, HeedsReports) and asked.heeds_reports else None
+    heeding = policy.policy if isinstance(policy, AsksAnother) else policy
+    return heeding if isinstance(heeding, HeedsReports) and heeding.heeds_reports else None
 
 
 def beliefs_of(numbers: Iterable[int]) -> dict[int, Belief]:

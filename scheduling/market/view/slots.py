@@ -28,8 +28,10 @@ def slots_so_far(jobs: Iterable[TrainingJob]) -> dict[int, SlotsSoFar]:
     """By job, for those that have run. Two queries."""
     rows = {job.pk: job for job in jobs}
     newest = Award.objects.filter(job__in=rows).exclude(state=AwardState.VOID).order_by("job_id", "-attempt", "-start")
-    told = newest.distinct("job_id").only("job", "work_left", "paid", "returned", "paid_before", "end", "workers", "ps")
-    awards = {award.job_id: award for award in told}
+    latest = newest.distinct("job_id").only(
+        "job", "work_left", "paid", "returned", "paid_before", "end", "workers", "ps"
+    )
+    awards = {award.job_id: award for award in latest}
     reports = _reports([number for number in awards if PROGRAM in rows[number].spec])
     return {
         number: SlotsSoFar(

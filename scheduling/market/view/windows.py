@@ -29,8 +29,8 @@ def published_windows(frame: PoolFrame, slot: int) -> tuple[Window, ...]:
 
 def windows_of(frame: PoolFrame, slot: int, stored: Iterable[bytes]) -> tuple[Window, ...]:
     """The same from what is stored with these intervals."""
-    found = [window for text in stored for window in _read(text, frame.owner_ids)]
-    return tuple(sorted((w for w in found if w.end > slot), key=lambda window: window.start))
+    windows = [window for text in stored for window in _read(text, frame.owner_ids)]
+    return tuple(sorted((w for w in windows if w.end > slot), key=lambda window: window.start))
 
 
 @lru_cache(maxsize=64)

@@ -140,12 +140,12 @@ def _posted(request: AccessRequest, pool: Pool, kinds: list[ResourceKind], at: d
     for name, value in _changes(applied).items():
         data[name] = str(value)
     form = _form(request, data, kinds)
-    question, told = _asked(request, pool, form, at)
+    question, card = _asked(request, pool, form, at)
     target = data.get("show")
     if target is not None and target != form["source"].value() and (question is not None or target != FORM_BUTTON):
         return _carried(request, pool, form, question, target, at)
     if question is None:
-        return _page(request, pool, form, QuoteCard(at, at), told, status=200 if applied else 422)
+        return _page(request, pool, form, QuoteCard(at, at), card, status=200 if applied else 422)
     if applied is not None or "quote" in data:
         return _quoted(request, pool, form, question, at)
     return _submitted(request, pool, form, question, at)
@@ -192,9 +192,9 @@ def _carried(
         form.add_error("text", "It says things that the form has no field for. Submit it as it is.")
         return _page(request, pool, form, _card(request, pool, asked, at), asked.told, status=422)
     after = JobForm(data, kinds=form.kinds, programs=form.programs)
-    again, told = _asked(request, pool, after, at)
+    again, card = _asked(request, pool, after, at)
     note = "" if values is not None or target == SCRIPT else NOT_CARRIED
-    return _page(request, pool, after, _card(request, pool, again, at), told, note=note)
+    return _page(request, pool, after, _card(request, pool, again, at), card, note=note)
 
 
 def _values_for(target: str, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> dict[str, Any] | None:

@@ -80,8 +80,8 @@ class Astraea(Settings):
         now = turn(self, view)
         if now.windows:
             return None
-        told = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
-        return Plan(refusals=tuple(told), memory=now.memory, frontier=now.frontier)
+        events = refusals.until_the_interval_closes(now, refusals.newly_seen(view))
+        return Plan(refusals=tuple(events), memory=now.memory, frontier=now.frontier)
 
     def next_boundary(self, view: View) -> tuple[int, Mapping[str, Any]] | None:
         """(slot, memory) of the boundary after the view's slot; None where the slot is one itself, or none follows."""

@@ -208,8 +208,8 @@ def _gangs(kinds: Kinds, terms: PairTerms, save: float) -> Gangs | None:
     key = (sizes, save, kinds.pair.least_ps)
     if key not in terms.gangs:
         terms.gangs[key] = _measured(sizes, save, kinds.pair.least_ps, terms)
-    found: Gangs | None = terms.gangs[key]
-    return found
+    gangs: Gangs | None = terms.gangs[key]
+    return gangs
 
 
 def _measured(sizes: Sizes, save: float, ps: int, terms: PairTerms) -> Gangs | None:

@@ -71,9 +71,9 @@ def until_the_interval_closes(now: Turn, jobs: Sequence[Job]) -> Iterator[Refusa
 
 def newly_seen(view: View) -> list[Job]:
     """Jobs that may run in this slot and in none before: the last of those that wait, for they come by arrival."""
-    found = []
+    newcomers = []
     for job in reversed(view.waiting):
         if job.arrival <= view.slot - 1:
             break
-        found.append(job)
-    return found[::-1]
+        newcomers.append(job)
+    return newcomers[::-1]

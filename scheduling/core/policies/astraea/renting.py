@@ -120,11 +120,11 @@ class Renting:
         self._easings_before[job.number] = self.easings
         if not self._may_replace(job):
             return
-        found = self.answer(job, self.floors.get(job.number))
-        if isinstance(found, Offer):
-            self._sell(job, found, at_home)
+        offer = self.answer(job, self.floors.get(job.number))
+        if isinstance(offer, Offer):
+            self._sell(job, offer, at_home)
         elif at_home is None:
-            self.round.shortfalls[job.number] = found
+            self.round.shortfalls[job.number] = offer
 
     def _may_replace(self, job: Job) -> bool:
         """Whether it may buy although it has an award of this window (G5), if it has one."""
@@ -170,9 +170,9 @@ class Renting:
         may_pay = self._may_pay(job)
         if may_pay is None:
             return Shortfall(NEVER)
-        found, limited = self._best(job, floor, may_pay.amount)
-        if isinstance(found, Offer) or job.number in self.round.awards or not limited:
-            return found
+        best, limited = self._best(job, floor, may_pay.amount)
+        if isinstance(best, Offer) or job.number in self.round.awards or not limited:
+            return best
         return self._explained(job, floor, may_pay)
 
     def _standing(self, job: Job, floor: Floor | None) -> float:
@@ -196,16 +196,16 @@ class Renting:
         terms, values = self._terms_of(job.tenant), self.round.values(job)
         dividend = self._dividend(job, has)
         search = Search(self.round.ways(job), terms, values, has, most_paid, dividend)
-        found = search.run()
-        if isinstance(found, Shortfall):
-            return found, search.limited
+        best = search.run()
+        if isinstance(best, Shortfall):
+            return best, search.limited
         alone = 0.0 if floor is None else floor.value
-        booking = rented_booking(self.round, job, found, self.pool, terms.of(found.pair), alone)
+        booking = rented_booking(self.round, job, best, self.pool, terms.of(best.pair), alone)
         margin = TIE * max(1.0, has) if self.settings.floor or job.number in self.round.awards else 0.0
         if booking.value - booking.paid > max(has + margin, 0.0):
             if dividend is not None:
-                booking = dividend.charged(booking, found.amounts, found.start, found.end)
-            return Offer(booking, found, has), search.limited
+                booking = dividend.charged(booking, best.amounts, best.start, best.end)
+            return Offer(booking, best, has), search.limited
         return Shortfall(TOO_DEAR, booking.value, booking.paid), search.limited
 
     def _sell(self, job: Job, offer: Offer, at_home: Booking | None) -> None:
@@ -263,15 +263,15 @@ class Renting:
     def _terms_of(self, tenant: int) -> Terms:
         """Limits and prices for one payer: net of its own part, where payment is net (G7)."""
         payer = tenant if self.settings.payment == "net" else None
-        found = self._terms.get(payer)
-        if found is None:
+        terms = self._terms.get(payer)
+        if terms is None:
             prices = self.pool.prices
             if payer is not None:
                 prices = prices * (1.0 - self.pool.contribution[:, payer])
             least = self._least(prices, payer)
-            found = Terms(self._limits_now(), prices, self.round.least_used(), least)
-            self._terms[payer] = found
-        return found
+            terms = Terms(self._limits_now(), prices, self.round.least_used(), least)
+            self._terms[payer] = terms
+        return terms
 
     def _terms_at_best(self) -> Terms:
         """Terms that no payer's are better than."""

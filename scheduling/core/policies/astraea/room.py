@@ -134,10 +134,10 @@ class Room:
 
     def of(self, pair: Pair) -> PairRoom:
         """The room in units of this pair of types."""
-        found = self._pairs.get(pair.key)
-        if found is None:
-            found = self._pairs[pair.key] = PairRoom(pair, self.free, *self._hosts)
-        return found
+        pair_room = self._pairs.get(pair.key)
+        if pair_room is None:
+            pair_room = self._pairs[pair.key] = PairRoom(pair, self.free, *self._hosts)
+        return pair_room
 
     def take(self, rows: Iterable[Allocation], worker: FloatArray, ps: FloatArray, sign: int = 1) -> None:
         """Use what the rows take (or, with sign -1, give it back); their slots and servers are the room's own."""

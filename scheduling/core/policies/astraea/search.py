@@ -139,20 +139,20 @@ class Search:
             where = int(flat.argmax())
             if not flat[where] > max(best, self.least):
                 return best if best > -np.inf else None
-            found = self._next(*divmod(where, starts))
-            if found is not None:
-                best = max(best, found[0])
+            trial = self._next(*divmod(where, starts))
+            if trial is not None:
+                best = max(best, trial[0])
 
     def _next(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
         """Look closer at one combination: at the windows of its candidate first, then at the servers."""
         if row not in self.measured:
             self._tighten(row, fresh=False)
             return None
-        found = self._try(row, start)
+        trial = self._try(row, start)
         self.open[row, start] = -np.inf
-        if found is None and not self.measured[row]:
+        if trial is None and not self.measured[row]:
             self._tighten(row, fresh=True)
-        return found
+        return trial
 
     def _tighten(self, row: int, *, fresh: bool) -> None:
         """Lower a candidate's open bounds by what its windows hold, server by server.
@@ -181,20 +181,20 @@ class Search:
     def _first_of_the_tied(self, best: float) -> tuple[int, int, placing.Spot]:
         """(row, start, spot) of the earliest start, then the first candidate, among the best within tolerance."""
         enough = best - TIE * max(1.0, abs(best))
-        tied = {key for key, found in self.tried.items() if found is not None and found[0] >= enough}
+        tied = {key for key, trial in self.tried.items() if trial is not None and trial[0] >= enough}
         tied.update(zip(*(axis.tolist() for axis in np.nonzero(self.open >= enough)), strict=True))
         for row, start in sorted(tied, key=lambda key: (key[1], key[0])):
-            found = self.tried.get((row, start))
-            while found is None and self.open[row, start] >= enough:
-                found = self._next(row, start)
-            if found is not None and found[0] >= enough:
-                return row, start, found[1]
+            trial = self.tried.get((row, start))
+            while trial is None and self.open[row, start] >= enough:
+                trial = self._next(row, start)
+            if trial is not None and trial[0] >= enough:
+                return row, start, trial[1]
         raise AssertionError("the best schedule is one of the tied")
 
     def _try(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
         """(surplus, spot) of one combination on the servers, or None where it does not fit or costs too much."""
-        self.tried[row, start] = found = self._place(row, start)
-        return found
+        self.tried[row, start] = trial = self._place(row, start)
+        return trial
 
     def _place(self, row: int, start: int) -> tuple[float, placing.Spot] | None:
         ways, candidate, bound = self.ways, self.chosen[row], float(self.bounds[row, start])
@@ -258,20 +258,20 @@ class Search:
         terms, duration = self.terms.of(ways.pairs[ways.pair[candidate]]), ways.duration[[candidate]]
         starts, level = np.arange(self.terms.slots - int(duration[0]) + 1), ways.level[[candidate]]
         workers = (terms.beside if ways.central[candidate] else terms.together).rows(level, duration, starts)[0]
-        asked, free = int(ways.workers[candidate]), int(workers.max())
-        if free < asked:
-            return Shortfall(NO_ROOM, asked=asked, free=free)
+        wanted, free = int(ways.workers[candidate]), int(workers.max())
+        if free < wanted:
+            return Shortfall(NO_ROOM, asked=wanted, free=free)
         ps = terms.ps.rows(level, duration, starts)[0, workers.argmax()]
         return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps))
 
     def _too_scattered(self, candidate: int, start: int) -> Shortfall:
         """What a candidate finds on the servers: too few workers in reach, or too few parameter servers together."""
-        ways, asked = self.ways, int(self.ways.workers[candidate])
+        ways, wanted = self.ways, int(self.ways.workers[candidate])
         space = self.terms.of(ways.pairs[ways.pair[candidate]]).space
         workers, ps = space.least(start, start + int(ways.duration[candidate]))
         free = int(np.where(ps > 0, workers, 0).max()) if ways.central[candidate] else int(workers.sum(dtype=np.int64))
-        if free < asked:
-            return Shortfall(NO_ROOM, asked=asked, free=free)
+        if free < wanted:
+            return Shortfall(NO_ROOM, asked=wanted, free=free)
         return Shortfall(NO_ROOM, asked=int(ways.least_ps[candidate]), free=int(ps.max()))
 
 

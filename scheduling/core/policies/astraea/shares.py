@@ -20,11 +20,11 @@ def award_from_shares(round_: Round, jobs: Sequence[Job]) -> None:
     phase = _Phase(round_)
     for job in jobs:
         terms = phase.terms(job.tenant)
-        found = Search(round_.ways(job), terms, round_.values(job), 0.0, np.inf).run()
-        if isinstance(found, Shortfall):
-            round_.shortfalls[job.number] = found
+        best = Search(round_.ways(job), terms, round_.values(job), 0.0, np.inf).run()
+        if isinstance(best, Shortfall):
+            round_.shortfalls[job.number] = best
             continue
-        phase.award(job, found, terms)
+        phase.award(job, best, terms)
 
 
 class _Phase:
@@ -37,12 +37,12 @@ class _Phase:
         self._terms: dict[int, Terms] = {}
 
     def terms(self, tenant: int) -> Terms:
-        found = self._terms.get(tenant)
-        if found is None:
+        terms = self._terms.get(tenant)
+        if terms is None:
             left = self.shares[:, tenant, None] - self.round.own_use[:, tenant]
-            found = Terms(Limits(self.round.room, left), self.prices(tenant), self.round.least_used())
-            self._terms[tenant] = found
-        return found
+            terms = Terms(Limits(self.round.room, left), self.prices(tenant), self.round.least_used())
+            self._terms[tenant] = terms
+        return terms
 
     def prices(self, tenant: int) -> FloatArray:
         """(resources, slots) what steers phase one: all use (R14, R19), the tenant's own, or nothing."""

@@ -51,10 +51,10 @@ class Limits:
 
     def of(self, pair: Pair) -> PairLimits:
         """The limits in units of one pair of types."""
-        found = self._pairs.get(pair.key)
-        if found is None:
-            found = self._pairs[pair.key] = PairLimits(pair, self.space, self.amounts)
-        return found
+        limits = self._pairs.get(pair.key)
+        if limits is None:
+            limits = self._pairs[pair.key] = PairLimits(pair, self.space, self.amounts)
+        return limits
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,10 +112,10 @@ class Terms:
 
     def of(self, pair: Pair) -> PairTerms:
         """The terms in units of one pair of types."""
-        found = self._pairs.get(pair.key)
-        if found is None:
-            found = self._pairs[pair.key] = PairTerms(pair, self.limits.of(pair), self.prices, self.least)
-        return found
+        terms = self._pairs.get(pair.key)
+        if terms is None:
+            terms = self._pairs[pair.key] = PairTerms(pair, self.limits.of(pair), self.prices, self.least)
+        return terms
 
 
 def _least_sums(amounts: FloatArray, sums: FloatArray) -> FloatArray:

@@ -80,9 +80,9 @@ def sort_out(
     kept: Answer | None = None
     for group in _tried(groups, slot, tries):
         answer = decide(_members(groups, {*stay, group}))
-        found = served(answer)
-        if _apart({**stay, group: groups[group]}, found):
-            left_out[group] = len(groups[group] & found.whole)
+        winners = served(answer)
+        if _apart({**stay, group: groups[group]}, winners):
+            left_out[group] = len(groups[group] & winners.whole)
         else:
             stay[group], kept = groups[group], answer
             del left_out[group]

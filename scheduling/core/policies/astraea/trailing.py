@@ -49,7 +49,7 @@ def usual_value(
         return dict(unit_value)
     batches = memory.get(KEY, {}).get("batches", ())
     return {
-        resource: given if (found := _quantile(trailing, resource, batches, MEDIAN)) is None else found
+        resource: given if (median := _quantile(trailing, resource, batches, MEDIAN)) is None else median
         for resource, given in unit_value.items()
     }
 

@@ -85,10 +85,10 @@ class WhatIf:
             if self._cannot_do_better(job, floor):
                 return self._plan(Plan(bookings=(home_booking(self.round, job, floor),), floors=tuple(new)))
             return about(job, self.policy.decide(view))
-        found = self.renting.answer(job, floor)
-        if isinstance(found, Offer):
-            return self._plan(Plan(bookings=(found.booking,), floors=tuple(new)))
-        self.round.shortfalls[job.number] = found
+        answer = self.renting.answer(job, floor)
+        if isinstance(answer, Offer):
+            return self._plan(Plan(bookings=(answer.booking,), floors=tuple(new)))
+        self.round.shortfalls[job.number] = answer
         return self._plan(Plan(floors=tuple(new)), refused=[refusals.waiting(self.round, job, floor)])
 
     def _cannot_do_better(self, job: Job, floor: Floor) -> bool:

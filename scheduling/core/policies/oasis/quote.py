@@ -188,10 +188,10 @@ def _choose(question: Question, stalls: Stalls, rows: IntArray, least: float) ->
     sizes = np.arange(1.0, curves.shape[1])
     bounds = menu.upper_bounds(question.values, curves[:, 1:], sizes, question.work)
     rows = rows[: menu.last_hopeful(bounds, least) + 1]
-    asked = menu.Menu(question.values, bounds[: len(rows)], question.job.max_price, least)
-    best = asked.best(_ways(question, stalls, offers, curves[: len(rows)], rows))
+    wanted = menu.Menu(question.values, bounds[: len(rows)], question.job.max_price, least)
+    best = wanted.best(_ways(question, stalls, offers, curves[: len(rows)], rows))
     if isinstance(best, menu.Choice):
-        return asked.why_not(best)
+        return wanted.why_not(best)
     if best is None:
         return _dismissal(question, curves, bounds, stalls, offers)
     choice, (table, offers) = best

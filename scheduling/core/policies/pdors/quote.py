@@ -161,10 +161,10 @@ def _choose(question: Question, counter: Counter, rows: int, least: float) -> Be
     costs = _expanded(slots, rows)
     bounds = menu.upper_bounds(question.values, costs[0], grid.sizes.astype(np.float64), grid.work)
     hopeful = menu.last_hopeful(bounds, least) + 1
-    asked = menu.Menu(question.values, bounds[:hopeful], question.job.max_price, least)
-    best = asked.best(_ways(question, counter, slots, costs[:, :hopeful]))
+    wanted = menu.Menu(question.values, bounds[:hopeful], question.job.max_price, least)
+    best = wanted.best(_ways(question, counter, slots, costs[:, :hopeful]))
     if isinstance(best, menu.Choice):
-        return asked.why_not(best)
+        return wanted.why_not(best)
     if best is None:
         return _dismissal(question, slots, costs[0], bounds)
     choice, (table, slots) = best
