@@ -12,7 +12,7 @@ from scheduling.books.read_uncharged import CHUNK, Reconciled, job_number, jobs_
 from scheduling.market.reads import AwardSeen, awards_seen, reason_few
 from scheduling.models import TrainingJob
 from tenants.ledger.amounts import adding_up, price_of_one
-from tenants.ledger.movements import Choice, movements
+from tenants.ledger.movements import MovementFilter, movements
 from tenants.ledger.periods import PeriodRead, period_read
 from tenants.ledger.postings import TENANT_KINDS, TenantBalances
 from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month
@@ -250,7 +250,7 @@ def named(rows: Sequence[SpentRow]) -> Iterator[SpentRow]:
 
 def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> list[BackRow]:
     """Refunds and cancellations of the tenant's own rents with their cause, newest first."""
-    choice = Choice(start, end, account="held", kinds=NOT_DELIVERED)
+    choice = MovementFilter(start, end, account="held", kinds=NOT_DELIVERED)
     moves = movements(tenant_id=tenant.pk, choice=choice, limit=limit)
     names = _names(job_number(row.subject) for row in moves)
     rows = []

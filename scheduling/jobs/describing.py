@@ -35,7 +35,7 @@ from scheduling.programs.fields import FieldRefusal, path_of
 from scheduling.programs.hours import InHours
 from scheduling.programs.ordering import Waited, members, until, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, saves_in
-from scheduling.programs.sbatch import Line, LineRefusal, Script
+from scheduling.programs.sbatch import LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch import read as script_read
 from scheduling.programs.sbatch.request import GPUS, ask
 from scheduling.programs.sbatch.values import BadValue, When
@@ -58,7 +58,7 @@ UNKEPT = {
 
 
 @dataclass(frozen=True)
-class Said:
+class JobWording:
     """What a person said. Either `script`, or `hours` (the answers of `scheduling.programs.hours`; who leaves `worker`
     out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
     `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
@@ -94,7 +94,7 @@ class Said:
         return document | ({"begin": self.begin.isoformat()} if self.begin else {})
 
 
-def is_array(said: Said) -> bool:
+def is_array(said: JobWording) -> bool:
     """Whether it is a script that can be read and has an `--array`, of which no one job is meant."""
     script = script_read(said.script) if said.script is not None and said.index is None else ()
     return not isinstance(script, tuple) and bool(script.options.array)
@@ -109,7 +109,7 @@ class Understood:
     name: str
     spec: Mapping[str, Any]
     run: InHours
-    lines: tuple[Line, ...] = ()
+    lines: tuple[OptionLine, ...] = ()
     begin: datetime | None = None
     document: Mapping[str, Any] | None = None  # of the program that a script becomes; None: nothing of it would run
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of that program
@@ -139,7 +139,7 @@ Fault = LineRefusal | FieldRefusal
 
 
 def job_understood(
-    *, pool: Pool, said: Said, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
+    *, pool: Pool, said: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
 ) -> Understood | Refused:
     """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
     `together`: it is an array whose jobs are bought all or none. `intake`: of pool and tenant at this moment, for
@@ -175,7 +175,7 @@ def job_understood(
 def job_describe(
     *,
     pool: Pool,
-    said: Said,
+    said: JobWording,
     lane: str,
     by: Access,
     at: datetime,
@@ -210,7 +210,7 @@ def job_describe(
 
 
 @dataclass(frozen=True)
-class Head:
+class JobHead:
     """What is said of a job but for its worth. No `run`: the `faults` say why."""
 
     name: str
@@ -219,7 +219,7 @@ class Head:
     begin: datetime | None = None
     deadline: datetime | None = None
     deadline_line: int = 0
-    lines: tuple[Line, ...] = ()
+    lines: tuple[OptionLine, ...] = ()
     document: Mapping[str, Any] | None = None
     indexes: tuple[int, ...] = ()
     after: tuple[Waited, ...] = ()
@@ -228,7 +228,7 @@ class Head:
 
 
 def understand(
-    said: Said, resources: Sequence[str], slot_seconds: float, at: datetime
+    said: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime
 ) -> Understood | tuple[Fault, ...]:
     """Pure. `resources`: those of the pool."""
     head = _of_hours(said, resources) if said.script is None else _of_script(said, said.script, resources, at)
@@ -267,18 +267,18 @@ def understand(
     )
 
 
-def _of_hours(said: Said, resources: Sequence[str]) -> Head:
+def _of_hours(said: JobWording, resources: Sequence[str]) -> JobHead:
     name = said.name or UNNAMED[said.how]
     job = hours.read({"worker": _gpu(resources), **(said.hours or {})}, resources)
     if isinstance(job, InHours):
-        return Head(name, job, begin=said.begin)
-    return Head(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=said.begin)
+        return JobHead(name, job, begin=said.begin)
+    return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=said.begin)
 
 
-def _of_script(said: Said, text: str, resources: Sequence[str], at: datetime) -> Head:
+def _of_script(said: JobWording, text: str, resources: Sequence[str], at: datetime) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
-        return Head("", faults=script)
+        return JobHead("", faults=script)
     options = script.options
     name = said.name or options.job_name or UNNAMED[said.how]
     request = ask(script, resources)
@@ -294,12 +294,12 @@ def _of_script(said: Said, text: str, resources: Sequence[str], at: datetime) ->
     begin = begin or said.begin
     place = script.place("deadline")
     if isinstance(request, tuple):
-        return Head(name, None, tuple(faults), begin, deadline, place)
+        return JobHead(name, None, tuple(faults), begin, deadline, place)
     document = script_document(script, request, name) if has_commands(script) else None
     if isinstance(document, tuple):
-        return Head(name, None, (*faults, *document), begin, deadline, place)
+        return JobHead(name, None, (*faults, *document), begin, deadline, place)
     lines = tuple(script_lines(script, request, name, lines_here(script, request)))
-    return Head(
+    return JobHead(
         name,
         request.job,
         tuple(faults),
@@ -355,7 +355,9 @@ def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Faul
         yield LineRefusal(script.place("array"), "--array", f"{flaw.field} {flaw.sentence}")
 
 
-def _worth(said: Said, at: datetime, arrival: datetime, deadline: datetime | None) -> Worth | tuple[FieldRefusal, ...]:
+def _worth(
+    said: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
+) -> Worth | tuple[FieldRefusal, ...]:
     """The three answers, counted from the arrival. Whose script has a deadline need not say by when."""
     answers = said.worth
     unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import BaseCommand
 from django.utils import timezone
 
-from marketplace.doctor import BROKEN, Finding, examine
+from marketplace.doctor import BROKEN, Diagnosis, examine
 from marketplace.forecast import Growth, forecast
 
 LEAST_SHOWN = 2**20  # bytes in a year; what grows by less is summed in one line
@@ -60,7 +60,7 @@ class Command(BaseCommand):
         self.stdout.write(f"All {len(found)} together: {_size(now)} now, {_size(now + year)} in a year.")
 
 
-def _line(one: Finding) -> str:
+def _line(one: Diagnosis) -> str:
     return f"{one.state:8} {one.name:11} {one.sentence}" + (f" {one.advice}" if one.advice else "")
 
 

@@ -41,7 +41,7 @@ BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart
 
 
 @dataclass(frozen=True)
-class Asked:
+class MarketRequest:
     request: AccessRequest
     tenant: Tenant
     pool: Pool
@@ -72,7 +72,7 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return render(request, "market/servers_none.html")
     opening, overview = page_opening(request.access.user), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
-    asked, frame = Asked(request, tenant, pool, overview, now), frame_of(request.access, tenant, opening, now)
+    asked, frame = MarketRequest(request, tenant, pool, overview, now), frame_of(request.access, tenant, opening, now)
     part = request.GET.get("part")
     context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
     for name, build in BUILDERS.items():
@@ -81,7 +81,7 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     return part_or_page(request, "market/market.html", PARTS, context)
 
 
-def _board(asked: Asked) -> dict[str, Any]:
+def _board(asked: MarketRequest) -> dict[str, Any]:
     pool, now, access = asked.pool, asked.now, asked.request.access
     history = asked.history
     span = spans_of([(pool.pk, now.slot)]).get((pool.pk, now.slot))
@@ -104,7 +104,7 @@ def _board(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _prices(asked: Asked) -> dict[str, Any]:
+def _prices(asked: MarketRequest) -> dict[str, Any]:
     history = asked.history
     return {
         "history": history,
@@ -116,7 +116,7 @@ def _prices(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _servers(asked: Asked) -> dict[str, Any]:
+def _servers(asked: MarketRequest) -> dict[str, Any]:
     return {
         "chart": servers_chart(
             tenant=asked.tenant,
@@ -130,19 +130,19 @@ def _servers(asked: Asked) -> dict[str, Any]:
     }
 
 
-def near(now: MarketNow) -> gantt.Span:
+def near(now: MarketNow) -> gantt.BarSpan:
     """From a little before now to well past what is decided."""
     ahead = min(max(now.frontier - now.slot + 4, LEAST_AHEAD), MOST_AHEAD)
-    return gantt.Span(now.slot - BACK, now.slot + ahead)
+    return gantt.BarSpan(now.slot - BACK, now.slot + ahead)
 
 
-def _jobs(asked: Asked) -> dict[str, Any]:
+def _jobs(asked: MarketRequest) -> dict[str, Any]:
     if not asked.request.access.allows(Permission.JOBS_VIEW):
         return {"jobs": ()}
     return {"jobs": reads.my_jobs(asked.tenant, asked.pool, asked.now.at)}
 
 
-BUILDERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+BUILDERS: dict[str, Callable[[MarketRequest], dict[str, Any]]] = {
     "board": _board,
     "prices": _prices,
     "servers": _servers,

@@ -32,7 +32,7 @@ from scheduling.operator.pages.pool_forms import (
 from scheduling.operator.pools import pool_create
 from scheduling.operator.read_choices import choices_of
 from scheduling.operator.read_engines import engine_state
-from scheduling.operator.read_operator import PoolState, entries_about, kinds_of, pool_states
+from scheduling.operator.read_operator import PoolClock, entries_about, kinds_of, pool_states
 from scheduling.operator.resource_steps import resource_steps_set
 from scheduling.operator.use_prices import use_prices_set
 from scheduling.runs import engine_openness
@@ -92,7 +92,7 @@ def _pools_page(request: AccessRequest, form: ChangeForm) -> Any:
     return render(request, "operator/pools.html", context)
 
 
-def _table(states: dict[int, PoolState]) -> Table:
+def _table(states: dict[int, PoolClock]) -> Table:
     def of(name: str) -> Any:
         return lambda row: getattr(states[row.pk], name)
 
@@ -187,7 +187,7 @@ def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
 
 
 @requires(Permission.CLUSTER_CHANGE)
-def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
+def _hand(request: AccessRequest, state: PoolClock) -> HttpResponse:
     pool, action = state.pool, request.POST.get("action", "")
     return answer(
         request,
@@ -204,7 +204,7 @@ def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
 
 def _pool_page(
     request: AccessRequest,
-    state: PoolState,
+    state: PoolClock,
     form: ChangeForm,
     prices: ChangeForm | None = None,
     steps: ChangeForm | None = None,

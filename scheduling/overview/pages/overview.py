@@ -36,7 +36,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class OverviewRequest:
     """What several parts show is read once."""
 
     at: datetime
@@ -50,7 +50,7 @@ class Asked:
         return [use.state.pool for use in self.uses] if "uses" in self.__dict__ else pool_list()
 
     @cached_property
-    def uses(self) -> Sequence[reads.PoolUse]:
+    def uses(self) -> Sequence[reads.PoolUseNow]:
         return reads.pools_now(self.at, self.tenants)
 
     @cached_property
@@ -62,11 +62,11 @@ class Asked:
         return reads.troubles(self.engines)
 
     @cached_property
-    def queue(self) -> reads.Queue:
+    def queue(self) -> reads.PoolQueue:
         return reads.queue_now(self.pools, self.tenants)
 
     @cached_property
-    def money(self) -> reads.MoneyNow:
+    def money(self) -> reads.BookNow:
         return reads.money_now(self.at, self.tenants)
 
     @cached_property
@@ -78,7 +78,7 @@ class Asked:
 @requires(Permission.TENANTS_VIEW)
 def overview(request: AccessRequest) -> HttpResponse:
     """`?part=NAME` answers with that part alone. The cursor first: what happens meanwhile is told again."""
-    opening, asked = page_opening(request.access.user), Asked(timezone.now())
+    opening, asked = page_opening(request.access.user), OverviewRequest(timezone.now())
     part = request.GET.get("part")
     frame = {"cursor": opening.cursor, "unread": opening.unread, "now": {"at": asked.at}}
     context: dict[str, Any] = {"at": asked.at, "frame": frame}
@@ -88,7 +88,7 @@ def overview(request: AccessRequest) -> HttpResponse:
     return part_or_page(request, "overview/overview.html", PARTS, context)
 
 
-def _now(asked: Asked) -> dict[str, Any]:
+def _now(asked: OverviewRequest) -> dict[str, Any]:
     wanted = decisions(
         at=asked.at,
         pools=asked.uses,
@@ -113,19 +113,19 @@ def _now(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _use(asked: Asked) -> dict[str, Any]:
+def _use(asked: OverviewRequest) -> dict[str, Any]:
     return {"uses": asked.uses}
 
 
-def _queue(asked: Asked) -> dict[str, Any]:
+def _queue(asked: OverviewRequest) -> dict[str, Any]:
     return {"queue": asked.queue}
 
 
-def _intervals(asked: Asked) -> dict[str, Any]:
+def _intervals(asked: OverviewRequest) -> dict[str, Any]:
     return {"intervals": asked.intervals}
 
 
-def _health(asked: Asked) -> dict[str, Any]:
+def _health(asked: OverviewRequest) -> dict[str, Any]:
     most = reads.MOST_SERVERS
     engines = [
         engine for engine in asked.engines if engine.alive_at is not None and (engine.is_silent or engine.alerts)
@@ -138,11 +138,11 @@ def _health(asked: Asked) -> dict[str, Any]:
     }
 
 
-def _money(asked: Asked) -> dict[str, Any]:
+def _money(asked: OverviewRequest) -> dict[str, Any]:
     return {"money": asked.money}
 
 
-BUILDERS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+BUILDERS: Mapping[str, Callable[[OverviewRequest], dict[str, Any]]] = {
     "now": _now,
     "use": _use,
     "queue": _queue,

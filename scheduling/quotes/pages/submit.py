@@ -20,8 +20,8 @@ from scheduling.cluster import pool_list
 from scheduling.common import BadText
 from scheduling.jobs import (
     InvalidJob,
+    JobWording,
     NotUnderstood,
-    Said,
     Submitted,
     SubmittedArray,
     array_describe,
@@ -73,7 +73,7 @@ NOT_CARRIED = "What stood there cannot be said here, and was not carried over. I
 
 
 @dataclass(frozen=True)
-class Asked:
+class FormRequest:
     """What a valid form asks for, in the words of a submission."""
 
     name: str
@@ -81,7 +81,7 @@ class Asked:
     otherwise: str | None
     spec: Mapping[str, Any]
     told: ToldCard = NOTHING_TOLD
-    said: Said | None = None  # where it is in hours, or a script
+    said: JobWording | None = None  # where it is in hours, or a script
     read: SpecRead | None = None  # in hours: as it was just checked
 
     @property
@@ -119,7 +119,7 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) -> HttpResponse:
     """What would help it in its lane, if it came now."""
-    question = Asked(job.name, job.lane, None, for_the_core(job.spec))
+    question = FormRequest(job.name, job.lane, None, for_the_core(job.spec))
     card = _card(request, pool, question, at)
     lane = next((each for each in card.lanes if each.lane == job.lane), None)
     again = f"{reverse('job_submit', args=[open_tenant(request).slug])}?from={job.pk}"
@@ -178,7 +178,7 @@ def _take_file(data: Any, request: AccessRequest) -> str:
 
 
 def _carried(
-    request: AccessRequest, pool: Pool, form: JobForm, asked: Asked | None, target: str, at: datetime
+    request: AccessRequest, pool: Pool, form: JobForm, asked: FormRequest | None, target: str, at: datetime
 ) -> HttpResponse:
     """The page on another tab, with what stood in the form said there. What cannot be said there stays behind."""
     target = FORM if target == FORM_BUTTON else target
@@ -197,7 +197,7 @@ def _carried(
     return _page(request, pool, after, _card(request, pool, again, at), card, note=note)
 
 
-def _values_for(target: str, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> dict[str, Any] | None:
+def _values_for(target: str, pool: Pool, form: JobForm, asked: FormRequest, at: datetime) -> dict[str, Any] | None:
     if target == TEXT:
         return {"text": written(asked.name, asked.lane, asked.spec, asked.otherwise)}
     if target == HOURS:
@@ -206,14 +206,14 @@ def _values_for(target: str, pool: Pool, form: JobForm, asked: Asked, at: dateti
     return None if values is None else dict.fromkeys(PLAIN, "") | {"program": ""} | values
 
 
-def _quoted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> HttpResponse:
+def _quoted(request: AccessRequest, pool: Pool, form: JobForm, asked: FormRequest, at: datetime) -> HttpResponse:
     card = _card(request, pool, asked, at)
     if card.refused:
         _complain(form, card.refused)
     return _page(request, pool, form, card, asked.told, status=422 if card.refused else 200)
 
 
-def _submitted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> HttpResponse:
+def _submitted(request: AccessRequest, pool: Pool, form: JobForm, asked: FormRequest, at: datetime) -> HttpResponse:
     wish: dict[str, Any] = {
         "pool": pool,
         "by": request.access,
@@ -273,7 +273,7 @@ def _changes(applied: str | None) -> dict[str, Any]:
     return changes if isinstance(changes, dict) else {}
 
 
-def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
+def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[FormRequest | None, ToldCard]:
     """Nothing is asked where the form's fields say what is missing; what is told of a script is told anyway."""
     if not form.is_valid():
         return None, ToldCard()
@@ -281,11 +281,13 @@ def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> t
     lane, otherwise = WANTED[answers["wanted"]]
     if answers["source"] in (HOURS, SCRIPT):
         return _described(request, pool, form, at)
-    question = Asked(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
+    question = (
+        FormRequest(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
+    )
     return question, ToldCard()
 
 
-def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
+def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[FormRequest | None, ToldCard]:
     answers = form.cleaned_data
     source, (lane, otherwise) = answers["source"], WANTED[answers["wanted"]]
     name = answers.get("name", "") if source == HOURS else ""
@@ -306,10 +308,10 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
         yardstick(pool, outcome, at),
     )
     read = outcome.read if source == HOURS else None
-    return Asked(outcome.name, lane, otherwise, outcome.spec, card, said, read), card
+    return FormRequest(outcome.name, lane, otherwise, outcome.spec, card, said, read), card
 
 
-def _in_text(form: JobForm) -> Asked | None:
+def _in_text(form: JobForm) -> FormRequest | None:
     answers = form.cleaned_data
     lane, otherwise = WANTED[answers["wanted"]]
     try:
@@ -320,7 +322,7 @@ def _in_text(form: JobForm) -> Asked | None:
     name = written_job.name or answers.get("name") or form.data.get("name", "")
     if written_job.lane is not None:
         lane, otherwise = written_job.lane, None
-    return Asked(name, lane, written_job.otherwise or otherwise, written_job.spec)
+    return FormRequest(name, lane, written_job.otherwise or otherwise, written_job.spec)
 
 
 def _text(found: Mapping[str, Any]) -> str:
@@ -335,7 +337,7 @@ def _text(found: Mapping[str, Any]) -> str:
         raise BadText("The file is not a text in UTF-8.") from error
 
 
-def _card(request: AccessRequest, pool: Pool, asked: Asked | None, at: datetime) -> QuoteCard:
+def _card(request: AccessRequest, pool: Pool, asked: FormRequest | None, at: datetime) -> QuoteCard:
     if asked is None:
         return QuoteCard(at, at)
     with costly(request) as refused:
@@ -354,7 +356,7 @@ def _card(request: AccessRequest, pool: Pool, asked: Asked | None, at: datetime)
         )
 
 
-def _quotable(asked: Asked) -> Mapping[str, Any]:
+def _quotable(asked: FormRequest) -> Mapping[str, Any]:
     """A script is registered as a program only when it is submitted, and what runs has no part in the price."""
     if asked.said is None or asked.said.script is None:
         return asked.spec

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.astraea.pieces import end_at_home
-from scheduling.core.policies.astraea.pool import Pool
+from scheduling.core.policies.astraea.pool import IdlePool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.schedule import Schedule
 from scheduling.core.policies.astraea.terms import PairTerms
@@ -47,7 +47,7 @@ def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
     )
 
 
-def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, terms: PairTerms, floor: float) -> Booking:
+def rented_booking(round_: Round, job: Job, found: Schedule, pool: IdlePool, terms: PairTerms, floor: float) -> Booking:
     """Phase two: each slot's cost goes to the owners by contribution; a net payer is spared its own part (R21, G7).
 
     Where the payer's terms ask for more than that comes to, the owners get what they ask for.
@@ -74,7 +74,9 @@ def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, terms: 
     )
 
 
-def _raise(slot_payouts: FloatArray, round_: Round, job: Job, found: Schedule, pool: Pool, terms: PairTerms) -> None:
+def _raise(
+    slot_payouts: FloatArray, round_: Round, job: Job, found: Schedule, pool: IdlePool, terms: PairTerms
+) -> None:
     """Slots in which a unit costs the least that can be paid: the same owners share that, or where the posted price is
     nothing the other tenants, by what they sell. The operator has asked for nothing."""
     for slot in np.flatnonzero(terms.raised[found.start : found.end]).tolist():

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scheduling.core.policies.astraea.policy import Astraea
 
 
-class WhatIf:
+class OpenDecision:
     """One decision without its last waiting job, which may then be asked about in any form."""
 
     def __init__(self, policy: Astraea, view: View) -> None:

@@ -26,7 +26,7 @@ LEAST_WEIGHT = 1e-12  # of a unit that takes nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class JobDemands:
     """What jobs, in order of (arrival, number), could use. Kinds are (parameter server, worker), in this order."""
 
     seconds: FloatArray  # (jobs, ps, workers) remaining time with that many more than the least
@@ -45,7 +45,7 @@ def dominant(demand: FloatArray, total: FloatArray, unit: str) -> FloatArray:
     return np.maximum(np.take_along_axis(weights, chosen, axis=2)[:, :, 0], LEAST_WEIGHT)
 
 
-def allocate(asked: Asked, free: FloatArray, stop: str = SKIP) -> IntArray:
+def allocate(asked: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArray:
     """(jobs, kinds) units of each job; (0, 0) where not even the least gang fits into the rest of `free` (resources,).
 
     With `skip` a unit that does not fit ends only that kind for that job; with `break` it ends everything.
@@ -65,7 +65,7 @@ def allocate(asked: Asked, free: FloatArray, stop: str = SKIP) -> IntArray:
 class _Greedy:
     """The state of an allocation. `more` is what a job has beyond its least, `left` what nobody has."""
 
-    def __init__(self, asked: Asked, free: FloatArray) -> None:
+    def __init__(self, asked: JobDemands, free: FloatArray) -> None:
         self.asked = asked
         self.left = free + ROUNDING * np.maximum(1.0, free)
         self.more = np.zeros_like(asked.least)
@@ -156,7 +156,7 @@ class _Greedy:
         return steps[order], workers[order].astype(np.intp)  # PS is 0, WORKER is 1
 
 
-def _gains(asked: Asked, kind: int) -> FloatArray:
+def _gains(asked: JobDemands, kind: int) -> FloatArray:
     """(jobs, ps, workers) what one more unit of a kind gains at each pair of numbers, -inf where it may not be.
 
     A gain depends on the pair alone, so all are worked out at once, in place: there are many of them.

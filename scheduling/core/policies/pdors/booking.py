@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from scheduling.core.policies.pdors.quote import Best
+from scheduling.core.policies.pdors.quote import BestGangs
 from scheduling.core.policies.pdors.solver import Deployment
 from scheduling.core.posted.answers import payment, terms
-from scheduling.core.posted.market import Market
+from scheduling.core.posted.market import PostedMarket
 from scheduling.core.posted.pieces import merged
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Booking, FloatArray, Job
 
 
-def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booking:
+def book(job: Job, best: BestGangs, market: PostedMarket, mode: str, floor: float) -> Booking:
     """Write the deployments down, and split the payment slot by slot by what was bought of whom.
 
     `floor`: what its tenant's own idle cells would have given the job for nothing.
@@ -43,7 +43,7 @@ def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booki
     )
 
 
-def _amounts(job: Job, best: Best, found: Deployment, offset: int) -> FloatArray:
+def _amounts(job: Job, best: BestGangs, found: Deployment, offset: int) -> FloatArray:
     """(resources, servers) what a deployment costs in its slot."""
     worker, ps = job.worker_types[best.worker_type].demand, job.ps_types[best.ps_type].demand
     prices = best.slots.prices[:, min(offset, best.slots.prices.shape[1] - 1)]
