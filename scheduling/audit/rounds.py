@@ -132,12 +132,12 @@ def _do(run: AuditRun, clock: Clock) -> None:
     _end(run, outcome, clock())
 
 
-def _end(run: AuditRun, found: StoredVerdict | Refused, at: datetime) -> None:
+def _end(run: AuditRun, outcome: StoredVerdict | Refused, at: datetime) -> None:
     """Unless somebody has stopped it meanwhile."""
-    columns: dict[str, Any] = {"sentence": found.sentence, "ended_at": at, "result": {}, "size": run.size}
-    columns["state"] = AuditState.FAILED if isinstance(found, Refused) else AuditState.DONE
-    if isinstance(found, StoredVerdict):
-        columns |= {"is_clean": found.is_clean, "result": dict(found.result)}
+    columns: dict[str, Any] = {"sentence": outcome.sentence, "ended_at": at, "result": {}, "size": run.size}
+    columns["state"] = AuditState.FAILED if isinstance(outcome, Refused) else AuditState.DONE
+    if isinstance(outcome, StoredVerdict):
+        columns |= {"is_clean": outcome.is_clean, "result": dict(outcome.result)}
     AuditRun.objects.filter(pk=run.pk, state=AuditState.RUNNING).update(**columns)
     cache.delete(progress_key(run.pk))
 

@@ -181,18 +181,18 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     )
 
 
-def head_of(found: PeriodRead) -> StatementHead:
-    opening, closing = _total("Opened", found.opening), _total("Closed", found.closing)
-    return StatementHead(opening, _lines(found.by_kind), closing)
+def head_of(period: PeriodRead) -> StatementHead:
+    opening, closing = _total("Opened", period.opening), _total("Closed", period.closing)
+    return StatementHead(opening, _lines(period.by_kind), closing)
 
 
-def charges_by_job(found: PeriodRead) -> dict[int, int]:
+def charges_by_job(period: PeriodRead) -> dict[int, int]:
     """Every job that money moved for -> what was paid for it."""
-    return {job: paid for name, paid in found.subjects.items() if (job := job_number(name)) is not None}
+    return {job: paid for name, paid in period.subjects.items() if (job := job_number(name)) is not None}
 
 
-def count_back(found: PeriodRead) -> int:
-    return sum(found.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED)
+def count_back(period: PeriodRead) -> int:
+    return sum(period.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED)
 
 
 def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Iterator[EarnedRow]:
@@ -289,8 +289,8 @@ def _lines(by_kind: Mapping[str, TenantBalances]) -> tuple[Total, ...]:
     return tuple(_total(title, sums[title]) for title in titles)
 
 
-def _total(title: str, found: TenantBalances) -> Total:
-    return Total(title, found.available, found.held, found.earned)
+def _total(title: str, balances: TenantBalances) -> Total:
+    return Total(title, balances.available, balances.held, balances.earned)
 
 
 def _names(ids: Iterable[int | None]) -> dict[int, str]:

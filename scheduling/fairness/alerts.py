@@ -46,16 +46,16 @@ class AlertMeasure:
         return value > threshold if self.is_most else value < threshold
 
 
-def _worst(found: Overview) -> Iterable[int]:
-    return [] if found.spread.worst_off is None else [found.spread.worst_off]
+def _worst(overview: Overview) -> Iterable[int]:
+    return [] if overview.spread.worst_off is None else [overview.spread.worst_off]
 
 
-def _lowest(found: Overview) -> Iterable[int]:
-    return [one.tenant_id for one in found.with_ratio[-1:]]
+def _lowest(overview: Overview) -> Iterable[int]:
+    return [one.tenant_id for one in overview.with_ratio[-1:]]
 
 
-def _broken(found: Overview) -> Iterable[int]:
-    return [one.tenant_id for one in found.tenants if one.broken]
+def _broken(overview: Overview) -> Iterable[int]:
+    return [one.tenant_id for one in overview.tenants if one.broken]
 
 
 MEASURES: Mapping[str, AlertMeasure] = MappingProxyType(

@@ -94,9 +94,9 @@ class JobWording:
         return document | ({"begin": self.begin.isoformat()} if self.begin else {})
 
 
-def is_array(said: JobWording) -> bool:
+def is_array(wording: JobWording) -> bool:
     """Whether it is a script that can be read and has an `--array`, of which no one job is meant."""
-    script = script_read(said.script) if said.script is not None and said.index is None else ()
+    script = script_read(wording.script) if wording.script is not None and wording.index is None else ()
     return not isinstance(script, tuple) and bool(script.options.array)
 
 
@@ -228,17 +228,19 @@ class JobHead:
 
 
 def understand(
-    said: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime
+    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime
 ) -> Understood | tuple[Fault, ...]:
     """Pure. `resources`: those of the pool."""
-    head = _of_hours(said, resources) if said.script is None else _of_script(said, said.script, resources, at)
+    head = (
+        _of_hours(wording, resources) if wording.script is None else _of_script(wording, wording.script, resources, at)
+    )
     faults: list[Fault] = [*head.faults]
     begin = head.begin
     if begin is not None and begin > at + MOST_AHEAD:
         faults.append(FieldRefusal("begin", f"must be within {MOST_AHEAD.days} days"))
         begin = None
     arrival = max(at, begin or at)
-    answer = _worth(said, at, arrival, head.deadline)
+    answer = _worth(wording, at, arrival, head.deadline)
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
         kept = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
         if isinstance(kept, FieldRefusal):
@@ -249,49 +251,49 @@ def understand(
     if faults or head.run is None or not isinstance(answer, Worth):
         return tuple(faults)
     spec = hours.specification(head.run, worth.value(answer, slot_seconds))
-    divisible = head.divisible if said.divisible is None else said.divisible
+    divisible = head.divisible if wording.divisible is None else wording.divisible
     spec |= {DIVISIBLE: divisible} if divisible is not None else {}
     return Understood(
-        how=said.how,
-        said=said.document,
-        name=head.name if said.index is None else f"{head.name}[{said.index}]",
-        spec=spec | ({PROGRAM: dict(said.program)} if said.program is not None else {}),
+        how=wording.how,
+        said=wording.document,
+        name=head.name if wording.index is None else f"{head.name}[{wording.index}]",
+        spec=spec | ({PROGRAM: dict(wording.program)} if wording.program is not None else {}),
         run=head.run,
         lines=head.lines,
         begin=arrival if arrival > at else None,
         document=head.document,
-        parameters={INDEX: head.indexes[0] if said.index is None else said.index} if head.indexes else {},
+        parameters={INDEX: head.indexes[0] if wording.index is None else wording.index} if head.indexes else {},
         indexes=head.indexes,
-        after=tuple(waited_in_order({*said.after, *head.after})),
+        after=tuple(waited_in_order({*wording.after, *head.after})),
         after_line=head.after_line,
     )
 
 
-def _of_hours(said: JobWording, resources: Sequence[str]) -> JobHead:
-    name = said.name or UNNAMED[said.how]
-    job = hours.read({"worker": _gpu(resources), **(said.hours or {})}, resources)
+def _of_hours(wording: JobWording, resources: Sequence[str]) -> JobHead:
+    name = wording.name or UNNAMED[wording.how]
+    job = hours.read({"worker": _gpu(resources), **(wording.hours or {})}, resources)
     if isinstance(job, InHours):
-        return JobHead(name, job, begin=said.begin)
-    return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=said.begin)
+        return JobHead(name, job, begin=wording.begin)
+    return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=wording.begin)
 
 
-def _of_script(said: JobWording, text: str, resources: Sequence[str], at: datetime) -> JobHead:
+def _of_script(wording: JobWording, text: str, resources: Sequence[str], at: datetime) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
         return JobHead("", faults=script)
     options = script.options
-    name = said.name or options.job_name or UNNAMED[said.how]
+    name = wording.name or options.job_name or UNNAMED[wording.how]
     request = ask(script, resources)
-    faults: list[Fault] = [*_faults(request), *_unkept(script), *_not_in_array(script, said.index, name)]
+    faults: list[Fault] = [*_faults(request), *_unkept(script), *_not_in_array(script, wording.index, name)]
     moments = {"begin": options.begin, "deadline": options.deadline}
-    moments_by_option = {option: _moment(when, at, said.zone) for option, when in moments.items()}
+    moments_by_option = {option: _moment(when, at, wording.zone) for option, when in moments.items()}
     faults += [
         LineRefusal(script.place(option), f"--{option}", f"--{option} {moment}")
         for option, moment in moments_by_option.items()
         if isinstance(moment, str)
     ]
     begin, deadline = (None if isinstance(moment, str) else moment for moment in moments_by_option.values())
-    begin = begin or said.begin
+    begin = begin or wording.begin
     place = script.place("deadline")
     if isinstance(request, tuple):
         return JobHead(name, None, tuple(faults), begin, deadline, place)
@@ -356,10 +358,10 @@ def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Faul
 
 
 def _worth(
-    said: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
+    wording: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
 ) -> Worth | tuple[FieldRefusal, ...]:
     """The three answers, counted from the arrival. Whose script has a deadline need not say by when."""
-    answers = said.worth
+    answers = wording.worth
     unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]
     faults = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
     by, within = answers.get("by"), answers.get("within_seconds")
@@ -369,7 +371,7 @@ def _worth(
     elif by is None and within is None and deadline is None:
         faults.append(FieldRefusal("worth.by", "must be said: by when do you want it?"))
     elif within is None:
-        moment = deadline if by is None else _moment_said(by, at, said.zone)
+        moment = deadline if by is None else _moment_said(by, at, wording.zone)
         if isinstance(moment, str):
             faults.append(FieldRefusal("worth.by", moment))
         elif moment is not None:

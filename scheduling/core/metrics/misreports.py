@@ -100,12 +100,12 @@ def _awarded(booking: Booking, value: float) -> JobOutcome:
     )
 
 
-def worth(real: Job, said: Job, booking: Booking, slot_seconds: float) -> float:
+def worth(real: Job, job: Job, booking: Booking, slot_seconds: float) -> float:
     """f(end - arrival) of the real job, run as it was booked for what was said; 0 where that does not get it done."""
-    if said is real:
+    if job is real:
         return realised(real, booking)
-    worker = _real_type(real.worker_types, said.worker_types, booking.worker_type)
-    ps = _real_type(real.ps_types, said.ps_types, booking.ps_type)
+    worker = _real_type(real.worker_types, job.worker_types, booking.worker_type)
+    ps = _real_type(real.ps_types, job.ps_types, booking.ps_type)
     workers = min(booking.workers, real.max_workers)
     if worker is None or ps is None or workers < real.min_workers:
         return 0.0

@@ -124,23 +124,23 @@ def _spread(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values
     return spread if spread > EQUAL * abs(middle) else 0.0  # what is less is rounding
 
 
-def _outcome(found: ClaimFinding, spread: float | None) -> str:
-    if found.neutral is not None:
+def _outcome(claim_finding: ClaimFinding, spread: float | None) -> str:
+    if claim_finding.neutral is not None:
         if spread is None:
             return NO_DIFFERENCE
-        apart = abs(found.ours - found.neutral)
-        if apart <= spread and (spread > 0 or not found.direction):
+        apart = abs(claim_finding.ours - claim_finding.neutral)
+        if apart <= spread and (spread > 0 or not claim_finding.direction):
             return NO_DIFFERENCE
-    if not found.direction:
+    if not claim_finding.direction:
         return NOT_HELD
-    return DIRECTION if found.size is False else HELD
+    return DIRECTION if claim_finding.size is False else HELD
 
 
-def _line(claim: Claim, outcome: str, found: ClaimFinding, spread: float | None) -> str:
+def _line(claim: Claim, outcome: str, claim_finding: ClaimFinding, spread: float | None) -> str:
     paper = f"paper {figure(claim.number)}, " if claim.number is not None else ""
     error = f" ± {figure(float(f'{spread:.2g}'))}" if spread is not None else ", one draw"
     because = f"; {claim.unless}" if outcome != HELD and claim.unless else ""
-    return f"{outcome}: {claim.words} ({paper}ours {figure(round(found.ours, 4))}{error}){because}"
+    return f"{outcome}: {claim.words} ({paper}ours {figure(round(claim_finding.ours, 4))}{error}){because}"
 
 
 def _near(ours: float, paper: float | None) -> bool | None:

@@ -93,13 +93,13 @@ def _steps_of_lessons(wanted: TrainingTask) -> float:
 
 
 def _stages(
-    course: Course, wanted: TrainingTask, given: Lessons, steps_of_pass: int
+    course: Course, wanted: TrainingTask, lessons: Lessons, steps_of_pass: int
 ) -> Iterator[tuple[float, TrainingState]]:
     """(steps, state) from the beginning, after every pass over the lessons and after every round."""
     state = courses.begin(course)
     yield 0, state
     while state.passes < course.passes:
-        state = courses.take_lessons(course, state, given)
+        state = courses.take_lessons(course, state, lessons)
         yield state.passes * steps_of_pass, state
     effort, before = wanted.effort, course.passes * steps_of_pass
     chosen = wanted.marks == (LAST,) and wanted.training.rewards

@@ -106,13 +106,13 @@ def _write(
     folder: Path,
     heading: str,
     trials: Sequence[Trial],
-    found: Sequence[Figures],
+    figures: Sequence[Figures],
     columns: Sequence[VariantColumn],
     measures: Sequence[str],
 ) -> None:
     files: dict[str, str | bytes] = {
         "compare.csv": _compare_csv(columns, measures),
-        "runs.csv": _runs_csv(trials, found, measures),
+        "runs.csv": _runs_csv(trials, figures, measures),
         **{f"compare.{form}": content for form, content in pictures(heading, columns, measures).items()},
     }
     folder_make(folder)

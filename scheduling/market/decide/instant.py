@@ -118,7 +118,7 @@ def _refuse(
     booking: Booking | None,
     reason: Reason,
     clock: LaneClock,
-    told: Sequence[Event],
+    events: Sequence[Event],
     at: datetime,
 ) -> None:
     """`booking`: what it would have got, and could not be paid any more."""
@@ -127,7 +127,7 @@ def _refuse(
     job.save(update_fields=["state", "reason_code", "reason_numbers", "ended_at"])
     _record(job, None, answer, plan_of(job.pk, booking, reason), [], clock, at)
     data = {"job": job.pk, "reason": reason.code, "numbers": job.reason_numbers}
-    events_append([*told, job_event(EventKind.JOB_REFUSED, job, at=at, data=data)])
+    events_append([*events, job_event(EventKind.JOB_REFUSED, job, at=at, data=data)])
 
 
 def _record(
@@ -153,7 +153,7 @@ def _record(
 
 
 def _award(
-    job: TrainingJob, answer: LaneAnswer, booking: Booking, clock: LaneClock, told: Sequence[Event], at: datetime
+    job: TrainingJob, answer: LaneAnswer, booking: Booking, clock: LaneClock, events: Sequence[Event], at: datetime
 ) -> Award:
     snapshot, frame = answer.snapshot, answer.snapshot.frame
     on_operator, _ = counter_parts(booking, len(frame.server_ids))
@@ -170,7 +170,7 @@ def _award(
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
     starts = award.start <= snapshot.settled_slot + 1  # the boundary at which it would have been started is over
     news = _news(job, award, answer.question.purse, digest, starts, at)
-    events_append([*told, *news, *prices_after(snapshot, booking, taken, at)])
+    events_append([*events, *news, *prices_after(snapshot, booking, taken, at)])
     if starts:
         awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING

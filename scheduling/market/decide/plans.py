@@ -252,12 +252,12 @@ def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
 
 
 def refusal_events(
-    snapshot: BatchSnapshot, told: Iterable[Refusal], last: Collection[int], at: datetime
+    snapshot: BatchSnapshot, refusals: Iterable[Refusal], last: Collection[int], at: datetime
 ) -> list[Event]:
     """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told. `last`: jobs
     that wait and had their last chance, which is told apart."""
     events = []
-    for refusal in told:
+    for refusal in refusals:
         job = snapshot.waiting[refusal.job]
         pauses = job.state != JobState.QUEUED  # it ran until now, in an elastic pool
         if refusal.state != WAITING or pauses or job.reason_code != refusal.reason.code:

@@ -114,5 +114,5 @@ def squares(units: MyUnits) -> tuple[BoardSquare, ...]:
     )
 
 
-def square_rows(found: Sequence[BoardSquare]) -> int:
-    return (max((square.y for square in found), default=0) + 20) if found else 0
+def square_rows(board_squares: Sequence[BoardSquare]) -> int:
+    return (max((square.y for square in board_squares), default=0) + 20) if board_squares else 0

@@ -177,12 +177,12 @@ def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatAr
     return array
 
 
-def _tenant(tenant_id: int, said: SharingRow, resources: Sequence[str]) -> Tenant:
+def _tenant(tenant_id: int, sharing_row: SharingRow, resources: Sequence[str]) -> Tenant:
     return Tenant(
         name=str(tenant_id),
-        reserve_price=np.array([said.reserve_price.get(name, 0.0) for name in resources]),
-        rent=said.rent,
-        budget=None if said.budget is None else credits_of(said.budget),
-        lend=said.lend,
-        plan=said.plan,
+        reserve_price=np.array([sharing_row.reserve_price.get(name, 0.0) for name in resources]),
+        rent=sharing_row.rent,
+        budget=None if sharing_row.budget is None else credits_of(sharing_row.budget),
+        lend=sharing_row.lend,
+        plan=sharing_row.plan,
     )

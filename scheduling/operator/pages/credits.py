@@ -95,8 +95,8 @@ def _asked(request: AccessRequest) -> Tenant | None:
 def _move(request: AccessRequest, funds: Funds) -> HttpResponseBase:
     form = CreditsForm(funds, request.POST)
 
-    def apply(given: ChangeForm) -> object:
-        values = given.cleaned_data
+    def apply(change_form: ChangeForm) -> object:
+        values = change_form.cleaned_data
         return SERVICES[values["direction"]](
             tenant=values["tenant"],
             amount=values["amount"],

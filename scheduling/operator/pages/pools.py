@@ -68,8 +68,8 @@ def operator_pools(request: AccessRequest) -> HttpResponseBase:
 @posted_from("operator_pools")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_pool_create(request: AccessRequest) -> HttpResponseBase:
-    def apply(given: ChangeForm) -> object:
-        return pool_create(by=request.access, at=timezone.now(), **given.cleaned_data)
+    def apply(change_form: ChangeForm) -> object:
+        return pool_create(by=request.access, at=timezone.now(), **change_form.cleaned_data)
 
     return answer(
         request,
@@ -127,8 +127,8 @@ def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
-    def apply(given: ChangeForm) -> object:
-        change = {"prices": given.cleaned_data["prices"], "reason": given.cleaned_data["reason"]}
+    def apply(change_form: ChangeForm) -> object:
+        change = {"prices": change_form.cleaned_data["prices"], "reason": change_form.cleaned_data["reason"]}
         return use_prices_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
@@ -149,8 +149,8 @@ def operator_pool_steps(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
-    def apply(given: ChangeForm) -> object:
-        change = {"steps": given.cleaned_data["steps"], "reason": given.cleaned_data["reason"]}
+    def apply(change_form: ChangeForm) -> object:
+        change = {"steps": change_form.cleaned_data["steps"], "reason": change_form.cleaned_data["reason"]}
         return resource_steps_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
@@ -171,8 +171,8 @@ def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
-    def apply(given: ChangeForm) -> object:
-        change = {"returns": given.cleaned_data["returns"], "reason": given.cleaned_data["reason"]}
+    def apply(change_form: ChangeForm) -> object:
+        change = {"returns": change_form.cleaned_data["returns"], "reason": change_form.cleaned_data["reason"]}
         return servers_return_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(

@@ -170,8 +170,8 @@ def _asked(result: Result | None) -> SeenJob | None:
     return next((row for row in result.jobs if row.is_asked), None) if result else None
 
 
-def _lines(asked: SeenJob) -> Iterable[ComparisonLine]:
-    before, after = asked.before, asked.after
+def _lines(seen_job: SeenJob) -> Iterable[ComparisonLine]:
+    before, after = seen_job.before, seen_job.after
     yield ComparisonLine("What it gets", outcome_words(before), outcome_words(after))
     yield ComparisonLine("Worth", float(before["value"]), float(after["value"]), is_money=True)
     yield ComparisonLine("Pays", float(before["paid"]), float(after["paid"]), is_money=True)

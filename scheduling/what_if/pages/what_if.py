@@ -51,14 +51,14 @@ def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str =
     return _asked(request, pool, interval, OtherwiseForm(chosen, request.POST, kinds=kinds))
 
 
-def _asked(request: AccessRequest, pool: Pool, found: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
+def _asked(request: AccessRequest, pool: Pool, question: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
     chosen: Chosen = form.chosen
     if chosen.job is None or not form.is_valid():
-        return _asking(request, pool, found, form, status=422)
+        return _asking(request, pool, question, form, status=422)
     with costly(request) as refused:
         outcome = refused or what_if_start(
             pool_id=pool.pk,
-            number=found.interval.number,
+            number=question.interval.number,
             job_id=chosen.job.id,
             field=chosen.field,
             value=form.said_instead(),
@@ -67,13 +67,13 @@ def _asked(request: AccessRequest, pool: Pool, found: IntervalAsked, form: Other
         )
     if isinstance(outcome, WhatIfSeen):
         return redirect(WhatIfPlaces(request.access.tenant).question(outcome.id))
-    return _asking(request, pool, found, form, refused=outcome)
+    return _asking(request, pool, question, form, refused=outcome)
 
 
 def _asking(
     request: AccessRequest,
     pool: Pool,
-    found: IntervalAsked,
+    question: IntervalAsked,
     form: OtherwiseForm,
     *,
     refused: Refused | None = None,
@@ -86,11 +86,11 @@ def _asking(
     places = WhatIfPlaces(request.access.tenant)
     context = _frame(request) | {
         "pool": pool,
-        "found": found,
-        "number": found.interval.number,
-        "before": places.ask(pool, found.before) if found.before else "",
-        "after": places.ask(pool, found.after) if found.after else "",
-        "interval_url": places.interval(pool, found.interval.number),
+        "found": question,
+        "number": question.interval.number,
+        "before": places.ask(pool, question.before) if question.before else "",
+        "after": places.ask(pool, question.after) if question.after else "",
+        "interval_url": places.interval(pool, question.interval.number),
         "form": form,
         "chosen": form.chosen,
         "fields": field_choices(),
@@ -164,11 +164,11 @@ def _cancel(request: AccessRequest, pk: int, tenant_slug: str = "") -> HttpRespo
 
 
 def _rows(
-    found: Sequence[WhatIfSeen], tenant: Tenant | None, names: dict[int, tuple[str, str]] | None = None
+    answers: Sequence[WhatIfSeen], tenant: Tenant | None, names: dict[int, tuple[str, str]] | None = None
 ) -> list[QuestionRow]:
-    known = jobs_named([row.job_id for row in found], tenant=tenant) if names is None else names
-    pools = Pool.objects.in_bulk({row.pool_id for row in found})
-    return [QuestionRow(row, pools[row.pool_id], *known[row.job_id], tenant) for row in found]
+    known = jobs_named([row.job_id for row in answers], tenant=tenant) if names is None else names
+    pools = Pool.objects.in_bulk({row.pool_id for row in answers})
+    return [QuestionRow(row, pools[row.pool_id], *known[row.job_id], tenant) for row in answers]
 
 
 def _frame(request: AccessRequest) -> dict[str, Any]:

@@ -180,8 +180,8 @@ def _parameter(told: Schema, schemas: Mapping[str, Schema]) -> OperationParamete
     )
 
 
-def _place(found: OperationParameter) -> int:
-    return ("path", "query", "header").index(found.place)
+def _place(operation_parameter: OperationParameter) -> int:
+    return ("path", "query", "header").index(operation_parameter.place)
 
 
 def _body(media: str, told: Schema, schemas: Mapping[str, Schema], answer: Schema) -> Body:

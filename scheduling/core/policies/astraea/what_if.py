@@ -99,9 +99,9 @@ class OpenDecision:
         best = float(self.round.values(job)[shortest - 1])  # no later end is worth more
         return best <= floor.value + TIE * max(1.0, floor.value)
 
-    def _plan(self, said: Plan | None = None, refused: list[Refusal] | None = None) -> Plan:
+    def _plan(self, plan: Plan | None = None, refused: list[Refusal] | None = None) -> Plan:
         return replace(
-            said or Plan(), refusals=tuple(refused or ()), memory=self.now.memory, frontier=self.now.frontier
+            plan or Plan(), refusals=tuple(refused or ()), memory=self.now.memory, frontier=self.now.frontier
         )
 
     def _view_with(self, job: Job) -> View:

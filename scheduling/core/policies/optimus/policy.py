@@ -134,14 +134,14 @@ class Optimus(_Carried):
     def _most(self, each: ElasticJob) -> Pair:
         return self._frozen(each) or each.facts.most
 
-    def _worth_it(self, each: ElasticJob, given: Pair, asked: JobDemands, index: int) -> Pair:
+    def _worth_it(self, each: ElasticJob, pair: Pair, asked: JobDemands, index: int) -> Pair:
         """What is given, or what the job has if growing would not save twice what it costs."""
         now = each.numbers
-        if now is None or given == now or given[0] < now[0] or given[1] < now[1]:
-            return given
+        if now is None or pair == now or pair[0] < now[0] or pair[1] < now[1]:
+            return pair
         ps, workers = asked.least[index].tolist()
-        before, after = (asked.seconds.item(index, p - ps, w - workers) for p, w in (now, given))
-        return given if before - after > WORTH * self.restart else now
+        before, after = (asked.seconds.item(index, p - ps, w - workers) for p, w in (now, pair))
+        return pair if before - after > WORTH * self.restart else now
 
     def _placed(self, jobs: Sequence[ElasticJob], numbers: Sequence[Pair], view: View) -> list[Booking]:
         """Bookings in order of arrival. Who keeps its numbers keeps its servers; then the smallest gang goes first."""
