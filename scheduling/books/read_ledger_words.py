@@ -39,10 +39,13 @@ def _hold(rows: Sequence[Seen]) -> str:
 
 def _settle(rows: Sequence[Seen]) -> str:
     if rows[0][0].held:
-        award = rows[0][1]
-        of = f" of {award.end - award.start}" if award else ""
+        awards = {award.award_id: award for _, award in rows if award}
+        slots = _slots(len(rows))
+        if len(awards) == 1:  # an elastic job has an award of its own for each slot
+            (award,) = awards.values()
+            slots = f"{len(rows)} of {_slots(award.end - award.start)}"
         own = ", of which your own cells earned a part" if any(row.earned for row, _ in rows) else ""
-        return f"Paid for {{job}}, {len(rows)}{of} slot{'s' if (award or len(rows) > 1) else ''}{own}."
+        return f"Paid for {{job}}, {slots}{own}."
     return _earned(rows)
 
 

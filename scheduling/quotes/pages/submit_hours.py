@@ -21,6 +21,7 @@ from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
 from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
 from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word
 from tenants.ledger.amounts import micro, typed
+from tenants.templatetags.look import duration
 
 HOURS, SCRIPT = "hours", "script"
 SCALING = ((hours.PERFECT, "perfectly"), (hours.GOOD, "well"), (hours.POOR, "poorly"))
@@ -278,7 +279,7 @@ def in_words(pool: Pool, understood: Understood) -> str:
     begin = f" Not before {clock_text(understood.begin).replace('T', ' ')}." if understood.begin else ""
     return (
         f"{size} worker{'' if run.most == 1 else 's'}{each}, without parameter servers; "
-        f"{slots} slot{'' if slots == 1 else 's'} of {pool.slot_seconds} seconds with {run.most}.{begin}"
+        f"{slots} slot{'' if slots == 1 else 's'} of {duration(pool.slot_seconds)} with {run.most}.{begin}"
     )
 
 
