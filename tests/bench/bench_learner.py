@@ -32,8 +32,8 @@ from tests.bench import bench_elastic as elastic
 
 NEEDS_DATABASE = True
 
-JOBS, SERVERS = int(os.environ.get("JOBS", "20")), int(os.environ.get("SERVERS", "40"))
-SECONDS = float(os.environ.get("SECONDS", "360"))  # of turns
+JOBS, SERVERS = int(os.environ.get("BENCH_JOBS", "20")), int(os.environ.get("BENCH_SERVERS", "40"))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "360"))  # of turns
 PAST = 50  # slots to learn from: five windows, one of them to choose by
 EPOCHS = (100_000, 200_000)  # no job ends
 STILL, BESIDE, STILL_TOO = WAYS = ("without", "beside", "without again")
