@@ -79,6 +79,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "marketplace.request_ids.RequestIdMiddleware",
     "marketplace.requests.MeasuringMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "marketplace.compression.CompressionMiddleware",
