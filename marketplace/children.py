@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from marketplace import launch
 
 if TYPE_CHECKING:
-    from marketplace.embedded.programs import Account
+    from marketplace.embedded.programs import SystemAccount
 
 LONGEST_LOG = 5_000_000  # bytes; looked at when a child starts, and while it runs
 
@@ -52,7 +52,7 @@ def start(
     *,
     log: Path,
     environment: Mapping[str, str],
-    account: Account | None = None,
+    account: SystemAccount | None = None,
     stop_signal: signal.Signals = signal.SIGTERM,
 ) -> Child:
     """Call it from the main thread only: the kernel takes the end of the calling thread for the parent's end.

@@ -49,7 +49,7 @@ WORKERS_SECONDS = 1.0
 
 
 @dataclass(frozen=True)
-class Finding:
+class Diagnosis:
     """`advice`: what to do; empty where all is well."""
 
     name: str
@@ -73,8 +73,8 @@ def broken(sentence: str, advice: str) -> Judged:
     return BROKEN, sentence, advice
 
 
-def examine(at: datetime) -> list[Finding]:
-    return [Finding(name, *judged) for name, check in CHECKS.items() for judged in _asked(check, at)]
+def examine(at: datetime) -> list[Diagnosis]:
+    return [Diagnosis(name, *judged) for name, check in CHECKS.items() for judged in _asked(check, at)]
 
 
 def _asked(check: Callable[[datetime], Iterator[Judged]], at: datetime) -> list[Judged]:

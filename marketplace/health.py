@@ -23,7 +23,7 @@ from marketplace.heartbeat import HEARTBEAT_KEY
 from marketplace.rights import rights_compare, serving_role
 from marketplace.views import ask_broker, ask_database
 from scheduling.operator.read_engines import EngineState, engine_states
-from scheduling.operator.read_operator import PoolState, pool_states
+from scheduling.operator.read_operator import PoolClock, pool_states
 from tenants import history
 from tenants.access import AccessRequest
 from tenants.ledger import audit
@@ -52,12 +52,12 @@ class Now:
     broker_ms: float | None
     seal: LastSeal | None
     unsealed: int
-    pools: list[PoolState]
+    pools: list[PoolClock]
     engines: list[EngineState]
 
 
 @dataclass(frozen=True)
-class Check:
+class HealthCheck:
     name: str
     title: str
     text: str
@@ -135,10 +135,10 @@ def _or_none(ask: Callable[[], Any]) -> Any:
         return None
 
 
-def _check(name: str) -> Check:
+def _check(name: str) -> HealthCheck:
     title, text, _ = CHECKS[name]
     known = _or_none(lambda: cache.get_many([VERIFIED + name, ASKED + name])) or {}
-    return Check(name, title, text, **known.get(VERIFIED + name, {}), asked_at=known.get(ASKED + name))
+    return HealthCheck(name, title, text, **known.get(VERIFIED + name, {}), asked_at=known.get(ASKED + name))
 
 
 def _history() -> tuple[bool, str]:

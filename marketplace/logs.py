@@ -35,9 +35,9 @@ class Nonsense(logging.Filter):
         return not (record.exc_info and isinstance(record.exc_info[1], UnicodeDecodeError))
 
 
-def log_unavailable(path: str, found: Unavailable, error: BaseException) -> None:
+def log_unavailable(path: str, unavailable: Unavailable, error: BaseException) -> None:
     first_line = str(error).partition("\n")[0][:LONGEST]
-    logging.getLogger(__name__).warning("503 %s: %s: %s", found.code, path, first_line)
+    logging.getLogger(__name__).warning("503 %s: %s: %s", unavailable.code, path, first_line)
 
 
 def configuration(*, level: str, form: str) -> dict[str, Any]:

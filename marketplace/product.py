@@ -17,7 +17,7 @@ from pathlib import Path
 from marketplace import children, env
 from marketplace.children import Child, ChildFailed
 from marketplace.embedded import Servers, State
-from marketplace.restarts import Keeper, Place
+from marketplace.restarts import ChildPlace, Keeper
 
 HOST = "127.0.0.1"
 SERVE = ("web", "worker")  # processes that share what they measure; the engine tells its own figures
@@ -29,7 +29,7 @@ class PortTaken(Exception):
 
 
 @dataclass(frozen=True)
-class Places:
+class ProductPlaces:
     base: Path
     logs: Path
     state: State
@@ -58,7 +58,7 @@ def require_free(port: int, patience: float = PATIENCE_SECONDS) -> None:
 
 @contextlib.contextmanager
 def running(
-    places: Places,
+    places: ProductPlaces,
     *,
     port: int,
     prepare: Callable[[], None],
@@ -87,7 +87,7 @@ def running(
         stack.callback(_ignore_further_signals)
         for child in servers.running:
             again, answers = partial(servers.start_again, child.name), partial(servers.answers, child.name)
-            keeper.places.append(Place(child, again, answers))
+            keeper.places.append(ChildPlace(child, again, answers))
         prepare()
         stack.callback(sweep)
         _empty(places.measured)
@@ -97,7 +97,7 @@ def running(
         stack.callback(_stop, keeper, [*reversed(web), *(name for name, _ in reversed(commands) if name not in web)])
         for name, command in commands:
             start = partial(_start, name, command, places)
-            keeper.places.append(Place(start(), start))
+            keeper.places.append(ChildPlace(start(), start))
             if name == web[-1]:
                 _wait_for(keeper, partial(_answers, port, "healthz"))
         _wait_for(keeper, partial(_answers, port, "readyz"))
@@ -134,7 +134,7 @@ def web_processes() -> int:
     return env.integer("WEB_PROCESSES", min(2, os.cpu_count() or 1), least=1, most=64)
 
 
-def _start(name: str, command: list[str], places: Places) -> Child:
+def _start(name: str, command: list[str], places: ProductPlaces) -> Child:
     environment = {**os.environ, "PYTHONUNBUFFERED": "1", "PYTHONPATH": str(places.base)}
     environment.pop("DATABASE_OWNER_URL", None)  # children serve; only their parent migrates
     if name.startswith(SERVE):

@@ -22,7 +22,7 @@ LOOK_SECONDS, LOGS_SECONDS = 0.2, 5.0
 
 
 @dataclass
-class Place:
+class ChildPlace:
     """A child by its name, whichever process it is now. `start` makes another one.
 
     `is_ready`: of a server, which those after it in the order need; they wait until it answers.
@@ -57,7 +57,7 @@ class Keeper:
     """`places` in the order of starting."""
 
     def __init__(self, tell: Callable[[str], None]) -> None:
-        self.places: list[Place] = []
+        self.places: list[ChildPlace] = []
         self._tell = tell
         self._logs_at = 0.0
 
@@ -86,7 +86,7 @@ class Keeper:
             if place.is_ready is not None and not self._is_back(place, now):
                 return
 
-    def _again(self, place: Place, now: float, what: str) -> None:
+    def _again(self, place: ChildPlace, now: float, what: str) -> None:
         """It is to be started again, after a wait; raises `ChildFailed` where that was too often."""
         place.ends = [end for end in place.ends if now - end < WITHIN_SECONDS] + [now]
         if (wait := wait_before_start(len(place.ends))) is None:
@@ -99,7 +99,7 @@ class Keeper:
         if place.is_ready is not None and place.missing_since is None:
             place.missing_since = now
 
-    def _start(self, place: Place, now: float) -> None:
+    def _start(self, place: ChildPlace, now: float) -> None:
         try:
             place.child, place.due = place.start(), None
         except OSError as error:
@@ -107,7 +107,7 @@ class Keeper:
         else:
             self._say(f"{place.name} is process {place.child.pid} now.")
 
-    def _is_back(self, place: Place, now: float) -> bool:
+    def _is_back(self, place: ChildPlace, now: float) -> bool:
         """Whether a server answers, as far as is known: one that has answered is asked again only after its end."""
         if place.missing_since is None:
             return True

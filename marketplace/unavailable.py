@@ -42,12 +42,12 @@ class UnavailableMiddleware:
         return unavailable_response(request.path_info, unavailable)
 
 
-def unavailable_response(path: str, found: Unavailable) -> HttpResponse:
+def unavailable_response(path: str, unavailable: Unavailable) -> HttpResponse:
     """Asks nobody anything; needs no request."""
     if path.startswith(FOR_PROGRAMS):
-        return problem_response(unavailable_problem(found))
-    page = loader.render_to_string("503.html", {"unavailable": found})
-    headers = {"Retry-After": str(found.seconds), "Cache-Control": "no-store"}
+        return problem_response(unavailable_problem(unavailable))
+    page = loader.render_to_string("503.html", {"unavailable": unavailable})
+    headers = {"Retry-After": str(unavailable.seconds), "Cache-Control": "no-store"}
     return HttpResponse(page, status=503, headers=headers)
 
 

@@ -29,7 +29,7 @@ REFUNDED = {BETTER_ALONE: "alone it would have been worth more"}  # why credits 
 MOST_NAMED = 8  # jobs in a sentence; the rest is counted
 
 
-class Unit(Enum):
+class NumberUnit(Enum):
     """What a number of a reason counts."""
 
     CREDITS = "credits"  # a float, as the core has them
@@ -54,69 +54,71 @@ class ReasonNumber:
     """What a number of a reason counts. `example`: how it stands in the sentences of the guide; None leaves it out
     there, so that the sentence says the usual case."""
 
-    unit: Unit
+    unit: NumberUnit
     example: Any = None
 
 
 NUMBERS: Mapping[str, ReasonNumber] = MappingProxyType(
     {
-        "asked": ReasonNumber(Unit.UNITS, 8),
-        "asked_price": ReasonNumber(Unit.CREDITS, 6.4),
-        "asked_ps": ReasonNumber(Unit.UNITS, 2),
-        "available": ReasonNumber(Unit.CREDITS),  # in rows of older versions; today it is `left`
-        "best_value": ReasonNumber(Unit.CREDITS, -1.5),
-        "closes_at": ReasonNumber(Unit.MOMENT, 120),  # a policy knows the slot alone, a submission the time of day too
-        "delay_cost": ReasonNumber(Unit.CREDITS),
-        "detail": ReasonNumber(Unit.TEXT, "the program ended with status 1"),
-        "done": ReasonNumber(Unit.SHARE, 0.4),
-        "end": ReasonNumber(Unit.SLOT, 126),
-        "enough_workers": ReasonNumber(Unit.UNITS),
-        "epoch": ReasonNumber(Unit.EPOCHS, 3),
-        "epochs": ReasonNumber(Unit.EPOCHS, 8),
-        "epochs_that_fit": ReasonNumber(Unit.EPOCHS),
-        "finishing": ReasonNumber(Unit.CREDITS, 20.0),
-        "free": ReasonNumber(Unit.UNITS, 5),
-        "instant": ReasonNumber(Unit.CODE),
-        "job": ReasonNumber(Unit.JOB, 88),
-        "jobs": ReasonNumber(Unit.TEXT, "J-88, J-90"),
-        "least_price": ReasonNumber(Unit.CREDITS),
-        "left": ReasonNumber(Unit.CREDITS, 4.0),
-        "limit": ReasonNumber(Unit.CODE, "over_budget"),
-        "losses": ReasonNumber(Unit.TIMES, 5),
-        "max_price": ReasonNumber(Unit.CREDITS, 10.0),
-        "members": ReasonNumber(Unit.COUNT, 10),
-        "most": ReasonNumber(Unit.COUNT, 4),
-        "needs_slots": ReasonNumber(Unit.SLOTS, 50),
-        "net_price_at_least": ReasonNumber(Unit.CREDITS),
-        "next_slot": ReasonNumber(Unit.SLOT, 128),
-        "outcome": ReasonNumber(Unit.CODE, "failed"),
-        "own_part": ReasonNumber(Unit.CREDITS),
-        "percent": ReasonNumber(Unit.PERCENT, 25),
-        "price": ReasonNumber(Unit.CREDITS, 12.5),
-        "price_at_least": ReasonNumber(Unit.CREDITS),
-        "ps": ReasonNumber(Unit.UNITS, 1),
-        "ps_mbps": ReasonNumber(Unit.MBPS, 100.0),
-        "refunded": ReasonNumber(Unit.MICRO_CREDITS, 1_600_000),
-        "resource": ReasonNumber(Unit.TEXT, "gpu"),
-        "role": ReasonNumber(Unit.CODE, "worker"),
-        "served": ReasonNumber(Unit.COUNT, 7),
-        "server": ReasonNumber(Unit.TEXT, "s01"),
-        "size": ReasonNumber(Unit.COUNT, 720_000),
-        "slot": ReasonNumber(Unit.SLOT, 120),
-        "slots": ReasonNumber(Unit.SLOTS, 30),
-        "spent": ReasonNumber(Unit.CREDITS),
-        "start": ReasonNumber(Unit.SLOT, 120),
-        "takes": ReasonNumber(Unit.UNITS, 0.5),
-        "user": ReasonNumber(Unit.TEXT, "Ada"),
-        "value": ReasonNumber(Unit.CREDITS, 9.0),
-        "window_slots": ReasonNumber(Unit.SLOTS, 8),
-        "worker": ReasonNumber(Unit.UNITS, 0.0),
-        "worker_mbps": ReasonNumber(Unit.MBPS, 400.0),
-        "workers": ReasonNumber(Unit.UNITS, 4),
-        "worth": ReasonNumber(Unit.CREDITS, 36.0),
+        "asked": ReasonNumber(NumberUnit.UNITS, 8),
+        "asked_price": ReasonNumber(NumberUnit.CREDITS, 6.4),
+        "asked_ps": ReasonNumber(NumberUnit.UNITS, 2),
+        "available": ReasonNumber(NumberUnit.CREDITS),  # in rows of older versions; today it is `left`
+        "best_value": ReasonNumber(NumberUnit.CREDITS, -1.5),
+        "closes_at": ReasonNumber(
+            NumberUnit.MOMENT, 120
+        ),  # a policy knows the slot alone, a submission the time of day too
+        "delay_cost": ReasonNumber(NumberUnit.CREDITS),
+        "detail": ReasonNumber(NumberUnit.TEXT, "the program ended with status 1"),
+        "done": ReasonNumber(NumberUnit.SHARE, 0.4),
+        "end": ReasonNumber(NumberUnit.SLOT, 126),
+        "enough_workers": ReasonNumber(NumberUnit.UNITS),
+        "epoch": ReasonNumber(NumberUnit.EPOCHS, 3),
+        "epochs": ReasonNumber(NumberUnit.EPOCHS, 8),
+        "epochs_that_fit": ReasonNumber(NumberUnit.EPOCHS),
+        "finishing": ReasonNumber(NumberUnit.CREDITS, 20.0),
+        "free": ReasonNumber(NumberUnit.UNITS, 5),
+        "instant": ReasonNumber(NumberUnit.CODE),
+        "job": ReasonNumber(NumberUnit.JOB, 88),
+        "jobs": ReasonNumber(NumberUnit.TEXT, "J-88, J-90"),
+        "least_price": ReasonNumber(NumberUnit.CREDITS),
+        "left": ReasonNumber(NumberUnit.CREDITS, 4.0),
+        "limit": ReasonNumber(NumberUnit.CODE, "over_budget"),
+        "losses": ReasonNumber(NumberUnit.TIMES, 5),
+        "max_price": ReasonNumber(NumberUnit.CREDITS, 10.0),
+        "members": ReasonNumber(NumberUnit.COUNT, 10),
+        "most": ReasonNumber(NumberUnit.COUNT, 4),
+        "needs_slots": ReasonNumber(NumberUnit.SLOTS, 50),
+        "net_price_at_least": ReasonNumber(NumberUnit.CREDITS),
+        "next_slot": ReasonNumber(NumberUnit.SLOT, 128),
+        "outcome": ReasonNumber(NumberUnit.CODE, "failed"),
+        "own_part": ReasonNumber(NumberUnit.CREDITS),
+        "percent": ReasonNumber(NumberUnit.PERCENT, 25),
+        "price": ReasonNumber(NumberUnit.CREDITS, 12.5),
+        "price_at_least": ReasonNumber(NumberUnit.CREDITS),
+        "ps": ReasonNumber(NumberUnit.UNITS, 1),
+        "ps_mbps": ReasonNumber(NumberUnit.MBPS, 100.0),
+        "refunded": ReasonNumber(NumberUnit.MICRO_CREDITS, 1_600_000),
+        "resource": ReasonNumber(NumberUnit.TEXT, "gpu"),
+        "role": ReasonNumber(NumberUnit.CODE, "worker"),
+        "served": ReasonNumber(NumberUnit.COUNT, 7),
+        "server": ReasonNumber(NumberUnit.TEXT, "s01"),
+        "size": ReasonNumber(NumberUnit.COUNT, 720_000),
+        "slot": ReasonNumber(NumberUnit.SLOT, 120),
+        "slots": ReasonNumber(NumberUnit.SLOTS, 30),
+        "spent": ReasonNumber(NumberUnit.CREDITS),
+        "start": ReasonNumber(NumberUnit.SLOT, 120),
+        "takes": ReasonNumber(NumberUnit.UNITS, 0.5),
+        "user": ReasonNumber(NumberUnit.TEXT, "Ada"),
+        "value": ReasonNumber(NumberUnit.CREDITS, 9.0),
+        "window_slots": ReasonNumber(NumberUnit.SLOTS, 8),
+        "worker": ReasonNumber(NumberUnit.UNITS, 0.0),
+        "worker_mbps": ReasonNumber(NumberUnit.MBPS, 400.0),
+        "workers": ReasonNumber(NumberUnit.UNITS, 4),
+        "worth": ReasonNumber(NumberUnit.CREDITS, 36.0),
     }
 )
-UNITS: Mapping[str, Unit] = MappingProxyType({name: number.unit for name, number in NUMBERS.items()})
+UNITS: Mapping[str, NumberUnit] = MappingProxyType({name: number.unit for name, number in NUMBERS.items()})
 
 
 class Ends(Enum):

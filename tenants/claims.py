@@ -39,7 +39,7 @@ class Mapped:
 
 
 @dataclass(frozen=True)
-class Standing:
+class MembershipStanding:
     """A membership as it stands. `claim`: the words of the row that made it; empty where somebody made it by hand."""
 
     tenant_id: int
@@ -59,7 +59,7 @@ class Verb(StrEnum):
 
 
 @dataclass(frozen=True)
-class Step:
+class ClaimStep:
     """What claims do to one membership. `words`: of the row that fits, or of the one that made what is left."""
 
     verb: Verb
@@ -131,19 +131,19 @@ def roles_claimed(claims: Claims, table: Iterable[Mapped]) -> dict[int, Mapped]:
     return roles
 
 
-def steps_by_claims(claimed: Mapping[int, Mapped], standing: Iterable[Standing]) -> list[Step]:
+def steps_by_claims(claimed: Mapping[int, Mapped], standing: Iterable[MembershipStanding]) -> list[ClaimStep]:
     """One step for each tenant that the claims or a membership name, by the tenant's number."""
     member = {row.tenant_id: row for row in standing}
     tenant_ids = sorted(claimed.keys() | member.keys())
     return [_step(claimed.get(tenant_id), member.get(tenant_id)) for tenant_id in tenant_ids]
 
 
-def _step(row: Mapped | None, now: Standing | None) -> Step:
+def _step(row: Mapped | None, now: MembershipStanding | None) -> ClaimStep:
     if now is None:
         assert row is not None  # noqa: S101  the tenant comes from one of the two
-        return Step(Verb.JOIN, row.tenant_id, row.tenant, row.role, words=row.words, number=row.number)
+        return ClaimStep(Verb.JOIN, row.tenant_id, row.tenant, row.role, words=row.words, number=row.number)
     words, number = (row.words, row.number) if row else (now.claim, None)
-    step = Step(Verb.STAY, now.tenant_id, now.tenant, now.role, now.role, words, number)
+    step = ClaimStep(Verb.STAY, now.tenant_id, now.tenant, now.role, now.role, words, number)
     if not now.claim:
         return _with(step, Verb.BY_HAND)
     if row is not None and row.role == now.role:
@@ -153,5 +153,5 @@ def _step(row: Mapped | None, now: Standing | None) -> Step:
     return _with(step, Verb.LEAVE) if row is None else _with(step, Verb.CHANGE, row.role)
 
 
-def _with(step: Step, verb: Verb, role: str = "") -> Step:
-    return Step(verb, step.tenant_id, step.tenant, role or step.role, step.before, step.words, step.number)
+def _with(step: ClaimStep, verb: Verb, role: str = "") -> ClaimStep:
+    return ClaimStep(verb, step.tenant_id, step.tenant, role or step.role, step.before, step.words, step.number)

@@ -17,7 +17,7 @@ from tenants.claims import CLAIM_LONGEST, VALUE_LONGEST
 from tenants.log_in_limits import code_try, mail_try, right
 from tenants.models import AuditEntry, Tenant
 from tenants.names import UNSEEN_NAME, is_blank
-from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Preset
+from tenants.roles import STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, ScopePreset
 
 ADDRESS = "E-mail address"
 TRIAL_LONGEST = 20_000  # characters of pasted claims
@@ -145,7 +145,7 @@ class StaffTokenForm(TokenForm):
     preset = forms.ChoiceField(widget=forms.RadioSelect, label="What is it to do?")
     field_order = ["name", "days", "preset", "scopes"]
 
-    def __init__(self, *args: Any, presets: Mapping[str, Preset], **kwargs: Any) -> None:
+    def __init__(self, *args: Any, presets: Mapping[str, ScopePreset], **kwargs: Any) -> None:
         super().__init__(*args, **kwargs)
         preset = self.fields["preset"]
         assert isinstance(preset, forms.ChoiceField)  # noqa: S101  it stands above

@@ -17,7 +17,7 @@ from django.db import transaction
 
 from tenants.access import Access
 from tenants.guards import HISTORY, Flaw, flaws
-from tenants.ledger.seals import Head, NotedHead, newest_seal, noted_heads
+from tenants.ledger.seals import ChainHead, NotedHead, newest_seal, noted_heads
 from tenants.models import AuditEntry, AuditHead, Tenant
 
 START = "0" * 64
@@ -27,7 +27,7 @@ Values = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedHistory:
     entries: int
     hash: str
 
@@ -78,32 +78,32 @@ def append(
     return entry
 
 
-def head() -> Head | None:
+def head() -> ChainHead | None:
     """Where the history ends; None while it is empty. Note it outside the database: it pins everything before it."""
     row = AuditHead.objects.first()
-    return Head(row.sequence, row.hash) if row and row.sequence else None
+    return ChainHead(row.sequence, row.hash) if row and row.sequence else None
 
 
-def verify(*, known_heads: Sequence[str] = ()) -> Verified | Broken:
+def verify(*, known_heads: Sequence[str] = ()) -> VerifiedHistory | Broken:
     """Recompute every hash, and look for the rules that let the history only grow. `known_heads`: hashes that were
     noted earlier outside the database."""
     noted = noted_heads(CHAIN)  # before the entries: what a seal says is written by then
     last, findings = _chain(noted, frozenset(known_heads))
     findings += flaws(HISTORY)
-    return Broken(tuple(findings)) if findings else Verified(last.height, last.digest)
+    return Broken(tuple(findings)) if findings else VerifiedHistory(last.height, last.digest)
 
 
-def _chain(noted: Sequence[NotedHead], known: frozenset[str]) -> tuple[Head, list[Flaw]]:
+def _chain(noted: Sequence[NotedHead], known: frozenset[str]) -> tuple[ChainHead, list[Flaw]]:
     """As far as it holds together, and what is wrong: of entries the first one, of noted ends the newest."""
     ends, unseen = {one.head for one in noted}, set(known)
-    last = end = Head(0, START)
+    last = end = ChainHead(0, START)
     row = AuditHead.objects.values_list("sequence", "hash")
     # The entries and their end are read at the same moment, for others may write meanwhile.
     entries = AuditEntry.objects.annotate(end=row.values("sequence")[:1], end_hash=row.values("hash")[:1])
     for entry in entries.order_by("sequence").iterator(chunk_size=2000):
         if flaw := _flaw(entry, last):
             return last, [flaw]
-        last, end = Head(entry.sequence, entry.hash), Head(entry.end or 0, entry.end_hash or START)
+        last, end = ChainHead(entry.sequence, entry.hash), ChainHead(entry.end or 0, entry.end_hash or START)
         unseen.discard(last.digest)
         ends.discard(last)
     if last.height == 0:
@@ -116,7 +116,7 @@ def _chain(noted: Sequence[NotedHead], known: frozenset[str]) -> tuple[Head, lis
     return last, findings
 
 
-def _flaw(entry: AuditEntry, last: Head) -> Flaw | None:
+def _flaw(entry: AuditEntry, last: ChainHead) -> Flaw | None:
     if entry.sequence != last.height + 1:
         return Flaw(f"entry {last.height + 1}", "the entry is missing")
     if entry.previous_hash != last.digest:

@@ -27,8 +27,8 @@ from tenants.tries import (
     FORGOTTEN,
     KEPT,
     CannotCount,
-    Counter,
     Pace,
+    TryCounter,
     is_remembered,
     remember,
     tries_count,
@@ -57,12 +57,12 @@ log = logging.getLogger(__name__)
 Who = TypeVar("Who", str, User)
 
 
-def password_try(request: HttpRequest, login: str) -> Sequence[Counter]:
+def password_try(request: HttpRequest, login: str) -> Sequence[TryCounter]:
     """Counts the try, or refuses it as a form does. The answer is for `tries_succeed`."""
     return _counted(_password_counters, request, login, f"{WAIT}, or set a new password by mail.")
 
 
-def code_try(request: HttpRequest, user: User) -> Sequence[Counter]:
+def code_try(request: HttpRequest, user: User) -> Sequence[TryCounter]:
     """Of the second factor. Whoever comes so far knows the password."""
     return _counted(_code_counters, request, user, f"{WAIT}.")
 
@@ -72,7 +72,7 @@ def mail_try(request: HttpRequest, login: str) -> None:
     _counted(_mail_counters, request, login, f"{WAIT}.")
 
 
-def right(counters: Sequence[Counter]) -> None:
+def right(counters: Sequence[TryCounter]) -> None:
     """What was tried was right."""
     with _as_far_as_redis_answers("a try that was right stays counted"):
         tries_succeed(counters)
@@ -96,8 +96,8 @@ def now() -> float:
 
 
 def _counted(
-    counters_of: Callable[[HttpRequest, Who], Sequence[Counter]], request: HttpRequest, who: Who, told: str
-) -> Sequence[Counter]:
+    counters_of: Callable[[HttpRequest, Who], Sequence[TryCounter]], request: HttpRequest, who: Who, told: str
+) -> Sequence[TryCounter]:
     try:
         counters = counters_of(request, who)
         wait = tries_count(counters, at=now())
@@ -121,41 +121,41 @@ def _words(seconds: int) -> str:
     return f"{seconds} second{'s' * (seconds != 1)}" if seconds <= 90 else f"{-(-seconds // MINUTE)} minutes"
 
 
-def _password_counters(request: HttpRequest, login: str) -> Sequence[Counter]:
+def _password_counters(request: HttpRequest, login: str) -> Sequence[TryCounter]:
     user = person_by_address(login)
     account = _account(user, login)
     if user is not None and (oneself := _oneself(request, user)):
         return [
-            Counter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGOTTEN),
-            Counter(f"log-ins:account:{account}", LOG_INS, KEPT),
+            TryCounter(f"{PASSWORD}:{oneself}", OF_ONESELF, FORGOTTEN),
+            TryCounter(f"log-ins:account:{account}", LOG_INS, KEPT),
         ]
     address = _address(request)
     return [
         *_of_strangers(PASSWORD, account, address),
-        Counter(f"log-ins:address:{address}", LOG_INS, KEPT),
+        TryCounter(f"log-ins:address:{address}", LOG_INS, KEPT),
     ]
 
 
-def _code_counters(request: HttpRequest, user: User) -> Sequence[Counter]:
+def _code_counters(request: HttpRequest, user: User) -> Sequence[TryCounter]:
     if oneself := _oneself(request, user):
-        return [Counter(f"{CODE}:{oneself}", OF_ONESELF, FORGOTTEN)]
+        return [TryCounter(f"{CODE}:{oneself}", OF_ONESELF, FORGOTTEN)]
     return _of_strangers(CODE, _account(user, ""), _address(request))
 
 
-def _mail_counters(request: HttpRequest, login: str) -> Sequence[Counter]:
+def _mail_counters(request: HttpRequest, login: str) -> Sequence[TryCounter]:
     user = person_by_address(login)
     if user is not None and (oneself := _oneself(request, user)):
-        return [Counter(f"{MAIL}:{oneself}", MAILS_TO_ONESELF, KEPT)]
+        return [TryCounter(f"{MAIL}:{oneself}", MAILS_TO_ONESELF, KEPT)]
     return [
-        Counter(f"{MAIL}:account:{_account(user, login)}", MAILS_TO_ACCOUNT, KEPT),
-        Counter(f"{MAIL}:address:{_address(request)}", MAILS_FROM_ADDRESS, KEPT),
+        TryCounter(f"{MAIL}:account:{_account(user, login)}", MAILS_TO_ACCOUNT, KEPT),
+        TryCounter(f"{MAIL}:address:{_address(request)}", MAILS_FROM_ADDRESS, KEPT),
     ]
 
 
-def _of_strangers(what: str, account: str, address: str) -> list[Counter]:
+def _of_strangers(what: str, account: str, address: str) -> list[TryCounter]:
     place = _place(account, address)
     target = place if is_remembered(place) else f"account:{account}"
-    return [Counter(f"{what}:address:{address}", OF_ADDRESS), Counter(f"{what}:{target}", OF_ACCOUNT)]
+    return [TryCounter(f"{what}:address:{address}", OF_ADDRESS), TryCounter(f"{what}:{target}", OF_ACCOUNT)]
 
 
 def _oneself(request: HttpRequest, user: User) -> str:

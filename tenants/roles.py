@@ -157,7 +157,7 @@ SCOPE_MEANING = MappingProxyType(
 
 
 @dataclass(frozen=True)
-class Preset:
+class ScopePreset:
     """Scopes that are usually wanted together."""
 
     title: str
@@ -172,17 +172,17 @@ class Preset:
 # What the staff's programs usually are for. Whatever the person's roles do not allow, the token does not do either.
 PRESETS = MappingProxyType(
     {
-        "read": Preset(
+        "read": ScopePreset(
             "Read all",
             "Everything of every tenant, and no change.",
             frozenset(name for name in SCOPES if name.endswith(":read")),
         ),
-        "metrics": Preset(
+        "metrics": ScopePreset(
             "Metrics",
             "For a monitor that collects /metrics, and for the figures of fairness.",
             frozenset({"audit:read", "market:read"}),
         ),
-        "automation": Preset(
+        "automation": ScopePreset(
             "Automation",
             "For programs that run the cluster: servers, cells, pools, tenants and credits, and all reading.",
             frozenset(name for name in SCOPES if name.endswith(":read"))

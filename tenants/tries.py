@@ -68,13 +68,13 @@ class Pace:
 
 
 @dataclass(frozen=True)
-class Counter:
+class TryCounter:
     name: str
     pace: Pace
     success: str = TAKEN_BACK
 
 
-def tries_count(counters: Sequence[Counter], *, at: float) -> int:
+def tries_count(counters: Sequence[TryCounter], *, at: float) -> int:
     """Counts one try and returns 0; or counts nothing and returns the seconds to wait. `at`: seconds since 1970."""
     arguments: list[int] = [int(at * 1_000)]
     for counter in counters:
@@ -87,7 +87,7 @@ def tries_count(counters: Sequence[Counter], *, at: float) -> int:
     return -(-int(wait) // 1_000)
 
 
-def tries_succeed(counters: Sequence[Counter]) -> None:
+def tries_succeed(counters: Sequence[TryCounter]) -> None:
     """The secret of a try that these counted was right."""
     taken_back = [counter.name for counter in counters if counter.success == TAKEN_BACK]
     try:

@@ -16,7 +16,7 @@ from django.utils import timezone
 from scheduling.common.written import numbers_shown
 from scheduling.management.reasons import reasons_page
 from scheduling.models import JobState, Pool
-from scheduling.reasons import UNITS, Ends, ReasonCode, Unit, reason_few, reason_help, reason_sentence
+from scheduling.reasons import UNITS, Ends, NumberUnit, ReasonCode, reason_few, reason_help, reason_sentence
 from scheduling.refusals import NOT_AT_ONCE, MarketRefusal
 from tenants.access import Refused, RefusedForMoney
 from tenants.api.problems import _CODES
@@ -62,9 +62,9 @@ def sample(name: str) -> object:
         "user": "Ada",
         "server": "s01",
     }
-    if UNITS[name] in (Unit.TEXT, Unit.CODE):
+    if UNITS[name] in (NumberUnit.TEXT, NumberUnit.CODE):
         return known.get(name, "gpu")
-    return 12.5 if UNITS[name] == Unit.CREDITS else 3
+    return 12.5 if UNITS[name] == NumberUnit.CREDITS else 3
 
 
 # --- what the product says is on the list, and the other way round
@@ -184,9 +184,11 @@ def test_row_of_another_version_is_shown_as_it_is(code: str, numbers: dict[str, 
 
 
 def test_credits_of_reasons_are_decimal_texts_and_other_numbers_stay() -> None:
-    shown = numbers_shown({name: sample(name) for name in UNITS if UNITS[name] != Unit.MOMENT})
+    shown = numbers_shown({name: sample(name) for name in UNITS if UNITS[name] != NumberUnit.MOMENT})
     for name, value in shown.items():
-        expected = {Unit.CREDITS: "12.500000", Unit.MICRO_CREDITS: "0.000003"}.get(UNITS[name], sample(name))
+        expected = {NumberUnit.CREDITS: "12.500000", NumberUnit.MICRO_CREDITS: "0.000003"}.get(
+            UNITS[name], sample(name)
+        )
         assert value == expected, name
 
 

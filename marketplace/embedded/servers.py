@@ -11,7 +11,7 @@ from marketplace import children
 from marketplace.children import Child
 from marketplace.embedded import postgres, programs, valkey
 from marketplace.embedded.postgres import POSTGRESQL
-from marketplace.embedded.programs import Account, Programs
+from marketplace.embedded.programs import ServerPrograms, SystemAccount
 from marketplace.embedded.state import State, make_private, state_for
 from marketplace.embedded.valkey import VALKEY
 
@@ -32,8 +32,8 @@ class Servers:
     tell: Callable[[str], None] = lambda line: None
     running: list[Child] = field(default_factory=list)
     _lock: IO[str] | None = None
-    _account: Account | None = None
-    _programs: Programs | None = None
+    _account: SystemAccount | None = None
+    _programs: ServerPrograms | None = None
 
     def __enter__(self) -> "Servers":
         self.start()

@@ -13,7 +13,7 @@ from typing import IO
 from urllib.parse import quote
 
 from marketplace.embedded import programs
-from marketplace.embedded.programs import Account, CannotStart
+from marketplace.embedded.programs import CannotStart, SystemAccount
 
 PORT = "5432"  # only names the socket file
 LONGEST_SOCKET_PATH = 103  # bytes; Linux allows 107, macOS 103
@@ -122,7 +122,7 @@ def make_passable(folder: Path) -> None:
         folder.chmod(0o700)
 
 
-def make_private(path: Path, account: Account | None) -> None:
+def make_private(path: Path, account: SystemAccount | None) -> None:
     """For the servers' account alone, or for us where there is none. Root enters anyway."""
     path.mkdir(exist_ok=True, mode=0o700)
     state = path.lstat()

@@ -9,13 +9,13 @@ import psutil
 from marketplace import children
 from marketplace.children import Child
 from marketplace.embedded.postgres import ENVIRONMENT
-from marketplace.embedded.programs import Account
+from marketplace.embedded.programs import SystemAccount
 from marketplace.embedded.state import State
 
 VALKEY = "Valkey"
 
 
-def start(state: State, program: Path, account: Account | None, *, log: Path) -> Child:
+def start(state: State, program: Path, account: SystemAccount | None, *, log: Path) -> Child:
     place = state.sockets / "valkey"
     stop_orphan(place)
     command: list[str | Path] = [program, "--port", "0", "--unixsocket", place, "--unixsocketperm", "700"]

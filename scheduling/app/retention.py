@@ -36,7 +36,7 @@ Counts = dict[str, int]
 
 
 @dataclass(frozen=True)
-class Limits:
+class RetentionLimits:
     """Midnights of UTC. What is from before one of them is over; None: it is kept for good."""
 
     sessions: datetime
@@ -47,14 +47,14 @@ class Limits:
     run_files: datetime | None
 
 
-def limits_at(at: datetime) -> Limits:
+def limits_at(at: datetime) -> RetentionLimits:
     """By whole days: what was done once is done until tomorrow, and the history has one line of it for a day."""
     today = midnight(day_of(at, UTC), UTC)
 
     def limit(days: int) -> datetime | None:
         return today - timedelta(days=days) if days else None
 
-    return Limits(
+    return RetentionLimits(
         sessions=today,
         deliveries=limit(settings.RETENTION_DELIVERIES_DAYS),
         notices_read=limit(settings.RETENTION_NOTICES_READ_DAYS),
@@ -143,7 +143,7 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
     return counts
 
 
-def _notices_forget(limits: Limits, clock: Callable[[], datetime], ends: datetime) -> int:
+def _notices_forget(limits: RetentionLimits, clock: Callable[[], datetime], ends: datetime) -> int:
     count, after = 0, 0
     while clock() < ends:
         piece = notices_forget(read_before=limits.notices_read, unread_before=limits.notices_unread, after=after)

@@ -45,7 +45,7 @@ NOT_NOW = Refused("audit_under_way", "It is being worked on. Only a verification
 
 
 @dataclass(frozen=True)
-class Progress:
+class AuditProgress:
     done: int
     total: int  # 0: not known beforehand
     unit: str
@@ -112,16 +112,16 @@ def can_cancel(run: AuditRun) -> bool:
     return run.state == AuditState.QUEUED or (run.state == AuditState.RUNNING and run.kind == AuditKind.EVERYTHING)
 
 
-def audit_progress(run: AuditRun) -> Progress | None:
+def audit_progress(run: AuditRun) -> AuditProgress | None:
     """None: not begun, or nothing is known. Of everything it is in the rows of its walks; of the rest in the cache, for
     it may be lost."""
     if run.state != AuditState.RUNNING:
         return None
     if run.kind == AuditKind.EVERYTHING:
         sums = run.verifications.aggregate(done=Sum("done", default=0), total=Sum("total", default=0))
-        return Progress(sums["done"], sums["total"], "steps")
+        return AuditProgress(sums["done"], sums["total"], "steps")
     kept = cache.get(progress_key(run.pk))
-    return Progress(*kept) if kept else None
+    return AuditProgress(*kept) if kept else None
 
 
 def progress_key(run_id: int) -> str:

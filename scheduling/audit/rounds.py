@@ -16,7 +16,7 @@ from django.db import transaction
 
 from scheduling.audit.bundle import bundle_write, signing_seed
 from scheduling.audit.requests import KEPT, progress_key
-from scheduling.audit.verdicts import Verdict, everything, verified
+from scheduling.audit.verdicts import StoredVerdict, everything, verified
 from scheduling.audit.verification import book_run, pool_run, verification_piece
 from scheduling.common import AUDIT_LOCK, alone
 from scheduling.models import OPEN_WORK, AuditKind, AuditPart, AuditRun, AuditState, Pool, VerificationRun, WhatIf
@@ -132,21 +132,21 @@ def _do(run: AuditRun, clock: Clock) -> None:
     _end(run, outcome, clock())
 
 
-def _end(run: AuditRun, found: Verdict | Refused, at: datetime) -> None:
+def _end(run: AuditRun, outcome: StoredVerdict | Refused, at: datetime) -> None:
     """Unless somebody has stopped it meanwhile."""
-    columns: dict[str, Any] = {"sentence": found.sentence, "ended_at": at, "result": {}, "size": run.size}
-    columns["state"] = AuditState.FAILED if isinstance(found, Refused) else AuditState.DONE
-    if isinstance(found, Verdict):
-        columns |= {"is_clean": found.is_clean, "result": dict(found.result)}
+    columns: dict[str, Any] = {"sentence": outcome.sentence, "ended_at": at, "result": {}, "size": run.size}
+    columns["state"] = AuditState.FAILED if isinstance(outcome, Refused) else AuditState.DONE
+    if isinstance(outcome, StoredVerdict):
+        columns |= {"is_clean": outcome.is_clean, "result": dict(outcome.result)}
     AuditRun.objects.filter(pk=run.pk, state=AuditState.RUNNING).update(**columns)
     cache.delete(progress_key(run.pk))
 
 
-def _bundle(run: AuditRun, at: datetime) -> Verdict | Refused:
+def _bundle(run: AuditRun, at: datetime) -> StoredVerdict | Refused:
     assert run.pool and run.period_start and run.period_end  # noqa: S101, PT018  as every bundle's row has it
     seed = signing_seed(at=at)
     with tempfile.TemporaryFile() as file:
-        counted: Any = _Counted(file, _teller(run.pk))
+        counted: Any = _CountedFile(file, _teller(run.pk))
         contents = bundle_write(pool=run.pool, start=run.period_start, end=run.period_end, seed=seed, file=counted)
         if isinstance(contents, Refused):
             return contents
@@ -156,7 +156,7 @@ def _bundle(run: AuditRun, at: datetime) -> Verdict | Refused:
     words = (
         f"{contents.intervals} intervals, {contents.awards} awards and {contents.transactions} transactions, signed."
     )
-    return Verdict(None, words, {"public_key": contents.public_key})
+    return StoredVerdict(None, words, {"public_key": contents.public_key})
 
 
 @transaction.atomic
@@ -166,7 +166,7 @@ def _keep(run: AuditRun, file: IO[bytes]) -> None:
         AuditPart.objects.create(run=run, place=place, content=content)
 
 
-class _Counted:
+class _CountedFile:
     """A file that says how much was written, and is never longer than what is kept."""
 
     def __init__(self, file: IO[bytes], tell: Callable[[int, int, str], None]) -> None:

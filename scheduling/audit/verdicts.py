@@ -15,7 +15,7 @@ MOST_FINDINGS = 200  # that are kept; their number always is
 
 
 @dataclass(frozen=True)
-class Verdict:
+class StoredVerdict:
     """`is_clean` None: nothing was verified. `result`: plain JSON."""
 
     is_clean: bool | None
@@ -23,14 +23,14 @@ class Verdict:
     result: Mapping[str, Any] = field(default_factory=dict)
 
 
-def verified(run: AuditRun) -> Verdict | Refused:
+def verified(run: AuditRun) -> StoredVerdict | Refused:
     """A charge or an interval."""
     if run.kind == AuditKind.INTERVAL and run.pool is not None:
         return _interval(run.pool, int(run.number or 0))
     return _charge(int(run.number or 0))
 
 
-def _charge(job_id: int) -> Verdict | Refused:
+def _charge(job_id: int) -> StoredVerdict | Refused:
     verdict = charge_verify(job_id=job_id)
     if isinstance(verdict, Refused):
         return verdict
@@ -46,7 +46,7 @@ def _charge(job_id: int) -> Verdict | Refused:
     return _verdict(words, verdict.findings)
 
 
-def _interval(pool: Pool, number: int) -> Verdict | Refused:
+def _interval(pool: Pool, number: int) -> StoredVerdict | Refused:
     verdict = interval_verify(pool_id=pool.pk, number=number, most_jobs=float("inf"))
     if isinstance(verdict, Refused):
         return verdict
@@ -58,7 +58,7 @@ def _interval(pool: Pool, number: int) -> Verdict | Refused:
     return _verdict(words, verdict.findings)
 
 
-def everything(run: AuditRun) -> Verdict | Refused:
+def everything(run: AuditRun) -> StoredVerdict | Refused:
     """Of walks that are over: those over pools, with their intervals, answers, awards, jobs, payments, figures and
     sums, and over the book, the history and the feed."""
     walks = list(run.verifications.select_related("pool").order_by("pk"))
@@ -82,11 +82,11 @@ def everything(run: AuditRun) -> Verdict | Refused:
     return _verdict(words, findings, {"heads": heads, **ends, "count": count})
 
 
-def _verdict(words: str, findings: Iterable[Finding], more: Mapping[str, Any] | None = None) -> Verdict:
+def _verdict(words: str, findings: Iterable[Finding], more: Mapping[str, Any] | None = None) -> StoredVerdict:
     listed = list(findings)
     result = {"count": len(listed), **(more or {})}
     result["findings"] = [{"where": one.where, "what": one.what} for one in listed[:MOST_FINDINGS]]
-    return Verdict(not result["count"], f"{words} {_counted(result['count'], 'difference')}.", result)
+    return StoredVerdict(not result["count"], f"{words} {_counted(result['count'], 'difference')}.", result)
 
 
 def _counted(number: int, word: str) -> str:

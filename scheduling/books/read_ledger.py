@@ -11,14 +11,14 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from itertools import groupby
 
-from scheduling.books.read_ledger_lines import Group, LedgerView, Row
+from scheduling.books.read_ledger_lines import LedgerGroup, LedgerRow, LedgerView
 from scheduling.books.read_ledger_words import sentence_of
-from scheduling.market.reads import AwardSeen, Span, awards_seen, spans_of, total
+from scheduling.market.reads import AwardSeen, WindowSpan, awards_seen, spans_of, total
 from scheduling.models import Pool, TrainingJob
 from tenants.ledger.movements import (
     PAGE,
-    Choice,
     Movement,
+    MovementFilter,
     Position,
     balances_below,
     movements,
@@ -34,7 +34,7 @@ def ledger_view(
     *,
     tenant: Tenant,
     pools: Sequence[Pool],
-    choice: Choice,
+    choice: MovementFilter,
     at: datetime,
     below: Position | None = None,
     each: bool = False,
@@ -71,7 +71,7 @@ def _after(at: datetime) -> Position:
     return Position(at.astimezone(UTC).replace(hour=0, minute=0, second=0, microsecond=0) + timedelta(days=2), 0)
 
 
-def ledger_rows(*, tenant: Tenant, choice: Choice) -> Iterator[Row]:
+def ledger_rows(*, tenant: Tenant, choice: MovementFilter) -> Iterator[LedgerRow]:
     """Every transaction of the choice, newest first, page by page (CSV)."""
     pools = list(Pool.objects.all())
     for movement in movements_all(tenant_id=tenant.pk, choice=choice):
@@ -96,13 +96,19 @@ class _Placed:
 
 
 def _groups(
-    tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement], choice: Choice, top: TenantBalances, *, each: bool
-) -> tuple[Group, ...]:
+    tenant: Tenant,
+    pools: Sequence[Pool],
+    found: Sequence[Movement],
+    choice: MovementFilter,
+    top: TenantBalances,
+    *,
+    each: bool,
+) -> tuple[LedgerGroup, ...]:
     placed = _placed(tenant, pools, found)
     spans = spans_of((row.pool.pk, row.slot) for row in placed if row.pool and row.slot is not None)
     running = _start(choice, top)
 
-    def span(row: _Placed) -> Span | None:
+    def span(row: _Placed) -> WindowSpan | None:
         return spans.get((row.pool.pk, row.slot)) if row.pool and row.slot is not None else None
 
     groups = []
@@ -117,20 +123,20 @@ def _groups(
     return tuple(groups)
 
 
-def _flat(tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement]) -> tuple[Group, ...]:
+def _flat(tenant: Tenant, pools: Sequence[Pool], found: Sequence[Movement]) -> tuple[LedgerGroup, ...]:
     """Each by itself, in the order given."""
     rows = tuple(_row([row], None) for row in _placed(tenant, pools, found))
-    return (Group(None, None, None, None, rows),) if rows else ()
+    return (LedgerGroup(None, None, None, None, rows),) if rows else ()
 
 
-def _start(choice: Choice, top: TenantBalances) -> int | None:
+def _start(choice: MovementFilter, top: TenantBalances) -> int | None:
     """Of what the balances run: all three together, one of them, or nothing where kinds or jobs are left out."""
     if choice.kinds or choice.subject:
         return None
     return getattr(top, choice.account) if choice.account else total(top)
 
 
-def _moved(row: Row, choice: Choice) -> int:
+def _moved(row: LedgerRow, choice: MovementFilter) -> int:
     return int(getattr(row, choice.account)) if choice.account else row.total
 
 
@@ -176,10 +182,10 @@ def _sort(row: _Placed, number: int) -> object:
     return number
 
 
-def _row(bundle: Sequence[_Placed], balance: int | None) -> Row:
+def _row(bundle: Sequence[_Placed], balance: int | None) -> LedgerRow:
     newest = bundle[0]
     movement, job = newest.movement, newest.job
-    return Row(
+    return LedgerRow(
         at=movement.at,
         slot=newest.slot,
         text=sentence_of([(row.movement, row.award) for row in bundle], job[2] if job else ""),
@@ -195,7 +201,7 @@ def _row(bundle: Sequence[_Placed], balance: int | None) -> Row:
     )
 
 
-def _group(span: Span | None, pool: Pool | None, rows: Sequence[Row]) -> Group:
+def _group(span: WindowSpan | None, pool: Pool | None, rows: Sequence[LedgerRow]) -> LedgerGroup:
     if span is None or pool is None:
-        return Group(None, pool, None, None, tuple(rows))
-    return Group(span.number, pool, pool.slot_start(span.start), pool.slot_start(span.end), tuple(rows))
+        return LedgerGroup(None, pool, None, None, tuple(rows))
+    return LedgerGroup(span.number, pool, pool.slot_start(span.start), pool.slot_start(span.end), tuple(rows))

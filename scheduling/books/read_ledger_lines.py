@@ -13,7 +13,7 @@ from tenants.ledger.postings import TenantBalances
 
 
 @dataclass(frozen=True)
-class Row:
+class LedgerRow:
     """One line of the page: one transaction, or several of one sort in one interval. `at` is the newest's time."""
 
     at: datetime
@@ -41,14 +41,14 @@ class Row:
 
 
 @dataclass(frozen=True)
-class Group:
+class LedgerGroup:
     """What is about one interval; number None: about none."""
 
     number: int | None
     pool: Pool | None
     starts_at: datetime | None
     ends_at: datetime | None
-    rows: tuple[Row, ...]
+    rows: tuple[LedgerRow, ...]
 
     @property
     def earned(self) -> int:
@@ -67,7 +67,7 @@ class LedgerView:
     opening: TenantBalances
     closing: TenantBalances
     outside: Outside
-    groups: tuple[Group, ...]
+    groups: tuple[LedgerGroup, ...]
     shown: TenantBalances  # sums of the rows on this page
     newer: bool  # this is not the first page
     next: Position | None

@@ -63,9 +63,9 @@ def statement_rows(
         yield StatementRow("job", job.submitted_at, job.name, job.charge, job.job_id, job.lane, reason=job.reason)
 
 
-def _earned(tenant: Tenant, found: Sequence[EarnedFrom]) -> Iterator[StatementRow]:
-    for begin in range(0, len(found), CHUNK):
-        for row in earned_rows(tenant, found[begin : begin + CHUNK], begin + 1):
+def _earned(tenant: Tenant, sources: Sequence[EarnedFrom]) -> Iterator[StatementRow]:
+    for begin in range(0, len(sources), CHUNK):
+        for row in earned_rows(tenant, sources[begin : begin + CHUNK], begin + 1):
             yield StatementRow(
                 "earned",
                 row.first_at,

@@ -12,7 +12,7 @@ from scheduling.books.read_uncharged import CHUNK, Reconciled, job_number, jobs_
 from scheduling.market.reads import AwardSeen, awards_seen, reason_few
 from scheduling.models import TrainingJob
 from tenants.ledger.amounts import adding_up, price_of_one
-from tenants.ledger.movements import Choice, movements
+from tenants.ledger.movements import MovementFilter, movements
 from tenants.ledger.periods import PeriodRead, period_read
 from tenants.ledger.postings import TENANT_KINDS, TenantBalances
 from tenants.ledger.sums import EarnedFrom, MovedBy, moved_by_month
@@ -181,18 +181,18 @@ def statement_view(*, tenant: Tenant, start: datetime, end: datetime, most: int 
     )
 
 
-def head_of(found: PeriodRead) -> StatementHead:
-    opening, closing = _total("Opened", found.opening), _total("Closed", found.closing)
-    return StatementHead(opening, _lines(found.by_kind), closing)
+def head_of(period: PeriodRead) -> StatementHead:
+    opening, closing = _total("Opened", period.opening), _total("Closed", period.closing)
+    return StatementHead(opening, _lines(period.by_kind), closing)
 
 
-def charges_by_job(found: PeriodRead) -> dict[int, int]:
+def charges_by_job(period: PeriodRead) -> dict[int, int]:
     """Every job that money moved for -> what was paid for it."""
-    return {job: paid for name, paid in found.subjects.items() if (job := job_number(name)) is not None}
+    return {job: paid for name, paid in period.subjects.items() if (job := job_number(name)) is not None}
 
 
-def count_back(found: PeriodRead) -> int:
-    return sum(found.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED)
+def count_back(period: PeriodRead) -> int:
+    return sum(period.payments_by_kind.get(kind, 0) for kind in NOT_DELIVERED)
 
 
 def earned_rows(tenant: Tenant, earned: Sequence[EarnedFrom], first: int) -> Iterator[EarnedRow]:
@@ -250,7 +250,7 @@ def named(rows: Sequence[SpentRow]) -> Iterator[SpentRow]:
 
 def back_rows(tenant: Tenant, start: datetime, end: datetime, *, limit: int) -> list[BackRow]:
     """Refunds and cancellations of the tenant's own rents with their cause, newest first."""
-    choice = Choice(start, end, account="held", kinds=NOT_DELIVERED)
+    choice = MovementFilter(start, end, account="held", kinds=NOT_DELIVERED)
     moves = movements(tenant_id=tenant.pk, choice=choice, limit=limit)
     names = _names(job_number(row.subject) for row in moves)
     rows = []
@@ -289,8 +289,8 @@ def _lines(by_kind: Mapping[str, TenantBalances]) -> tuple[Total, ...]:
     return tuple(_total(title, sums[title]) for title in titles)
 
 
-def _total(title: str, found: TenantBalances) -> Total:
-    return Total(title, found.available, found.held, found.earned)
+def _total(title: str, balances: TenantBalances) -> Total:
+    return Total(title, balances.available, balances.held, balances.earned)
 
 
 def _names(ids: Iterable[int | None]) -> dict[int, str]:

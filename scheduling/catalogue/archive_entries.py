@@ -18,7 +18,7 @@ from scheduling.programs.archives import (
     MOST_ENTRIES,
     MOST_UNPACKED,
     OTHER,
-    Entry,
+    ArchiveEntry,
     refusals,
 )
 from scheduling.programs.fields import FieldRefusal
@@ -42,10 +42,10 @@ def archive_refusals(file: IO[bytes]) -> list[FieldRefusal]:
         return [FieldRefusal("archive", "is no tar.gz that can be read, or holds more than it may")]
 
 
-def _entries(file: IO[bytes]) -> Iterator[Entry]:
+def _entries(file: IO[bytes]) -> Iterator[ArchiveEntry]:
     with tarfile.open(fileobj=_Unpacked(file), mode="r:") as archive:  # type: ignore[call-overload]
         for member in archive:
-            yield Entry(member.name, _kind(member), member.size if member.isreg() else 0, member.linkname)
+            yield ArchiveEntry(member.name, _kind(member), member.size if member.isreg() else 0, member.linkname)
             archive.members = []  # else it keeps them all
 
 

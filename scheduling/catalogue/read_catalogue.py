@@ -14,7 +14,7 @@ from django.db.models import Count, DurationField, ExpressionWrapper, F, Max, Ou
 from django.db.models.fields.json import KT, KeyTextTransform, KeyTransform
 
 from scheduling.engines.programs import PROGRAMS
-from scheduling.engines.programs import Parameter as BuiltIn
+from scheduling.engines.programs import TrainerParameter as BuiltIn
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramSwitch, ProgramVersion, Run, RunState
 from scheduling.programs.catalogue import PARAMETER_SERVER, Program
 from scheduling.programs.parameters import Parameter

@@ -20,7 +20,7 @@ from scheduling.catalogue.archive_entries import PIECE, archive_refusals
 from scheduling.catalogue.secrets import secret_refusals
 from scheduling.engines.programs import PROGRAMS
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramSwitch, ProgramVersion
-from scheduling.programs.catalogue import Owner, Program, document_of, edit, read
+from scheduling.programs.catalogue import Program, ProgramOwner, document_of, edit, read
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.stored import OPERATOR, program_of_row
 from tenants import history
@@ -78,7 +78,7 @@ def program_register(
     # 1. Who, and whether the words can be a program's at all.
     if refusal := _may_register(by, reason, tenants):
         return refusal
-    owner = Owner(by.tenant.slug) if by.tenant else Owner()
+    owner = ProgramOwner(by.tenant.slug) if by.tenant else ProgramOwner()
     digest = "" if archive is None else _digest_of(archive)
     words = dict(document) | ({"archive": digest} if digest else {})
     program = read(words, owner)

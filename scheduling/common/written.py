@@ -7,13 +7,13 @@ from datetime import datetime
 from typing import Any
 
 from scheduling.models import Event, Pool
-from scheduling.reasons import UNITS, Unit
+from scheduling.reasons import UNITS, NumberUnit
 from tenants.api.fields import time_text
 from tenants.ledger.amounts import exported, micro
 
 # The numbers of reasons that are credits in the core, and those that are micro-credits. `paid` comes with a state.
-CREDITS = frozenset(name for name, unit in UNITS.items() if unit == Unit.CREDITS)
-MICRO_CREDITS = frozenset(name for name, unit in UNITS.items() if unit == Unit.MICRO_CREDITS) | {"paid"}
+CREDITS = frozenset(name for name, unit in UNITS.items() if unit == NumberUnit.CREDITS)
+MICRO_CREDITS = frozenset(name for name, unit in UNITS.items() if unit == NumberUnit.MICRO_CREDITS) | {"paid"}
 # What of an event's data is micro-credits.
 EVENT_MONEY = frozenset(
     {

@@ -7,7 +7,7 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.types import Cluster, Job
 
@@ -19,7 +19,7 @@ class EmptyCluster:
         self.cluster = cluster
         self.known = _known(cluster)
 
-    def holds(self, job: Job, gang: Gang) -> bool:
+    def holds(self, job: Job, gang: GangUnits) -> bool:
         """Whether the gang could ever run."""
         worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
         key = (gang.workers, gang.ps, worker.named, ps.named)
@@ -57,11 +57,11 @@ def _possible_types(cluster: Cluster) -> Callable[[Job], tuple[tuple[int, int], 
     def found(job: Job) -> tuple[tuple[int, int], ...]:
         empty = EmptyCluster(cluster)
         pairs = [(worker, ps) for worker in range(len(job.worker_types)) for ps in range(len(job.ps_types))]
-        return tuple([types for types in pairs if empty.holds(job, Gang(job.min_workers, job.least_ps, *types))])
+        return tuple([types for types in pairs if empty.holds(job, GangUnits(job.min_workers, job.least_ps, *types))])
 
     return found
 
 
-def fits_empty(job: Job, gang: Gang, cluster: Cluster) -> bool:
+def fits_empty(job: Job, gang: GangUnits, cluster: Cluster) -> bool:
     """Whether the gang could ever run: whether a cluster with nothing on it holds it."""
     return EmptyCluster(cluster).holds(job, gang)

@@ -13,7 +13,7 @@ from scheduling.core.types import Job
 
 
 @dataclass(frozen=True, slots=True)
-class Gang:
+class GangUnits:
     """The units a job asks for together: all of them, or none."""
 
     workers: int
@@ -31,7 +31,7 @@ class Gang:
         return each * self.workers
 
 
-def gangs(job: Job, workers: int) -> Iterator[Gang]:
+def gangs(job: Job, workers: int) -> Iterator[GangUnits]:
     """The gang of so many workers, then of half as many, and so on, for every pair of unit types in their order.
 
     Each has the parameter servers that its workers need. None has fewer workers or more parameter servers than
@@ -42,18 +42,18 @@ def gangs(job: Job, workers: int) -> Iterator[Gang]:
             for ps_type, server in enumerate(job.ps_types):
                 ps = parameter_servers(workers, worker.mbps, server.mbps)
                 if job.max_ps is None or ps <= job.max_ps:
-                    yield Gang(workers, ps, worker_type, ps_type)
+                    yield GangUnits(workers, ps, worker_type, ps_type)
         workers //= 2
 
 
-def even_gangs(job: Job, workers: int) -> Iterator[Gang]:
+def even_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
     """Like `gangs`, with a parameter server for each worker, or as many as the job allows if these are fewer; none for
     a job that has none."""
     while workers >= job.min_workers:
         ps = 0 if job.all_reduce else workers if job.max_ps is None else min(workers, job.max_ps)
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
-                yield Gang(workers, ps, worker_type, ps_type)
+                yield GangUnits(workers, ps, worker_type, ps_type)
         workers //= 2
 
 

@@ -16,7 +16,7 @@ MXNET_THRESHOLD = 1_000_000  # numbers; a block from here on is sliced among all
 
 
 @dataclass(frozen=True, slots=True)
-class Piece:
+class BlockPiece:
     """The numbers [start, stop) of a block, on one server; one request of a worker fetches them."""
 
     block: int
@@ -31,7 +31,7 @@ class Piece:
 
 
 @dataclass(frozen=True, slots=True)
-class Balance:
+class Evenness:
     """How even an assignment is: the three quantities that Optimus' section 5.3 wants small."""
 
     size_difference: int  # numbers, between the fullest and the emptiest server
@@ -45,10 +45,10 @@ class _Loads:
     def __init__(self, count: int, total: int) -> None:
         self.count, self.total = count, total
         self.sizes, self.requests = [0] * count, [0] * count
-        self.pieces: list[Piece] = []
+        self.pieces: list[BlockPiece] = []
 
     def put(self, block: int, start: int, stop: int, server: int) -> None:
-        self.pieces.append(Piece(block, start, stop, server))
+        self.pieces.append(BlockPiece(block, start, stop, server))
         self.sizes[server] += stop - start
         self.requests[server] += 1
 
@@ -64,7 +64,7 @@ class _Loads:
         return max(fits, key=lambda server: (self.sizes[server], -server)) if fits else self.least_assigned()
 
 
-def assign(sizes: Sequence[int], servers: int) -> tuple[Piece, ...]:
+def assign(sizes: Sequence[int], servers: int) -> tuple[BlockPiece, ...]:
     """Optimus' parameter assignment (section 5.3), largest block first; average = total / servers.
 
     A block under 1 % of the average goes to the server with fewest requests; one up to the average to the best fit;
@@ -90,28 +90,28 @@ def assign(sizes: Sequence[int], servers: int) -> tuple[Piece, ...]:
 
 def assign_as_mxnet(
     sizes: Sequence[int], servers: int, dice: np.random.Generator, threshold: int = MXNET_THRESHOLD
-) -> tuple[Piece, ...]:
+) -> tuple[BlockPiece, ...]:
     """MXNet's default, for comparison: a block below the threshold to a random server, any other sliced evenly."""
-    pieces: list[Piece] = []
+    pieces: list[BlockPiece] = []
     for block, size in enumerate(sizes):
         if size < threshold:
-            pieces.append(Piece(block, 0, size, int(dice.integers(servers))))
+            pieces.append(BlockPiece(block, 0, size, int(dice.integers(servers))))
             continue
         cuts = [size * server // servers for server in range(servers + 1)]
-        pieces += [Piece(block, cuts[server], cuts[server + 1], server) for server in range(servers)]
+        pieces += [BlockPiece(block, cuts[server], cuts[server + 1], server) for server in range(servers)]
     return tuple(pieces)
 
 
-def balance(pieces: Iterable[Piece], servers: int) -> Balance:
+def balance(pieces: Iterable[BlockPiece], servers: int) -> Evenness:
     """How even the pieces lie on servers 0 .. servers - 1."""
     sizes, requests = [0] * servers, [0] * servers
     for piece in pieces:
         sizes[piece.server] += piece.size
         requests[piece.server] += 1
-    return Balance(max(sizes) - min(sizes), max(requests) - min(requests), sum(requests))
+    return Evenness(max(sizes) - min(sizes), max(requests) - min(requests), sum(requests))
 
 
-def rebalance(pieces: Sequence[Piece], servers: Collection[int]) -> tuple[Piece, ...]:
+def rebalance(pieces: Sequence[BlockPiece], servers: Collection[int]) -> tuple[BlockPiece, ...]:
     """The pieces after servers joined or left; `servers` are those there are from now on (DL2, section 5).
 
     What lay on a server that left goes to the others by best fit. Then every server above the average gives only
@@ -136,7 +136,7 @@ class _Shelf:
     """Pieces by server while they move. Room is the average, rounded up, less what is held; surplus is below zero."""
 
     def __init__(self, servers: Collection[int], total: int) -> None:
-        self.held: dict[int, list[Piece]] = {server: [] for server in sorted(servers)}
+        self.held: dict[int, list[BlockPiece]] = {server: [] for server in sorted(servers)}
         self.sizes = dict.fromkeys(self.held, 0)
         self.average = -(-total // len(self.held))
         self.slack = self.average // (100 * len(self.held))
@@ -144,14 +144,14 @@ class _Shelf:
     def room(self, server: int) -> int:
         return self.average - self.sizes[server]
 
-    def put(self, piece: Piece, server: int) -> None:
+    def put(self, piece: BlockPiece, server: int) -> None:
         self.held[server].append(replace(piece, server=server))
         self.sizes[server] += piece.size
 
     def roomiest(self) -> int:
         return max(self.held, key=lambda server: (self.room(server), -server))
 
-    def house(self, piece: Piece) -> None:
+    def house(self, piece: BlockPiece) -> None:
         """Best fit; where nothing holds it, as much as fits where most room is, and the rest again."""
         while True:
             fits = [server for server in self.held if self.room(server) >= piece.size]
@@ -189,9 +189,9 @@ class _Shelf:
         self.put(chosen, receiver)
 
 
-def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
+def joined(pieces: Iterable[BlockPiece]) -> tuple[BlockPiece, ...]:
     """In order of block and start, neighbours on one server as one piece."""
-    merged: list[Piece] = []
+    merged: list[BlockPiece] = []
     for piece in sorted(pieces, key=lambda piece: (piece.block, piece.start)):
         last = merged[-1] if merged else None
         if last and last.block == piece.block and last.stop == piece.start and last.server == piece.server:
@@ -201,7 +201,7 @@ def joined(pieces: Iterable[Piece]) -> tuple[Piece, ...]:
     return tuple(merged)
 
 
-def ranges(pieces: Iterable[Piece], sizes: Sequence[int], server: int) -> tuple[tuple[int, int], ...]:
+def ranges(pieces: Iterable[BlockPiece], sizes: Sequence[int], server: int) -> tuple[tuple[int, int], ...]:
     """What a server keeps as ranges [start, stop) of all blocks laid end to end, neighbours as one range."""
     offsets = (0, *accumulate(sizes))
     spans: list[tuple[int, int]] = []

@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from operator import not_
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING, fits
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Cluster, Demand, FloatArray, Job, UnitType
 
@@ -40,7 +40,7 @@ class Cursors:
 class Placement:
     """Where a gang's units are: the server of each, in the order they were dealt in; and the cursors after them."""
 
-    gang: Gang
+    gang: GangUnits
     workers: Sequence[int]
     ps: Sequence[int]
     cursors: Cursors
@@ -109,7 +109,7 @@ class Vacancies:
         self._marks: dict[tuple[object, ...], _Marks] = {}
         self._returned: list[int] = []  # servers on which something was given back, in order
 
-    def place(self, job: Job, gang: Gang, cursors: Cursors) -> Placement | None:
+    def place(self, job: Job, gang: GangUnits, cursors: Cursors) -> Placement | None:
         """Deal a whole gang out. If it does not fit nothing changes, and there is no placement."""
         worker, ps = job.worker_types[gang.worker_type], job.ps_types[gang.ps_type]
         workers = self.deal(worker, gang.workers, cursors.workers, self.hosts_workers)

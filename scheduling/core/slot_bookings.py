@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Placement, rows_of
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import CENTRALIZED, Booking, Job, View
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SlotPart:
     """What a job gets of a slot: its gang, and of each server that holds some of it the workers and parameter
     servers."""
 
-    gang: Gang
+    gang: GangUnits
     kind: str  # CENTRALIZED | DISTRIBUTED
     counts: Sequence[Sequence[int]]
 
@@ -27,10 +27,12 @@ def slot_booking(job: Job, remaining: float, placement: Placement, view: View, p
     types, seconds = (gang.worker_type, gang.ps_type), view.cluster.slot_seconds
     spread = placement.spread if job.all_reduce else None
     rate = elastic_rate(job, gang.workers, gang.ps, types, seconds, centralized=kind == CENTRALIZED, servers=spread)
-    return part_booking(job, remaining, Part(gang, kind, placement.counts()), rate, view, phase)
+    return part_booking(job, remaining, SlotPart(gang, kind, placement.counts()), rate, view, phase)
 
 
-def part_booking(job: Job, remaining: float, part: Part, rate: float, view: View, phase: str | None = None) -> Booking:
+def part_booking(
+    job: Job, remaining: float, part: SlotPart, rate: float, view: View, phase: str | None = None
+) -> Booking:
     """The coming slot at so many mini-batches. What the run is worth stands on the booking that completes the job."""
     gang, end = part.gang, view.slot + 1
     completes = rate >= remaining - TOLERANCE * job.work

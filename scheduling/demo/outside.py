@@ -70,7 +70,7 @@ NAMES = ("resnet", "bert", "whisper", "unet", "gnn", "ranker", "t5", "vit")
 
 
 @dataclass(frozen=True)
-class Wish:
+class DemoJob:
     """One job that a tenant will submit."""
 
     tenant: int  # index
@@ -79,14 +79,14 @@ class Wish:
     spec: dict[str, Any]
 
 
-def wishes(seed: int, slot: int, tenants: int, *, jobs: float = JOBS_IN_A_SLOT) -> Iterator[Wish]:
+def wishes(seed: int, slot: int, tenants: int, *, jobs: float = JOBS_IN_A_SLOT) -> Iterator[DemoJob]:
     """What the tenants submit during the slot. The first slots bring more, so that a visitor need not wait."""
     dice = np.random.default_rng([seed, slot])
     rushing = int(np.random.default_rng([seed, slot // RUSH_SLOTS]).integers(tenants))
     for number in range(int(dice.poisson(jobs)) + (2 if slot < 3 else 0)):
         tenant = rushing if dice.random() < RUSH_SHARE else int(dice.integers(tenants))
         lane = Lane.INSTANT if dice.random() < INSTANT_SHARE else Lane.BATCH
-        yield Wish(tenant, f"{dice.choice(NAMES)}-{slot}-{number}", str(lane), _spec(dice))
+        yield DemoJob(tenant, f"{dice.choice(NAMES)}-{slot}-{number}", str(lane), _spec(dice))
 
 
 def _spec(dice: np.random.Generator) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _spec(dice: np.random.Generator) -> dict[str, Any]:
     }
 
 
-def really(wish: Wish, slot: int) -> Wish:
+def really(wish: DemoJob, slot: int) -> DemoJob:
     """The same amount of work as a program that runs: two chunks, and more and shorter epochs, for a curve to see.
 
     It waits more than it computes, so that a small machine stays quick while a few of them run.
@@ -122,16 +122,16 @@ def really(wish: Wish, slot: int) -> Wish:
     return replace(wish, name=f"train-{wish.name}", spec=spec)
 
 
-def sweeps(slot: int, tenants: int) -> list[Wish]:
+def sweeps(slot: int, tenants: int) -> list[DemoJob]:
     """What comes to the elastic pool: some jobs to begin with, whichever of the first slots is the first that anybody
     looks at, and then one of each tenant in turn."""
     if slot < SWEEP_EVERY:
         return [
-            Wish(tenant, f"sweep-0-{number}", str(Lane.BATCH), SWEEP | more)
+            DemoJob(tenant, f"sweep-0-{number}", str(Lane.BATCH), SWEEP | more)
             for number, (tenant, more) in enumerate(FIRST_SWEEPS)
         ]
     turn, late = divmod(slot, SWEEP_EVERY)
-    return [] if late else [Wish(turn % tenants, f"sweep-{slot}", str(Lane.BATCH), SWEEP)]
+    return [] if late else [DemoJob(turn % tenants, f"sweep-{slot}", str(Lane.BATCH), SWEEP)]
 
 
 def outside_tick(*, at: datetime) -> int:
@@ -203,7 +203,7 @@ def demo_members() -> Sequence[Access]:
     return [by_slug[slug] for slug in sorted(by_slug)]
 
 
-def _submit(pool: Pool, member: Access, wish: Wish, key: str, at: datetime) -> None:
+def _submit(pool: Pool, member: Access, wish: DemoJob, key: str, at: datetime) -> None:
     """A refusal is an answer like another: the outside goes on with the next job."""
     job_submit(pool=pool, name=wish.name, spec=wish.spec, lane=wish.lane, by=member, at=at, client_key=key)
 

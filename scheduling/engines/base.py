@@ -178,7 +178,7 @@ class Status:
 
 
 @dataclass(frozen=True)
-class ServerState:
+class ServerHealth:
     """Up, draining, down or unknown, since when, and why. Down: since nothing is heard of it, neither by its cluster
     nor from a gang on it."""
 
@@ -199,7 +199,7 @@ class Accounted:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClusterFinding:
     """One thing about a cluster that breaks a promise of ours, or (`breaks` is false) weakens it."""
 
     sentence: str
@@ -265,13 +265,13 @@ class Engine(Protocol):
     def touch(self) -> None:
         """We are there. Gangs of an engine that is silent for too long save and end by themselves."""
 
-    def servers(self) -> Mapping[str, ServerState]:
+    def servers(self) -> Mapping[str, ServerHealth]:
         """Those of which the engine knows, by name."""
 
     def report(self) -> Report:
         """How it does, asked every few seconds."""
 
-    def check(self, sold: Counts) -> Sequence[Finding]:
+    def check(self, sold: Counts) -> Sequence[ClusterFinding]:
         """What in its configuration breaks our promises. `sold`: by server and resource, what its pools have."""
 
 

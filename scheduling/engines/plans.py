@@ -11,7 +11,7 @@ from typing import Any
 from scheduling.engines.base import Delivered, Gang, Generation, Member, OwnProgram, Status
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.unpack import packed
 from scheduling.engines.ranks import members, ranked
 
@@ -94,7 +94,7 @@ def write_program(folder: Folder, own: OwnProgram) -> None:
         files.write(folder.secrets, dict(own.secrets), mode=files.READABLE if is_shared else files.OURS)
 
 
-def limits_of(limits: Limits, gang: Gang) -> Limits:
+def limits_of(limits: ProcessLimits, gang: Gang) -> ProcessLimits:
     """The engine's, with what the program says of a unit in their place: memory for all units together, the rest for
     each process."""
     said = gang.own.limits if gang.own else {}
@@ -106,7 +106,7 @@ def limits_of(limits: Limits, gang: Gang) -> Limits:
     return limits
 
 
-def processor_seconds(limits: Limits, gang: Gang, seconds: float) -> int:
+def processor_seconds(limits: ProcessLimits, gang: Gang, seconds: float) -> int:
     """Of one process, in a gang that lasts so long."""
     said = gang.own.limits.get("processor_seconds") if gang.own else None
     return limits.cpu_seconds(seconds) if said is None else said

@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from scheduling.engines.trainer.settings import CHOICES, Settings, WrongSettings, read
+from scheduling.engines.trainer.settings import CHOICES, TrainerSettings, WrongSettings, read
 
 WHOLE, NUMBER, CHOICE = "whole", "number", "choice"
 
 
 @dataclass(frozen=True)
-class Problem:
+class ParameterProblem:
     """Why a value cannot be. `parameter` is empty where the values only do not go together."""
 
     parameter: str
@@ -26,7 +26,7 @@ class Problem:
 
 
 @dataclass(frozen=True)
-class Parameter:
+class TrainerParameter:
     """One thing that a submitter may choose."""
 
     name: str
@@ -69,31 +69,33 @@ class Parameter:
 
 
 @dataclass(frozen=True)
-class Program:
+class RegisteredProgram:
     """A registered program. It is started with Python as `-m module --parameters JSON`."""
 
     name: str
     title: str
     description: str
     module: str
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[TrainerParameter, ...]
     check: Callable[[Mapping[str, Any]], str] = lambda values: ""  # why values do not go together; empty if they do
     modules: tuple[str, ...] = ()  # of ours that it imports beside its own
     distributions: tuple[str, ...] = ()  # of others
 
-    def validate(self, values: Mapping[str, object]) -> dict[str, Any] | list[Problem]:
+    def validate(self, values: Mapping[str, object]) -> dict[str, Any] | list[ParameterProblem]:
         """All parameters with their values, or everything that is wrong. What is missing or empty has its default."""
         known = {parameter.name for parameter in self.parameters}
-        problems = [Problem(name, f"{self.title} has no parameter {name!r}.") for name in values if name not in known]
+        problems = [
+            ParameterProblem(name, f"{self.title} has no parameter {name!r}.") for name in values if name not in known
+        ]
         accepted: dict[str, Any] = {}
         for parameter in self.parameters:
             given = values.get(parameter.name)
             try:
                 accepted[parameter.name] = parameter.parse(parameter.default if given in (None, "") else given)
             except ValueError as error:
-                problems.append(Problem(parameter.name, str(error)))
+                problems.append(ParameterProblem(parameter.name, str(error)))
         together = "" if problems else self.check(accepted)
-        return problems or ([Problem("", together)] if together else accepted)
+        return problems or ([ParameterProblem("", together)] if together else accepted)
 
     def arguments(self, values: Mapping[str, Any]) -> tuple[str, ...]:
         """What follows the Python interpreter on the command line; `values` come from `validate`."""
@@ -104,7 +106,7 @@ class Program:
         return {name: values[name] for name in ("epochs", "chunks", "minibatches")}
 
 
-_DEFAULTS = {field.name: field.default for field in fields(Settings)}
+_DEFAULTS = {field.name: field.default for field in fields(TrainerSettings)}
 _NAMES = {
     "logistic": "Logistic regression",
     "multilayer": "Multilayer network",
@@ -117,17 +119,17 @@ _NAMES = {
 }
 
 
-def _whole(name: str, title: str, low: int, high: int, text: str, unit: str = "") -> Parameter:
-    return Parameter(name, title, text, WHOLE, _DEFAULTS[name], low, high, unit=unit)
+def _whole(name: str, title: str, low: int, high: int, text: str, unit: str = "") -> TrainerParameter:
+    return TrainerParameter(name, title, text, WHOLE, _DEFAULTS[name], low, high, unit=unit)
 
 
-def _number(name: str, title: str, low: float, high: float, text: str, unit: str = "") -> Parameter:
-    return Parameter(name, title, text, NUMBER, _DEFAULTS[name], low, high, unit=unit)
+def _number(name: str, title: str, low: float, high: float, text: str, unit: str = "") -> TrainerParameter:
+    return TrainerParameter(name, title, text, NUMBER, _DEFAULTS[name], low, high, unit=unit)
 
 
-def _choice(name: str, title: str, text: str) -> Parameter:
+def _choice(name: str, title: str, text: str) -> TrainerParameter:
     choices = tuple((choice, _NAMES[choice]) for choice in CHOICES[name])
-    return Parameter(name, title, text, CHOICE, _DEFAULTS[name], choices=choices)
+    return TrainerParameter(name, title, text, CHOICE, _DEFAULTS[name], choices=choices)
 
 
 def _check_trainer(values: Mapping[str, Any]) -> str:
@@ -138,7 +140,7 @@ def _check_trainer(values: Mapping[str, Any]) -> str:
     return ""
 
 
-TRAINER = Program(
+TRAINER = RegisteredProgram(
     name="trainer",
     title="Training with parameter servers",
     description="Trains a small model on generated data with workers and parameter servers, and reports its loss.",
@@ -176,4 +178,4 @@ TRAINER = Program(
     ),
 )
 
-PROGRAMS: Mapping[str, Program] = {TRAINER.name: TRAINER}
+PROGRAMS: Mapping[str, RegisteredProgram] = {TRAINER.name: TRAINER}

@@ -31,7 +31,7 @@ Concerned = Callable[[Overview], Iterable[int]]
 
 
 @dataclass(frozen=True)
-class Measure:
+class AlertMeasure:
     """`is_most`: the limit is the most that is well; otherwise the least. `concerns`: tenants that are told too."""
 
     title: str
@@ -46,30 +46,32 @@ class Measure:
         return value > threshold if self.is_most else value < threshold
 
 
-def _worst(found: Overview) -> Iterable[int]:
-    return [] if found.spread.worst_off is None else [found.spread.worst_off]
+def _worst(overview: Overview) -> Iterable[int]:
+    return [] if overview.spread.worst_off is None else [overview.spread.worst_off]
 
 
-def _lowest(found: Overview) -> Iterable[int]:
-    return [one.tenant_id for one in found.with_ratio[-1:]]
+def _lowest(overview: Overview) -> Iterable[int]:
+    return [one.tenant_id for one in overview.with_ratio[-1:]]
 
 
-def _broken(found: Overview) -> Iterable[int]:
-    return [one.tenant_id for one in found.tenants if one.broken]
+def _broken(overview: Overview) -> Iterable[int]:
+    return [one.tenant_id for one in overview.tenants if one.broken]
 
 
-MEASURES: Mapping[str, Measure] = MappingProxyType(
+MEASURES: Mapping[str, AlertMeasure] = MappingProxyType(
     {
-        "broken_certificates": Measure("Broken certificates", True, 0.0, lambda found: float(found.broken), _broken),
-        "ratio_variance": Measure("Variance of the ratio", True, 0.5, lambda found: found.spread.ratio_variance),
-        "lowest_ratio": Measure("Lowest ratio", False, 0.5, lambda found: found.spread.lowest_ratio, _lowest),
-        "jain_index": Measure("Jain's index of reward", False, 0.8, lambda found: found.spread.jain_index, _worst),
-        "reward_dispersion": Measure(
+        "broken_certificates": AlertMeasure(
+            "Broken certificates", True, 0.0, lambda found: float(found.broken), _broken
+        ),
+        "ratio_variance": AlertMeasure("Variance of the ratio", True, 0.5, lambda found: found.spread.ratio_variance),
+        "lowest_ratio": AlertMeasure("Lowest ratio", False, 0.5, lambda found: found.spread.lowest_ratio, _lowest),
+        "jain_index": AlertMeasure("Jain's index of reward", False, 0.8, lambda found: found.spread.jain_index, _worst),
+        "reward_dispersion": AlertMeasure(
             "Dispersion of reward", True, 0.5, lambda found: found.spread.reward_dispersion, _worst
         ),
-        "one_bidder": Measure("Part with one bidder", True, 0.5, lambda found: found.health.one_bidder_part),
-        "price_jumps": Measure("Price jumps", True, 10.0, lambda found: float(found.health.price_jumps)),
-        "idle_beside_waiting": Measure(
+        "one_bidder": AlertMeasure("Part with one bidder", True, 0.5, lambda found: found.health.one_bidder_part),
+        "price_jumps": AlertMeasure("Price jumps", True, 10.0, lambda found: float(found.health.price_jumps)),
+        "idle_beside_waiting": AlertMeasure(
             "Part with unsold units beside waiting work", True, 0.5, lambda found: found.health.idle_beside_waiting_part
         ),
     }
@@ -130,7 +132,7 @@ def _look(pool: Pool, at: datetime) -> int:
 
 
 def _told(
-    pool: Pool, row: FairnessAlert, measure: Measure, concerned: Iterable[int], beyond: bool, at: datetime
+    pool: Pool, row: FairnessAlert, measure: AlertMeasure, concerned: Iterable[int], beyond: bool, at: datetime
 ) -> Iterator[Event]:
     data = {
         "measure": row.measure,

@@ -139,7 +139,7 @@ def _open(pool_id: int, most: int) -> list[Interval]:
 
 
 def _interval_row(
-    interval: Interval, found: figures.Fairness, ids: Sequence[int], resources: Sequence[str]
+    interval: Interval, fairness: figures.Fairness, ids: Sequence[int], resources: Sequence[str]
 ) -> dict[str, Any]:
     """Its columns."""
     return {
@@ -147,18 +147,18 @@ def _interval_row(
         "pool_id": interval.pool_id,
         "number": interval.number,
         "decided_at": interval.decided_at,
-        "revenue": found.revenue,
-        "ratio_variance": found.ratio_variance,
-        "jain_index": found.jain_index,
-        "reward_dispersion": found.reward_dispersion,
-        "worst_off": None if found.worst_off is None else ids[found.worst_off],
-        "certificates": found.certificates,
-        "broken_count": len(found.broken),
-        "broken": [_broken(certificate, ids) for certificate in found.broken],
-        "renters": found.renters,
-        "top_prices": dict(zip(resources, found.top_prices, strict=False)),
-        "unsold": dict(zip(resources, found.unsold, strict=True)),
-        "waiting_for": dict(found.waiting_for),
+        "revenue": fairness.revenue,
+        "ratio_variance": fairness.ratio_variance,
+        "jain_index": fairness.jain_index,
+        "reward_dispersion": fairness.reward_dispersion,
+        "worst_off": None if fairness.worst_off is None else ids[fairness.worst_off],
+        "certificates": fairness.certificates,
+        "broken_count": len(fairness.broken),
+        "broken": [_broken(certificate, ids) for certificate in fairness.broken],
+        "renters": fairness.renters,
+        "top_prices": dict(zip(resources, fairness.top_prices, strict=False)),
+        "unsold": dict(zip(resources, fairness.unsold, strict=True)),
+        "waiting_for": dict(fairness.waiting_for),
     }
 
 

@@ -11,7 +11,7 @@ MOST_SHOWN = 30  # rows of one list on a page; programs get all of them
 
 
 @dataclass(frozen=True)
-class TenantRow:
+class TenantAccount:
     name: str
     slug: str
     row: TenantFairness
@@ -29,7 +29,7 @@ class TenantRow:
 
 
 @dataclass(frozen=True)
-class JobRow:
+class CertificateRow:
     """A certificate of the interval, with its arithmetic: got = value - paid, against alone."""
 
     job: int
@@ -50,7 +50,7 @@ class JobRow:
 
 
 @dataclass(frozen=True)
-class Payment:
+class RentPayment:
     """What one job pays for its rent: gross price, the part that its tenant owed itself, and who gets the rest."""
 
     job: int
@@ -79,20 +79,20 @@ class IntervalAccount:
     interval: Interval
     fairness: IntervalFairness | None
     policy: str
-    tenants: tuple[TenantRow, ...]
-    jobs: tuple[JobRow, ...]
-    payments: tuple[Payment, ...]
+    tenants: tuple[TenantAccount, ...]
+    jobs: tuple[CertificateRow, ...]
+    payments: tuple[RentPayment, ...]
     readable: bool
     before: int | None
     after: int | None
 
     @property
-    def jobs_shown(self) -> tuple[JobRow, ...]:
+    def jobs_shown(self) -> tuple[CertificateRow, ...]:
         """On a page: broken certificates first."""
         return tuple(sorted(self.jobs, key=lambda row: not row.broken))[:MOST_SHOWN]
 
     @property
-    def payments_shown(self) -> tuple[Payment, ...]:
+    def payments_shown(self) -> tuple[RentPayment, ...]:
         return self.payments[:MOST_SHOWN]
 
     @property

@@ -11,8 +11,8 @@ from django.db.models import FloatField, Max, Sum
 from django.db.models.fields.json import KeyTextTransform
 from django.db.models.functions import Cast
 
-from scheduling.core.metrics.period import Spread, period_ratio, period_reward, spread
-from scheduling.fairness.read_values import Health, Overview, TenantPeriod
+from scheduling.core.metrics.period import PeriodSpread, period_ratio, period_reward, spread
+from scheduling.fairness.read_values import MarketHealth, Overview, TenantPeriod
 from scheduling.models import Interval, IntervalFairness, Pool, PoolDay, ResourceKind, TenantDay
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -52,7 +52,7 @@ def _overview(pool: Pool, first: date, last: date) -> Overview:
     )
 
 
-def spread_of(tenants: Iterable[TenantPeriod]) -> Spread:
+def spread_of(tenants: Iterable[TenantPeriod]) -> PeriodSpread:
     rows = list(tenants)
     return spread({one.tenant_id: one.ratio for one in rows}, {one.tenant_id: one.reward for one in rows})
 
@@ -97,7 +97,7 @@ def _tenant(
     )
 
 
-def _spread_before(pool: Pool, first: date, last: date) -> Spread:
+def _spread_before(pool: Pool, first: date, last: date) -> PeriodSpread:
     rows = TenantDay.objects.filter(pool=pool, day__range=(first, last)).order_by().values("tenant_id")
     sums_by_tenant = list(
         rows.annotate(gains=Sum("gain"), evens=Sum("even"), earns=Sum("earned"), gives=Sum("contributed"))
@@ -106,7 +106,7 @@ def _spread_before(pool: Pool, first: date, last: date) -> Spread:
     return spread(ratios, {row["tenant_id"]: period_reward(row["earns"], row["gives"]) for row in sums_by_tenant})
 
 
-def _health(days: Sequence[PoolDay]) -> Health:
+def _health(days: Sequence[PoolDay]) -> MarketHealth:
     waiting_for: defaultdict[str, int] = defaultdict(int)
     unsold: defaultdict[str, float] = defaultdict(float)
     highest: dict[str, float] = {}
@@ -118,7 +118,7 @@ def _health(days: Sequence[PoolDay]) -> Health:
         for resource, price in day.highest.items():
             highest[resource] = max(price, highest.get(resource, 0.0))
     counts = ("intervals", "with_renters", "one_bidder", "price_jumps", "waiting", "idle_beside_waiting")
-    return Health(
+    return MarketHealth(
         **{name: sum(getattr(day, name) for day in days) for name in counts},
         waiting_for=dict(sorted(waiting_for.items(), key=lambda item: (-item[1], item[0]))),
         unsold=dict(unsold),

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from scheduling.core import records
 from scheduling.core.metrics.certificates import Certificate, certificates, realised
 from scheduling.core.types import Booking, Plan, View
-from scheduling.fairness.read_accounts import IntervalAccount, JobRow, Payment, TenantRow
+from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, TenantAccount
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -77,17 +77,17 @@ def _read(interval: Interval) -> tuple[View, Plan] | None:
         return None
 
 
-def _tenants(fairness: IntervalFairness) -> Iterable[TenantRow]:
+def _tenants(fairness: IntervalFairness) -> Iterable[TenantAccount]:
     rows = list(TenantFairness.objects.filter(fairness=fairness).order_by("tenant"))
     tenants = Tenant.objects.in_bulk([row.tenant_id for row in rows])
     for row in rows:
         tenant = tenants[row.tenant_id]
-        yield TenantRow(tenant.name, tenant.slug, row, fairness.revenue)
+        yield TenantAccount(tenant.name, tenant.slug, row, fairness.revenue)
 
 
 def _jobs_and_payments(
     found: tuple[View, Plan], fairness: IntervalFairness | None
-) -> tuple[tuple[JobRow, ...], tuple[Payment, ...]]:
+) -> tuple[tuple[CertificateRow, ...], tuple[RentPayment, ...]]:
     view, plan = found
     who = _who(view)
     bookings = {booking.job: booking for booking in plan.bookings}
@@ -125,9 +125,9 @@ def _certificates(view: View, plan: Plan, fairness: IntervalFairness | None) -> 
     return [*settled, *(row for row in broken if (row.job, row.broken) not in listed)]
 
 
-def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who: _Who) -> JobRow:
+def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who: _Who) -> CertificateRow:
     job, booking = view.jobs[certificate.job], bookings.get(certificate.job)
-    return JobRow(
+    return CertificateRow(
         job=certificate.job,
         tenant_id=who.ids[certificate.tenant],
         tenant=who.names[certificate.tenant],
@@ -142,19 +142,19 @@ def _job(view: View, certificate: Certificate, bookings: dict[int, Booking], who
     )
 
 
-def _unknown(view: View, booking: Booking, who: _Who) -> JobRow:
+def _unknown(view: View, booking: Booking, who: _Who) -> CertificateRow:
     job = view.jobs[booking.job]
     value = realised(job, booking)
     elapsed, got = booking.end - job.arrival, value - booking.paid
     about = (booking.job, who.ids[job.tenant], who.names[job.tenant], who.slugs[job.tenant])
-    return JobRow(*about, True, elapsed, value, booking.paid, got, None, "")
+    return CertificateRow(*about, True, elapsed, value, booking.paid, got, None, "")
 
 
-def _payment(view: View, booking: Booking, who: _Who) -> Payment:
+def _payment(view: View, booking: Booking, who: _Who) -> RentPayment:
     payer = view.jobs[booking.job].tenant
     payouts = [] if booking.payouts is None else booking.payouts.tolist()
     parts = tuple((name, part) for name, part in zip([*who.names, OPERATOR], payouts, strict=False) if part)
-    return Payment(
+    return RentPayment(
         booking.job,
         who.ids[payer],
         who.names[payer],

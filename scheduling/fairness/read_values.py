@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import date
 
-from scheduling.core.metrics.period import Spread, period_ratio, period_reward
+from scheduling.core.metrics.period import PeriodSpread, period_ratio, period_reward
 from scheduling.models import PoolDay
 from tenants.ledger.amounts import micro
 
@@ -88,7 +88,7 @@ class TenantPeriod:
 
 
 @dataclass(frozen=True)
-class Health:
+class MarketHealth:
     """Counts of intervals. `waiting_for`: reason -> jobs that waited while units stayed unsold, summed by interval."""
 
     intervals: int
@@ -118,9 +118,9 @@ class Overview:
     last: date
     days: tuple[PoolDay, ...]
     tenants: tuple[TenantPeriod, ...]  # the highest ratio first, those without one last
-    spread: Spread
-    before: Spread
-    health: Health
+    spread: PeriodSpread
+    before: PeriodSpread
+    health: MarketHealth
     certificates: int
     broken: int
     broken_intervals: int

@@ -36,7 +36,7 @@ class Audience(Enum):
 
 
 @dataclass(frozen=True)
-class Message:
+class NoticeWords:
     """The words of a notice. `text` makes a sentence of a job's name and the event's data."""
 
     is_good: bool
@@ -151,10 +151,15 @@ class EventKind(StrEnum):
     audience: Audience
     topics: tuple[str, ...]
     heading: str
-    message: Message | None
+    message: NoticeWords | None
 
     def __new__(
-        cls, value: str, audience: Audience, topics: tuple[str, ...], heading: str = "", message: Message | None = None
+        cls,
+        value: str,
+        audience: Audience,
+        topics: tuple[str, ...],
+        heading: str = "",
+        message: NoticeWords | None = None,
     ) -> EventKind:
         member = str.__new__(cls, value)
         member._value_ = value
@@ -164,41 +169,41 @@ class EventKind(StrEnum):
     # A job's course.
     JOB_SUBMITTED = "job_submitted", *_JOB, "Submitted"
     JOB_QUEUED = "job_queued", *_JOB, "Waits for the next interval"
-    JOB_WAITING = "job_waiting", *_JOB, "Waits", Message(False, "Outbid.", _waiting)
+    JOB_WAITING = "job_waiting", *_JOB, "Waits", NoticeWords(False, "Outbid.", _waiting)
     # It changes nothing in a job's course: it waits, and its next boundary finds it worth nothing any more.
     JOB_LAST_CHANCE = (
         "job_last_chance", Audience.TENANT_JOBS, (JOBS,), "Outbid in its last chance",
-        Message(False, "Last chance missed.", _last_chance),
+        NoticeWords(False, "Last chance missed.", _last_chance),
     )  # fmt: skip
-    JOB_AWARDED = "job_awarded", *_JOB, "Awarded", Message(True, "Awarded.", _awarded)
-    JOB_STARTED = "job_started", *_JOB, "Started", Message(True, "Started.", lambda name, _: f"{name} runs.")
+    JOB_AWARDED = "job_awarded", *_JOB, "Awarded", NoticeWords(True, "Awarded.", _awarded)
+    JOB_STARTED = "job_started", *_JOB, "Started", NoticeWords(True, "Started.", lambda name, _: f"{name} runs.")
     JOB_RESIZED = "job_resized", *_JOB, "Resized"
     JOB_SAVED = "job_saved", *_JOB, "Saved"
-    JOB_REQUEUED = "job_requeued", *_JOB, "Queued again", Message(False, "Queued again.", _requeued)
-    JOB_FINISHED = "job_finished", *_JOB, "Finished", Message(True, "Finished.", lambda name, _: f"{name} is done.")
+    JOB_REQUEUED = "job_requeued", *_JOB, "Queued again", NoticeWords(False, "Queued again.", _requeued)
+    JOB_FINISHED = "job_finished", *_JOB, "Finished", NoticeWords(True, "Finished.", lambda name, _: f"{name} is done.")
     JOB_STOPPED = (
         "job_stopped", *_JOB, "Stopped",
-        Message(False, "Stopped.", lambda name, _: f"{name} had more to do when its time was over."),
+        NoticeWords(False, "Stopped.", lambda name, _: f"{name} had more to do when its time was over."),
     )  # fmt: skip
     JOB_FAILED = (
         "job_failed", *_JOB, "Failed",
-        Message(False, "Failed.", _failed),
+        NoticeWords(False, "Failed.", _failed),
     )  # fmt: skip
     JOB_REFUSED = (
         "job_refused", *_JOB, "Refused",
-        Message(False, "Refused.", lambda name, _: f"{name}: nothing was charged."),
+        NoticeWords(False, "Refused.", lambda name, _: f"{name}: nothing was charged."),
     )  # fmt: skip
     JOB_EXPIRED = (
         "job_expired", *_JOB, "Expired",
-        Message(False, "Expired.", lambda name, _: f"{name} found no place as long as it was worth something."),
+        NoticeWords(False, "Expired.", lambda name, _: f"{name} found no place as long as it was worth something."),
     )  # fmt: skip
     JOB_CANCELLED = "job_cancelled", *_JOB, "Cancelled"
     AWARD_GIVEN_UP = "award_given_up", Audience.TENANT, (JOBS, SERVERS, MONEY), "Given up"
     JOB_RUN_STARTED = "job_run_started", Audience.TENANT_JOBS, (), "Program started"
-    AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", Message(False, "Cut short.", _cut)
+    AWARD_CUT = "award_cut", Audience.TENANT, (), "Cut short", NoticeWords(False, "Cut short.", _cut)
     AWARD_ADJUSTED = (
         "award_adjusted", Audience.TENANT, (JOBS, MONEY), "Paid less",
-        Message(
+        NoticeWords(
             True,
             "Paid less.",
             lambda name, data: f"{name}: alone it would have been worth more, so {shown(data['refunded'])} came back.",
@@ -206,18 +211,18 @@ class EventKind(StrEnum):
     )  # fmt: skip
     # A tenant's money.
     LOW_BALANCE = (
-        "low_balance", Audience.TENANT_MONEY, (MONEY,), "", Message(False, "Low balance.", _low_balance),
+        "low_balance", Audience.TENANT_MONEY, (MONEY,), "", NoticeWords(False, "Low balance.", _low_balance),
     )  # fmt: skip
     BUDGET_PASSED = (
-        "budget_passed", Audience.TENANT_MONEY, (MONEY,), "", Message(False, "Budget passed.", _budget_passed),
+        "budget_passed", Audience.TENANT_MONEY, (MONEY,), "", NoticeWords(False, "Budget passed.", _budget_passed),
     )  # fmt: skip
     BUDGET_REACHED = (
-        "budget_reached", Audience.TENANT_MONEY, (MONEY,), "", Message(False, "Budget.", _budget_reached),
+        "budget_reached", Audience.TENANT_MONEY, (MONEY,), "", NoticeWords(False, "Budget.", _budget_reached),
     )  # fmt: skip
     BUDGET_CHANGED = "budget_changed", Audience.TENANT, ()
     CREDITS_WITHDRAWN = "credits_withdrawn", Audience.TENANT, ()
     # A tenant's other affairs.
-    FAIRNESS_CONCERN = "fairness_concern", Audience.TENANT, (), "", Message(False, "Fairness.", _concern)
+    FAIRNESS_CONCERN = "fairness_concern", Audience.TENANT, (), "", NoticeWords(False, "Fairness.", _concern)
     WEBHOOK_SWITCHED_OFF = "webhook_switched_off", Audience.TENANT, ()
     # The market, for everybody.
     SLOT_SETTLED = "slot_settled", Audience.EVERYBODY, (SLOT, MONEY)  # the money of whoever pays or earns in the slot
@@ -228,19 +233,24 @@ class EventKind(StrEnum):
     MARKET_STOPPED = "market_stopped", *_POOL
     POLICY_TAKEN_OVER = (
         "policy_taken_over", *_POOL, "",
-        Message(False, "Policy taken over.", lambda _, data: f"{data['policy']}: its teacher decides."),
+        NoticeWords(False, "Policy taken over.", lambda _, data: f"{data['policy']}: its teacher decides."),
     )  # fmt: skip
-    POOL_HELD = "pool_held", *_POOL, "", Message(False, "Market on hold.", lambda *_: "Nothing new is decided.")
+    POOL_HELD = "pool_held", *_POOL, "", NoticeWords(False, "Market on hold.", lambda *_: "Nothing new is decided.")
     POOL_DRAINING = (
         "pool_draining",
         *_POOL,
         "",
-        Message(False, "Market closing.", lambda *_: "Nothing new is accepted."),
+        NoticeWords(False, "Market closing.", lambda *_: "Nothing new is accepted."),
     )
-    POOL_RESUMED = "pool_resumed", *_POOL, "", Message(True, "Market open.", lambda *_: "Intervals are decided again.")
+    POOL_RESUMED = (
+        "pool_resumed",
+        *_POOL,
+        "",
+        NoticeWords(True, "Market open.", lambda *_: "Intervals are decided again."),
+    )
     SERVER_CHANGED = (
         "server_changed", *_CLUSTER, "",
-        Message(
+        NoticeWords(
             False,
             "Cluster changed.",
             lambda _, data: f"{data['server']} is {str(data['state']).replace('_', ' ')}.",
@@ -248,7 +258,7 @@ class EventKind(StrEnum):
     )  # fmt: skip
     SERVER_LOST = (
         "server_lost", *_CLUSTER, "",
-        Message(False, "Server lost.", _server_lost),
+        NoticeWords(False, "Server lost.", _server_lost),
     )  # fmt: skip
     FAIRNESS_ALERT = "fairness_alert", Audience.EVERYBODY, ()
     FAIRNESS_ALERT_OVER = "fairness_alert_over", Audience.EVERYBODY, ()
@@ -272,7 +282,7 @@ OWN_KINDS = kinds_for(Audience.TENANT, Audience.TENANT_JOBS, Audience.TENANT_MON
 WITH_MESSAGE = frozenset(kind for kind in EventKind if kind.message is not None)
 
 
-def message_text(message: Message, name: str, data: Data) -> str:
+def message_text(message: NoticeWords, name: str, data: Data) -> str:
     """Empty: the event has an older form, and its title says enough."""
     try:
         return message.text(name, data)

@@ -3,8 +3,8 @@
 from scheduling.jobs.arrays import SubmittedArray, array_describe
 from scheduling.jobs.cancellation import award_give_up, freed_of, given_up_event, slot_running, while_running
 from scheduling.jobs.describing import (
+    JobWording,
     NotUnderstood,
-    Said,
     Understood,
     is_array,
     job_describe,
@@ -35,10 +35,10 @@ __all__ = [
     "CourseRecord",
     "Intake",
     "InvalidJob",
+    "JobWording",
     "LogQuestion",
     "NotUnderstood",
     "Record",
-    "Said",
     "Submitted",
     "SubmittedArray",
     "Understood",

@@ -11,7 +11,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from scheduling.common import Steps, as_sentence
-from scheduling.jobs.describing import Said, job_understood
+from scheduling.jobs.describing import JobWording, job_understood
 from scheduling.jobs.script_program import INDEX, script_register
 from scheduling.jobs.submission import (
     Intake,
@@ -28,7 +28,7 @@ from scheduling.market.view import PROGRAM, is_divisible
 from scheduling.models import JobArray, JobDescription, Lane, Pool
 from scheduling.programs.catalogue import values_of
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.ordering import Member, Waited, members, waited_in_order
+from scheduling.programs.ordering import ArrayMember, Waited, members, waited_in_order
 from tenants.access import Access, Refused
 from tenants.models import Tenant, User
 from tenants.roles import Permission
@@ -113,7 +113,7 @@ def array_submit(
 def array_describe(
     *,
     pool: Pool,
-    said: Said,
+    said: JobWording,
     count: int | None,
     by: Access,
     at: datetime,
@@ -213,7 +213,7 @@ def _stored(wish: _Wish) -> SubmittedArray | Refused:
     return SubmittedArray(array, repeated=False)
 
 
-def _specs(spec: Mapping[str, Any], listed: Sequence[Member], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:
+def _specs(spec: Mapping[str, Any], listed: Sequence[ArrayMember], tenant_id: int) -> list[dict[str, Any]] | InvalidJob:
     """Each member's: with its index, where its program has a parameter of that name."""
     kept = program_kept(spec, tenant_id=tenant_id)
     if kept is None or INDEX not in {parameter.name for parameter in kept[0].program.parameters}:

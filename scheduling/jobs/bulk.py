@@ -12,7 +12,7 @@ from typing import Any
 from django.db import IntegrityError, transaction
 
 from scheduling.common import Steps
-from scheduling.jobs.describing import Said, job_understood
+from scheduling.jobs.describing import JobWording, job_understood
 from scheduling.jobs.submission import (
     Checked,
     Intake,
@@ -51,7 +51,7 @@ class JobWords:
     spec: Mapping[str, Any] = field(default_factory=dict)
     begin: datetime | None = None
     after: Sequence[Waited] = ()
-    said: Said | None = None
+    said: JobWording | None = None
 
 
 @dataclass(frozen=True)

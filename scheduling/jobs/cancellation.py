@@ -14,7 +14,7 @@ from django.db import transaction
 
 from scheduling.core.types import OWN
 from scheduling.feed import EventKind, events_append, job_event, job_subject
-from scheduling.market.calendar import Unit, UnitReader, lane_lock, units_release
+from scheduling.market.calendar import CalendarUnit, UnitReader, lane_lock, units_release
 from scheduling.market.settle import HoldMissing, cut_told, parts_by_account
 from scheduling.models import (
     ALIVE,
@@ -217,7 +217,7 @@ def _free(
     return since, until
 
 
-def freed_of(award: Award, unit: Unit, amount: float) -> FreedUnits:
+def freed_of(award: Award, unit: CalendarUnit, amount: float) -> FreedUnits:
     """A row, not saved, of what an award gave up in one place of the calendar."""
     return FreedUnits(
         tenant_id=award.tenant_id,

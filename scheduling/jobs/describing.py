@@ -35,7 +35,7 @@ from scheduling.programs.fields import FieldRefusal, path_of
 from scheduling.programs.hours import InHours
 from scheduling.programs.ordering import Waited, members, until, waited_in_order
 from scheduling.programs.saving import DIVISIBLE, saves_in
-from scheduling.programs.sbatch import Line, LineRefusal, Script
+from scheduling.programs.sbatch import LineRefusal, OptionLine, Script
 from scheduling.programs.sbatch import read as script_read
 from scheduling.programs.sbatch.request import GPUS, ask
 from scheduling.programs.sbatch.values import BadValue, When
@@ -58,7 +58,7 @@ UNKEPT = {
 
 
 @dataclass(frozen=True)
-class Said:
+class JobWording:
     """What a person said. Either `script`, or `hours` (the answers of `scheduling.programs.hours`; who leaves `worker`
     out means a GPU each) and the `program` of the catalogue that runs, if one does. `worth`: `credits` as a text,
     `later`, and `by` or `within_seconds`. `zone`: of moments that name none. `index`: which job of an array. `after`:
@@ -94,9 +94,9 @@ class Said:
         return document | ({"begin": self.begin.isoformat()} if self.begin else {})
 
 
-def is_array(said: Said) -> bool:
+def is_array(wording: JobWording) -> bool:
     """Whether it is a script that can be read and has an `--array`, of which no one job is meant."""
-    script = script_read(said.script) if said.script is not None and said.index is None else ()
+    script = script_read(wording.script) if wording.script is not None and wording.index is None else ()
     return not isinstance(script, tuple) and bool(script.options.array)
 
 
@@ -109,7 +109,7 @@ class Understood:
     name: str
     spec: Mapping[str, Any]
     run: InHours
-    lines: tuple[Line, ...] = ()
+    lines: tuple[OptionLine, ...] = ()
     begin: datetime | None = None
     document: Mapping[str, Any] | None = None  # of the program that a script becomes; None: nothing of it would run
     parameters: Mapping[str, Any] = field(default_factory=dict)  # of that program
@@ -139,7 +139,7 @@ Fault = LineRefusal | FieldRefusal
 
 
 def job_understood(
-    *, pool: Pool, said: Said, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
+    *, pool: Pool, said: JobWording, by: Access, at: datetime, together: bool = False, intake: Intake | None = None
 ) -> Understood | Refused:
     """The description as this pool takes it at this moment; or all that is wrong with it. Nothing is stored.
     `together`: it is an array whose jobs are bought all or none. `intake`: of pool and tenant at this moment, for
@@ -175,7 +175,7 @@ def job_understood(
 def job_describe(
     *,
     pool: Pool,
-    said: Said,
+    said: JobWording,
     lane: str,
     by: Access,
     at: datetime,
@@ -210,7 +210,7 @@ def job_describe(
 
 
 @dataclass(frozen=True)
-class Head:
+class JobHead:
     """What is said of a job but for its worth. No `run`: the `faults` say why."""
 
     name: str
@@ -219,7 +219,7 @@ class Head:
     begin: datetime | None = None
     deadline: datetime | None = None
     deadline_line: int = 0
-    lines: tuple[Line, ...] = ()
+    lines: tuple[OptionLine, ...] = ()
     document: Mapping[str, Any] | None = None
     indexes: tuple[int, ...] = ()
     after: tuple[Waited, ...] = ()
@@ -228,17 +228,19 @@ class Head:
 
 
 def understand(
-    said: Said, resources: Sequence[str], slot_seconds: float, at: datetime
+    wording: JobWording, resources: Sequence[str], slot_seconds: float, at: datetime
 ) -> Understood | tuple[Fault, ...]:
     """Pure. `resources`: those of the pool."""
-    head = _of_hours(said, resources) if said.script is None else _of_script(said, said.script, resources, at)
+    head = (
+        _of_hours(wording, resources) if wording.script is None else _of_script(wording, wording.script, resources, at)
+    )
     faults: list[Fault] = [*head.faults]
     begin = head.begin
     if begin is not None and begin > at + MOST_AHEAD:
         faults.append(FieldRefusal("begin", f"must be within {MOST_AHEAD.days} days"))
         begin = None
     arrival = max(at, begin or at)
-    answer = _worth(said, at, arrival, head.deadline)
+    answer = _worth(wording, at, arrival, head.deadline)
     if head.run is not None and head.deadline is not None and isinstance(answer, Worth):
         kept = until(answer, 0.0, (head.deadline - arrival).total_seconds(), head.run.seconds)
         if isinstance(kept, FieldRefusal):
@@ -249,57 +251,57 @@ def understand(
     if faults or head.run is None or not isinstance(answer, Worth):
         return tuple(faults)
     spec = hours.specification(head.run, worth.value(answer, slot_seconds))
-    divisible = head.divisible if said.divisible is None else said.divisible
+    divisible = head.divisible if wording.divisible is None else wording.divisible
     spec |= {DIVISIBLE: divisible} if divisible is not None else {}
     return Understood(
-        how=said.how,
-        said=said.document,
-        name=head.name if said.index is None else f"{head.name}[{said.index}]",
-        spec=spec | ({PROGRAM: dict(said.program)} if said.program is not None else {}),
+        how=wording.how,
+        said=wording.document,
+        name=head.name if wording.index is None else f"{head.name}[{wording.index}]",
+        spec=spec | ({PROGRAM: dict(wording.program)} if wording.program is not None else {}),
         run=head.run,
         lines=head.lines,
         begin=arrival if arrival > at else None,
         document=head.document,
-        parameters={INDEX: head.indexes[0] if said.index is None else said.index} if head.indexes else {},
+        parameters={INDEX: head.indexes[0] if wording.index is None else wording.index} if head.indexes else {},
         indexes=head.indexes,
-        after=tuple(waited_in_order({*said.after, *head.after})),
+        after=tuple(waited_in_order({*wording.after, *head.after})),
         after_line=head.after_line,
     )
 
 
-def _of_hours(said: Said, resources: Sequence[str]) -> Head:
-    name = said.name or UNNAMED[said.how]
-    job = hours.read({"worker": _gpu(resources), **(said.hours or {})}, resources)
+def _of_hours(wording: JobWording, resources: Sequence[str]) -> JobHead:
+    name = wording.name or UNNAMED[wording.how]
+    job = hours.read({"worker": _gpu(resources), **(wording.hours or {})}, resources)
     if isinstance(job, InHours):
-        return Head(name, job, begin=said.begin)
-    return Head(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=said.begin)
+        return JobHead(name, job, begin=wording.begin)
+    return JobHead(name, faults=tuple(replace(each, field=f"hours.{each.field}") for each in job), begin=wording.begin)
 
 
-def _of_script(said: Said, text: str, resources: Sequence[str], at: datetime) -> Head:
+def _of_script(wording: JobWording, text: str, resources: Sequence[str], at: datetime) -> JobHead:
     script = script_read(text)
     if isinstance(script, tuple):
-        return Head("", faults=script)
+        return JobHead("", faults=script)
     options = script.options
-    name = said.name or options.job_name or UNNAMED[said.how]
+    name = wording.name or options.job_name or UNNAMED[wording.how]
     request = ask(script, resources)
-    faults: list[Fault] = [*_faults(request), *_unkept(script), *_not_in_array(script, said.index, name)]
+    faults: list[Fault] = [*_faults(request), *_unkept(script), *_not_in_array(script, wording.index, name)]
     moments = {"begin": options.begin, "deadline": options.deadline}
-    moments_by_option = {option: _moment(when, at, said.zone) for option, when in moments.items()}
+    moments_by_option = {option: _moment(when, at, wording.zone) for option, when in moments.items()}
     faults += [
         LineRefusal(script.place(option), f"--{option}", f"--{option} {moment}")
         for option, moment in moments_by_option.items()
         if isinstance(moment, str)
     ]
     begin, deadline = (None if isinstance(moment, str) else moment for moment in moments_by_option.values())
-    begin = begin or said.begin
+    begin = begin or wording.begin
     place = script.place("deadline")
     if isinstance(request, tuple):
-        return Head(name, None, tuple(faults), begin, deadline, place)
+        return JobHead(name, None, tuple(faults), begin, deadline, place)
     document = script_document(script, request, name) if has_commands(script) else None
     if isinstance(document, tuple):
-        return Head(name, None, (*faults, *document), begin, deadline, place)
+        return JobHead(name, None, (*faults, *document), begin, deadline, place)
     lines = tuple(script_lines(script, request, name, lines_here(script, request)))
-    return Head(
+    return JobHead(
         name,
         request.job,
         tuple(faults),
@@ -355,9 +357,11 @@ def _not_in_array(script: Script, index: int | None, name: str) -> Iterator[Faul
         yield LineRefusal(script.place("array"), "--array", f"{flaw.field} {flaw.sentence}")
 
 
-def _worth(said: Said, at: datetime, arrival: datetime, deadline: datetime | None) -> Worth | tuple[FieldRefusal, ...]:
+def _worth(
+    wording: JobWording, at: datetime, arrival: datetime, deadline: datetime | None
+) -> Worth | tuple[FieldRefusal, ...]:
     """The three answers, counted from the arrival. Whose script has a deadline need not say by when."""
-    answers = said.worth
+    answers = wording.worth
     unknown = [name for name in answers if name not in ("by", "within_seconds", "credits", "later")]
     faults = [FieldRefusal(f"worth.{path_of(name)}", "is no answer that is asked for") for name in unknown]
     by, within = answers.get("by"), answers.get("within_seconds")
@@ -367,7 +371,7 @@ def _worth(said: Said, at: datetime, arrival: datetime, deadline: datetime | Non
     elif by is None and within is None and deadline is None:
         faults.append(FieldRefusal("worth.by", "must be said: by when do you want it?"))
     elif within is None:
-        moment = deadline if by is None else _moment_said(by, at, said.zone)
+        moment = deadline if by is None else _moment_said(by, at, wording.zone)
         if isinstance(moment, str):
             faults.append(FieldRefusal("worth.by", moment))
         elif moment is not None:

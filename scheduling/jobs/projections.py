@@ -15,7 +15,7 @@ from itertools import pairwise
 from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from scheduling.core import records
-from scheduling.core.policies.astraea import Astraea, Why, why_moved
+from scheduling.core.policies.astraea import Astraea, MoveCause, why_moved
 from scheduling.market.decide import code_version, contents_of
 from scheduling.market.view import policy_built
 from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Pool, TrainingJob
@@ -30,13 +30,13 @@ ENDED = (JobState.REJECTED, JobState.EXPIRED, JobState.FAILED, JobState.STOPPED)
 
 
 @dataclass(frozen=True)
-class Moved:
+class ProjectionMove:
     """`before`: the start that was projected until then; None: none was. `jobs`: that have its place now."""
 
     interval: int
     before: int | None
     before_at: datetime | None
-    why: Why
+    why: MoveCause
     jobs: tuple[int, ...]
 
     @property
@@ -45,7 +45,7 @@ class Moved:
 
 
 @dataclass(frozen=True)
-class Held:
+class PastProjections:
     """Of jobs with a projected start: how many started by then, how many later and by how many slots in the middle of
     them, and how many never did, or not yet though it has passed."""
 
@@ -70,9 +70,9 @@ class Held:
 class Projection:
     start: int
     start_at: datetime
-    moved: Moved | None
-    mine: Held
-    pool: Held
+    moved: ProjectionMove | None
+    mine: PastProjections
+    pool: PastProjections
 
 
 @dataclass(frozen=True)
@@ -104,7 +104,7 @@ def job_projection(job: TrainingJob, *, at: datetime) -> Projection | None:
     )
 
 
-def held(said: Iterable[_Said], slot: int) -> Held:
+def held(said: Iterable[_Said], slot: int) -> PastProjections:
     """How projections held, seen in the running slot. What was cancelled, or is still to come, does not count."""
     by_then = not_started = 0
     late: list[int] = []
@@ -117,7 +117,7 @@ def held(said: Iterable[_Said], slot: int) -> Held:
         elif each.state != JobState.CANCELLED and (each.state in ENDED or each.start < slot):
             not_started += 1
     later_by = float(statistics.median(late)) if late else None
-    return Held(by_then + len(late) + not_started, by_then, len(late), later_by, not_started)
+    return PastProjections(by_then + len(late) + not_started, by_then, len(late), later_by, not_started)
 
 
 def _said(pool: Pool, slot: int) -> list[_Said]:
@@ -142,7 +142,7 @@ def _said(pool: Pool, slot: int) -> list[_Said]:
         return [_Said(*row) for row in ends_seen]
 
 
-def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> Moved | None:
+def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> ProjectionMove | None:
     """The last change of its start; None where there was none."""
     for newer, older in pairwise(floors):
         if older.attempt != newer.attempt:
@@ -152,39 +152,39 @@ def _moved(job: TrainingJob, floors: Sequence[JobFloor]) -> Moved | None:
             why, jobs = _why(interval.pk, interval.digest, job.pk)
             before = older.start if older.allocation else None
             before_at = None if before is None else job.pool.slot_start(before)
-            return Moved(interval.number, before, before_at, why, jobs)
+            return ProjectionMove(interval.number, before, before_at, why, jobs)
     return None
 
 
 @lru_cache(maxsize=256)
-def _why(interval_id: int, digest: str, number: int) -> tuple[Why, tuple[int, ...]]:
+def _why(interval_id: int, digest: str, number: int) -> tuple[MoveCause, tuple[int, ...]]:
     """Read from what is stored of an interval, which never changes. `digest`: of its contents."""
     readable = Interval.objects.filter(pk=interval_id, digest=digest, jobs_waiting__lte=MOST_JOBS)
     interval = readable.filter(code_version=code_version()).first()  # other rules may have had other reasons
     if interval is None:
-        return Why.UNKNOWN, ()
+        return MoveCause.UNKNOWN, ()
     try:
         contents = contents_of(interval)
         view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         policy = policy_built(json.loads(contents.policy), view.cluster)
     except (zlib.error, ValueError, KeyError, TypeError):  # verification names such an interval
-        return Why.UNKNOWN, ()
+        return MoveCause.UNKNOWN, ()
     if not isinstance(policy, Astraea):
-        return Why.UNKNOWN, ()
+        return MoveCause.UNKNOWN, ()
     move = why_moved(policy, view, plan, number)
-    return (Why.UNKNOWN, ()) if move is None else (move.why, move.jobs)
+    return (MoveCause.UNKNOWN, ()) if move is None else (move.why, move.jobs)
 
 
-def _because(why: Why, jobs: Sequence[int]) -> str:
+def _because(why: MoveCause, jobs: Sequence[int]) -> str:
     others = f" (and {len(jobs) - 1} more)" if len(jobs) > 1 else ""
     have, have_a, come = ("are", "have", "came") if others else ("is", "has", "came")
     taker = f": your job J-{jobs[0]}{others}" if jobs else ""
     return {
-        Why.WORTH: f"{taker} {have} worth more for its size, and {have_a} that place now",
-        Why.PRIORITY: f"{taker} {have_a} a higher priority, and {have_a} that place now",
-        Why.EARLIER: f"{taker} {come} earlier and {have} worth as much for its size, and {have_a} that place now",
-        Why.BETTER: ": it has a place in which it ends earlier",
-        Why.CELLS: ": your cells as they are have no room for all that was planned before",
-        Why.PASSED: ": no interval was decided when what was planned should have started",
-        Why.UNKNOWN: "",
+        MoveCause.WORTH: f"{taker} {have} worth more for its size, and {have_a} that place now",
+        MoveCause.PRIORITY: f"{taker} {have_a} a higher priority, and {have_a} that place now",
+        MoveCause.EARLIER: f"{taker} {come} earlier and {have} worth as much for its size, and {have_a} that place now",
+        MoveCause.BETTER: ": it has a place in which it ends earlier",
+        MoveCause.CELLS: ": your cells as they are have no room for all that was planned before",
+        MoveCause.PASSED: ": no interval was decided when what was planned should have started",
+        MoveCause.UNKNOWN: "",
     }[why]

@@ -9,7 +9,7 @@ from django.db.models import OuterRef, QuerySet, Subquery
 from django.db.models.functions import Coalesce, JSONObject
 
 from scheduling.models import JobDescription, TrainingJob
-from scheduling.programs.sbatch import Line
+from scheduling.programs.sbatch import OptionLine
 
 LONGEST_SAYS = 200
 
@@ -29,11 +29,11 @@ def description_shown(job: TrainingJob) -> dict[str, Any] | None:
     description: Mapping[str, Any] | None = job.description  # type: ignore[attr-defined]
     if description is None:
         return None
-    lines = lines_shown(description["said"].get("script", ""), [Line(*row) for row in description["lines"]])
+    lines = lines_shown(description["said"].get("script", ""), [OptionLine(*row) for row in description["lines"]])
     return {"how": description["how"], "said": description["said"], "lines": lines}
 
 
-def lines_shown(text: str, lines: Sequence[Line]) -> list[dict[str, Any]]:
+def lines_shown(text: str, lines: Sequence[OptionLine]) -> list[dict[str, Any]]:
     """Each line that says something, with its beginning as it is written."""
     written = text.split("\n")
     return [

@@ -25,7 +25,7 @@ class Happening:
 
 
 @dataclass(frozen=True)
-class Step:
+class LifeStep:
     """`state`: done, now, or nothing yet. `at` None: nobody knows."""
 
     state: str
@@ -102,55 +102,59 @@ def _smaller(pool: Pool, row: Event) -> str:
 
 def life(
     job: TrainingJob, award: Award | None, floor: JobFloor | None, told: Sequence[Happening], at: datetime
-) -> tuple[Step, ...]:
+) -> tuple[LifeStep, ...]:
     """Submitted, decided, begun, ended: each with its time, or with what is known of it at this moment."""
     who = f"by {job.submitted_by}" if job.submitted_by else "by a program"
-    came = Step(DONE, "Submitted", job.submitted_at, job.pool.slot_at(job.submitted_at), f"{who}, {job.lane} lane")
+    came = LifeStep(DONE, "Submitted", job.submitted_at, job.pool.slot_at(job.submitted_at), f"{who}, {job.lane} lane")
     decided = _decided(job, award, told)
     if award is None and job.state in (JobState.REJECTED, JobState.EXPIRED, JobState.CANCELLED):
         return came, decided  # nothing begins or ends any more
     return came, decided, _begun(job, award, floor, at), _ended(job, award, at)
 
 
-def _decided(job: TrainingJob, award: Award | None, told: Sequence[Happening]) -> Step:
+def _decided(job: TrainingJob, award: Award | None, told: Sequence[Happening]) -> LifeStep:
     if award is not None and job.pool.is_elastic:
-        return Step(DONE, "First sized", award.awarded_at, None, "and again in every slot since")
+        return LifeStep(DONE, "First sized", award.awarded_at, None, "and again in every slot since")
     if award is not None:
         newest_first = told if award.work is not None else tuple(reversed(told))  # of pieces the first began it
         decided = next((each.at for each in newest_first if each.kind == EventKind.JOB_AWARDED), None)
         interval = f"interval {award.interval.number}, " if award.interval else "instant lane, "
         where = "on your own cells" if award.phase == "own" else "rented from the pool"
-        return Step(DONE, "Awarded", decided or job.submitted_at, None, interval + where)
+        return LifeStep(DONE, "Awarded", decided or job.submitted_at, None, interval + where)
     if job.state == JobState.QUEUED:
         since = next(
             (each.at for each in told if each.kind in (EventKind.JOB_SUBMITTED, EventKind.JOB_REQUEUED)),
             job.submitted_at,
         )
         note = "for other jobs" if job.not_before == HELD else "for an interval that gives it a place"
-        return Step(NOW, "Waits since", since, None, note)
-    return Step(NOW, job.get_state_display(), job.ended_at, None, "")
+        return LifeStep(NOW, "Waits since", since, None, note)
+    return LifeStep(NOW, job.get_state_display(), job.ended_at, None, "")
 
 
-def _begun(job: TrainingJob, award: Award | None, floor: JobFloor | None, now: datetime) -> Step:
+def _begun(job: TrainingJob, award: Award | None, floor: JobFloor | None, now: datetime) -> LifeStep:
     pool = job.pool
     if award is None:
         if job.state == JobState.QUEUED and floor is not None and floor.end > floor.start:
-            return Step(AHEAD, "Starts at the latest", pool.slot_start(floor.start), floor.start, "its place at home")
+            return LifeStep(
+                AHEAD, "Starts at the latest", pool.slot_start(floor.start), floor.start, "its place at home"
+            )
         waits = job.state == JobState.QUEUED
-        return Step(AHEAD, "Starts" if waits else "Never started", None, None, "not known yet" if waits else "")
+        return LifeStep(AHEAD, "Starts" if waits else "Never started", None, None, "not known yet" if waits else "")
     at, workers = pool.slot_start(award.start), f"{award.workers} worker{'s' * (award.workers != 1)} at most"
     if job.state == JobState.AWARDED:
-        return Step(NOW, "Was to start" if is_late(at, now) else "Starts", at, award.start, workers)
+        return LifeStep(NOW, "Was to start" if is_late(at, now) else "Starts", at, award.start, workers)
     if award.state == "ended" and award.cut_at is not None and award.cut_at <= award.start:
-        return Step(AHEAD, "Never started", None, None, "")
-    return Step(NOW if job.state == JobState.RUNNING else DONE, "Started", at, award.start, workers)
+        return LifeStep(AHEAD, "Never started", None, None, "")
+    return LifeStep(NOW if job.state == JobState.RUNNING else DONE, "Started", at, award.start, workers)
 
 
-def _ended(job: TrainingJob, award: Award | None, now: datetime) -> Step:
+def _ended(job: TrainingJob, award: Award | None, now: datetime) -> LifeStep:
     if job.ended_at is not None and job.state not in (JobState.QUEUED, JobState.AWARDED, JobState.RUNNING):
         done = job.state == JobState.FINISHED
-        return Step(DONE if done else NOW, job.get_state_display(), job.ended_at, None, "")
+        return LifeStep(DONE if done else NOW, job.get_state_display(), job.ended_at, None, "")
     if award is None or job.pool.is_elastic:
-        return Step(AHEAD, "Ends", None, None, "not known yet")
+        return LifeStep(AHEAD, "Ends", None, None, "not known yet")
     at = job.pool.slot_start(award.end)
-    return Step(AHEAD, "Was to end" if is_late(at, now) else "Ends", at, award.end, f"slot {award.end - 1} is its last")
+    return LifeStep(
+        AHEAD, "Was to end" if is_late(at, now) else "Ends", at, award.end, f"slot {award.end - 1} is its last"
+    )

@@ -12,7 +12,7 @@ from functools import cached_property, lru_cache
 
 from scheduling.engines.base import LogLine
 from scheduling.engines.launcher.files import LONGEST_ROW, LogPart, log_line
-from scheduling.jobs.read_run import Line, home_of, line_of, records, speaker
+from scheduling.jobs.read_run import RunLogLine, home_of, line_of, records, speaker
 from scheduling.models import Run
 from scheduling.programs.levels import ERROR, GRAVE, WARNING, at_least, level_of
 
@@ -50,7 +50,7 @@ class LogQuestion:
 class LogView:
     """Lines in their order. `before`: earlier ones are found from here back; None: there are none."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RunLogLine, ...]
     before: int | None
     speakers: tuple[str, ...]  # who wrote these
 
@@ -59,14 +59,14 @@ class LogView:
 class LogFound:
     """`after`: where the next question goes on. `more`: there is something there already."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[RunLogLine, ...]
     after: int
     more: bool
 
 
 def log_view(run: Run, question: LogQuestion, before: int | None = None) -> LogView:
     """The newest lines that fit, `MOST_LINES` at most, of the `MOST_BYTES` before `before`, or before the log's end."""
-    home, files, lines = home_of(run), records(), list[Line]()
+    home, files, lines = home_of(run), records(), list[RunLogLine]()
     end = files.log_size(home, run.key) if before is None else before
     least = max(end - MOST_BYTES, 0)
     while end > least and len(lines) < MOST_LINES:
@@ -83,7 +83,7 @@ def log_view(run: Run, question: LogQuestion, before: int | None = None) -> LogV
 
 def log_found(run: Run, question: LogQuestion, after: int, most: int) -> LogFound:
     """Lines that fit from a place on, as far as `MOST_BYTES` go."""
-    home, files, lines = home_of(run), records(), list[Line]()
+    home, files, lines = home_of(run), records(), list[RunLogLine]()
     size, start = files.log_size(home, run.key), after
     last = min(size, after + MOST_BYTES)
     while start < last:
@@ -115,7 +115,7 @@ def log_whole(run: Run) -> Iterator[bytes]:
         start = part.end if part.end > start else start + PART_BYTES
 
 
-def _fitting(part: LogPart, question: LogQuestion, *, backward: bool = False) -> Iterator[tuple[int, Line]]:
+def _fitting(part: LogPart, question: LogQuestion, *, backward: bool = False) -> Iterator[tuple[int, RunLogLine]]:
     marks, grave = question.marks, GRAVE if question.level in (WARNING, ERROR) else None
     if marks and not all(mark in part.data.lower() for mark in marks):
         return

@@ -10,12 +10,12 @@ from datetime import datetime
 from scheduling.jobs.read_arrays import ArraySums, array_sums
 from scheduling.jobs.read_by_use import MOST_SLOTS, SoFar, joined, so_far
 from scheduling.jobs.read_courses import CourseRecord, Guess, courses_record, guess_of
-from scheduling.jobs.read_life import Happening, Step, happenings, life
-from scheduling.jobs.read_pieces import Pieces, in_parts, pieces_of
+from scheduling.jobs.read_life import Happening, LifeStep, happenings, life
+from scheduling.jobs.read_pieces import PiecesOfJob, in_parts, pieces_of
 from scheduling.jobs.read_pieces import joined as joined_pieces
 from scheduling.jobs.read_queue import QueuePlace, queue_place
 from scheduling.jobs.read_slots import SlotTable, slot_table, slot_tables
-from scheduling.market.reads import JobView, Payee, job_view, payees
+from scheduling.market.reads import JobView, NamedPayee, job_view, payees
 from scheduling.models import Award, AwardState, JobFloor, JobState, Lane, Pool, Server, StartEstimate, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.programs.ordering import after_arrays, after_jobs
@@ -28,7 +28,7 @@ MOST_SERVERS = 4  # named in a sentence; the rest is counted
 
 
 @dataclass(frozen=True)
-class World:
+class JobWorld:
     """One way in which the job could run, or does. Amounts in micro-credits."""
 
     where: str
@@ -87,12 +87,12 @@ class JobPage:
     view: JobView
     award: Award | None
     alive: bool
-    steps: tuple[Step, ...]
+    steps: tuple[LifeStep, ...]
     happenings: tuple[Happening, ...]
-    home: World | None  # alone
-    got: World | None  # as awarded
+    home: JobWorld | None  # alone
+    got: JobWorld | None  # as awarded
     slots: SlotTable | None
-    payees: tuple[Payee, ...]
+    payees: tuple[NamedPayee, ...]
     own_part: int  # of the gross price, what would have been its own tenant's
     own_idle_worth: int  # instant lane: its worth on its tenant's own cells, as they were idle when it was asked for
     estimate: EstimateView | None
@@ -103,7 +103,7 @@ class JobPage:
     other_arrays: tuple[ArraySums, ...]  # all of whose jobs must have, the first of them
     queue: QueuePlace | None  # while it waits for an interval
     by_use: SoFar | None  # in an elastic pool, once it has run: then `award` is all of its slots together
-    pieces: Pieces | None  # of a job that goes on in pieces: then `award` is all of them together
+    pieces: PiecesOfJob | None  # of a job that goes on in pieces: then `award` is all of them together
     course: Guess | None  # what its first piece lets one guess, where nothing is planned at home
     course_ends_at: datetime | None
     courses: CourseRecord | None  # how such guesses held
@@ -226,20 +226,20 @@ def _asked_interval(award: Award | None, floor: JobFloor | None) -> int | None:
     return None if given is None else given.number
 
 
-def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> World | None:
+def _home(pool: Pool, floor: JobFloor | None, names: Mapping[int, str]) -> JobWorld | None:
     """None also where no schedule at home was worth anything: then there is nothing to compare with."""
     if floor is None or floor.end <= floor.start:
         return None
     workers = where(floor.allocation, names)
     span = (pool.slot_start(floor.start), pool.slot_start(floor.end), floor.start, floor.end)
-    return World(workers, *span, micro(floor.value), 0, projected=floor.draft)
+    return JobWorld(workers, *span, micro(floor.value), 0, projected=floor.draft)
 
 
-def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> World | None:
+def _got(pool: Pool, award: Award | None, names: Mapping[int, str]) -> JobWorld | None:
     if award is None:
         return None
     span = (pool.slot_start(award.start), pool.slot_start(award.end), award.start, award.end)
-    return World(
+    return JobWorld(
         where(award.allocation, names),
         *span,
         micro(award.value),

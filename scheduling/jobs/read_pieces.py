@@ -11,7 +11,7 @@ from tenants.ledger.amounts import adding_up, micro
 
 
 @dataclass(frozen=True)
-class Piece:
+class JobPiece:
     """One of its awards. `share`: of all its work, in per cent; `saving`: slots of it that a save and a load take.
     Micro-credits."""
 
@@ -29,17 +29,17 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Pieces:
+class PiecesOfJob:
     """`share`: of the work that is done or planned, in per cent. `worth`: what that is worth to its owner; None where
     its end at home says so."""
 
-    rows: tuple[Piece, ...]
+    rows: tuple[JobPiece, ...]
     share: float
     paid: int
     worth: int | None
 
     @property
-    def now(self) -> Piece:
+    def now(self) -> JobPiece:
         """The one that runs, or else begins next; the last one where none is to come."""
         alive = [row for row in self.rows if row.state in (AwardState.RUNNING, AwardState.BOOKED)]
         return min(alive, key=lambda row: row.start, default=self.rows[-1])
@@ -58,7 +58,7 @@ def in_parts(job: TrainingJob, awards: Sequence[Award]) -> list[Award]:
     return [] if whole else parts
 
 
-def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapping[int, str]) -> Pieces | None:
+def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapping[int, str]) -> PiecesOfJob | None:
     """Of a job's awards, oldest first; None where it is not in pieces. `where`: by award."""
     parts = in_parts(job, awards)
     if not parts:
@@ -66,7 +66,7 @@ def pieces_of(pool: Pool, job: TrainingJob, awards: Sequence[Award], where: Mapp
     work = work_of(job)
     rows = tuple(_piece(pool, job, award, work, where[award.pk]) for award in parts)
     worth = None if job.worth is None else micro(job.worth)
-    return Pieces(rows, sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows), worth)
+    return PiecesOfJob(rows, sum(row.share for row in rows if not row.lost), sum(row.paid for row in rows), worth)
 
 
 def work_of(job: TrainingJob) -> int:
@@ -74,10 +74,10 @@ def work_of(job: TrainingJob) -> int:
     return int(job.spec["epochs"]) * int(job.spec["chunks"]) * int(job.spec.get("minibatches", 1))
 
 
-def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) -> Piece:
+def _piece(pool: Pool, job: TrainingJob, award: Award, work: int, where: str) -> JobPiece:
     lost, at_home = award.state == AwardState.VOID, award.phase == "own"
     end = award.used_until
-    return Piece(
+    return JobPiece(
         where=where,
         starts_at=pool.slot_start(award.start),
         ends_at=pool.slot_start(end),

@@ -11,7 +11,7 @@ from django.conf import settings
 
 from scheduling.core.types import OWN
 from scheduling.engines.base import LogLine
-from scheduling.engines.launcher.files import Records
+from scheduling.engines.launcher.files import GangRecords
 from scheduling.engines.programs import PROGRAMS
 from scheduling.market.view import is_divisible
 from scheduling.models import Run, RunState, TrainingJob
@@ -23,7 +23,7 @@ P = TypeVar("P")
 
 
 @dataclass(frozen=True)
-class Point:
+class EpochPoint:
     """An epoch that is complete."""
 
     epoch: int
@@ -34,7 +34,7 @@ class Point:
 
 
 @dataclass(frozen=True)
-class Line:
+class RunLogLine:
     """Of the log."""
 
     at: datetime
@@ -52,7 +52,7 @@ class RunView:
     sentence: str
     epoch: int
     epochs: int
-    points: tuple[Point, ...]
+    points: tuple[EpochPoint, ...]
     ends_at: datetime | None  # by its speed; None: not known, or over
     late: bool  # it would need longer than it has
 
@@ -62,7 +62,7 @@ class RunView:
         return 100.0 * self.epoch / self.epochs if self.epochs else 0.0
 
     @property
-    def last(self) -> Point | None:
+    def last(self) -> EpochPoint | None:
         """The last epoch that is complete."""
         return self.points[-1] if self.points else None
 
@@ -117,9 +117,9 @@ def _goes_on(job: TrainingJob, run: Run) -> bool:
     return is_divisible(job) and run.award.work is not None and run.award.phase != OWN
 
 
-def curve(runs: Sequence[Run]) -> list[Point]:
+def curve(runs: Sequence[Run]) -> list[EpochPoint]:
     """By epoch; where one was trained twice, after a loss of what was not saved, the later one counts."""
-    points: dict[int, Point] = {}
+    points: dict[int, EpochPoint] = {}
     for run in sorted(runs, key=lambda each: each.pk):
         for row in records().progress(home_of(run), run.key):
             if row["event"] == "epoch" and (point := _point(row)):
@@ -127,7 +127,7 @@ def curve(runs: Sequence[Run]) -> list[Point]:
     return [points[epoch] for epoch in sorted(points)]
 
 
-def predicted_end(run: Run, points: Sequence[Point], epochs: int) -> datetime | None:
+def predicted_end(run: Run, points: Sequence[EpochPoint], epochs: int) -> datetime | None:
     """From the mean length of the last few epochs."""
     if run.state not in OPEN or not points or points[-1].epoch >= epochs:
         return None
@@ -148,14 +148,14 @@ def speaker(line: LogLine) -> str:
     return "engine" if line.role == "engine" else f"{line.role} {line.rank}"
 
 
-def line_of(line: LogLine, level: str = "") -> Line:
+def line_of(line: LogLine, level: str = "") -> RunLogLine:
     """With its time, and one name for who wrote it."""
-    return Line(datetime.fromtimestamp(line.at, UTC), speaker(line), line.text, level)
+    return RunLogLine(datetime.fromtimestamp(line.at, UTC), speaker(line), line.text, level)
 
 
-def records() -> Records:
+def records() -> GangRecords:
     """Where the local engine keeps what gangs say."""
-    return Records(settings.RUNS_DIR)
+    return GangRecords(settings.RUNS_DIR)
 
 
 def home_of(run: Run) -> str:
@@ -168,10 +168,10 @@ def _parameter(job: TrainingJob, name: str) -> int:
     return value if isinstance(value, int) else 0
 
 
-def _point(row: Mapping[str, Any]) -> Point | None:
+def _point(row: Mapping[str, Any]) -> EpochPoint | None:
     try:
         at = datetime.fromtimestamp(float(row["at"]), UTC)
-        return Point(int(row["epoch"]), at, float(row["loss"]), float(row["seconds"]), int(row.get("workers", 0)))
+        return EpochPoint(int(row["epoch"]), at, float(row["loss"]), float(row["seconds"]), int(row.get("workers", 0)))
     except (KeyError, TypeError, ValueError, OverflowError):
         return None
 

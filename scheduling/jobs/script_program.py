@@ -21,12 +21,12 @@ from scheduling.programs.catalogue import (
     ONE,
     RESTART,
     SLUG,
-    Owner,
     Program,
+    ProgramOwner,
     read,
 )
-from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, Line, LineRefusal, Script
-from scheduling.programs.sbatch.request import Request
+from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine, Script
+from scheduling.programs.sbatch.request import ScriptRequest
 from tenants.access import Access, Refused
 from tenants.roles import Permission
 
@@ -43,7 +43,7 @@ def has_commands(script: Script) -> bool:
     return _first_command(script) is not None
 
 
-def script_document(script: Script, request: Request, name: str) -> dict[str, Any] | tuple[LineRefusal, ...]:
+def script_document(script: Script, request: ScriptRequest, name: str) -> dict[str, Any] | tuple[LineRefusal, ...]:
     """The script as a document of the catalogue; or why its processes cannot be started as it says."""
     processes, gpus = request.processes_per_worker, request.gpus_per_worker
     if processes not in (1, gpus):
@@ -64,7 +64,9 @@ def script_document(script: Script, request: Request, name: str) -> dict[str, An
     }
 
 
-def script_lines(script: Script, request: Request, name: str, lines: tuple[Line, ...]) -> Iterator[Line]:
+def script_lines(
+    script: Script, request: ScriptRequest, name: str, lines: tuple[OptionLine, ...]
+) -> Iterator[OptionLine]:
     """The lines of the head as a program keeps them, and what becomes of the commands."""
     for line in lines:
         option = line.option.split("=")[0]
@@ -79,10 +81,10 @@ def script_lines(script: Script, request: Request, name: str, lines: tuple[Line,
     if first is None:
         return
     where = "on its worker" if most == 1 else f"on each of its {most} workers, told of the others as env:// reads it"
-    yield Line(first, "", UNDERSTOOD, f"The script runs as the program {_slug(name)}, {where}.")
+    yield OptionLine(first, "", UNDERSTOOD, f"The script runs as the program {_slug(name)}, {where}.")
     for number, command in enumerate(script.body.split("\n"), 1):
         if re.match(r"\s*srun\b", command):
-            yield Line(number, "", NOT_KEPT, "There is no srun here: the script itself runs on each worker.")
+            yield OptionLine(number, "", NOT_KEPT, "There is no srun here: the script itself runs on each worker.")
 
 
 def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by: Access) -> dict[str, Any] | Refused:
@@ -92,7 +94,7 @@ def next_version(document: Mapping[str, Any], parameters: Mapping[str, Any], by:
         return NEEDS_SCOPE
     if not ProgramSwitch.objects.filter(tenant=by.tenant, may_bring=True).exists():
         return MAY_NOT_BRING
-    program = read(document, Owner(by.tenant.slug))
+    program = read(document, ProgramOwner(by.tenant.slug))
     if not isinstance(program, Program):
         return Refused(
             "invalid_program", as_sentence(f"The script cannot be a program: {program[0].field} {program[0].sentence}")

@@ -1,6 +1,6 @@
 """What needs no live market: runs, comparisons, repeated figures of papers, training of networks."""
 
 from scheduling.lab.reproduction.describing import Claim
-from scheduling.lab.reproduction.judging import HELD, INCOMPARABLE, NO_DIFFERENCE, NOT_HELD, Verdict, judge
+from scheduling.lab.reproduction.judging import HELD, INCOMPARABLE, NO_DIFFERENCE, NOT_HELD, ClaimVerdict, judge
 
-__all__ = ["HELD", "INCOMPARABLE", "NOT_HELD", "NO_DIFFERENCE", "Claim", "Verdict", "judge"]
+__all__ = ["HELD", "INCOMPARABLE", "NOT_HELD", "NO_DIFFERENCE", "Claim", "ClaimVerdict", "judge"]

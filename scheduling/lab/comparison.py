@@ -14,7 +14,7 @@ from scheduling.core.results import plain
 from scheduling.core.scenario import BadScenario, Scenario, read, write
 from scheduling.core.types import BATCH
 from scheduling.lab.files import flaws_of, scenario_load
-from scheduling.lab.running import Run, policies_build, run
+from scheduling.lab.running import ScenarioRun, policies_build, run
 from scheduling.lab.settings import Setting, Variant, settings_for, with_changes
 from scheduling.lab.tables import NOTHING, with_spread
 from tenants import csv_files
@@ -53,7 +53,7 @@ class Trial:
 
 
 @dataclass(frozen=True)
-class Column:
+class VariantColumn:
     """A variant's figures over all its runs."""
 
     label: str
@@ -152,7 +152,7 @@ def _seeded(scenario: Scenario, step: int) -> Scenario:
     return scenario if seed is None else replace(scenario, policy={**scenario.policy, "seed": seed + step})
 
 
-def figures(done: Run) -> Figures:
+def figures(done: ScenarioRun) -> Figures:
     """The measures of one run; utilisation once for each resource."""
     summary = metrics.summary(done.scenario, done.outcome)
     rows = metrics.tenant_rows(done.scenario, done.outcome, done.alone)
@@ -175,7 +175,7 @@ def figures(done: Run) -> Figures:
     return ordered
 
 
-def _below_floor(done: Run, summary: Mapping[str, Any]) -> int | None:
+def _below_floor(done: ScenarioRun, summary: Mapping[str, Any]) -> int | None:
     """Jobs that fell short of what they would have got alone: their floor, or else in the run of that world."""
     if not done.alone_outcomes:
         return None if None in done.alone else summary["jobs_below_floor"]

@@ -7,13 +7,15 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import TypeVar
 
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 
 Task = TypeVar("Task")
 Answer = TypeVar("Answer")
 
 
-def each(function: Callable[[Task], Answer], tasks: Sequence[Task], processes: int, progress: Progress) -> list[Answer]:
+def each(
+    function: Callable[[Task], Answer], tasks: Sequence[Task], processes: int, progress: ProgressLine
+) -> list[Answer]:
     """`function` of every task. It and the tasks travel to other processes unless one is enough."""
     processes = min(processes, len(tasks))
     if processes <= 1:
@@ -30,6 +32,6 @@ def each(function: Callable[[Task], Answer], tasks: Sequence[Task], processes: i
             raise
 
 
-def _reported(answer: Answer, done: int, total: int, progress: Progress) -> Answer:
+def _reported(answer: Answer, done: int, total: int, progress: ProgressLine) -> Answer:
     progress(done, total)
     return answer

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from scheduling.lab.comparison import Column, title
+from scheduling.lab.comparison import VariantColumn, title
 
 PANELS_ACROSS = 3
 MANY, PANELS_ACROSS_MANY = 8, 5  # with more bars than that in each panel a picture goes wide and not tall
@@ -19,7 +19,7 @@ BAR, SPREAD, INK, QUIET, BAND = "#2A55D4", "#15171C", "#15171C", "#5F6570", "#F1
 
 
 def pictures(
-    heading: str, columns: Sequence[Column], measures: Sequence[str], named: Callable[[str], str] = title
+    heading: str, columns: Sequence[VariantColumn], measures: Sequence[str], named: Callable[[str], str] = title
 ) -> dict[str, bytes]:
     """{"png": ..., "svg": ...} of the measures that are known of any policy."""
     shown = [measure for measure in measures if any(column.mean(measure) is not None for column in columns)]
@@ -61,7 +61,7 @@ def _saved(picture: Any, form: str, **options: Any) -> bytes:
     return stream.getvalue()
 
 
-def _panel(panel: Any, columns: Sequence[Column], measure: str, *, labelled: bool) -> None:
+def _panel(panel: Any, columns: Sequence[VariantColumn], measure: str, *, labelled: bool) -> None:
     """One measure; the first policy stands at the top."""
     places = range(len(columns), 0, -1)
     means = [column.mean(measure) or 0.0 for column in columns]
@@ -107,7 +107,7 @@ def _few_ticks(*, counted: bool) -> Any:
     return MaxNLocator(4, min_n_ticks=2, integer=counted)
 
 
-def _number(panel: Any, place: int, column: Column, measure: str, end: float) -> None:
+def _number(panel: Any, place: int, column: VariantColumn, measure: str, end: float) -> None:
     panel.annotate(
         column.shown(measure, nothing="not defined"),
         (end, place),

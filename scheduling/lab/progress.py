@@ -12,7 +12,7 @@ EVERY = 0.1  # seconds between two drawings
 PATIENCE = 0.5  # seconds of work that nobody needs to be told of
 
 
-class Progress:
+class ProgressLine:
     """Call it with (done, total) as often as you like; it draws seldom, and leaves no trace at the end."""
 
     def __init__(self, label: str, unit: str, stream: TextIO | None = None) -> None:
@@ -23,7 +23,7 @@ class Progress:
         self.due = self.began + PATIENCE
         self.drawn = False
 
-    def __enter__(self) -> Progress:
+    def __enter__(self) -> ProgressLine:
         return self
 
     def __exit__(

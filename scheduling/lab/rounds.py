@@ -34,10 +34,10 @@ from scheduling.lab.requests import (
     file_keep,
     page_of,
 )
-from scheduling.lab.studies.figures import ALL, TOGETHER, Figures, Key, figures_of
+from scheduling.lab.studies.figures import ALL, TOGETHER, HistoryFigures, Key, figures_of
 from scheduling.lab.studies.replays import Replay, replay_bytes, replay_read
-from scheduling.lab.studies.report import Page, answer_line, body_of, report
-from scheduling.lab.studies.study import BACKFILL, MARKETS, Rule, Study, files_named, history_read, study_of
+from scheduling.lab.studies.report import ReportPage, answer_line, body_of, report
+from scheduling.lab.studies.study import BACKFILL, MARKETS, Study, StudyRule, files_named, history_read, study_of
 from scheduling.market.view import arrival_of, pool_scenario
 from scheduling.models import STUDY_AT_WORK, LabFile, LabStudy, Pool, StudyState
 from tenants.access import Refused
@@ -58,7 +58,7 @@ class _CalledOff(Exception):
 
 
 @dataclass
-class _Work:
+class _StudyWork:
     """A study that is being worked at. `pause` between two slots of a replay."""
 
     row: LabStudy
@@ -107,7 +107,7 @@ def _work(row: LabStudy, clock: Clock, others: Callable[[], None], ends: datetim
     if not LabStudy.objects.filter(pk=row.pk, state=row.state, tries=row.tries).update(**claimed):
         return
     row.state, row.tries = state, row.tries + 1
-    work = _Work(row, clock, others, clock())
+    work = _StudyWork(row, clock, others, clock())
     try:
         if row.tries > MOST_TRIES:
             _end(work, StudyState.FAILED, BROKE_OFF.sentence)
@@ -128,13 +128,13 @@ def _work(row: LabStudy, clock: Clock, others: Callable[[], None], ends: datetim
         _end(work, StudyState.FAILED, f"It broke off: {type(error).__name__}: {error}."[:2000])
 
 
-def _end(work: _Work, state: StudyState, sentence: str) -> None:
+def _end(work: _StudyWork, state: StudyState, sentence: str) -> None:
     row = work.row
     mine = LabStudy.objects.filter(pk=row.pk, state=row.state, tries=row.tries)
     mine.update(state=state, sentence=sentence, ended_at=work.clock(), part=0.0)
 
 
-def _history(work: _Work, folder: Path) -> tuple[Study, History]:
+def _history(work: _StudyWork, folder: Path) -> tuple[Study, History]:
     """The study's files laid out, and its history read from them."""
     row = work.row
     if row.pool is not None and not LabFile.objects.filter(study=row, name=SCENARIO).exists():
@@ -160,7 +160,7 @@ def _past_of_pool(pool: Pool, first_at: datetime | None, last_at: datetime | Non
     return to_json(document).encode()
 
 
-def _reading(work: _Work, study: Study, history: History) -> None:
+def _reading(work: _StudyWork, study: Study, history: History) -> None:
     """What was read, and how long the replays will take: the first jobs are replayed to learn it."""
     row, tasks = work.row, _tasks(study)
     few = replace(history, jobs=history.jobs[:PROBE])
@@ -204,21 +204,21 @@ def _read(history: History) -> dict[str, Any]:
     }
 
 
-def _tasks(study: Study) -> list[tuple[Rule, str]]:
+def _tasks(study: Study) -> list[tuple[StudyRule, str]]:
     """The replays: each rule under each assumption of worth that makes a difference to it."""
     return [(rule, worth) for rule in study.rules for worth in study.worths_of(rule)]
 
 
-def _missing(row: LabStudy, study: Study, tasks: list[tuple[Rule, str]]) -> list[tuple[Rule, str]]:
+def _missing(row: LabStudy, study: Study, tasks: list[tuple[StudyRule, str]]) -> list[tuple[StudyRule, str]]:
     kept = set(LabFile.objects.filter(study=row, name__endswith=".npz").values_list("name", flat=True))
     return [task for task in tasks if _name(study, task) not in kept]
 
 
-def _name(study: Study, task: tuple[Rule, str]) -> str:
+def _name(study: Study, task: tuple[StudyRule, str]) -> str:
     return f"{study.replay_digest(*task)}.npz"
 
 
-def _replays(work: _Work, study: Study, history: History, folder: Path, ends: datetime) -> None:
+def _replays(work: _StudyWork, study: Study, history: History, folder: Path, ends: datetime) -> None:
     """What is missing, one after the other; once nothing is, what comes of them."""
     row, tasks = work.row, _tasks(study)
     while missing := _missing(row, study, tasks):
@@ -239,12 +239,12 @@ def _replays(work: _Work, study: Study, history: History, folder: Path, ends: da
     file_keep(row, FIGURES, figures.csv().encode())
     file_keep(row, REPORT, report(study, history, figures).encode())
     for owner in (None, *history.owners):
-        file_keep(row, page_of(owner), body_of(Page(study, history, figures, owner)).encode())
+        file_keep(row, page_of(owner), body_of(ReportPage(study, history, figures, owner)).encode())
     work.keep(answer=_answer(study, figures))
     _end(work, StudyState.DONE, f"{answer_line(study, history, figures)}.")
 
 
-def _answer(study: Study, figures: Figures) -> dict[str, Any]:
+def _answer(study: Study, figures: HistoryFigures) -> dict[str, Any]:
     """The one number. Empty where the study sets nothing beside anything."""
     key = Key("owner", study.answer, study.against, ALL, TOGETHER, "", "saved")
     if key not in figures.by_key:

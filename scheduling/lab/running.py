@@ -19,7 +19,7 @@ Progress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Run:
+class ScenarioRun:
     """A scenario run to its end. `alone` (tenants,) is null where no cells say what alone would mean."""
 
     scenario: Scenario
@@ -50,7 +50,7 @@ class Timed:
         return plan
 
 
-def run(scenario: Scenario, on_slot: Progress | None = None) -> Run:
+def run(scenario: Scenario, on_slot: Progress | None = None) -> ScenarioRun:
     """Decide every job of the scenario under its own policies. Raises `BadScenario` for settings nobody can use."""
     began = perf_counter()
     policies = policies_build(scenario)
@@ -58,7 +58,7 @@ def run(scenario: Scenario, on_slot: Progress | None = None) -> Run:
     outcome = simulate(scenario, dict(timed), on_slot)
     seconds = {"total": perf_counter() - began, "deciding": sum(policy.seconds for policy in timed.values())}
     alone, outcomes = _alone(scenario, policies, outcome)
-    return Run(scenario, policies, outcome, alone, outcomes, seconds)
+    return ScenarioRun(scenario, policies, outcome, alone, outcomes, seconds)
 
 
 def policies_build(scenario: Scenario) -> dict[str, Policy]:

@@ -10,11 +10,11 @@ from statistics import fmean
 from typing import Any
 
 from scheduling.core.policies.dl2.files import BadWeights, Network, decode, encode, schema
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.scenario import BadScenario, Scenario
 from scheduling.core.simulation import simulate
 from scheduling.core.training import course as courses
-from scheduling.core.training.course import Course, State
+from scheduling.core.training.course import Course, TrainingState
 from scheduling.core.training.judging import Margin, Score, judge, margin, served
 from scheduling.core.training.lessons import Lessons, lessons
 from scheduling.core.types import BATCH, Policy
@@ -55,7 +55,7 @@ class Drawing:
 
 
 @dataclass(frozen=True)
-class Verdict:
+class TrainingVerdict:
     """The teacher and the network on the same held-out draws."""
 
     teacher: Sequence[Score]
@@ -86,7 +86,7 @@ def types_of(scenarios: Sequence[Scenario]) -> tuple[str, ...]:
     return tuple(sorted({job.samples.model for scenario in scenarios for job in scenario.jobs} - {""}))
 
 
-def lessons_of(scenarios: Sequence[Scenario], shape: Shape, world: World = WORLDS[ONE]) -> Lessons:
+def lessons_of(scenarios: Sequence[Scenario], shape: NetworkShape, world: World = WORLDS[ONE]) -> Lessons:
     """What the teacher decides on them."""
     return lessons([(each, simulate(each, {BATCH: world.around(_teacher(each))})) for each in scenarios], shape)
 
@@ -108,7 +108,7 @@ def judge_network(network: Network, scenarios: Sequence[Scenario], world: World 
     return [judge(world.around(served(decoded)), scenario) for scenario in scenarios]
 
 
-def resume(folder: Path, course: Course) -> State | None:
+def resume(folder: Path, course: Course) -> TrainingState | None:
     """What an earlier training left in the folder; None if nothing."""
     path = folder / CHECKPOINT
     try:
@@ -130,7 +130,7 @@ def train(
     course: Course,
     drawing: Drawing,
     folder: Path,
-    state: State,
+    state: TrainingState,
     *,
     rounds: int,
     slots: int,
@@ -138,7 +138,7 @@ def train(
     validation: Sequence[Scenario],
     given: Lessons,
     report: Report,
-) -> State:
+) -> TrainingState:
     """Go on until so many rounds, or slots, are played. Each round is in the folder before the next begins."""
     while state.passes < course.passes:
         state = courses.take_lessons(course, state, given)
@@ -161,14 +161,14 @@ def train(
     return state
 
 
-def _judge(course: Course, state: State, validation: Sequence[Scenario], world: World) -> State:
+def _judge(course: Course, state: TrainingState, validation: Sequence[Scenario], world: World) -> TrainingState:
     """With one more row of the curve."""
     scores = judge_network(Network(course.shape, state.brain.policy, {}), validation, world)
     completion, gained = fmean(score.completion for score in scores), fmean(score.reward for score in scores)
     return courses.judged(state, round(completion, 6), round(gained, 6))
 
 
-def _keep(folder: Path, course: Course, state: State) -> None:
+def _keep(folder: Path, course: Course, state: TrainingState) -> None:
     save(folder / CHECKPOINT, courses.freeze(course, state))
 
 

@@ -20,11 +20,11 @@ from scheduling.core.policies.dl2.guard import reward
 from scheduling.core.policies.dl2.networks import still
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.training import course as courses
-from scheduling.core.training.course import Course, State
+from scheduling.core.training.course import Course, TrainingState
 from scheduling.core.training.learner import Rules
-from scheduling.core.training.own_slots import Trial, trial
+from scheduling.core.training.own_slots import ScenarioTrial, trial
 from scheduling.core.workload import synthetic
-from scheduling.lab import HELD, INCOMPARABLE, NO_DIFFERENCE, Claim, Verdict, judge
+from scheduling.lab import HELD, INCOMPARABLE, NO_DIFFERENCE, Claim, ClaimVerdict, judge
 
 ROUNDS = 8  # windows that are played in a step
 BLOCKS = 10  # of neighbouring slots, which are about the same jobs: the spread is over blocks
@@ -54,24 +54,24 @@ def course_of(network: Network, seed: int) -> Course:
     return Course(network.shape, seed=seed, passes=0, rules=RULES)
 
 
-def training_begun(course: Course, network: Network) -> State:
+def training_begun(course: Course, network: Network) -> TrainingState:
     """With the weights in use."""
     state = courses.begin(course)
     policy = dict(network.weights)
     return replace(state, brain=replace(state.brain, policy=policy, policy_moments=still(policy)))
 
 
-def state_bytes(course: Course, state: State) -> bytes:
+def state_bytes(course: Course, state: TrainingState) -> bytes:
     """Everything that the next step depends on."""
     return zlib.compress(courses.freeze(course, state), 1)
 
 
-def state_from(course: Course, stored: bytes) -> State | None:
+def state_from(course: Course, stored: bytes) -> TrainingState | None:
     """None: it is that of another course. Raises `BadWeights` and zlib.error where the bytes are none of ours."""
     return courses.thaw(course, zlib.decompress(stored))
 
 
-def practise(course: Course, state: State, windows: Sequence[Scenario]) -> State:
+def practise(course: Course, state: TrainingState, windows: Sequence[Scenario]) -> TrainingState:
     """So many windows of the pool's past, drawn by the seed and how far the training is."""
     for _ in range(ROUNDS):
         dice = np.random.default_rng((course.seed, state.rounds))
@@ -79,7 +79,7 @@ def practise(course: Course, state: State, windows: Sequence[Scenario]) -> State
     return state
 
 
-def network_of(course: Course, state: State, facts: Mapping[str, Any]) -> Network:
+def network_of(course: Course, state: TrainingState, facts: Mapping[str, Any]) -> Network:
     """As it is now."""
     return Network(course.shape, state.brain.policy, facts)
 
@@ -97,7 +97,7 @@ def as_served(network: Network) -> Network:
     return network_stored(encode(network))
 
 
-def trials(network: Network, scenarios: Sequence[Scenario]) -> list[Trial]:
+def trials(network: Network, scenarios: Sequence[Scenario]) -> list[ScenarioTrial]:
     """Each scenario run to its end."""
     return [trial(network, scenario) for scenario in scenarios]
 
@@ -122,8 +122,8 @@ def shadow_slot(policy: bytes, view: bytes, plan: bytes, content: bytes) -> Slot
 
 def verdict_of(
     pairs: Sequence[SlotPair],
-    own: tuple[Sequence[Trial], Sequence[Trial]],
-    shipped: tuple[Sequence[Trial], Sequence[Trial]],
+    own: tuple[Sequence[ScenarioTrial], Sequence[ScenarioTrial]],
+    shipped: tuple[Sequence[ScenarioTrial], Sequence[ScenarioTrial]],
     margin: float,
 ) -> dict[str, Any]:
     """The three comparisons as plain JSON, each (in use, candidate), and whether the candidate is better: more work in
@@ -141,7 +141,7 @@ def verdict_of(
     }
 
 
-def _of_slots(pairs: Sequence[SlotPair]) -> Verdict:
+def _of_slots(pairs: Sequence[SlotPair]) -> ClaimVerdict:
     blocks = [list(block) for block in np.array_split(np.arange(len(pairs)), min(BLOCKS, len(pairs))) if len(block)]
     runs = {
         IN_USE: [[fmean(pairs[place].reward_in_use for place in block) for block in blocks]],
@@ -150,19 +150,19 @@ def _of_slots(pairs: Sequence[SlotPair]) -> Verdict:
     return judge(SHADOW, runs, [0.0])
 
 
-def _of_trials(claim: Claim, in_use: Sequence[Trial], offered: Sequence[Trial]) -> Verdict:
+def _of_trials(claim: Claim, in_use: Sequence[ScenarioTrial], offered: Sequence[ScenarioTrial]) -> ClaimVerdict:
     """Only of runs in which all jobs of the same set ended."""
     if not in_use:
-        return Verdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - there is no window yet")
+        return ClaimVerdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - there is no window yet")
     if len(in_use) != len(offered):
-        return Verdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - the lines have other windows")
+        return ClaimVerdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - the lines have other windows")
     by_line = {IN_USE: in_use, OFFERED: offered}
     runs = {name: [[each.completion for each in line]] for name, line in by_line.items()}
     ended = {name: [[(float(each.ended), float(each.jobs)) for each in line]] for name, line in by_line.items()}
     return judge(claim, runs, [0.0], ended)
 
 
-def _document(verdict: Verdict, draws: int) -> dict[str, Any]:
+def _document(verdict: ClaimVerdict, draws: int) -> dict[str, Any]:
     return {
         "outcome": verdict.outcome,
         "times": verdict.ours,

@@ -3,12 +3,12 @@
 from scheduling.money.balances import low_balance_events
 from scheduling.money.credits import MOST, credits_grant, credits_withdraw
 from scheduling.money.read_credits import tenant_funds
-from scheduling.money.view_budgets import Limit, left_for, limits, member_caps, tenant_lefts, tenant_limits
+from scheduling.money.view_budgets import BudgetLimit, left_for, limits, member_caps, tenant_lefts, tenant_limits
 from scheduling.money.view_spending import period_start, rent_spent
 
 __all__ = [
     "MOST",
-    "Limit",
+    "BudgetLimit",
     "credits_grant",
     "credits_withdraw",
     "left_for",

@@ -16,7 +16,7 @@ from tenants.scoping import scope
 
 
 @dataclass(frozen=True)
-class Limit:
+class BudgetLimit:
     """One budget in the period that is running. Amounts in micro-credits."""
 
     tenant_id: int
@@ -35,12 +35,12 @@ class Limit:
         return self.tenant_id == tenant_id and self.member_id in (None, member_id)
 
 
-def limits(*, tenant_ids: Collection[int], at: datetime) -> tuple[Limit, ...]:
+def limits(*, tenant_ids: Collection[int], at: datetime) -> tuple[BudgetLimit, ...]:
     """Every budget of these tenants: one query for the budgets and one for each length of period in use."""
     return _limits(list(Budget.objects.filter(tenant__in=tenant_ids).order_by("pk")), at)
 
 
-def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[Limit, ...]:
+def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[BudgetLimit, ...]:
     """The same for one tenant, as every submission asks for it."""
     with scope(tenant_id):
         return _limits(_budgets(), at)
@@ -49,13 +49,13 @@ def tenant_limits(*, tenant_id: int, at: datetime) -> tuple[Limit, ...]:
 _budgets = RepeatedRead(lambda: Budget.objects.order_by("pk"), scoped=True)
 
 
-def _limits(budgets: Collection[Budget], at: datetime) -> tuple[Limit, ...]:
+def _limits(budgets: Collection[Budget], at: datetime) -> tuple[BudgetLimit, ...]:
     spent = {
         period: _spent({row.tenant_id for row in budgets if row.period == period}, period_start(period, at))
         for period in {row.period for row in budgets}
     }
     return tuple(
-        Limit(
+        BudgetLimit(
             row.tenant_id,
             row.member_id,
             row.period,
@@ -67,13 +67,13 @@ def _limits(budgets: Collection[Budget], at: datetime) -> tuple[Limit, ...]:
     )
 
 
-def left_for(found: Iterable[Limit], tenant_id: int, member_id: int | None) -> int | None:
+def left_for(found: Iterable[BudgetLimit], tenant_id: int, member_id: int | None) -> int | None:
     """What one more award may cost under every budget that binds this member; None: without limit."""
     lefts = [limit.left for limit in found if limit.binds(tenant_id, member_id) and limit.left is not None]
     return min(lefts, default=None)
 
 
-def tenant_lefts(found: Iterable[Limit]) -> dict[int, int]:
+def tenant_lefts(found: Iterable[BudgetLimit]) -> dict[int, int]:
     """Tenant id -> what is left under the hard limits of the whole tenant; who has none is not named."""
     lefts: dict[int, int] = {}
     for limit in found:
@@ -82,7 +82,7 @@ def tenant_lefts(found: Iterable[Limit]) -> dict[int, int]:
     return lefts
 
 
-def member_caps(found: Iterable[Limit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
+def member_caps(found: Iterable[BudgetLimit], waiting: Iterable[TrainingJob]) -> dict[int, int]:
     """Job -> the most it may cost under its submitter's hard limits.
 
     All of a member's waiting jobs may be awarded in one plan, so each gets an equal part of what is left.

@@ -14,7 +14,7 @@ PIECE = 5_000  # notices looked at in one transaction
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class ForgottenNotices:
     """`last`: up to which number was looked; None: there is nothing older any more."""
 
     notices: int
@@ -36,16 +36,16 @@ def notices_over(*, read_before: datetime | None, unread_before: datetime | None
 @transaction.atomic
 def notices_forget(
     *, read_before: datetime | None, unread_before: datetime | None, after: int = 0, most: int = PIECE
-) -> Forgotten:
+) -> ForgottenNotices:
     """One piece, the oldest first. Numbers rise with time, so what is young is not looked at."""
     limits = [each for each in (read_before, unread_before) if each is not None]
     page = list(Notice.objects.filter(pk__gt=after).order_by("pk").values_list("pk", "at")[:most])
     if not limits or not page:
-        return Forgotten(0, None)
+        return ForgottenNotices(0, None)
     over = notices_over(read_before=read_before, unread_before=unread_before).filter(pk__gt=after, pk__lte=page[-1][0])
     # One that is read or sent at this moment is left for another day.
     numbers = [row.pk for row in over.select_for_update(skip_locked=True).only("pk")]
     if numbers:
         Notice.objects.filter(pk__in=numbers)._raw_delete(using=connection.alias)
     is_last = len(page) < most or page[-1][1] >= max(limits)
-    return Forgotten(len(numbers), None if is_last else page[-1][0])
+    return ForgottenNotices(len(numbers), None if is_last else page[-1][0])

@@ -36,7 +36,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True)
-class Letter:
+class NoticeMail:
     """A mail to one person. `notices`: those that are sent with it; `rest`: how many more are on the page."""
 
     person: User
@@ -70,7 +70,7 @@ def mails_round(*, clock: Callable[[], datetime]) -> int:
 
 
 @transaction.atomic
-def _claim(at: datetime) -> Letter | None:
+def _claim(at: datetime) -> NoticeMail | None:
     """All that is due for the person who has waited longest; due again later, unless it is marked as sent."""
     first = Notice.objects.filter(mail_due_at__lte=at).order_by("mail_due_at", "pk").first()
     if first is None:
@@ -83,10 +83,10 @@ def _claim(at: datetime) -> Letter | None:
     person = User.objects.get(pk=first.person_id)
     seen = may_be_seen().filter(pk__in=numbers, person__is_active=True).select_related("event", "tenant")
     lines = notice_lines(seen.order_by("pk")[:MOST_LINES])
-    return Letter(person, tuple(numbers), tuple(lines), max(seen.count() - MOST_LINES, 0))
+    return NoticeMail(person, tuple(numbers), tuple(lines), max(seen.count() - MOST_LINES, 0))
 
 
-def _send(letter: Letter) -> bool:
+def _send(letter: NoticeMail) -> bool:
     """Whether the mail server took it."""
     try:
         message_of(letter).send()
@@ -96,7 +96,7 @@ def _send(letter: Letter) -> bool:
     return True
 
 
-def message_of(letter: Letter) -> EmailMessage:
+def message_of(letter: NoticeMail) -> EmailMessage:
     base, stop = settings.PUBLIC_URL, settings.PUBLIC_URL + stop_path(letter.person)
     first = letter.lines[0]
     subject = f"{first.title} {first.tenant}".strip() if len(letter.lines) == 1 else f"{len(letter.lines)} notices"
@@ -110,7 +110,7 @@ def message_of(letter: Letter) -> EmailMessage:
 
 
 @transaction.atomic
-def _sent(letter: Letter) -> None:
+def _sent(letter: NoticeMail) -> None:
     Notice.objects.filter(pk__in=letter.notices).update(mail_due_at=None)
 
 

@@ -3,13 +3,13 @@
 from scheduling.operator.cells import cells_change_on_server
 from scheduling.operator.pools import pool_create, steps_listed
 from scheduling.operator.read_engines import EngineState, engine_states
-from scheduling.operator.read_operator import PoolState, entries_of, pool_states
+from scheduling.operator.read_operator import PoolClock, entries_of, pool_states
 from scheduling.operator.servers import server_add
 from scheduling.operator.weights import weights_add
 
 __all__ = [
     "EngineState",
-    "PoolState",
+    "PoolClock",
     "cells_change_on_server",
     "engine_states",
     "entries_of",

@@ -27,7 +27,7 @@ from tenants.scoping import scope_disabled
 _WHY = "an operator's change moves cells of several tenants"
 
 
-class Place(NamedTuple):
+class CellPlace(NamedTuple):
     server_id: int
     resource_id: int
     tenant_id: int
@@ -97,9 +97,9 @@ def _replace(
     for _, _, units in wanted:
         if refusal := units_refusal(units, kinds):
             return refusal
-    before = {Place(row.server_id, row.resource_id, row.tenant_id): row.units for row in standing}
+    before = {CellPlace(row.server_id, row.resource_id, row.tenant_id): row.units for row in standing}
     after = {
-        Place(server.pk, kinds[resource].pk, tenant.pk): number
+        CellPlace(server.pk, kinds[resource].pk, tenant.pk): number
         for server, tenant, units in wanted
         for resource, number in units.items()
         if number > 0
@@ -116,13 +116,13 @@ def _replace(
     return changes
 
 
-def _above_capacity(before: Mapping[Place, int], after: Mapping[Place, int]) -> AboveCapacity | None:
+def _above_capacity(before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) -> AboveCapacity | None:
     """The first server and resource where the cells that stay and the new ones exceed the capacity together."""
     units_wanted: defaultdict[tuple[int, int], int] = defaultdict(int)
     for server_id, resource_id, _ in after:
         units_wanted[server_id, resource_id] = 0
     touched = Cell.objects.filter(server__in={server_id for server_id, _ in units_wanted})
-    everywhere = {Place(row.server_id, row.resource_id, row.tenant_id): row.units for row in touched}
+    everywhere = {CellPlace(row.server_id, row.resource_id, row.tenant_id): row.units for row in touched}
     staying = {place: units for place, units in everywhere.items() if place not in before}
     for (server_id, resource_id, _), units in [*staying.items(), *after.items()]:
         units_wanted[server_id, resource_id] += units
@@ -142,7 +142,7 @@ def _refusal(server_id: int, resource_id: int, *, asked: int, capacity: int) -> 
     return AboveCapacity("above_capacity", sentence, server, resource, asked, capacity)
 
 
-def _write(standing: QuerySet[Cell], before: Mapping[Place, int], after: Mapping[Place, int]) -> None:
+def _write(standing: QuerySet[Cell], before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) -> None:
     for place, units in before.items():
         rows = standing.filter(**place._asdict())
         if place not in after:
@@ -154,14 +154,14 @@ def _write(standing: QuerySet[Cell], before: Mapping[Place, int], after: Mapping
     )
 
 
-def _changes(before: Mapping[Place, int], after: Mapping[Place, int]) -> list[CellsChange]:
+def _changes(before: Mapping[CellPlace, int], after: Mapping[CellPlace, int]) -> list[CellsChange]:
     """Per tenant, by slug; only tenants for whom something is different."""
     places = before.keys() | after.keys()
     servers = Server.objects.in_bulk({place.server_id for place in places})
     kinds = ResourceKind.objects.in_bulk({place.resource_id for place in places})
     moved = {place.tenant_id for place in places if before.get(place) != after.get(place)}
 
-    def of(tenant: Tenant, cells: Mapping[Place, int]) -> dict[str, dict[str, int]]:
+    def of(tenant: Tenant, cells: Mapping[CellPlace, int]) -> dict[str, dict[str, int]]:
         units_by_owner: defaultdict[str, dict[str, int]] = defaultdict(dict)
         for place, units in sorted(cells.items()):
             if place.tenant_id == tenant.pk:

@@ -72,7 +72,7 @@ class Owners:
 
 
 @dataclass(frozen=True)
-class Cluster:
+class EngineCluster:
     """What an engine's cluster has in the engine's partition."""
 
     settings: SlurmSettings
@@ -87,7 +87,7 @@ class Cluster:
         return hashlib.sha256(repr(said).encode()).hexdigest()[:16]
 
 
-def cluster_of(engine: str) -> Cluster | Refused:
+def cluster_of(engine: str) -> EngineCluster | Refused:
     """Asks the cluster, which may take some seconds where it does not answer."""
     try:
         settings = slurm_settings(engine)
@@ -99,10 +99,10 @@ def cluster_of(engine: str) -> Cluster | Refused:
         answer, accounts = accounts_of(commands)
     if not answer.is_good:
         return Refused("cluster_silent", f"Slurm does not answer: {answer.sentence}.")
-    return Cluster(settings, tuple(node for node in nodes if settings.partition in node.partitions), accounts)
+    return EngineCluster(settings, tuple(node for node in nodes if settings.partition in node.partitions), accounts)
 
 
-def cluster_changes(*, pool: Pool, cluster: Cluster, owners: Owners) -> list[ServerChange] | Refused:
+def cluster_changes(*, pool: Pool, cluster: EngineCluster, owners: Owners) -> list[ServerChange] | Refused:
     """What is different between the pool and the cluster."""
     nodes, resources = cluster.nodes, cluster.settings.resources
     names = list(ResourceKind.objects.filter(pool=pool).order_by("pk").values_list("name", flat=True))

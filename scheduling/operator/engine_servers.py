@@ -16,7 +16,7 @@ from django.db import transaction
 
 from scheduling.cluster import may_change_cluster, pool_lock, server_subject
 from scheduling.engines.base import DOWN, UP, Engine
-from scheduling.engines.base import ServerState as Told
+from scheduling.engines.base import ServerHealth as Told
 from scheduling.models import Pool, Server, ServerState
 from scheduling.operator.server_states import server_return
 from scheduling.runs import server_lose

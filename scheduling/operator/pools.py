@@ -14,7 +14,7 @@ from scheduling.cluster import may_change_cluster, row_refusal
 from scheduling.market.prices import NOT_ELASTIC, prices_refusal, prices_write
 from scheduling.market.view import (
     ONES,
-    Steps,
+    AmountSteps,
     fixed_settings,
     gives_floors,
     shown,
@@ -51,7 +51,7 @@ def pool_create(
     instant_share_percent: int = 100,
     instant_cooling_slots: int = 0,
     use_prices: Mapping[str, int] | None = None,
-    steps: Mapping[str, Steps] | None = None,
+    steps: Mapping[str, AmountSteps] | None = None,
     engine: str = LOCAL,
     by: Access,
     reason: str,
@@ -125,7 +125,7 @@ def _prices_refusal(pool: Pool, prices: Mapping[str, int] | None, resources: lis
     return prices_refusal(prices or {}, resources)
 
 
-def steps_refusal(steps: Mapping[str, Steps], resources: Collection[str]) -> Refused | None:
+def steps_refusal(steps: Mapping[str, AmountSteps], resources: Collection[str]) -> Refused | None:
     """Why these cannot be the steps of a pool with these resources."""
     for name, each in steps.items():
         if name not in resources:
@@ -135,7 +135,7 @@ def steps_refusal(steps: Mapping[str, Steps], resources: Collection[str]) -> Ref
     return None
 
 
-def steps_listed(steps: Mapping[str, Steps]) -> dict[str, dict[str, str]]:
+def steps_listed(steps: Mapping[str, AmountSteps]) -> dict[str, dict[str, str]]:
     """As the history tells of them."""
     return {name: {"least": shown(each.least), "step": shown(each.step)} for name, each in steps.items()}
 

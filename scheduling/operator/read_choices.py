@@ -11,7 +11,7 @@ STEADY, MOVES = "moves no price", "moves its own price: saying less pays now and
 
 
 @dataclass(frozen=True)
-class Choice:
+class PoolChoice:
     """`more`: all value against kept places and posted prices; `owners`: percent of what sharing gains. Where jobs ask
     for as much as the cluster has, and (`crowded`) on the overloaded cluster of the paper."""
 
@@ -40,10 +40,10 @@ MEASURED = (
 )
 
 
-def choices_of(pool: Pool) -> tuple[Choice, ...]:
+def choices_of(pool: Pool) -> tuple[PoolChoice, ...]:
     """Empty for a pool that promises no places at home. The plan that holds now is that of who said nothing."""
     if pool.is_elastic or not gives_floors(pool):
         return ()
     price, dividend = pool.batch_policy.get("price", "posted"), pool.batch_policy.get("dividend", 0)
     now = (pool.usual_plan, price, dividend)
-    return tuple(Choice(*row, is_now=row[1:4] == now) for row in MEASURED)
+    return tuple(PoolChoice(*row, is_now=row[1:4] == now) for row in MEASURED)

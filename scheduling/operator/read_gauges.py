@@ -18,7 +18,7 @@ from scheduling.core.metrics.figures import jain_index
 from scheduling.market.reads import ResourceShare, awards_in, payments_of_latest, prices_now, units_now
 from scheduling.models import HELD, Interval, JobState, Lend, Pool, TenantPolicy, TrainingJob
 from scheduling.operator.read_engines import engine_states, runs_open
-from scheduling.operator.read_operator import PoolState, pool_states
+from scheduling.operator.read_operator import PoolClock, pool_states
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.sums import book_difference, earned_since
 from tenants.models import Tenant
@@ -81,7 +81,7 @@ def gauges(at: datetime) -> list[Gauge]:
     return sorted(gauges_now, key=lambda gauge: order.index(gauge.name))
 
 
-def _units(state: PoolState, overview: PoolOverview, slugs: Mapping[int, str]) -> Iterator[Gauge]:
+def _units(state: PoolClock, overview: PoolOverview, slugs: Mapping[int, str]) -> Iterator[Gauge]:
     pool = state.pool
     awards = awards_in(pool, state.slot, with_charges=False)
     for total in overview.totals:
@@ -103,7 +103,7 @@ def _share(share: ResourceShare, labels: Labels) -> Iterator[Gauge]:
     yield Gauge("borrowed_units", share.rented, labels)
 
 
-def _market(state: PoolState, slugs: Mapping[int, str], at: datetime) -> Iterator[Gauge]:
+def _market(state: PoolClock, slugs: Mapping[int, str], at: datetime) -> Iterator[Gauge]:
     of_pool = {"pool": state.pool.slug}
     yield Gauge("queue_lag_seconds", state.late_seconds, of_pool)
     yield Gauge("boundaries_behind", state.behind, of_pool)

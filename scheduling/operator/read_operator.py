@@ -20,7 +20,7 @@ LATEST = 8  # entries of the history beside a form
 
 
 @dataclass(frozen=True)
-class PoolState:
+class PoolClock:
     """Slots. `behind`: boundaries that have passed and are not decided. `alive_at`: the last tick of its clock."""
 
     pool: Pool
@@ -82,7 +82,7 @@ def places_of(server: Server) -> tuple[CapacityView, ...]:
     )
 
 
-def pool_states(at: datetime, pools: Sequence[Pool] | None = None) -> list[PoolState]:
+def pool_states(at: datetime, pools: Sequence[Pool] | None = None) -> list[PoolClock]:
     """Of these pools, else of all; in a fixed number of queries."""
     pools_shown = list(Pool.objects.all()) if pools is None else list(pools)
     clocks = {clock.pool_id: clock for clock in LaneClock.objects.filter(lane=Lane.BATCH, pool__in=pools_shown)}
@@ -114,8 +114,8 @@ def _number(rows: QuerySet[Any, Any]) -> Coalesce:
     return Coalesce(Subquery(rows, output_field=IntegerField()), Value(0))
 
 
-def _state(pool: Pool, clock: LaneClock | None, alive_at: datetime | None, servers: int, at: datetime) -> PoolState:
-    return PoolState(
+def _state(pool: Pool, clock: LaneClock | None, alive_at: datetime | None, servers: int, at: datetime) -> PoolClock:
+    return PoolClock(
         pool=pool,
         at=at,
         slot=pool.slot_at(at),

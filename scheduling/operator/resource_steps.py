@@ -9,7 +9,7 @@ from datetime import datetime
 from django.db import transaction
 
 from scheduling.cluster import may_change_cluster, pool_lock
-from scheduling.market.view import Steps, steps_of
+from scheduling.market.view import AmountSteps, steps_of
 from scheduling.models import Pool, ResourceKind
 from scheduling.operator.pools import steps_listed, steps_refusal
 from tenants import history
@@ -18,8 +18,8 @@ from tenants.access import Access, Refused
 
 @transaction.atomic
 def resource_steps_set(
-    *, pool: Pool, steps: Mapping[str, Steps], by: Access, reason: str, at: datetime
-) -> Mapping[str, Steps] | Refused:
+    *, pool: Pool, steps: Mapping[str, AmountSteps], by: Access, reason: str, at: datetime
+) -> Mapping[str, AmountSteps] | Refused:
     """The steps of all resources as they are then. `steps`: by resource name; what is not named keeps its own."""
     if refusal := may_change_cluster(by, reason):
         return refusal

@@ -10,7 +10,7 @@ from scheduling.fairness import MEASURES
 from scheduling.feed import EventKind
 from scheduling.models import Event, FairnessAlert, ServerState
 from scheduling.operator import EngineState
-from scheduling.overview.read_overview import LATE, PoolUse, ServerTrouble
+from scheduling.overview.read_overview import LATE, PoolUseNow, ServerTrouble
 from tenants.models import Invitation, Tenant
 from tenants.scoping import scope_disabled
 from tenants.selectors import invitations_of_owners
@@ -38,7 +38,7 @@ class Decision:
 def decisions(
     *,
     at: datetime,
-    pools: Sequence[PoolUse],
+    pools: Sequence[PoolUseNow],
     servers: Sequence[ServerTrouble],
     engines: Sequence[EngineState],
     tenants: Mapping[int, Tenant],
@@ -63,7 +63,7 @@ def _of_book(difference: int) -> list[Decision]:
     return [Decision("The book does not add up", text, "Verify", "operator_health", is_urgent=True)]
 
 
-def _of_clock(use: PoolUse) -> list[Decision]:
+def _of_clock(use: PoolUseNow) -> list[Decision]:
     state = use.state
     if state.held or state.draining:
         word = "is draining: nothing new is accepted" if state.draining else "is on hold: nothing new is decided"

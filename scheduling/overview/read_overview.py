@@ -19,7 +19,7 @@ from scheduling.market.reads import OwnerShare, awards_in, owners_now, prices_no
 from scheduling.models import HELD, Interval, JobState, Pool, Server, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import tenant_funds
-from scheduling.operator import EngineState, PoolState, pool_states
+from scheduling.operator import EngineState, PoolClock, pool_states
 from tenants.ledger.postings import TenantBalances
 from tenants.ledger.sums import book_difference, earned_since
 from tenants.models import Tenant
@@ -40,10 +40,10 @@ class OwnerLine:
 
 
 @dataclass(frozen=True)
-class PoolUse:
+class PoolUseNow:
     """The first resource of a pool, and its prices in the running slot. `whole`: the sum of all lines."""
 
-    state: PoolState
+    state: PoolClock
     overview: PoolOverview
     label: str
     lines: tuple[OwnerLine, ...]
@@ -72,7 +72,7 @@ class QueueLine:
 
 
 @dataclass(frozen=True)
-class Queue:
+class PoolQueue:
     """`others`: tenants with jobs for whom there was no line."""
 
     lines: tuple[QueueLine, ...]
@@ -124,7 +124,7 @@ class MoneyLine:
 
 
 @dataclass(frozen=True)
-class MoneyNow:
+class BookNow:
     """`difference`: the sum of all balances of the book, which is 0 or the book is broken. `others`: in one line."""
 
     lines: tuple[MoneyLine, ...]
@@ -133,15 +133,15 @@ class MoneyNow:
     difference: int
 
 
-def pools_now(at: datetime, tenants: Mapping[int, Tenant]) -> list[PoolUse]:
+def pools_now(at: datetime, tenants: Mapping[int, Tenant]) -> list[PoolUseNow]:
     return [_pool_use(state, tenants) for state in pool_states(at)]
 
 
-def _pool_use(state: PoolState, tenants: Mapping[int, Tenant]) -> PoolUse:
+def _pool_use(state: PoolClock, tenants: Mapping[int, Tenant]) -> PoolUseNow:
     overview = pool_overview(state.pool)
     awards = awards_in(state.pool, state.slot, with_charges=False)
     if not overview.totals:
-        return PoolUse(state, overview, "", (), OwnerShare(0), None)
+        return PoolUseNow(state, overview, "", (), OwnerShare(0), None)
     price = prices_now(state.pool, state.slot, overview.kinds)[0].price
     first = overview.totals[0]
     shares = owners_now(slot=state.slot, awards=awards, overview=overview)[first.resource]
@@ -150,7 +150,7 @@ def _pool_use(state: PoolState, tenants: Mapping[int, Tenant]) -> PoolUse:
     lines = [_owner_line(share, tenants) for share in shown]
     if rest:
         lines.append(OwnerLine(None, "", _summed(rest)))
-    return PoolUse(state, overview, first.label, tuple(lines), _summed(shares), price)
+    return PoolUseNow(state, overview, first.label, tuple(lines), _summed(shares), price)
 
 
 def _owner_line(share: OwnerShare, tenants: Mapping[int, Tenant]) -> OwnerLine:
@@ -165,7 +165,7 @@ def _summed(shares: Sequence[OwnerShare]) -> OwnerShare:
     return whole
 
 
-def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> Queue:
+def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> PoolQueue:
     """Of all pools and tenants in one query, the longest queue first."""
     is_held = Q(state=JobState.QUEUED, not_before__gte=HELD)
     waits = Q(state=JobState.QUEUED, not_before__lt=HELD)
@@ -186,7 +186,7 @@ def queue_now(pools: Sequence[Pool], tenants: Mapping[int, Tenant]) -> Queue:
         if tenant_id in tenants
     ]
     lines.sort(key=lambda line: (-line.waiting, -line.running, line.tenant))
-    return Queue(
+    return PoolQueue(
         lines=tuple(lines[:MOST_QUEUES]),
         others=len(lines[MOST_QUEUES:]),
         waiting=sum(line.waiting for line in lines),
@@ -245,7 +245,7 @@ def troubles(engines: Sequence[EngineState]) -> list[ServerTrouble]:
     return sorted(rows, key=lambda row: (order.index(ServerState(row.state)), row.pool, row.name))
 
 
-def money_now(at: datetime, tenants: Mapping[int, Tenant]) -> MoneyNow:
+def money_now(at: datetime, tenants: Mapping[int, Tenant]) -> BookNow:
     """Who has and holds how much, the largest sums held first; earned since midnight UTC."""
     funds = tenant_funds()
     with scope_disabled("the staff sees what every tenant earned"):
@@ -259,7 +259,7 @@ def money_now(at: datetime, tenants: Mapping[int, Tenant]) -> MoneyNow:
     lines.sort(key=lambda line: (-line.funds.held, -line.funds.available, line.name))
     shown, rest = lines[:MOST_OWNERS], lines[MOST_OWNERS:]
     others = _money_sum("The others", rest) if rest else None
-    return MoneyNow(tuple(shown), others, _money_sum("All tenants", lines), difference)
+    return BookNow(tuple(shown), others, _money_sum("All tenants", lines), difference)
 
 
 def _money_sum(name: str, lines: Sequence[MoneyLine]) -> MoneyLine:

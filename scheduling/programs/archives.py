@@ -14,7 +14,7 @@ FILE, FOLDER, LINK, HARD_LINK, OTHER = "file", "folder", "link", "hard_link", "o
 
 
 @dataclass(frozen=True)
-class Entry:
+class ArchiveEntry:
     """One entry. `target` is what a link names: from the link's own folder, or for a hard link from the archive's."""
 
     name: str
@@ -23,7 +23,7 @@ class Entry:
     target: str = ""
 
 
-def refusals(entries: Iterable[Entry]) -> list[FieldRefusal]:
+def refusals(entries: Iterable[ArchiveEntry]) -> list[FieldRefusal]:
     """Why an archive cannot be unpacked into a job's folder, each with the entry's name; at most a hundred."""
     problems: list[FieldRefusal] = []
     links: set[tuple[str, ...]] = set()
@@ -43,7 +43,7 @@ def refusals(entries: Iterable[Entry]) -> list[FieldRefusal]:
     return problems
 
 
-def _wrong(entry: Entry, links: set[tuple[str, ...]]) -> str:
+def _wrong(entry: ArchiveEntry, links: set[tuple[str, ...]]) -> str:
     """Why an entry cannot be; empty where it can. `links` came before it: nothing is written through one."""
     if not entry.name or "\0" in entry.name or "\0" in entry.target or len(entry.name) > 1_000:
         return "is no name of a file"

@@ -45,7 +45,7 @@ RENDEZVOUS = (
 
 
 @dataclass(frozen=True)
-class Limits:
+class UnitLimits:
     """Of one unit; beyond them it is the program's fault, with the number. None: as the engine has it."""
 
     memory_mebibytes: int | None = None
@@ -63,7 +63,7 @@ BOUNDS = {
 
 
 @dataclass(frozen=True)
-class Owner:
+class ProgramOwner:
     """Who brought it: a tenant, by its slug, whose members alone see it; or the operator (no tenant), for all tenants
     or for those named."""
 
@@ -83,7 +83,7 @@ class Program:
 
     name: str
     version: int
-    owner: Owner
+    owner: ProgramOwner
     shape: str
     title: str = ""
     description: str = ""
@@ -98,7 +98,7 @@ class Program:
     parameters: tuple[Parameter, ...] = ()
     resize: str = NONE
     grace_seconds: int = GRACE_SECONDS
-    limits: Limits = Limits()
+    limits: UnitLimits = UnitLimits()
 
     def grace_in(self, slot_seconds: float) -> float:
         """Seconds between "save and end" and the end, in a pool of such slots: at most one of them."""
@@ -117,7 +117,7 @@ FIELDS = (
 )  # fmt: skip
 
 
-def read(document: Mapping[str, Any], owner: Owner) -> Program | tuple[FieldRefusal, ...]:
+def read(document: Mapping[str, Any], owner: ProgramOwner) -> Program | tuple[FieldRefusal, ...]:
     """The first version of a program as a document says it; or all that is wrong with it, by field."""
     refusals: list[FieldRefusal] = []
     for name in document:
@@ -186,7 +186,7 @@ def document_of(program: Program) -> dict[str, Any]:
     return document
 
 
-_UNSAID = Program(name="", version=1, owner=Owner(), shape="")
+_UNSAID = Program(name="", version=1, owner=ProgramOwner(), shape="")
 
 
 def values_of(program: Program, values: Mapping[str, object]) -> dict[str, Value] | tuple[FieldRefusal, ...]:
@@ -304,10 +304,10 @@ def _archive(value: object, refusals: list[FieldRefusal]) -> str:
     return ""
 
 
-def _limits(value: object, refusals: list[FieldRefusal]) -> Limits:
+def _limits(value: object, refusals: list[FieldRefusal]) -> UnitLimits:
     if not isinstance(value, Mapping):
         refusals.append(FieldRefusal("limits", "must be an object"))
-        return Limits()
+        return UnitLimits()
     refusals += [FieldRefusal(f"limits.{path_of(name)}", "is no limit") for name in value if name not in BOUNDS]
     numbers: dict[str, int] = {}
     for name, (least, most) in BOUNDS.items():
@@ -318,7 +318,7 @@ def _limits(value: object, refusals: list[FieldRefusal]) -> Limits:
             refusals.append(FieldRefusal(f"limits.{name}", f"must be a whole number from {least:,} to {most:,}"))
         else:
             numbers[name] = number
-    return Limits(**numbers)
+    return UnitLimits(**numbers)
 
 
 def _parameters(value: object, refusals: list[FieldRefusal]) -> tuple[Parameter, ...]:

@@ -9,10 +9,10 @@ from typing import Any
 from scheduling.programs import hours, worth
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.hours import InHours
-from scheduling.programs.sbatch import NOT_KEPT, Line, LineRefusal, Options, Script
+from scheduling.programs.sbatch import NOT_KEPT, LineRefusal, OptionLine, Options, Script
 from scheduling.programs.sbatch import read as read_script
 from scheduling.programs.sbatch.options import SHORTS
-from scheduling.programs.sbatch.request import Request, ask
+from scheduling.programs.sbatch.request import ScriptRequest, ask
 from scheduling.programs.worth import Worth
 
 HOURS, SCRIPT = "hours", "script"
@@ -27,7 +27,7 @@ class Description:
     source: Mapping[str, Any]
     specification: Mapping[str, Any]
     processes_per_worker: int = 1
-    lines: tuple[Line, ...] = ()
+    lines: tuple[OptionLine, ...] = ()
     options: Options | None = None
 
 
@@ -56,7 +56,7 @@ def by_script(
     return Description(SCRIPT, source, specification, request.processes_per_worker, lines, script.options)
 
 
-def lines_here(script: Script, request: Request) -> tuple[Line, ...]:
+def lines_here(script: Script, request: ScriptRequest) -> tuple[OptionLine, ...]:
     """The lines of a script with what this pool makes of them."""
     unkept = {(line.number, line.option): line.sentence for line in request.not_kept}
     return tuple(

@@ -19,7 +19,7 @@ Waited = int | str  # what a job waits for: the number of a job, or the name of 
 
 
 @dataclass(frozen=True)
-class Standing:
+class WaitStanding:
     """Whether a job may begin, as far as others are concerned. `jobs` are those that it waits for, or that keep it from
     ever beginning."""
 
@@ -52,13 +52,13 @@ def waited_in_order(waited: Iterable[Waited]) -> list[Waited]:
     return sorted(set(waited), key=lambda each: (isinstance(each, str), int(str(each).removeprefix("A-"))))
 
 
-def standing(after_ok: Sequence[Waited], states: Mapping[Waited, str]) -> Standing:
+def standing(after_ok: Sequence[Waited], states: Mapping[Waited, str]) -> WaitStanding:
     """Where a job stands that begins when all these have ended well. One that nobody knows any more has not."""
     lost = tuple(job for job in after_ok if states.get(job, FAILED) == FAILED)
     if lost:
-        return Standing(NEVER, lost)
+        return WaitStanding(NEVER, lost)
     still_open = tuple(job for job in after_ok if states[job] == OPEN)
-    return Standing(WAITS, still_open) if still_open else Standing(READY)
+    return WaitStanding(WAITS, still_open) if still_open else WaitStanding(READY)
 
 
 def arrival(submitted_at: float, begin: float | None, ready_at: float | None) -> float:
@@ -80,14 +80,14 @@ def until(worth: Worth, submitted_at: float, deadline: float, run_seconds: float
 
 
 @dataclass(frozen=True)
-class Member:
+class ArrayMember:
     """One job of an array: its index, and its name."""
 
     index: int
     name: str
 
 
-def members(name: str, indexes: Sequence[int], longest: int = 200) -> tuple[Member, ...] | FieldRefusal:
+def members(name: str, indexes: Sequence[int], longest: int = 200) -> tuple[ArrayMember, ...] | FieldRefusal:
     """The jobs of an array in order of their indexes, each once. No name is longer than a job's may be."""
     chosen = sorted(set(indexes))
     if not 1 <= len(chosen) <= MOST_MEMBERS:
@@ -98,4 +98,4 @@ def members(name: str, indexes: Sequence[int], longest: int = 200) -> tuple[Memb
         return FieldRefusal(
             "name", f"must be at most {longest - len(str(chosen[-1])) - 2} characters for such an array"
         )
-    return tuple(Member(index, f"{name}[{index}]") for index in chosen)
+    return tuple(ArrayMember(index, f"{name}[{index}]") for index in chosen)

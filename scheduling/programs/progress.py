@@ -19,7 +19,7 @@ Number = float  # whole ones are kept as such
 
 
 @dataclass(frozen=True)
-class Progress:
+class ProgressChunk:
     """What a piece of a file said. `rest` is the beginning of a line whose end is not there yet; it goes before the
     next piece."""
 
@@ -28,14 +28,14 @@ class Progress:
     rest: bytes
 
 
-def read(piece: bytes, rest: bytes = b"", *, most: int = 1_000) -> Progress:
+def read(piece: bytes, rest: bytes = b"", *, most: int = 1_000) -> ProgressChunk:
     """The rows of a piece, at most so many: of more, evenly, with the first and the last."""
     *lines, rest = (rest + piece).split(b"\n")
     rows = [_row(line) for line in lines if line.strip()]
     bad = rows.count(None)
     if len(rest) > LONGEST_LINE:  # it is bad whatever follows; one byte stays, so that its end is no line of its own
         rest = b"?" * (LONGEST_LINE + 1)
-    return Progress(tuple(thin([row for row in rows if row is not None], most)), bad, rest)
+    return ProgressChunk(tuple(thin([row for row in rows if row is not None], most)), bad, rest)
 
 
 def thin(rows: Sequence[Mapping[str, Number]], most: int) -> list[Mapping[str, Number]]:

@@ -25,7 +25,7 @@ class Command:
 
 
 @dataclass(frozen=True)
-class Member:
+class GangMember:
     """A worker or a parameter server of a gang, and where it is. `rank` counts from 0 within its role."""
 
     role: str  # worker | ps
@@ -46,21 +46,21 @@ class Start:
     checkpoint: str  # a folder that stays from one start of the job to the next
     progress: str  # a folder; each process has a file of its own in it
     restart: int  # how often the job was started before
-    members: tuple[Member, ...]
+    members: tuple[GangMember, ...]
 
 
 @dataclass(frozen=True)
-class Process:
+class ProcessStart:
     """One process: where, its words, and all variables that it is told. Secrets are set by the engine alone."""
 
-    member: Member
+    member: GangMember
     local_rank: int
     rank: int  # within its role, over all its processes
     words: tuple[str, ...]
     environment: Mapping[str, str]
 
 
-def processes(command: Command, start: Start) -> tuple[Process, ...]:
+def processes(command: Command, start: Start) -> tuple[ProcessStart, ...]:
     """All processes of a gang, parameter servers and workers each in order of their ranks.
 
     A worker is one process, or one for each of its GPUs where the program says so.
@@ -69,17 +69,17 @@ def processes(command: Command, start: Start) -> tuple[Process, ...]:
     workers = sorted((each for each in start.members if each.role == WORKER), key=lambda each: each.rank)
     servers = sorted((each for each in start.members if each.role == PS), key=lambda each: each.rank)
     counts = [max(1, len(each.gpus)) if command.each_gpu else 1 for each in workers]
-    gang: list[Process] = []
+    gang: list[ProcessStart] = []
     for member in servers:
         variables = common | _own(member, member.rank, start, "ps") | _roles(command, start, member)
-        gang.append(Process(member, 0, member.rank, command.words, variables))
+        gang.append(ProcessStart(member, 0, member.rank, command.words, variables))
     for index, member in enumerate(workers):
         for local in range(counts[index]):
             rank = sum(counts[:index]) + local
             variables = common | _own(member, rank, start, "worker") | _roles(command, start, member)
             if command.ring:
                 variables |= _ring(workers, counts, index, local)
-            gang.append(Process(member, local, rank, command.words, variables))
+            gang.append(ProcessStart(member, local, rank, command.words, variables))
     return tuple(gang)
 
 
@@ -96,7 +96,7 @@ def _common(command: Command, start: Start) -> dict[str, str]:
     }
 
 
-def _own(member: Member, rank: int, start: Start, role: str) -> dict[str, str]:
+def _own(member: GangMember, rank: int, start: Start, role: str) -> dict[str, str]:
     variables = {
         "BOURSE_ROLE": role,
         "BOURSE_RANK": str(rank),
@@ -108,7 +108,7 @@ def _own(member: Member, rank: int, start: Start, role: str) -> dict[str, str]:
     return variables
 
 
-def _ring(workers: Sequence[Member], counts: Sequence[int], index: int, local: int) -> dict[str, str]:
+def _ring(workers: Sequence[GangMember], counts: Sequence[int], index: int, local: int) -> dict[str, str]:
     """What `env://` reads. A worker is a group of local processes, as with torchrun, also where two are on one host."""
     return {
         "MASTER_ADDR": workers[0].host,
@@ -122,7 +122,7 @@ def _ring(workers: Sequence[Member], counts: Sequence[int], index: int, local: i
     }
 
 
-def _roles(command: Command, start: Start, member: Member) -> dict[str, str]:
+def _roles(command: Command, start: Start, member: GangMember) -> dict[str, str]:
     """Both roles with host and port of each member, and the same in the form that TensorFlow reads."""
     if not command.roles:
         return {}

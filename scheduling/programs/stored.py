@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from django.db.models import Exists, OuterRef, QuerySet
 
 from scheduling.models import CatalogueProgram, ProgramArchivePiece, ProgramSwitch, ProgramVersion
-from scheduling.programs.catalogue import Owner, Program, read
+from scheduling.programs.catalogue import Program, ProgramOwner, read
 from tenants.models import Tenant
 
 OPERATOR = "operator"  # as a specification's `program.owner`: not the tenant's own of this name
@@ -74,7 +74,7 @@ def program_of_row(row: ProgramVersion) -> Program:
     """The value of a version; its program and that program's tenant come with the row."""
     program = row.program
     tenants = None if program.tenants is None else tuple(program.tenants)
-    owner = Owner(program.tenant.slug) if program.tenant else Owner(tenants=tenants)
+    owner = ProgramOwner(program.tenant.slug) if program.tenant else ProgramOwner(tenants=tenants)
     value = read(row.document, owner)
     if isinstance(value, tuple):
         raise RuntimeError(f"{row} cannot be read any more: {value[0].field} {value[0].sentence}")

@@ -29,7 +29,7 @@ Spec = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
-class Course:
+class LikelyCourse:
     """Of a job that would be begun in pieces: its terms are those of the first, which does this `share` of its work.
 
     The rest is guessed from it: as many pieces as large, at the same price, one a window. Where its place at home comes
@@ -43,7 +43,7 @@ class Course:
 
 
 @dataclass(frozen=True)
-class Terms:
+class QuotedTerms:
     """What the job would get, or why it would not. Amounts in micro-credits."""
 
     admitted: bool
@@ -58,7 +58,7 @@ class Terms:
     worth: float = 0.0  # credits, of an end at that time
     home: Floor | None = None  # batch lane: what it would get if its owner were alone, where that has been planned
     resizes: tuple[Resize, ...] = ()
-    course: Course | None = None
+    course: LikelyCourse | None = None
 
     @property
     def net(self) -> int:
@@ -69,11 +69,11 @@ class Terms:
 class Desk(Protocol):
     """One lane, as it stands, for one tenant's job."""
 
-    def ask(self, fields: Spec) -> Terms:
+    def ask(self, fields: Spec) -> QuotedTerms:
         """What the job would get with these fields of its specification said differently."""
         ...
 
-    def later(self) -> Iterator[tuple[float, float, Terms]]:
+    def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
         """The same job later: (slot asked for, slot tried, terms), a bounded number of tries."""
         ...
 
@@ -86,19 +86,19 @@ class InstantDesk:
         self.held = LaneClock.objects.filter(pool=job.pool, lane=Lane.INSTANT, held=True).exists()
         self.answer = instant_answer(job, self.purse)
 
-    def ask(self, fields: Spec) -> Terms:
+    def ask(self, fields: Spec) -> QuotedTerms:
         return self._at(self.job.arrival, fields)
 
-    def later(self) -> Iterator[tuple[float, float, Terms]]:
+    def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
         """Submitted 1, 2, 4, ... slots from now, as far as anything is taken: what is free then is known now."""
         view = self.answer.snapshot.view
         ahead = [2**power for power in range(MOST_LATER_ARRIVALS) if 2**power <= view.occupied.shape[1]]
         for slots in ahead if not self.held else ():
             yield view.slot, view.slot + slots, self._at(float(view.slot + slots), {})
 
-    def _at(self, arrival: float, fields: Spec) -> Terms:
+    def _at(self, arrival: float, fields: Spec) -> QuotedTerms:
         if self.held:
-            return Terms(False, Reason("market_held"))
+            return QuotedTerms(False, Reason("market_held"))
         in_time()
         answer = self.answer
         if fields or arrival != self.job.arrival:
@@ -107,12 +107,12 @@ class InstantDesk:
             answer = answer_again(self.answer, other, self.purse)
         given = answer.given
         if isinstance(given, Reason):
-            return Terms(False, given)
+            return QuotedTerms(False, given)
         return terms_of(answer.snapshot.frame, given, payer_id=self.job.tenant_id)
 
 
 @dataclass(frozen=True)
-class Seen:
+class QuotedMarket:
     """The market as a quote found it. Whoever types into a form asks again and again, of the same market."""
 
     key: tuple[object, ...]
@@ -124,11 +124,11 @@ class Seen:
     lock: threading.Lock  # what was asked is asked by one thread at a time
 
 
-_last_seen: dict[int, Seen] = {}  # by pool
+_last_seen: dict[int, QuotedMarket] = {}  # by pool
 SEEN_FOR = timedelta(seconds=5)
 
 
-def _seen(job: TrainingJob, at: datetime) -> Seen:
+def _seen(job: TrainingJob, at: datetime) -> QuotedMarket:
     """The market now; or as it was moments ago, if nothing was told since, the same person asks again, and its tenant
     can spend what it could: money moves without an event (a top-up, earnings collected)."""
     row = supposed(job, SUPPOSED, {})
@@ -143,7 +143,7 @@ def _seen(job: TrainingJob, at: datetime) -> Seen:
     policy = _policy(snapshot.frame)
     what_if = policy.one_more(snapshot.view)
     cap = snapshot.caps.get(SUPPOSED)
-    seen = _last_seen[job.pool_id] = Seen(key, at, snapshot.frame, policy, what_if, cap, threading.Lock())
+    seen = _last_seen[job.pool_id] = QuotedMarket(key, at, snapshot.frame, policy, what_if, cap, threading.Lock())
     return seen
 
 
@@ -156,13 +156,13 @@ class BatchDesk:
         self.frame, self.policy, self.what_if, self.cap = seen.frame, seen.policy, seen.what_if, seen.cap
         self.lock, self.reader = seen.lock, JobReader(seen.frame)
 
-    def ask(self, fields: Spec) -> Terms:
+    def ask(self, fields: Spec) -> QuotedTerms:
         with self.lock:
             in_time()  # others may have had the desk for long
             job = self._read(fields)
             return self._terms(self.what_if.asked(job), job)
 
-    def later(self) -> Iterator[tuple[float, float, Terms]]:
+    def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
         """The job as it is, waiting on: at the boundaries that follow, if nobody comes."""
         what_if, waiting = self.what_if, 0
         with self.lock:
@@ -192,16 +192,16 @@ class BatchDesk:
         limits = [limit for limit in (job.max_price, credits_of(self.cap)) if limit is not None]
         return replace(job, max_price=min(limits))
 
-    def _terms(self, plan: Plan, job: Job) -> Terms:
+    def _terms(self, plan: Plan, job: Job) -> QuotedTerms:
         if plan.bookings:
             terms = terms_of(self.frame, plan.bookings[0], _floor(plan))
             return replace(terms, course=self._course(plan, job, terms))
         refusal = longest_told(plan.refusals[0], self.policy.longest_window) if plan.refusals else None
         if refusal is None or (refusal.state == WAITING and refusal.reason.code == "waiting_at_home"):
             return _at_home(plan, refusal.reason if refusal else None)
-        return Terms(False, refusal.reason, home=_floor(plan))
+        return QuotedTerms(False, refusal.reason, home=_floor(plan))
 
-    def _course(self, plan: Plan, job: Job, terms: Terms) -> Course | None:
+    def _course(self, plan: Plan, job: Job, terms: QuotedTerms) -> LikelyCourse | None:
         """Of a plan whose first booking leaves something to do."""
         first = plan.bookings[0]
         done, work = int(first.work), job.work
@@ -209,12 +209,12 @@ class BatchDesk:
             return None
         share = done / work
         if len(plan.bookings) > 1:  # the rest at home, in the same window
-            return Course(share, 1, plan.bookings[1].end, terms.price)
+            return LikelyCourse(share, 1, plan.bookings[1].end, terms.price)
         if terms.home is not None and not terms.home.draft:
-            return Course(share, 1, terms.home.end, terms.price)
+            return LikelyCourse(share, 1, terms.home.end, terms.price)
         window = self.policy.longest_window
         likely = guess(start=first.start, end=first.end, done=done, work=work, price=terms.price, window=window)
-        return Course(share, likely.pieces, likely.end, likely.price)
+        return LikelyCourse(share, likely.pieces, likely.end, likely.price)
 
 
 def _policy(frame: PoolFrame) -> HasWindows:
@@ -258,17 +258,17 @@ def _floor(plan: Plan) -> Floor | None:
     return next((floor for floor in plan.floors if floor.job == SUPPOSED and floor.allocation), None)
 
 
-def _at_home(plan: Plan, reason: Reason | None) -> Terms:
+def _at_home(plan: Plan, reason: Reason | None) -> QuotedTerms:
     """Nobody rents for it, and its turn on its owner's cells comes: it is admitted, free."""
     floor = _floor(plan)
     if floor is None:
-        return Terms(False, reason or Reason("waiting_for_interval"))
+        return QuotedTerms(False, reason or Reason("waiting_for_interval"))
     workers = max(row.workers for row in floor.allocation)
     span = (floor.start, floor.end, workers)
-    return Terms(True, reason, "own", *span, payees={}, worth=floor.value, home=floor)
+    return QuotedTerms(True, reason, "own", *span, payees={}, worth=floor.value, home=floor)
 
 
-def terms_of(frame: PoolFrame, booking: Booking, home: Floor | None = None, payer_id: int | None = None) -> Terms:
+def terms_of(frame: PoolFrame, booking: Booking, home: Floor | None = None, payer_id: int | None = None) -> QuotedTerms:
     payees: defaultdict[int, int] = defaultdict(int)
     charges = charges_of(frame.owner_ids, booking)
     for slot in charges:
@@ -278,4 +278,4 @@ def terms_of(frame: PoolFrame, booking: Booking, home: Floor | None = None, paye
     span = (booking.start, booking.end, booking.workers)
     own_part = 0 if payer_id is None else payees.get(payer_id, 0)
     resizes = resizes_of(booking, charges)
-    return Terms(True, None, booking.phase, *span, price, dict(payees), own_part, booking.value, home, resizes)
+    return QuotedTerms(True, None, booking.phase, *span, price, dict(payees), own_part, booking.value, home, resizes)

@@ -16,7 +16,7 @@ from scheduling.core.types import Job, Plan, Reason, View
 from scheduling.market.decide import batch_policy
 from scheduling.market.view import PROGRAM, JobReader, batch_view, with_reports, within_engine
 from scheduling.models import Lane, LaneClock, TrainingJob
-from scheduling.quotes.desks import SUPPOSED, Terms, supposed, terms_of
+from scheduling.quotes.desks import SUPPOSED, QuotedTerms, supposed, terms_of
 from tenants.ledger.amounts import micro
 from tenants.patience import in_time
 
@@ -48,15 +48,15 @@ class ElasticDesk:
         self.policy, self.reader = batch_policy(self.frame, slot), JobReader(self.frame)
         self.view = with_reports(snapshot.view, self.policy)
 
-    def ask(self, fields: Spec) -> Terms:
+    def ask(self, fields: Spec) -> QuotedTerms:
         if self.held:
-            return Terms(False, Reason("market_held"))
+            return QuotedTerms(False, Reason("market_held"))
         in_time()
         job = self._read(fields)
         plan = self.policy.decide(_instead(self.view, job))
         return self._terms(plan)
 
-    def later(self) -> Iterator[tuple[float, float, Terms]]:
+    def later(self) -> Iterator[tuple[float, float, QuotedTerms]]:
         """What is free in a later slot is not known before it: there is nothing to promise."""
         return iter(())
 
@@ -82,12 +82,12 @@ class ElasticDesk:
         limits = [limit for limit in (job.max_price, None if "max_price" in fields else cap) if limit is not None]
         return replace(job, max_price=min(limits, default=None))
 
-    def _terms(self, plan: Plan) -> Terms:
+    def _terms(self, plan: Plan) -> QuotedTerms:
         booking = next((booking for booking in plan.bookings if booking.job == SUPPOSED), None)
         if booking is not None:
             return replace(terms_of(self.frame, booking), reason=plan.smaller.get(SUPPOSED))
         refusal = next((refusal for refusal in plan.refusals if refusal.job == SUPPOSED), None)
-        return Terms(False, refusal.reason if refusal else Reason("not_its_turn"))
+        return QuotedTerms(False, refusal.reason if refusal else Reason("not_its_turn"))
 
 
 def _instead(view: View, job: Job) -> View:

@@ -30,7 +30,7 @@ NO_PLANS = Refused("no_plans", "This pool promises no places at home, so there i
 
 
 @dataclass(frozen=True)
-class Place:
+class HomePlace:
     """At home, in slots; `worth` in micro-credits. `projected`: later intervals may move it."""
 
     start: int
@@ -46,8 +46,8 @@ class PlannedJob:
 
     job: TrainingJob
     collected: bool
-    keep: Place | None
-    renew: Place | None
+    keep: HomePlace | None
+    renew: HomePlace | None
 
     @property
     def same(self) -> bool:
@@ -129,7 +129,7 @@ def _planned(policy: Astraea, alone: View, index: int, plan: str) -> dict[int, F
     return {**view.floors, **{floor.job: floor for floor in policy.promises(view)}}
 
 
-def _place(floor: Floor | None) -> Place | None:
+def _place(floor: Floor | None) -> HomePlace | None:
     if floor is None or not floor.allocation:
         return None
-    return Place(floor.start, floor.end, micro(floor.value), floor.draft)
+    return HomePlace(floor.start, floor.end, micro(floor.value), floor.draft)

@@ -19,7 +19,7 @@ from scheduling.jobs import Checked, Intake, job_checked
 from scheduling.market.decide import Estimate, program_kept, start_estimate
 from scheduling.market.view import SpecRead
 from scheduling.models import Lane, Pool, TrainingJob
-from scheduling.quotes.desks import BatchDesk, Desk, InstantDesk, Terms
+from scheduling.quotes.desks import BatchDesk, Desk, InstantDesk, QuotedTerms
 from scheduling.quotes.elastic_quotes import ByUse, ElasticDesk
 from scheduling.quotes.restarts import Restarts, restarts_of
 from tenants.access import Access, Refused
@@ -28,7 +28,7 @@ from tenants.roles import Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED
 
-__all__ = ["Change", "Quote", "Terms", "job_quote"]
+__all__ = ["Change", "Quote", "QuotedTerms", "job_quote"]
 
 MARGIN = 1.001  # a value just above the price wins; one that only equals it does not
 MOST_RAISES = 4
@@ -45,14 +45,14 @@ class Change:
     what: str
     before: float
     after: float
-    terms: Terms | None  # None: only the money is missing
+    terms: QuotedTerms | None  # None: only the money is missing
     fields: Spec = field(default_factory=dict)  # what would be said differently, in the words of a specification
 
 
 @dataclass(frozen=True)
 class Quote:
     lane: str
-    terms: Terms
+    terms: QuotedTerms
     estimate: Estimate | None  # batch lane: the terms are an estimate, and this is the range
     change: Change | None  # the cheapest one found, where the job would not be admitted
     by_use: ByUse | None = None  # elastic pool: what a slot costs; the terms are of the next slot alone
@@ -89,7 +89,7 @@ def _quote_of(pool: Pool, job: TrainingJob, checked: Checked, lane: str, at: dat
         desk = BatchDesk(job, at)
         terms = desk.ask({})
         if not terms.admitted and (never := desk.never()) is not None:  # then there is no start to estimate
-            terms = Terms(False, never)
+            terms = QuotedTerms(False, never)
             return Quote(lane, terms, None, _cheapest(job, terms, desk))
         estimate = start_estimate(pool, checked.read, frontier=checked.frontier, at=at)
         return Quote(lane, terms, estimate, None if terms.admitted else _cheapest(job, terms, desk))
@@ -100,13 +100,13 @@ def _by_use(desk: ElasticDesk, job: TrainingJob) -> Quote:
     return Quote(job.lane, terms, None, None if terms.admitted else _cheapest(job, terms, desk), desk.by_use())
 
 
-def _cheapest(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
+def _cheapest(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:
     """Of the changes that would win, the one with the lowest price. Each is tried, not guessed."""
     offers = [change for change in _changes(job, terms, desk) if change.terms is None or change.terms.admitted]
     return min(offers, key=lambda change: change.terms.net if change.terms else 0, default=None)
 
 
-def _changes(job: TrainingJob, terms: Terms, desk: Desk) -> Iterator[Change]:
+def _changes(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Iterator[Change]:
     numbers = terms.reason.numbers if terms.reason else {}
     code = terms.reason.code if terms.reason else ""
     if code in ("over_budget", "low_balance") and (price := _price(numbers)) is not None:
@@ -142,7 +142,7 @@ def _most_workers(spec: Spec) -> int:
     return int(spec.get("max_workers", spec["chunks"]))
 
 
-def _dearer(job: TrainingJob, terms: Terms, desk: Desk) -> Change | None:
+def _dearer(job: TrainingJob, terms: QuotedTerms, desk: Desk) -> Change | None:
     """A higher value or limit, as high as the answer says that it takes.
 
     An answer may name no more than a lower bound of the price, or hit the other limit next: so it is raised again, a

@@ -47,14 +47,14 @@ def offered(spec: Mapping[str, Any]) -> dict[str, Any]:
 
 
 @dataclass(frozen=True)
-class Offer:
+class MeasuredTimes:
     """Times in the words of a specification, and where they were measured."""
 
     times: Mapping[str, Any]
     measured: Measured
 
 
-def offer(spec: Mapping[str, Any]) -> Offer | None:
+def offer(spec: Mapping[str, Any]) -> MeasuredTimes | None:
     """Measured times for a job with a program; None where nothing was measured, or it says them already."""
     program = spec.get("program")
     if not isinstance(program, Mapping):
@@ -63,7 +63,7 @@ def offer(spec: Mapping[str, Any]) -> Offer | None:
     if measurement is None:
         return None
     times = _times(spec, measurement)
-    return None if all(spec.get(name) == value for name, value in times.items()) else Offer(times, measurement)
+    return None if all(spec.get(name) == value for name, value in times.items()) else MeasuredTimes(times, measurement)
 
 
 def _times(spec: Mapping[str, Any], found: Measured) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from django.db import transaction
 from scheduling.core.estimates import live
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
-from scheduling.engines.launcher.files import Records
+from scheduling.engines.launcher.files import GangRecords
 from scheduling.engines.programs import PROGRAMS
 from scheduling.market.view import SpecReader, target_of
 from scheduling.models import JobReport, JobState, Run
@@ -76,11 +76,11 @@ def _heard(run: Run, reader: SpecReader, row: JobReport | None, at: datetime) ->
         return None
     row.heard_at, row.losses, row.speeds = at, losses, [list(each) for each in speeds]
     known_losses = tuple(math.nan if loss is None else loss for loss in losses)
-    return Heard(run, job, live.Running(len(losses), target, live.Reports(known_losses, tuple(speeds))), row)
+    return Heard(run, job, live.Running(len(losses), target, live.LossReports(known_losses, tuple(speeds))), row)
 
 
 def _epochs(run: Run) -> list[Epoch]:
-    rows = Records(settings.RUNS_DIR).progress(f"job-{run.job_id}", run.key)
+    rows = GangRecords(settings.RUNS_DIR).progress(f"job-{run.job_id}", run.key)
     if run.program in PROGRAMS:
         return epochs_of_ours(rows)
     award, pool = run.award, run.award.pool
@@ -88,7 +88,7 @@ def _epochs(run: Run) -> list[Epoch]:
     return epochs_of_own(rows, During(*span, award.workers, award.ps))
 
 
-def _write(each: Heard, outlook: live.Outlook | None) -> None:
+def _write(each: Heard, outlook: live.EpochOutlook | None) -> None:
     """Into the row, which is not saved. The first estimate stays as it was made, to be judged by what came."""
     row = each.row
     row.speed = list(live.belief_of(each.job, each.running, outlook).speed)

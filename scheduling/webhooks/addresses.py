@@ -39,7 +39,7 @@ _NO_RECEIVER = tuple(
 
 
 @dataclass(frozen=True)
-class Target:
+class CallTarget:
     """Where to connect to, and by which name to ask."""
 
     scheme: str
@@ -60,7 +60,7 @@ def addresses_of(host: str, port: int) -> list[str]:
     return list(dict.fromkeys(str(entry[4][0]).partition("%")[0] for entry in infos))
 
 
-def target_of(url: str, *, resolve: Resolver = addresses_of) -> Target | Refused:
+def target_of(url: str, *, resolve: Resolver = addresses_of) -> CallTarget | Refused:
     """Resolves the name once. Every address that it has must be public, and the first is the one to connect to."""
     parts = _parts(url)
     if isinstance(parts, Refused):
@@ -74,7 +74,7 @@ def target_of(url: str, *, resolve: Resolver = addresses_of) -> Target | Refused
         return _wrong("The name of this host is not known.")
     if not settings.WEBHOOKS_ALLOW_PRIVATE and not all(is_public(address) for address in addresses):
         return _wrong(PRIVATE, "webhook_address_private")
-    return Target(scheme, host, port, path, addresses[0])
+    return CallTarget(scheme, host, port, path, addresses[0])
 
 
 def is_public(address: str) -> bool:

@@ -15,7 +15,7 @@ from http.client import HTTPException, HTTPResponse
 from io import BytesIO
 from typing import Any, cast
 
-from scheduling.webhooks.addresses import Resolver, Target, addresses_of, target_of
+from scheduling.webhooks.addresses import CallTarget, Resolver, addresses_of, target_of
 from tenants.access import Refused
 
 PATIENCE_SECONDS = 5.0
@@ -24,7 +24,7 @@ SHOWN = 1_000  # characters of an answer that the log keeps
 
 
 @dataclass(frozen=True)
-class Outcome:
+class CallOutcome:
     """`flaw`: why no answer came, or why it counts for nothing; empty where the receiver took it."""
 
     status: int | None
@@ -43,26 +43,26 @@ def call(
     body: bytes,
     resolve: Resolver = addresses_of,
     patience: float = PATIENCE_SECONDS,
-) -> Outcome:
+) -> CallOutcome:
     target = target_of(url, resolve=resolve)
     if isinstance(target, Refused):
-        return Outcome(None, target.sentence)
+        return CallOutcome(None, target.sentence)
     ends = time.monotonic() + patience
     try:
         with _connected(target, ends) as connection:
             _send(connection, _request(target, headers, body), ends)
             return _outcome(_received(connection, ends))
     except TimeoutError:
-        return Outcome(None, f"No answer in {patience:g} seconds.")
+        return CallOutcome(None, f"No answer in {patience:g} seconds.")
     except ssl.SSLError as error:
-        return Outcome(None, f"No trusted connection: {error.reason or 'TLS failed'}."[:200])
+        return CallOutcome(None, f"No trusted connection: {error.reason or 'TLS failed'}."[:200])
     except OSError as error:
-        return Outcome(None, f"No connection: {error.strerror or 'it broke'}."[:200])
+        return CallOutcome(None, f"No connection: {error.strerror or 'it broke'}."[:200])
     except HTTPException:
-        return Outcome(None, "The answer is not HTTP.")
+        return CallOutcome(None, "The answer is not HTTP.")
 
 
-def _connected(target: Target, ends: float) -> socket.socket:
+def _connected(target: CallTarget, ends: float) -> socket.socket:
     plain = socket.create_connection((target.address, target.port), timeout=_left(ends))
     if target.scheme == "http":
         return plain
@@ -74,7 +74,7 @@ def _connected(target: Target, ends: float) -> socket.socket:
         raise
 
 
-def _request(target: Target, headers: Mapping[str, str], body: bytes) -> bytes:
+def _request(target: CallTarget, headers: Mapping[str, str], body: bytes) -> bytes:
     lines = [f"POST {target.path} HTTP/1.1", f"Host: {target.authority}", f"Content-Length: {len(body)}"]
     lines += ["Accept: */*", "Connection: close", *(f"{name}: {value}" for name, value in headers.items())]
     return "\r\n".join([*lines, "", ""]).encode("ascii") + body
@@ -122,7 +122,7 @@ class _Held:
         return BytesIO(self._content)
 
 
-def _outcome(content: bytes) -> Outcome:
+def _outcome(content: bytes) -> CallOutcome:
     response = HTTPResponse(cast(socket.socket, _Held(content)))
     response.begin()
     try:
@@ -132,9 +132,9 @@ def _outcome(content: bytes) -> Outcome:
     text = "".join(letter for letter in answer.decode("utf-8", "replace") if letter.isprintable() or letter == "\n")
     status = response.status
     if 200 <= status < 300:
-        return Outcome(status, "", text)
+        return CallOutcome(status, "", text)
     sentence = "Redirects are not followed." if 300 <= status < 400 else "Only 200 to 299 count as taken."
-    return Outcome(status, f"The answer was {status}. {sentence}", text)
+    return CallOutcome(status, f"The answer was {status}. {sentence}", text)
 
 
 def _left(ends: float) -> float:

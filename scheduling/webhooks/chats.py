@@ -24,7 +24,7 @@ from django.urls import reverse
 from scheduling.models import ChatAddress, ChatForm, Notice
 from scheduling.notices import NoticeLine, may_be_seen, notice_lines, paragraph
 from scheduling.webhooks.addresses import Resolver, addresses_of, target_of
-from scheduling.webhooks.calls import Outcome
+from scheduling.webhooks.calls import CallOutcome
 from scheduling.webhooks.receivers import (
     AT_ONCE,
     LEASE,
@@ -192,7 +192,7 @@ def _nobody_called(text: str) -> str:
 
 
 @transaction.atomic
-def chat_end(*, letter: ChatLetter, outcome: Outcome, at: datetime, draw: float) -> None:
+def chat_end(*, letter: ChatLetter, outcome: CallOutcome, at: datetime, draw: float) -> None:
     row = ChatAddress.objects.select_for_update().filter(person=letter.person_id).first()
     if row is None or _address(row) != letter.url:
         return  # removed meanwhile, or another one: nothing is due any more

@@ -18,7 +18,7 @@ from django.db.models import Exists, OuterRef, Q
 from scheduling.common import event_document
 from scheduling.feed import EventKind, event, events_append, feed_cursor
 from scheduling.models import DeliveryState, Event, Webhook, WebhookDelivery, WebhookTry
-from scheduling.webhooks.calls import Outcome
+from scheduling.webhooks.calls import CallOutcome
 from scheduling.webhooks.receivers import (
     AT_ONCE,
     FAILING_TOO_LONG,
@@ -110,7 +110,7 @@ def _begin(row: Webhook, at: datetime) -> Letter | None:
 
 
 @transaction.atomic
-def try_end(*, letter: Letter, outcome: Outcome, at: datetime, draw: float) -> None:
+def try_end(*, letter: Letter, outcome: CallOutcome, at: datetime, draw: float) -> None:
     with scope_disabled("webhooks of every tenant are served together"):
         row = Webhook.objects.select_for_update(of=("self",)).select_related("tenant").get(pk=letter.webhook_id)
         delivery = WebhookDelivery.objects.select_for_update(of=("self",)).get(pk=letter.delivery_id)

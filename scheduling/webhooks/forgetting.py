@@ -15,7 +15,7 @@ PIECE = 5_000  # deliveries looked at in one transaction
 
 
 @dataclass(frozen=True)
-class Forgotten:
+class ForgottenDeliveries:
     """`last`: up to which number was looked; None: there is nothing older any more."""
 
     deliveries: int
@@ -30,13 +30,13 @@ def deliveries_over(before: datetime) -> QuerySet[WebhookDelivery]:
 
 
 @transaction.atomic
-def deliveries_forget(*, before: datetime, after: int = 0, most: int = PIECE) -> Forgotten:
+def deliveries_forget(*, before: datetime, after: int = 0, most: int = PIECE) -> ForgottenDeliveries:
     """One piece, the oldest first. Numbers rise with time, so what is young is not looked at."""
     with scope_disabled("the log of every tenant's webhooks is as old"):
         rows = WebhookDelivery.objects.filter(pk__gt=after).order_by("pk")
         page = list(rows.values_list("pk", "created_at")[:most])
         if not page:
-            return Forgotten(0, 0, None)
+            return ForgottenDeliveries(0, 0, None)
         # One that somebody replays at this moment is left for another day.
         over = deliveries_over(before).filter(pk__gt=after, pk__lte=page[-1][0])
         numbers = [row.pk for row in over.select_for_update(of=("self",), skip_locked=True).only("pk")]
@@ -45,4 +45,4 @@ def deliveries_forget(*, before: datetime, after: int = 0, most: int = PIECE) ->
             tries = WebhookTry.objects.filter(delivery__in=numbers)._raw_delete(using=connection.alias)
             WebhookDelivery.objects.filter(pk__in=numbers)._raw_delete(using=connection.alias)
     is_last = len(page) < most or page[-1][1] >= before
-    return Forgotten(len(numbers), tries, None if is_last else page[-1][0])
+    return ForgottenDeliveries(len(numbers), tries, None if is_last else page[-1][0])

@@ -14,7 +14,7 @@ from typing import Any, Protocol
 
 from scheduling.common import alone
 from scheduling.webhooks import chats, deliveries
-from scheduling.webhooks.calls import Outcome, call
+from scheduling.webhooks.calls import CallOutcome, call
 from scheduling.webhooks.receivers import AT_ONCE
 
 ROUND = timedelta(seconds=20)
@@ -34,27 +34,27 @@ class Post(Protocol):
     def body(self) -> bytes: ...
 
 
-Caller = Callable[[Any], Outcome]
+Caller = Callable[[Any], CallOutcome]
 
 
 @dataclass(frozen=True)
-class Desk:
+class LetterDesk:
     """Whose letters a round sends. `lock`: of the database; `collect` writes down what is new, `begin` a try for each
     of some receivers that are due, `end` what came of one."""
 
     lock: int
     collect: Callable[[datetime], object]
     begin: Callable[[datetime], Sequence[Any]]
-    end: Callable[[Any, Outcome, datetime, float], None]
+    end: Callable[[Any, CallOutcome, datetime, float], None]
 
 
-WEBHOOKS = Desk(
+WEBHOOKS = LetterDesk(
     lock=LOCK,
     collect=lambda at: deliveries.deliveries_collect(at=at),
     begin=lambda at: deliveries.tries_begin(at=at),
     end=lambda letter, outcome, at, draw: deliveries.try_end(letter=letter, outcome=outcome, at=at, draw=draw),
 )
-CHATS = Desk(
+CHATS = LetterDesk(
     lock=CHATS_LOCK,
     collect=lambda at: None,  # notices are due as they are made
     begin=lambda at: chats.chats_begin(at=at),
@@ -62,7 +62,7 @@ CHATS = Desk(
 )
 
 
-def _post(letter: Post) -> Outcome:
+def _post(letter: Post) -> CallOutcome:
     return call(letter.url, headers=letter.headers, body=letter.body)
 
 
@@ -76,7 +76,7 @@ def chats_round(*, clock: Callable[[], datetime], draw: Callable[[], float], pos
     return _round(CHATS, clock, draw, post)
 
 
-def _round(desk: Desk, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller) -> int:
+def _round(desk: LetterDesk, clock: Callable[[], datetime], draw: Callable[[], float], post: Caller) -> int:
     """None where another process is at it."""
     with alone(desk.lock) as ours:
         if not ours:

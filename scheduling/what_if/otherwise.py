@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduling.core import records
 from scheduling.core.scenario import BadScenario
-from scheduling.core.scenario.jobs import Jobs
+from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, View
 from scheduling.market.view import for_the_core
 from scheduling.models import TrainingJob
@@ -69,7 +69,9 @@ def _read(view: View, row: TrainingJob, spec: Mapping[str, Any], arrival: float,
     tenant = cluster.tenants[job.tenant].name
     whose = {"name": str(row.pk), "tenant": tenant, "arrival": arrival, "lane": job.lane}
     try:
-        read = Jobs(cluster.resources, tenants, cluster.slot_seconds).read({**for_the_core(spec), **whose}, row.pk)
+        read = ScenarioJobs(cluster.resources, tenants, cluster.slot_seconds).read(
+            {**for_the_core(spec), **whose}, row.pk
+        )
     except BadScenario as error:
         place = error.place.removeprefix(f"jobs[{row.pk}]").removeprefix(".")
         return Misasked("invalid_value", f"{place or 'The job'}: {error.message}.", "value")

@@ -17,7 +17,7 @@ OTHERS_SEE = ("state", "phase", "start", "end", "workers", "ps", "paid")  # of a
 
 
 @dataclass(frozen=True)
-class JobRow:
+class SeenJob:
     """`before`, `after`: state, reason, phase, start, end, workers, ps, paid, value, floor; of another tenant's job
     only what everybody sees of it. Amounts are credits."""
 
@@ -30,7 +30,7 @@ class JobRow:
 
 
 @dataclass(frozen=True)
-class TenantRow:
+class SeenTenant:
     """Gains of this interval; None where they are not the reader's, or no amount of a tenant is.
 
     `promised`: by how much more the floors are worth of its jobs that go on waiting.
@@ -57,8 +57,8 @@ class PriceRow:
 class Result:
     interval: int
     is_whole: bool  # everybody is named
-    jobs: tuple[JobRow, ...]
-    tenants: tuple[TenantRow, ...]
+    jobs: tuple[SeenJob, ...]
+    tenants: tuple[SeenTenant, ...]
     prices: tuple[PriceRow, ...]
 
 
@@ -147,18 +147,18 @@ def _unnamed(job: Mapping[str, Any]) -> dict[str, Any]:
     return {"job": None, "tenant": None, **parts}
 
 
-def _job(job: Mapping[str, Any], asked: int, place: int) -> JobRow:
+def _job(job: Mapping[str, Any], asked: int, place: int) -> SeenJob:
     label = f"job {job['job']}" if job["job"] else f"another tenant's job ({place})"
-    return JobRow(job["job"], job["tenant"], label, job["job"] == asked, job["before"], job["after"])
+    return SeenJob(job["job"], job["tenant"], label, job["job"] == asked, job["before"], job["after"])
 
 
-def _tenant(found: Mapping[str, Any], own: int, eyes: _Eyes) -> TenantRow:
+def _tenant(found: Mapping[str, Any], own: int, eyes: _Eyes) -> SeenTenant:
     """What another tenant gains by how much tells what its jobs are worth to it: only the difference is shown."""
     before, after, tenant = found["before"], found["after"], found["tenant"]
     difference, promised = after - before, found["promised_after"] - found["promised_before"]
     if not eyes.is_whole and tenant not in (own, OPERATOR_ID):
-        return TenantRow(None, "another tenant", None, None, difference, promised)
+        return SeenTenant(None, "another tenant", None, None, difference, promised)
     label = "the operator" if tenant == OPERATOR_ID else eyes.names.get(tenant, f"tenant {tenant}")
     if not eyes.money and tenant == own:
-        return TenantRow(tenant, label, None, None, difference, promised)
-    return TenantRow(tenant, label, before, after, difference, promised)
+        return SeenTenant(tenant, label, None, None, difference, promised)
+    return SeenTenant(tenant, label, before, after, difference, promised)

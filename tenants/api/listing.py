@@ -121,15 +121,15 @@ def parameters_read(request: Request, filters: Sequence[Filter], others: Sequenc
     return read
 
 
-def _values(found: Filter | None, texts: Sequence[str]) -> Any:
+def _values(filter_: Filter | None, texts: Sequence[str]) -> Any:
     if flaw := next((flaw for text in texts if (flaw := text_flaw(text))), None):
         raise ValueError(flaw)
-    if len(texts) > 1 and not (found and found.several):
+    if len(texts) > 1 and not (filter_ and filter_.several):
         raise ValueError("stands more than once")
-    if found is None:
+    if filter_ is None:
         return texts[0]
-    values = [found.read(text) for text in texts]
-    return values if found.several else values[0]
+    values = [filter_.read(text) for text in texts]
+    return values if filter_.several else values[0]
 
 
 def rows_chosen(rows: QuerySet[Any], listing: Listing, parameters: Mapping[str, Any]) -> tuple[QuerySet[Any], str]:

@@ -75,10 +75,10 @@ def _file_digest(file: UploadedFile[Any]) -> str:
     return digest.hexdigest()
 
 
-def _replayed(kept: KeptAnswer) -> HttpResponse:
-    media = MEDIA_TYPE if kept.status >= 400 else "application/json"
-    headers = {"Idempotent-Replay": "true"} | ({"Location": kept.location} if kept.location else {})
-    return HttpResponse(kept.body, status=kept.status, content_type=media, headers=headers)
+def _replayed(kept_answer: KeptAnswer) -> HttpResponse:
+    media = MEDIA_TYPE if kept_answer.status >= 400 else "application/json"
+    headers = {"Idempotent-Replay": "true"} | ({"Location": kept_answer.location} if kept_answer.location else {})
+    return HttpResponse(kept_answer.body, status=kept_answer.status, content_type=media, headers=headers)
 
 
 def _without_secrets(response: HttpResponse, names: Sequence[str]) -> str:

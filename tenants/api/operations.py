@@ -136,10 +136,10 @@ def _parameters(found: Operation, is_post: bool) -> list[OpenApiParameter]:
     return listed
 
 
-def _parameter(found: Filter) -> OpenApiParameter:
-    schema = {"type": "array", "items": dict(found.schema)} if found.several else dict(found.schema)
-    explode = True if found.several else None
-    return OpenApiParameter(found.name, schema, explode=explode, description=found.description)
+def _parameter(filter_: Filter) -> OpenApiParameter:
+    schema = {"type": "array", "items": dict(filter_.schema)} if filter_.several else dict(filter_.schema)
+    explode = True if filter_.several else None
+    return OpenApiParameter(filter_.name, schema, explode=explode, description=filter_.description)
 
 
 def _responses(

@@ -125,8 +125,8 @@ def problem_of_exception(error: Exception, request: Any) -> Problem:
     return Problem(500, "internal_error", BROKEN)
 
 
-def unavailable_problem(found: Unavailable) -> Problem:
-    return Problem(503, found.code, found.detail, headers={"Retry-After": str(found.seconds)})
+def unavailable_problem(unavailable: Unavailable) -> Problem:
+    return Problem(503, unavailable.code, unavailable.detail, headers={"Retry-After": str(unavailable.seconds)})
 
 
 BROKEN = (

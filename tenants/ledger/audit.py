@@ -11,20 +11,20 @@ from dataclasses import dataclass
 from functools import partial
 
 from tenants.ledger import checks
-from tenants.ledger.findings import MOST, Finding, rows_of
+from tenants.ledger.findings import MOST, LedgerFinding, rows_of
 
 CHUNK = 50_000  # transactions per step of the progress bar
 _MEMBER = 40  # bytes in a seal per transaction: 8 of id, 32 of digest
 
 Progress = Callable[[int, int], None]  # steps done, steps in all
-Step = Callable[[], Iterator[Finding]]
+Step = Callable[[], Iterator[LedgerFinding]]
 # Checks of whoever sets money aside in the book: whether it still has a purpose. They join when Django is ready.
 purposes: list[Step] = []
 
 
 @dataclass(frozen=True)
 class Audit:
-    findings: tuple[Finding, ...]
+    findings: tuple[LedgerFinding, ...]
     transactions: int
     entries: int
     sealed: int  # transactions covered by seals; the rest can still be removed without a trace
@@ -38,7 +38,7 @@ class Audit:
 def verify(*, known_heads: Sequence[str] = (), progress: Progress = lambda done, total: None) -> Audit:
     """Audit everything. `known_heads`: of the seals, noted earlier outside the database."""
     listed: list[Step] = [*steps(newest()), partial(_known_heads, known_heads)]
-    findings: list[Finding] = []
+    findings: list[LedgerFinding] = []
     for done, step in enumerate(listed, 1):
         findings += step()
         progress(done, len(listed))
@@ -88,7 +88,7 @@ def _counts() -> tuple[int, int, int, str]:
     return int(transactions), int(entries), int(sealed), str(head)
 
 
-def _seals() -> Iterator[Finding]:
+def _seals() -> Iterator[LedgerFinding]:
     rows = rows_of(
         """
         WITH chain AS (
@@ -114,13 +114,13 @@ def _seals() -> Iterator[Finding]:
     )
     for number, after, last, members, present, chained in rows:
         if not chained:
-            yield Finding("seal", f"seal {number}", "was changed, or the seal before it was changed or removed")
+            yield LedgerFinding("seal", f"seal {number}", "was changed, or the seal before it was changed or removed")
         yield from _changed_members(number, _members(members), _members(present))
         if not after <= max(_members(members), default=after) == last:
-            yield Finding("seal", f"seal {number}", f"does not end at transaction {last}")
+            yield LedgerFinding("seal", f"seal {number}", f"does not end at transaction {last}")
 
 
-def _end_of_seals() -> Iterator[Finding]:
+def _end_of_seals() -> Iterator[LedgerFinding]:
     """The row that the database moves with every seal names the newest one."""
     rows = rows_of(
         "SELECT h.number, h.digest = s.digest, s.number, n.newest"
@@ -129,14 +129,14 @@ def _end_of_seals() -> Iterator[Finding]:
     )
     for number, is_same, present, newest in rows:
         if number is None and newest:
-            yield Finding("seal", "the end of the seals", f"is gone; the newest seal is number {newest}")
+            yield LedgerFinding("seal", "the end of the seals", f"is gone; the newest seal is number {newest}")
         elif number is not None and (number > newest or present is None):
-            yield Finding("seal", f"seal {newest + 1}", f"was removed: the seals went on to number {number}")
+            yield LedgerFinding("seal", f"seal {newest + 1}", f"was removed: the seals went on to number {number}")
         elif number is not None and (number < newest or not is_same):
-            yield Finding("seal", "the end of the seals", f"names seal {number}; the newest is number {newest}")
+            yield LedgerFinding("seal", "the end of the seals", f"names seal {number}; the newest is number {newest}")
 
 
-def _noted_seals() -> Iterator[Finding]:
+def _noted_seals() -> Iterator[LedgerFinding]:
     """Each entry of the history says which seal was the newest. That seal is still there."""
     rows = rows_of(
         "SELECT min(e.sequence), e.seal_number, s.number IS NULL"
@@ -147,14 +147,14 @@ def _noted_seals() -> Iterator[Finding]:
     )
     for sequence, number, is_gone in rows:
         what = "was removed" if is_gone else "was rewritten"
-        yield Finding("seal", f"seal {number}", f"{what}: entry {sequence} of the history noted it")
+        yield LedgerFinding("seal", f"seal {number}", f"{what}: entry {sequence} of the history noted it")
 
 
-def _changed_members(number: int, sealed: dict[int, bytes], present: dict[int, bytes]) -> Iterator[Finding]:
+def _changed_members(number: int, sealed: dict[int, bytes], present: dict[int, bytes]) -> Iterator[LedgerFinding]:
     changed = [member for member in sorted(sealed | present) if sealed.get(member) != present.get(member)]
     for member in changed[:MOST]:
         story = "was added" if member not in sealed else "was removed" if member not in present else "was replaced"
-        yield Finding("seal", f"transaction {member}", f"{story} after seal {number} closed over it")
+        yield LedgerFinding("seal", f"transaction {member}", f"{story} after seal {number} closed over it")
 
 
 def _members(packed: bytes) -> dict[int, bytes]:
@@ -163,7 +163,9 @@ def _members(packed: bytes) -> dict[int, bytes]:
     return {int.from_bytes(piece[:8], "big", signed=True): piece[8:] for piece in pieces}
 
 
-def _known_heads(known: Sequence[str]) -> Iterator[Finding]:
+def _known_heads(known: Sequence[str]) -> Iterator[LedgerFinding]:
     for one in known:
         if not rows_of("SELECT FROM ledger_seal WHERE digest = decode(%s, 'hex')", one):
-            yield Finding("seal", f"head {one}", "was noted earlier and is not in the chain: the seals were rewritten")
+            yield LedgerFinding(
+                "seal", f"head {one}", "was noted earlier and is not in the chain: the seals were rewritten"
+            )

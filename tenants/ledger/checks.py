@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tenants.guards import flaws
-from tenants.ledger.findings import MOST, Finding, rows_of
+from tenants.ledger.findings import MOST, LedgerFinding, rows_of
 from tenants.ledger.guards import GUARDS
 from tenants.ledger.postings import AccountName
 
 
-def transactions(after: int, upto: int) -> Iterator[Finding]:
+def transactions(after: int, upto: int) -> Iterator[LedgerFinding]:
     """Complete, balanced, without zero entries, and what its digest says."""
     rows = rows_of(
         """
@@ -33,33 +33,33 @@ def transactions(after: int, upto: int) -> Iterator[Finding]:
     for number, key, declared, total_found, total, zeros, entries in rows:
         who = f"transaction {number} ({key})"
         if total_found != declared:
-            yield Finding("entries", who, f"{total_found} entries instead of {declared}: {entries or 'none'}")
+            yield LedgerFinding("entries", who, f"{total_found} entries instead of {declared}: {entries or 'none'}")
         if total:
-            yield Finding("balance", who, f"entries {entries} sum to {total}")
+            yield LedgerFinding("balance", who, f"entries {entries} sum to {total}")
         if zeros:
-            yield Finding("zero", who, f"zero entries {zeros}")
-        yield Finding("digest", who, f"not what was posted; entries {entries or 'none'}")
+            yield LedgerFinding("zero", who, f"zero entries {zeros}")
+        yield LedgerFinding("digest", who, f"not what was posted; entries {entries or 'none'}")
 
 
-def orphans(after: int, upto: int) -> Iterator[Finding]:
+def orphans(after: int, upto: int) -> Iterator[LedgerFinding]:
     rows = rows_of(
         "SELECT e.transaction_id, e.line FROM ledger_entry e WHERE e.transaction_id > %s AND e.transaction_id <= %s"
         " AND NOT EXISTS (SELECT FROM ledger_transaction t WHERE t.id = e.transaction_id) LIMIT %s",
         after, upto, MOST,
     )  # fmt: skip
     for transaction_id, line in rows:
-        yield Finding("orphan", f"entry {transaction_id}.{line}", f"transaction {transaction_id} is gone")
+        yield LedgerFinding("orphan", f"entry {transaction_id}.{line}", f"transaction {transaction_id} is gone")
 
 
-def keys() -> Iterator[Finding]:
+def keys() -> Iterator[LedgerFinding]:
     rows = rows_of(
         "SELECT key, array_agg(id ORDER BY id) FROM ledger_transaction GROUP BY key HAVING count(*) > 1 LIMIT %s", MOST
     )
     for key, numbers in rows:
-        yield Finding("key", f"transactions {numbers}", f"posted under one key, {key}")
+        yield LedgerFinding("key", f"transactions {numbers}", f"posted under one key, {key}")
 
 
-def accounts() -> Iterator[Finding]:
+def accounts() -> Iterator[LedgerFinding]:
     rows = rows_of(
         """
         SELECT a.id, a.kind, a.tenant_id FROM ledger_account a
@@ -72,17 +72,19 @@ def accounts() -> Iterator[Finding]:
         MOST,
     )
     for number, kind, tenant_id in rows:
-        yield Finding("account", f"account {number}", f"says {kind} of tenant {tenant_id}; its number says otherwise")
+        yield LedgerFinding(
+            "account", f"account {number}", f"says {kind} of tenant {tenant_id}; its number says otherwise"
+        )
     gone = rows_of(
         "SELECT DISTINCT account_id FROM ledger_balance b"
         " WHERE NOT EXISTS (SELECT FROM ledger_account a WHERE a.id = b.account_id) ORDER BY 1 LIMIT %s",
         MOST,
     )
     for (number,) in gone:
-        yield Finding("account", f"account {number}", "is gone; it has a balance")
+        yield LedgerFinding("account", f"account {number}", "is gone; it has a balance")
 
 
-def day_totals() -> Iterator[Finding]:
+def day_totals() -> Iterator[LedgerFinding]:
     rows = rows_of(
         """
         SELECT account_id, day, coalesce(e.amount, 0), coalesce(e.entries, 0), coalesce(t.amount, 0),
@@ -98,14 +100,14 @@ def day_totals() -> Iterator[Finding]:
         MOST,
     )
     for account_id, day, amount, entries, cached, cached_entries in rows:
-        yield Finding(
+        yield LedgerFinding(
             "day total",
             f"{named(account_id)} on {day}",
             f"{entries} entries sum to {amount}, cached as {cached_entries} entries and {cached}",
         )
 
 
-def sheets(part: int) -> Iterator[Finding]:
+def sheets(part: int) -> Iterator[LedgerFinding]:
     """Sheets that a statement would believe say what the entries say: every SHEET_PARTS-th of them, from `part` on."""
     rows = rows_of(
         """
@@ -119,10 +121,12 @@ def sheets(part: int) -> Iterator[Finding]:
         SHEET_PARTS, part, MOST,
     )  # fmt: skip
     for tenant_id, day in rows:
-        yield Finding("day sheet", f"sheet of tenant {tenant_id} on {day}", "does not sum up the entries of that day")
+        yield LedgerFinding(
+            "day sheet", f"sheet of tenant {tenant_id} on {day}", "does not sum up the entries of that day"
+        )
 
 
-def balances() -> Iterator[Finding]:
+def balances() -> Iterator[LedgerFinding]:
     """The running balance equals the day totals (which equal the entries), and no tenant's is below zero."""
     rows = rows_of(
         """
@@ -139,22 +143,22 @@ def balances() -> Iterator[Finding]:
     )
     for account_id, amount, days, entries, day_entries in rows:
         if amount < 0 and account_id >= 8:
-            yield Finding("below zero", named(account_id), f"balance {amount}")
+            yield LedgerFinding("below zero", named(account_id), f"balance {amount}")
         if (amount, entries) != (days, day_entries):
-            yield Finding(
+            yield LedgerFinding(
                 "cached balance",
                 named(account_id),
                 f"{amount} after {entries} entries; days give {days}, {day_entries}",
             )
 
 
-def sum_of_all() -> Iterator[Finding]:
+def sum_of_all() -> Iterator[LedgerFinding]:
     ((total,),) = rows_of("SELECT coalesce(sum(amount), 0) FROM ledger_balance")
     if total:
-        yield Finding("sum of all", "the book", f"all balances sum to {total} instead of 0")
+        yield LedgerFinding("sum of all", "the book", f"all balances sum to {total} instead of 0")
 
 
-def guarded() -> Iterator[Finding]:
+def guarded() -> Iterator[LedgerFinding]:
     """Every account has the balance rows with which it was opened, and a tenant's stays guarded."""
     rows = rows_of(
         """
@@ -172,16 +176,20 @@ def guarded() -> Iterator[Finding]:
     for account_id, stripes, is_other in rows:
         who = named(account_id) if account_id is not None else "a balance of no account"
         if is_other:
-            yield Finding("guard", who, "its guard was changed: a tenant's balance is guarded, and the house's is not")
+            yield LedgerFinding(
+                "guard", who, "its guard was changed: a tenant's balance is guarded, and the house's is not"
+            )
         else:
-            yield Finding("guard", who, f"has balance rows {stripes or 'none'}, not those with which it was opened")
+            yield LedgerFinding(
+                "guard", who, f"has balance rows {stripes or 'none'}, not those with which it was opened"
+            )
 
 
-def rules() -> Iterator[Finding]:
+def rules() -> Iterator[LedgerFinding]:
     """The triggers, functions, checks and unique keys that guard the book are there, switched on, and those we shipped:
     the audit itself relies on some of them."""
     for flaw in flaws(GUARDS):
-        yield Finding("rule", flaw.name, flaw.what)
+        yield LedgerFinding("rule", flaw.name, flaw.what)
 
 
 SHEET_PARTS = 16  # each day sheet is looked at in one of so many steps

@@ -11,7 +11,7 @@ MOST = 50  # findings listed per check
 
 
 @dataclass(frozen=True)
-class Finding:
+class LedgerFinding:
     check: str
     culprit: str
     detail: str

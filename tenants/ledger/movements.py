@@ -26,7 +26,7 @@ class Position:
 
 
 @dataclass(frozen=True)
-class Choice:
+class MovementFilter:
     """Which transactions: those of [start, end) that move `account` (none: any of the three), of these kinds (none:
     all) and about this subject (empty: any)."""
 
@@ -62,7 +62,9 @@ class Movement:
         return Position(self.at, self.transaction_id)
 
 
-def movements(*, tenant_id: int, choice: Choice, below: Position | None = None, limit: int = PAGE) -> list[Movement]:
+def movements(
+    *, tenant_id: int, choice: MovementFilter, below: Position | None = None, limit: int = PAGE
+) -> list[Movement]:
     """One page, newest first; the next page lies `below` this one's last. Costs one index range for each account."""
     tenant_require(tenant_id)
     names = [account(tenant_id) for account in (available, held, earned)]
@@ -71,7 +73,9 @@ def movements(*, tenant_id: int, choice: Choice, below: Position | None = None, 
     return _moved(sql, parameters, names, "c.occurred_at DESC, t.id DESC", limit)
 
 
-def movements_by(*, tenant_id: int, choice: Choice, column: str, down: bool, limit: int = PAGE) -> list[Movement]:
+def movements_by(
+    *, tenant_id: int, choice: MovementFilter, column: str, down: bool, limit: int = PAGE
+) -> list[Movement]:
     """Those that come first in another order, by "at" or by what they moved on one account. Reads the whole choice."""
     tenant_require(tenant_id)
     names = [account(tenant_id) for account in (available, held, earned)]
@@ -104,7 +108,7 @@ def _moved(sql: str, parameters: list[Any], names: Sequence[AccountName], order:
     ]
 
 
-def movements_all(*, tenant_id: int, choice: Choice, page: int = 2_000) -> Iterator[list[Movement]]:
+def movements_all(*, tenant_id: int, choice: MovementFilter, page: int = 2_000) -> Iterator[list[Movement]]:
     """Every one of them, page by page, so that memory does not grow with their number."""
     below: Position | None = None
     while rows := movements(tenant_id=tenant_id, choice=choice, below=below, limit=page):
@@ -171,7 +175,9 @@ def period_sums(
     return balances, [Outside(*amounts) for amounts in zip(came or (), off_earned or (), strict=True)]
 
 
-def _chosen(choice: Choice, names: Sequence[AccountName], below: Position, limit: int | None) -> tuple[str, list[Any]]:
+def _chosen(
+    choice: MovementFilter, names: Sequence[AccountName], below: Position, limit: int | None
+) -> tuple[str, list[Any]]:
     """SQL for (occurred_at, transaction_id), newest first, and its parameters. `limit` None: all of them."""
     within = [choice.start, choice.end, below.at, below.transaction_id]
     if choice.subject:
@@ -193,7 +199,7 @@ _WITHIN = (
 
 
 def _of_accounts(
-    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int | None
+    choice: MovementFilter, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
     """The newest of each account, each from its own index range."""
     kinds, values = "", []
@@ -211,7 +217,7 @@ def _of_accounts(
 
 
 def _of_subject(
-    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int | None
+    choice: MovementFilter, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
     """One job has few transactions, and an index of its own."""
     kinds, values = ("t.kind = ANY(%s) AND ", [list(choice.kinds)]) if choice.kinds else ("", [])
@@ -224,7 +230,7 @@ def _of_subject(
 
 
 def _of_rare_kinds(
-    choice: Choice, names: Sequence[AccountName], within: list[Any], limit: int | None
+    choice: MovementFilter, names: Sequence[AccountName], within: list[Any], limit: int | None
 ) -> tuple[str, list[Any]]:
     """Kinds that are few among very many holds and settlements: found by the index that leaves those out."""
     sql = (

@@ -20,7 +20,7 @@ _WRITERS, _SEALERS = (7201, 1), (7201, 2)  # advisory locks; the writers' one st
 
 
 @dataclass(frozen=True)
-class Head:
+class ChainHead:
     """Where a chain ends: how many links it has, and the digest of the last one in hexadecimal."""
 
     height: int
@@ -32,7 +32,7 @@ class NotedHead:
     """Where a chain ended when a seal was made."""
 
     seal: int
-    head: Head
+    head: ChainHead
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class SealBusy:
     patience_ms: int
 
 
-def seal(*, at: datetime, heads: Mapping[str, Head] | None = None, patience_ms: int = 100) -> Sealed | SealBusy:
+def seal(*, at: datetime, heads: Mapping[str, ChainHead] | None = None, patience_ms: int = 100) -> Sealed | SealBusy:
     """Close every block that can be closed. The last one may be short. `heads`: of the other chains, by their names;
     where they moved and nothing was posted, a block without transactions is closed for them alone."""
     noted = json.dumps({name: [one.height, one.digest] for name, one in heads.items()}) if heads else None
@@ -92,7 +92,7 @@ def noted_heads(chain: str) -> list[NotedHead]:
             "  FROM ledger_seal WHERE jsonb_exists(heads, %(chain)s) GROUP BY 2, 3 ORDER BY 1",
             {"chain": chain},
         )
-        return [NotedHead(number, Head(height, digest)) for number, height, digest in cursor.fetchall()]
+        return [NotedHead(number, ChainHead(height, digest)) for number, height, digest in cursor.fetchall()]
 
 
 def _boundary(patience_ms: int) -> int | None:

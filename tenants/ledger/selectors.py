@@ -19,7 +19,7 @@ PAGE = 500
 
 
 @dataclass(frozen=True)
-class Cursor:
+class StatementCursor:
     """Where a page of a statement ended, and the balance there."""
 
     at: datetime
@@ -29,7 +29,7 @@ class Cursor:
 
 
 @dataclass(frozen=True)
-class Line:
+class StatementLine:
     at: datetime
     transaction_id: int
     line: int
@@ -41,8 +41,8 @@ class Line:
     balance: int  # after this line
 
     @property
-    def cursor(self) -> Cursor:
-        return Cursor(self.at, self.transaction_id, self.line, self.balance)
+    def cursor(self) -> StatementCursor:
+        return StatementCursor(self.at, self.transaction_id, self.line, self.balance)
 
 
 @dataclass(frozen=True)
@@ -54,8 +54,8 @@ class Statement:
     end: datetime
     opening: int
     closing: int
-    lines: tuple[Line, ...]
-    next: Cursor | None
+    lines: tuple[StatementLine, ...]
+    next: StatementCursor | None
 
 
 @dataclass(frozen=True)
@@ -108,7 +108,7 @@ def balance_before(*, account: AccountName, moment: datetime) -> int:
 
 
 def statement(
-    *, account: AccountName, start: datetime, end: datetime, after: Cursor | None = None, limit: int = PAGE
+    *, account: AccountName, start: datetime, end: datetime, after: StatementCursor | None = None, limit: int = PAGE
 ) -> Statement:
     """One page, in order of time; the next page starts `after` this one's `next`. Costs one index range."""
     opening = balance_before(account=account, moment=start)
@@ -124,9 +124,11 @@ def statement(
     )
 
 
-def statement_lines(*, account: AccountName, start: datetime, end: datetime, page: int = 5_000) -> Iterator[Line]:
+def statement_lines(
+    *, account: AccountName, start: datetime, end: datetime, page: int = 5_000
+) -> Iterator[StatementLine]:
     """Every line of the period, page by page, so that memory does not grow with it (CSV)."""
-    cursor: Cursor | None = _before(start, balance_before(account=account, moment=start))
+    cursor: StatementCursor | None = _before(start, balance_before(account=account, moment=start))
     while cursor is not None:
         lines = _lines(account, start, end, cursor, page)
         yield from lines
@@ -147,7 +149,9 @@ def transactions_about_all(*, subjects: Iterable[str]) -> tuple[TransactionView,
     return _views(Transaction.objects.filter(subject__in=[name for name in subjects if name]).order_by("pk"))
 
 
-def _lines(account: AccountName, start: datetime, end: datetime, after: Cursor, limit: int) -> tuple[Line, ...]:
+def _lines(
+    account: AccountName, start: datetime, end: datetime, after: StatementCursor, limit: int
+) -> tuple[StatementLine, ...]:
     tenant_require(account.tenant_id)
     rows = _rows(
         "SELECT e.occurred_at, e.transaction_id, e.line, t.key, t.kind, t.subject, t.facts, e.amount,"
@@ -160,13 +164,13 @@ def _lines(account: AccountName, start: datetime, end: datetime, after: Cursor, 
         [after.balance, account.id, start, end, after.at, after.transaction_id, after.line, limit],
     )
     return tuple(
-        Line(at, transaction_id, line, key, kind, subject, _facts(facts), amount, after_it)
+        StatementLine(at, transaction_id, line, key, kind, subject, _facts(facts), amount, after_it)
         for at, transaction_id, line, key, kind, subject, facts, amount, after_it in rows
     )
 
 
-def _before(start: datetime, opening: int) -> Cursor:
-    return Cursor(start - timedelta(microseconds=1), 0, 0, opening)
+def _before(start: datetime, opening: int) -> StatementCursor:
+    return StatementCursor(start - timedelta(microseconds=1), 0, 0, opening)
 
 
 def _facts(stored: Any) -> Mapping[str, Any]:

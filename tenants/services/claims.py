@@ -14,9 +14,9 @@ from tenants.claims import (
     CLAIM_LONGEST,
     VALUE_LONGEST,
     Claims,
+    ClaimStep,
     Mapped,
-    Standing,
-    Step,
+    MembershipStanding,
     Verb,
     roles_claimed,
     steps_by_claims,
@@ -104,7 +104,7 @@ def claim_mapping_remove(*, pk: int, by: Access, reason: str, at: datetime) -> R
 
 
 @transaction.atomic
-def claims_apply(*, user: User, claims: Claims, at: datetime) -> list[Step]:
+def claims_apply(*, user: User, claims: Claims, at: datetime) -> list[ClaimStep]:
     """Join and leave what the provider's claims say now. The last owner of a tenant stays, and the history says so."""
     claimed = roles_claimed(claims, mappings())
     with scope_disabled("claims decide to which tenants a person belongs"):
@@ -121,7 +121,7 @@ def claims_apply(*, user: User, claims: Claims, at: datetime) -> list[Step]:
     return steps
 
 
-def claims_try(*, user: User | None, claims: Claims) -> list[Step]:
+def claims_try(*, user: User | None, claims: Claims) -> list[ClaimStep]:
     """What a log-in with these claims would do. Nothing is changed. `user`: None, where there is no such person."""
     with scope_disabled("a trial looks at all memberships of one person"):
         standing = _standing(user) if user is not None else []
@@ -138,12 +138,14 @@ def mappings() -> list[Mapped]:
     return [Mapped(row.pk, row.claim, row.value, row.tenant_id, row.tenant.slug, row.role) for row in rows]
 
 
-def _standing(user: User) -> list[Standing]:
+def _standing(user: User) -> list[MembershipStanding]:
     """The person's memberships, in the scope of all tenants."""
     rows = list(Membership.objects.filter(user=user).select_related("tenant"))
     owners = _owners(row.tenant_id for row in rows)
     return [
-        Standing(row.tenant_id, row.tenant.slug, row.role, row.claim, row.role == OWNER and owners[row.tenant_id] == 1)
+        MembershipStanding(
+            row.tenant_id, row.tenant.slug, row.role, row.claim, row.role == OWNER and owners[row.tenant_id] == 1
+        )
         for row in rows
     ]
 
@@ -156,7 +158,7 @@ def _owners(tenant_ids: Iterable[int]) -> dict[int, int]:
     return counts
 
 
-def _row_change(user: User, tenant: Tenant, step: Step, at: datetime) -> None:
+def _row_change(user: User, tenant: Tenant, step: ClaimStep, at: datetime) -> None:
     with scope(tenant):
         rows = Membership.objects.filter(user=user)
         if step.verb is Verb.JOIN:
@@ -167,7 +169,7 @@ def _row_change(user: User, tenant: Tenant, step: Step, at: datetime) -> None:
             rows.update(role=step.role, claim=step.words)
 
 
-def _step_remember(user: User, tenant: Tenant, step: Step, at: datetime) -> None:
+def _step_remember(user: User, tenant: Tenant, step: ClaimStep, at: datetime) -> None:
     action, subject = _ACTIONS.get(step.verb), f"member {user.email}"
     if action is None or (step.verb is Verb.LAST_OWNER and _kept_last(tenant, subject, action)):
         return

@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 
 from tenants import selectors, services
 from tenants.access import AccessRequest, Refused
-from tenants.claims import EMAIL, Step
+from tenants.claims import EMAIL, ClaimStep
 from tenants.forms import ClaimMappingForm, ClaimRoleForm, ClaimTrialForm, ReasonForm
 from tenants.models import Tenant, User
 from tenants.roles import TENANT_ROLES, Permission
@@ -92,7 +92,7 @@ def _page(
     *,
     form: forms.Form | None = None,
     trial: forms.Form | None = None,
-    steps: list[Step] | None = None,
+    steps: list[ClaimStep] | None = None,
     person: User | None = None,
     address: str = "",
 ) -> HttpResponse:

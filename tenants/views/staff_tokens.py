@@ -15,7 +15,7 @@ from django.views.decorators.http import require_safe
 from tenants import services
 from tenants.access import AccessRequest, Refused
 from tenants.forms import StaffTokenForm
-from tenants.roles import PRESETS, SCOPE_MEANING, SCOPES, Permission, Preset, allows
+from tenants.roles import PRESETS, SCOPE_MEANING, SCOPES, Permission, ScopePreset, allows
 from tenants.services import IssuedToken
 from tenants.views.gate import posted_from, requires, tell
 from tenants.views.tokens import tokens_shown
@@ -78,6 +78,6 @@ def _useful(request: AccessRequest) -> list[str]:
     return [name for name, needed in SCOPES.items() if any(allows(request.access.roles, one) for one in needed)]
 
 
-def _presets(useful: list[str]) -> Mapping[str, Preset]:
+def _presets(useful: list[str]) -> Mapping[str, ScopePreset]:
     """Without those that hold a scope which these roles cannot use: their words would promise too much."""
     return {name: each for name, each in PRESETS.items() if each.scopes <= set(useful)}

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from django.utils import timezone
 
-from scheduling.jobs import Said, Submitted, job_describe
+from scheduling.jobs import JobWording, Submitted, job_describe
 from scheduling.models import JobDescription, Pool, ProgramVersion, ResourceKind, TrainingJob
 from scheduling.programs.hours import to_bytes
 from tenants.access import Refused
@@ -152,7 +152,7 @@ def test_description_sent_again_is_the_same_job_though_time_has_gone_on(world) -
     worth = {"by": (at + timedelta(hours=1)).isoformat(), "credits": "100", "later": "nothing"}
 
     def sent(moment: datetime, **answers: Any) -> Submitted | Refused:
-        said = Said(worth=worth | answers, hours=HOURS)
+        said = JobWording(worth=worth | answers, hours=HOURS)
         return job_describe(pool=pool, said=said, lane="batch", by=by, at=moment, client_key="once")
 
     first = sent(at)

@@ -21,7 +21,7 @@ from scheduling.jobs.cancellation import job_cancel
 from scheduling.jobs.second_chance import job_queue
 from scheduling.jobs.submission import Submitted, job_submit
 from scheduling.learner.promotion import weights_take
-from scheduling.market.view.demands import Steps
+from scheduling.market.view.demands import AmountSteps
 from scheduling.models import CandidateState, Event, PolicyWeights, Pool, TrainingJob, WeightsCandidate
 from scheduling.money.budget_limits import budget_set
 from scheduling.money.credits import credits_grant
@@ -128,7 +128,7 @@ def _settings(pool: Pool, castor: Tenant, lumen: Tenant) -> None:
         budget_set(member=None, period="month", soft=500 * MICRO, hard=900 * MICRO, by=of(lumen), at=NOON, reason=WHY)
     )
     accepted(alerts_set(pool=pool, thresholds={next(iter(MEASURES)): 0.5}, by=BY, reason=WHY, at=NOON))
-    halves = {"ps": Steps(Decimal("0.5"), Decimal("0.5"))}
+    halves = {"ps": AmountSteps(Decimal("0.5"), Decimal("0.5"))}
     accepted(resource_steps_set(pool=pool, steps=halves, by=BY, reason=WHY, at=NOON))
     accepted(servers_return_set(pool=pool, returns=True, by=BY, reason=WHY, at=NOON))
     signing_seed(at=NOON)

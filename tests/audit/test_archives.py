@@ -218,7 +218,7 @@ def test_history_tells_of_each_archive_and_a_changed_row_is_named(days: Days, tm
     rows = archive(pool, tmp_path)
     told = AuditEntry.objects.filter(action="intervals_archive").order_by("sequence")
     assert [entry.after["digest"] for entry in told] == [row.digest for row in rows]
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
     for sql in (
         "UPDATE scheduling_intervalarchive SET digest = reverse(digest)",
         "UPDATE scheduling_intervalarchive SET last = last + 5 WHERE first = 1",

@@ -16,7 +16,7 @@ from scheduling.market.decide.chain import market_heads
 from scheduling.models import Interval, LaneClock, Pool
 from tenants import history
 from tenants.access import access_of_system
-from tenants.ledger.seals import Head, Sealed, noted_heads
+from tenants.ledger.seals import ChainHead, Sealed, noted_heads
 from tests.database import overrule
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.builders import tell_history
@@ -64,7 +64,7 @@ def cut_off(pool: Pool) -> None:
 def test_chain_that_was_cut_off_with_its_head_put_back_contradicts_the_seals(pool: Pool) -> None:
     assert isinstance(seal_everything(at=at(pool, 13)), Sealed)
     count = len(digests(pool))
-    assert market_heads() == {f"pool:{pool.pk}": Head(count, digests(pool)[-1])}
+    assert market_heads() == {f"pool:{pool.pk}": ChainHead(count, digests(pool)[-1])}
     assert findings(pool) == []
     cut_off(pool)
     assert findings(pool) == [
@@ -121,7 +121,7 @@ def test_one_seal_notes_the_end_of_every_chain_and_changes_when_any_of_them_grow
     second = seal_everything(at=at(pool, 15))
     assert isinstance(second, Sealed)
     assert (second.blocks, second.transactions) == (1, 0)
-    assert [one.head for one in noted_heads("history")] == [Head(1, entry.hash)]
+    assert [one.head for one in noted_heads("history")] == [ChainHead(1, entry.hash)]
     out = io.StringIO()
     call_command("seal_ledger", stdout=out)
     assert out.getvalue() == f"0 transactions in 0 blocks, head {second.head}\n"

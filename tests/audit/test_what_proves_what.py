@@ -20,7 +20,7 @@ from django.db import DatabaseError, transaction
 from scheduling.audit.archive_entries import archive_remember
 from scheduling.audit.verification import settings_verify
 from scheduling.audit.verification.ends import ends_verify
-from scheduling.audit.verification.pieces import Limits, columns_after, piece_next
+from scheduling.audit.verification.pieces import ReadingLimits, columns_after, piece_next
 from scheduling.audit.verification.runs import feed_run, pool_run
 from scheduling.models import IntervalArchive, Phase, Pool
 from tenants import history
@@ -98,7 +98,7 @@ def phases(pool: Pool, *wanted: Phase) -> Iterator[str]:
 
 def pieces(walk, phase: Phase) -> Iterator[str]:
     while walk.phase == phase and walk.state in ("waiting", "running"):
-        piece = piece_next(walk, Limits())
+        piece = piece_next(walk, ReadingLimits())
         yield from map(str, piece.findings)
         for name, value in columns_after(walk, piece).items():
             setattr(walk, name, value)

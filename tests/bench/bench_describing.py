@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.jobs.describing import Said, Understood, job_understood
+from scheduling.jobs.describing import JobWording, Understood, job_understood
 from scheduling.market.decide.interval import interval_run
 from scheduling.programs import sbatch
 from scheduling.quotes.quotes import Quote, job_quote
@@ -42,7 +42,7 @@ def measure() -> Iterator[dict[str, Any]]:
         by = Access(user=None, tenant=tenants[0], roles=frozenset({SUBMITTER}))
         answers = {"hours": "6", "most": 8, "least": 2, "scaling": "good", "worker": {"worker": 1}}
         wish = {"by": (at + timedelta(hours=9)).isoformat(), "credits": "260", "later": "half"}
-        said = Said(worth=wish, hours=answers)
+        said = JobWording(worth=wish, hours=answers)
 
         def in_hours() -> Quote | Any:
             understood = job_understood(pool=pool, said=said, by=by, at=at)

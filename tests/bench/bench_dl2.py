@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.dl2 import networks
-from scheduling.core.policies.dl2.choosing import Choice, best, give_out
+from scheduling.core.policies.dl2.choosing import Inference, best, give_out
 from scheduling.core.policies.dl2.networks import Weights
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.policies.dl2.slot import Slot, shares_of
 from scheduling.core.scenario import read
 from scheduling.core.training.learner import Brain, Rules, update
-from scheduling.core.training.replay import Replay
+from scheduling.core.training.replay import SampleRing
 from scheduling.core.types import View
 from scheduling.core.workload import synthetic
 from tests.bench.slots import slot
 from tests.core.builders import make_view
 
-SHAPE = Shape(types=("a", "b"))  # the publication's: 40 jobs, 8 columns, two layers of 256
+SHAPE = NetworkShape(types=("a", "b"))  # the publication's: 40 jobs, 8 columns, two layers of 256
 REPEATS = 40
 
 
@@ -90,11 +90,13 @@ def busy_view() -> View:
 
 def updates() -> Iterator[dict[str, Any]]:
     dice, policy, value = np.random.default_rng(1), begun(SHAPE.actions), begun(1)
-    replay, brain = Replay(SHAPE, 8192), Brain(policy, value, networks.still(policy), networks.still(value))
+    replay, brain = SampleRing(SHAPE, 8192), Brain(policy, value, networks.still(policy), networks.still(value))
     allowed = np.ones(SHAPE.actions, np.bool_)
     for _ in range(100):
         states = [dice.random(SHAPE.inputs, np.float32) for _ in range(40)]
-        replay.put([Choice(state, allowed, int(dice.integers(SHAPE.actions)), 0.1) for state in states], 1.0, states[0])
+        replay.put(
+            [Inference(state, allowed, int(dice.integers(SHAPE.actions)), 0.1) for state in states], 1.0, states[0]
+        )
     drawn = replay.draw(256, dice)
     advantages = np.ones(256, np.float32)
 

@@ -18,7 +18,7 @@ import numpy as np
 
 from scheduling.app.clock import slot_advance
 from scheduling.core import records
-from scheduling.core.estimates.live import FITTED, Reports, Running, belief_of
+from scheduling.core.estimates.live import FITTED, LossReports, Running, belief_of
 from scheduling.core.policies.elastic import Elastic
 from scheduling.core.speed import elastic_rate
 from scheduling.market.decide import interval as intervals
@@ -162,7 +162,7 @@ def _report(pool: Pool) -> None:
         job, left = reader.read(row), float(view.uniform(0.5, 0.9) * row.spec["epochs"])
         alone = elastic_rate(job, 1, 1, (0, 0), 1.0, centralized=False)
         seen = [(count, count, alone * count**0.8) for count in (1, 2, 4, 8)] * 5
-        speed = list(belief_of(job, Running(0, None, Reports((), tuple(seen))), None).speed)
+        speed = list(belief_of(job, Running(0, None, LossReports((), tuple(seen))), None).speed)
         outlook = {"source": FITTED, "epochs_left": left, "epochs_low": left, "epochs_high": left}
         said = {"speeds": [list(each) for each in seen], "speed": speed, **outlook}
         reports.append(JobReport(job=row, tenant_id=row.tenant_id, heard_at=EPOCH, **said))

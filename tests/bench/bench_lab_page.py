@@ -16,8 +16,8 @@ from scheduling.lab.histories.history import DAY, HOUR, Log, LoggedJob
 from scheduling.lab.histories.machines import alike
 from scheduling.lab.requests import file_keep, page_of
 from scheduling.lab.studies.figures import figures_of
-from scheduling.lab.studies.replays import Replay, Task, replay_make, replay_read
-from scheduling.lab.studies.report import Page, body_of
+from scheduling.lab.studies.replays import Replay, ReplayTask, replay_make, replay_read
+from scheduling.lab.studies.report import ReportPage, body_of
 from scheduling.models import LabStudy, StudyState
 from tenants.roles import AUDITOR
 from tests.bench.bench_simulation import Figure, figure
@@ -69,6 +69,6 @@ def study_body() -> str:
         replays: dict[tuple[str, str], Replay] = {}
         for rule in study.rules:
             for worth in study.worths_of(rule):
-                replay_make(Task(history, study, rule, worth, Path(name) / "replay.npz"))
+                replay_make(ReplayTask(history, study, rule, worth, Path(name) / "replay.npz"))
                 replays[rule.name, worth] = replay_read(Path(name) / "replay.npz")
-    return body_of(Page(study, history, figures_of(study, history, replays), None))
+    return body_of(ReportPage(study, history, figures_of(study, history, replays), None))

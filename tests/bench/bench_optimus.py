@@ -10,8 +10,8 @@ import numpy as np
 
 from scheduling.core.estimates import curves, losses
 from scheduling.core.placement import Vacancies
-from scheduling.core.policies.optimus.allocation import Asked, allocate, dominant
-from scheduling.core.policies.optimus.placing import Order, Servers
+from scheduling.core.policies.optimus.allocation import JobDemands, allocate, dominant
+from scheduling.core.policies.optimus.placing import Order, PlacingServers
 from scheduling.core.types import Cluster, FloatArray
 from tests.bench.slots import slot
 from tests.core.builders import make_cluster, make_unit_type
@@ -44,7 +44,7 @@ def best(work: Callable[[], Any]) -> tuple[float, float, Any]:
     return min(runs, key=lambda run: run[0])
 
 
-def jobs_of_the_paper(seed: int = 1) -> tuple[Asked, Cluster]:
+def jobs_of_the_paper(seed: int = 1) -> tuple[JobDemands, Cluster]:
     """Random speed functions. A worker takes one gpu of a server's four, and 1 to 4 of its cpu and memory; a parameter
     server takes 1 or 2 of these."""
     dice = np.random.default_rng(seed)
@@ -57,7 +57,7 @@ def jobs_of_the_paper(seed: int = 1) -> tuple[Asked, Cluster]:
     t = [theta[:, index, None, None] for index in range(5)]
     step = t[0] * 8.0 / w + t[1] + t[2] * w / p + t[3] * w + t[4] * p
     remaining = dice.uniform(10.0, 1000.0, JOBS)
-    asked = Asked(
+    asked = JobDemands(
         seconds=remaining[:, None, None] * step,
         least=np.ones((JOBS, 2), np.intp),
         most=np.full((JOBS, 2), CAP, np.intp),
@@ -69,7 +69,7 @@ def jobs_of_the_paper(seed: int = 1) -> tuple[Asked, Cluster]:
 
 
 def place_all(given: np.ndarray, orders: list[Order], sizes: FloatArray, cluster: Cluster) -> int:
-    servers = Servers(Vacancies(cluster, np.zeros((3, 0, SERVERS))), key=2)
+    servers = PlacingServers(Vacancies(cluster, np.zeros((3, 0, SERVERS))), key=2)
     return sum(servers.evenly(orders[job]) is not None for job in np.argsort(sizes, kind="stable").tolist())
 
 

@@ -24,7 +24,7 @@ from scheduling.runs.failures import server_lose
 from scheduling.sharing.sharing import Sharing, sharing_change
 from tenants.access import access_of_system
 from tenants.ledger.amounts import MICRO
-from tenants.ledger.movements import Choice
+from tenants.ledger.movements import MovementFilter
 from tenants.models import AuditEntry, Tenant
 from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope
@@ -40,10 +40,10 @@ def world(django_db_setup: None, django_db_blocker: Any) -> Iterator[World]:
         yield made
 
 
-ALWAYS = Choice(datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC))
+ALWAYS = MovementFilter(datetime(2020, 1, 1, tzinfo=UTC), datetime(2040, 1, 1, tzinfo=UTC))
 
 
-def view(world: World, tenant: Tenant, choice: Choice = ALWAYS, **options):
+def view(world: World, tenant: Tenant, choice: MovementFilter = ALWAYS, **options):
     with scope(tenant):
         return ledger_view(
             tenant=tenant, pools=[world.pool], choice=choice, at=world.pool.slot_start(world.slot), **options
@@ -119,7 +119,7 @@ def test_pages_one_after_the_other_are_the_whole_list(world: World) -> None:
 
 @pytest.mark.parametrize("account", ["available", "held", "earned"])
 def test_one_account_alone_shows_its_own_balance(world: World, account: str) -> None:
-    choice = Choice(ALWAYS.start, ALWAYS.end, account=account)
+    choice = MovementFilter(ALWAYS.start, ALWAYS.end, account=account)
     rows = [row for group in view(world, world.castor, choice).groups for row in group.rows]
     with_entries = [row for row in rows if getattr(row, account)]
     assert with_entries == rows
@@ -129,12 +129,12 @@ def test_one_account_alone_shows_its_own_balance(world: World, account: str) -> 
 
 def test_filters_by_kind_and_by_job_show_those_alone_and_no_balance(world: World) -> None:
     job = next(award.job_id for award in awards_of(world.lumen) if award.paid)
-    of_job = Choice(ALWAYS.start, ALWAYS.end, subject=f"job:{job}")
+    of_job = MovementFilter(ALWAYS.start, ALWAYS.end, subject=f"job:{job}")
     rows = [row for group in view(world, world.lumen, of_job, each=True).groups for row in group.rows]
     assert {row.job_id for row in rows} == {job}
     assert {row.kind for row in rows} == {"hold", "settle"}
     assert {row.balance for row in rows} == {None}
-    grants = Choice(ALWAYS.start, ALWAYS.end, kinds=("grant", "top_up"))
+    grants = MovementFilter(ALWAYS.start, ALWAYS.end, kinds=("grant", "top_up"))
     rows = [row for group in view(world, world.lumen, grants).groups for row in group.rows]
     assert [row.available for row in rows] == [1_000 * MICRO]
 

@@ -21,7 +21,7 @@ from scheduling.catalogue.registration import (
     programs_allow,
 )
 from scheduling.models import CatalogueProgram, ProgramArchive, ProgramArchivePiece, ProgramVersion
-from scheduling.programs.catalogue import Owner, Program, document_of, read
+from scheduling.programs.catalogue import Program, ProgramOwner, document_of, read
 from scheduling.programs.stored import stored_program, usable_programs
 from scheduling.programs.templates import TEMPLATES
 from tenants.access import Access, Refused
@@ -179,9 +179,9 @@ def test_document_of_a_program_says_the_program_again(template: str) -> None:
         "modules": ["cuda/12"],
         "grace_seconds": 5,
     }
-    program = read(said, Owner())
+    program = read(said, ProgramOwner())
     assert isinstance(program, Program)
-    assert read(document_of(program), Owner()) == program
+    assert read(document_of(program), ProgramOwner()) == program
 
 
 # ---------------------------------------------------------------- what is refused

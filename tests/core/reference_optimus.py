@@ -6,10 +6,10 @@ import heapq
 
 import numpy as np
 
-from scheduling.core.policies.optimus.allocation import Asked
+from scheduling.core.policies.optimus.allocation import JobDemands
 
 
-def allocate(asked: Asked, free: np.ndarray, stop: str) -> list[tuple[int, int]]:
+def allocate(asked: JobDemands, free: np.ndarray, stop: str) -> list[tuple[int, int]]:
     """(parameter servers, workers) of each job."""
     left = free + 1e-9 * np.maximum(1.0, free)
     given: list[tuple[int, int]] = []

@@ -9,7 +9,7 @@ import pytest
 
 from scheduling.core import records
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea import WhatIf
+from scheduling.core.policies.astraea import OpenDecision
 from scheduling.core.policies.astraea.what_if import about
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
@@ -46,7 +46,7 @@ class Examined:
         return plan
 
     def _ask(self, view: View) -> None:
-        job, asked = view.waiting[-1], WhatIf(self.policy, view)
+        job, asked = view.waiting[-1], OpenDecision(self.policy, view)
         if job.number in view.floors:
             return  # it has waited before: not a job that comes last
         self.quick += asked.quick
@@ -58,7 +58,7 @@ class Examined:
         following = asked.following(job, told.floors)
         if following is not None and not told.bookings and all(refusal.state == WAITING for refusal in told.refusals):
             self.expected[following.slot] = following
-            again = WhatIf(self.policy, following).asked(job)
+            again = OpenDecision(self.policy, following).asked(job)
             whole = about(job, self.policy.decide(following))
             assert records.plan_bytes(again) == records.plan_bytes(whole)
 

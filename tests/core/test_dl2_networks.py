@@ -112,9 +112,9 @@ def test_a_step_changes_none_of_what_it_was_given():
 
 def test_sizes_of_the_networks_are_those_of_the_publication():
     """230,265 and 199,425 parameters with 40 jobs and 8 columns of types."""
-    from scheduling.core.policies.dl2.shape import Shape
+    from scheduling.core.policies.dl2.shape import NetworkShape
 
-    shape = Shape()
+    shape = NetworkShape()
     counts = [
         sum(array.size for array in networks.start(np.random.default_rng(1), 520, outputs, 256, np.float32).values())
         for outputs in (shape.actions, 1)

@@ -11,7 +11,7 @@ from scheduling.core.policies.dl2 import networks
 from scheduling.core.training import course as courses
 from scheduling.core.training import learner
 from scheduling.core.training.learner import Rules
-from scheduling.core.training.replay import Replay
+from scheduling.core.training.replay import SampleRing
 from tests.core.test_dl2_training import SHAPE, TINY, choice, small
 
 
@@ -19,7 +19,7 @@ def test_without_the_critic_a_moving_average_of_rewards_stands_for_the_value(mon
     """By hand: 0.95 * 2 + 0.05 * 4 = 2.1 is usual, and the value network stays as it is."""
     brain = courses.begin(TINY).brain.after(2.0).after(4.0)
     assert brain.usual == pytest.approx(2.1)
-    replay = Replay(SHAPE, 64)
+    replay = SampleRing(SHAPE, 64)
     replay.put([choice(1)], 2.0, choice(10).state)
     replay.put([choice(3)], 4.0, None)
     seen = {}

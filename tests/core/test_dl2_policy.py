@@ -14,7 +14,7 @@ from scheduling.core.policies import build
 from scheduling.core.policies.dl2 import files, networks
 from scheduling.core.policies.dl2.files import BadWeights, Network, WeightFile
 from scheduling.core.policies.dl2.policy import Dl2
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.scenario import BadScenario, Scenario, read
 from scheduling.core.simulation import simulate
 from scheduling.core.training.judging import judge
@@ -24,10 +24,10 @@ from tests.core.builders import make_cluster, make_job, make_scenario, make_view
 from tests.core.policy_examination import Examined, frozen
 from tests.core.random_markets import random_market
 
-SHAPE = Shape(jobs=4, columns=3, hidden=16)
+SHAPE = NetworkShape(jobs=4, columns=3, hidden=16)
 
 
-def network(seed: int = 1, shape: Shape = SHAPE, scale: float = 1.0, **biases: float) -> Network:
+def network(seed: int = 1, shape: NetworkShape = SHAPE, scale: float = 1.0, **biases: float) -> Network:
     """A network with no training; `void` and others lift an action of every job."""
     weights = dict(networks.start(np.random.default_rng(seed), shape.inputs, shape.actions, shape.hidden, np.float32))
     lifted = np.zeros(shape.actions, np.float32)

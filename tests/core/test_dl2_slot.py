@@ -10,20 +10,20 @@ import pytest
 
 from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.policies.dl2 import networks
-from scheduling.core.policies.dl2.choosing import Choice, Drawn, best, give_out, mending
+from scheduling.core.policies.dl2.choosing import DrawnAction, Inference, best, give_out, mending
 from scheduling.core.policies.dl2.networks import FORBIDDEN
-from scheduling.core.policies.dl2.room import PS, WORKER, Room
-from scheduling.core.policies.dl2.shape import BOTH, PS_ONLY, WORKER_ONLY, Shape
+from scheduling.core.policies.dl2.room import PS, WORKER, SlotRoom
+from scheduling.core.policies.dl2.shape import BOTH, PS_ONLY, WORKER_ONLY, NetworkShape
 from scheduling.core.policies.dl2.slot import Batch, Slot, shares_of
 from scheduling.core.types import Job, Samples, View
 from tests.core.builders import make_cluster, make_job, make_unit_type, make_view
 from tests.core.random_markets import random_market
 
-SHAPE = Shape(jobs=3, columns=3, types=("image", "speech"), hidden=16, max_workers=4, max_ps=2)
+SHAPE = NetworkShape(jobs=3, columns=3, types=("image", "speech"), hidden=16, max_workers=4, max_ps=2)
 BARE = replace(SHAPE, first_bundle=False)
 
 
-def opened(view: View, shape: Shape = SHAPE, ran: int = 0) -> Batch:
+def opened(view: View, shape: NetworkShape = SHAPE, ran: int = 0) -> Batch:
     batch = Slot(view, shares_of(view, lambda job: ran)[0], shape).batches()[0]
     batch.open()
     return batch
@@ -128,7 +128,7 @@ def test_units_are_dealt_as_in_the_placement_of_all_policies(seed):
     view = view_of(seed)
     units = [(WORKER, unit) for job in view.waiting for unit in job.worker_types]
     units += [(PS, unit) for job in view.waiting for unit in job.ps_types]
-    room, vacancies = Room(view, units), Vacancies(view.cluster, view.occupied)
+    room, vacancies = SlotRoom(view, units), Vacancies(view.cluster, view.occupied)
     cursors = [Cursors().workers, Cursors().ps]
     hosts = [vacancies.hosts_workers, vacancies.hosts_ps]
     held: list[tuple[int, object, list[int]]] = []
@@ -167,7 +167,7 @@ def test_first_layer_kept_up_to_date_answers_as_one_made_anew(seed):
 
 
 def test_nothing_but_void_is_no_sample():
-    noted: list[Choice] = []
+    noted: list[Inference] = []
     weights = networks.start(np.random.default_rng(1), SHAPE.inputs, SHAPE.actions, SHAPE.hidden, np.float32)
     batch = opened(make_view([make_job(0, chunks=1, max_ps=1)], cluster=make_cluster(((9,), (9,)))))
     assert give_out(weights, batch, best, noted.append) == 0
@@ -195,7 +195,7 @@ def test_poor_states_are_mended_in_their_order_and_the_earliest_job_first():
 def test_actions_are_drawn_with_the_networks_probabilities_unless_a_poor_state_is_mended():
     batch = opened(make_view([make_job(0, chunks=4)], cluster=make_cluster(((9,), (9,)))), BARE)
     logits = np.log(np.array([0.2, 0.3, 0.1] + [1e-30] * 6 + [0.4]))
-    drawn = Drawn(np.random.default_rng(1), explore=0.4)
+    drawn = DrawnAction(np.random.default_rng(1), explore=0.4)
     seen = np.bincount([drawn(logits, batch)[0] for _ in range(4000)], minlength=10) / 4000
     np.testing.assert_allclose(seen[[0, 1, 2, 9]], [0.2, 0.3, 0.1, 0.4], atol=0.03)
     batch.apply(WORKER_ONLY), batch.apply(WORKER_ONLY)

@@ -9,8 +9,8 @@ import pytest
 
 from scheduling.core.policies import build
 from scheduling.core.policies.dl2 import networks
-from scheduling.core.policies.dl2.choosing import Choice
-from scheduling.core.policies.dl2.shape import BOTH, WORKER_ONLY, Shape
+from scheduling.core.policies.dl2.choosing import Inference
+from scheduling.core.policies.dl2.shape import BOTH, WORKER_ONLY, NetworkShape
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.simulation import simulate
 from scheduling.core.speed import elastic_rate
@@ -21,11 +21,11 @@ from scheduling.core.training.course import Course
 from scheduling.core.training.judging import judge, margin, served
 from scheduling.core.training.learner import Brain, Rules
 from scheduling.core.training.lessons import Lessons, in_other_rows, lessons, study
-from scheduling.core.training.replay import Replay
+from scheduling.core.training.replay import SampleRing
 from scheduling.core.workload import synthetic
 from tests.core.builders import make_cluster, make_job, make_scenario
 
-SHAPE = Shape(jobs=3, columns=3, hidden=16, max_workers=8, max_ps=8)
+SHAPE = NetworkShape(jobs=3, columns=3, hidden=16, max_workers=8, max_ps=8)
 TINY = Course(SHAPE, passes=3, rules=Rules(replay=512, batch=32))
 
 
@@ -34,7 +34,7 @@ def small(seed: int) -> Scenario:
 
 
 def taught(
-    scenario: Scenario, name: str = "dominant_resource_fairness", shape: Shape = SHAPE, **settings: object
+    scenario: Scenario, name: str = "dominant_resource_fairness", shape: NetworkShape = SHAPE, **settings: object
 ) -> Lessons:
     policy = build({"name": name} | settings, scenario.cluster, scenario.jobs)
     return lessons([(scenario, simulate(scenario, {"batch": policy}))], shape)
@@ -88,13 +88,13 @@ def test_lessons_are_learnt():
     assert losses[-1] < 0.6 * losses[0]
 
 
-def choice(number: int) -> Choice:
+def choice(number: int) -> Inference:
     state = np.full(SHAPE.inputs, number, np.float32)
-    return Choice(state, np.ones(SHAPE.actions, np.bool_), number % SHAPE.actions, 0.5)
+    return Inference(state, np.ones(SHAPE.actions, np.bool_), number % SHAPE.actions, 0.5)
 
 
 def test_replay_forgets_the_oldest_and_knows_what_followed_each_slot():
-    replay = Replay(SHAPE, 8)
+    replay = SampleRing(SHAPE, 8)
     for slot in range(6):
         following = None if slot == 5 else choice(100 + slot).state
         replay.put([choice(2 * slot), choice(2 * slot + 1)], float(slot), following)
@@ -114,7 +114,7 @@ def test_targets_are_the_reward_and_the_discounted_value_of_the_next_slot(monkey
         value[layer][0, 0] = factor
     policy = networks.start(np.random.default_rng(1), SHAPE.inputs, SHAPE.actions, 16, np.float32)
     brain = Brain(policy, value, networks.still(policy), networks.still(value))
-    replay = Replay(SHAPE, 64)
+    replay = SampleRing(SHAPE, 64)
     replay.put([choice(1)], 2.0, choice(10).state)
     replay.put([choice(3)], 4.0, None)
     seen = {}
@@ -197,7 +197,7 @@ def copies(course: Course, state):
 
 def test_the_analytical_speed_is_fitted_to_probes_and_nearly_the_real_one():
     job = small(1).jobs[0]
-    speeds = Analytical(1200.0, Shape())
+    speeds = Analytical(1200.0, NetworkShape())
     errors = []
     for workers in range(1, 13):
         for ps in range(1, 9):

@@ -17,9 +17,9 @@ from scheduling.core.estimates.live import (
     EXHAUSTED,
     FITTED,
     Belief,
-    Reports,
+    LossReports,
+    LossTarget,
     Running,
-    Target,
     believed,
     believed_speed,
     converged_after,
@@ -36,15 +36,15 @@ from scheduling.lab.reproduction.misjudging import Misjudged, with_epochs
 from tests.core.builders import make_cluster, make_job, make_scenario, make_view
 
 LOSSES = st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), max_size=40)
-TARGET = Target(delta=0.003, most_epochs=100)
+TARGET = LossTarget(delta=0.003, most_epochs=100)
 
 
 def falling(epochs: int, b0: float = 0.3, b1: float = 1.0, b2: float = 0.1) -> tuple[float, ...]:
     return tuple((1.0 / (b0 * np.arange(1, epochs + 1) + b1) + b2).tolist())
 
 
-def heard(losses: tuple[float, ...], target: Target | None = TARGET) -> Running:
-    return Running(len(losses), target, Reports(losses))
+def heard(losses: tuple[float, ...], target: LossTarget | None = TARGET) -> Running:
+    return Running(len(losses), target, LossReports(losses))
 
 
 # --- the end ----------------------------------------------------------------------------------------------------------
@@ -65,7 +65,7 @@ def heard(losses: tuple[float, ...], target: Target | None = TARGET) -> Running:
     ],
 )
 def test_a_loss_has_converged_once_it_has_stayed(losses: tuple[float, ...], patience: int, end: int | None) -> None:
-    assert converged_after(losses, Target(0.01, 100, patience)) == end
+    assert converged_after(losses, LossTarget(0.01, 100, patience)) == end
 
 
 @settings(max_examples=60, deadline=None)
@@ -73,7 +73,7 @@ def test_a_loss_has_converged_once_it_has_stayed(losses: tuple[float, ...], pati
 def test_what_is_heard_later_does_not_move_the_end(
     losses: list[float], more: list[float], patience: int, delta: float
 ) -> None:
-    target = Target(delta, 100, patience)
+    target = LossTarget(delta, 100, patience)
     if (end := converged_after(losses, target)) is not None:
         assert patience < end <= len(losses)
         assert converged_after(losses + more, target) == converged_after(losses[:end], target) == end
@@ -82,9 +82,9 @@ def test_what_is_heard_later_does_not_move_the_end(
 
 def test_losses_of_epochs_that_are_not_done_end_nothing() -> None:
     flat = (1.0,) * 10
-    assert end_of(Running(3, TARGET, Reports(flat))) is None
-    assert end_of(Running(4, TARGET, Reports(flat))) == CONVERGED
-    assert end_of(Running(4, None, Reports(flat))) is None
+    assert end_of(Running(3, TARGET, LossReports(flat))) is None
+    assert end_of(Running(4, TARGET, LossReports(flat))) == CONVERGED
+    assert end_of(Running(4, None, LossReports(flat))) is None
 
 
 def test_a_silent_program_ends_with_its_most_epochs() -> None:
@@ -144,7 +144,7 @@ def test_without_a_good_curve_what_was_declared_counts(losses: tuple[float, ...]
 @given(st.lists(LOSSES, min_size=1, max_size=4), st.integers(1, 60))
 def test_whatever_is_reported_no_more_is_to_go_than_declared(reports: list[list[float]], most: int) -> None:
     target = replace(TARGET, most_epochs=most)
-    jobs = [Running(min(len(losses), most), target, Reports(tuple(losses))) for losses in reports]
+    jobs = [Running(min(len(losses), most), target, LossReports(tuple(losses))) for losses in reports]
     for job, outlook in zip(jobs, outlooks(jobs), strict=True):
         assert outlook is not None
         if outlook.source in (CONVERGED, EXHAUSTED):
@@ -195,8 +195,8 @@ def test_the_view_holds_what_decides_and_comes_back_from_its_bytes() -> None:
     view = replace(make_view(jobs, cluster=make_cluster(((8,), (8,)))), remaining=np.array([320.0, 320.0, 320.0]))
     running = {
         0: heard(falling(20)),
-        1: Running(20, TARGET, Reports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
-        2: Running(20, None, Reports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
+        1: Running(20, TARGET, LossReports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
+        2: Running(20, None, LossReports((1.0,) * 20, ((1, 1, 0.0002), (1, 2, 0.0003)))),
     }
     told = informed(view, running)
     assert [job.number for job in told.waiting] == [0, 2]  # the second has converged
@@ -233,7 +233,7 @@ def test_a_job_whose_loss_flattens_early_is_given_fewer_units() -> None:
 @settings(max_examples=20, deadline=None)
 @given(st.lists(st.floats(allow_nan=True, allow_infinity=True, width=32), min_size=20, max_size=30))
 def test_a_program_that_reports_false_losses_is_given_no_more_than_one_that_reports_none(lies: list[float]) -> None:
-    assert units({**SILENT, 0: Running(20, TARGET, Reports(tuple(lies)))})[0] <= units(SILENT)[0]
+    assert units({**SILENT, 0: Running(20, TARGET, LossReports(tuple(lies)))})[0] <= units(SILENT)[0]
 
 
 LONG = [make_job(number, chunks=8, epochs=1000, max_workers=8) for number in range(3)]
@@ -285,7 +285,7 @@ def lived(losses: tuple[float, ...]) -> tuple[str, int, float]:
         running = {}
         for job, left in zip(view.waiting, view.remaining.tolist(), strict=True):
             done = min(int((job.work - left) * job.epochs / job.work + 1e-9), 29)
-            running[job.number] = Running(done, TARGET, Reports(losses if job.number == 0 else ()))
+            running[job.number] = Running(done, TARGET, LossReports(losses if job.number == 0 else ()))
         return informed(with_epochs(view, dict.fromkeys(range(3), 100)), running)
 
     policy = build({"name": "optimus", "young": 1, "restart": 0}, SMALL.cluster, SMALL.jobs)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from scheduling.core.policies.astraea.moves import Move, Why, why_moved
+from scheduling.core.policies.astraea.moves import Move, MoveCause, why_moved
 from scheduling.core.types import Job
 from scheduling.core.value import Deadline, Linear
 from tests.core.builders import make_job
@@ -28,30 +28,32 @@ def moves(policy: Watched) -> dict[tuple[int, int], Move]:
     return {key: move for key, move in found.items() if move is not None}
 
 
-def told(jobs: list[Job], **fields: Any) -> dict[tuple[int, int], tuple[Why, tuple[int, ...]]]:
+def told(jobs: list[Job], **fields: Any) -> dict[tuple[int, int], tuple[MoveCause, tuple[int, ...]]]:
     _, policy = watched(scenario(jobs, **fields))
     return {key: (move.why, move.jobs) for key, move in moves(policy).items()}
 
 
 def test_a_denser_job_takes_the_place_and_another_one_moves_up() -> None:
     """At 4 comes N, which is worth much more: it and J behind it are where K was, and K ends by 17 nowhere any more."""
-    assert told(refund_jobs())[4, 1] == (Why.WORTH, (3, 2))
-    assert told(refund_jobs())[4, 2] == (Why.BETTER, ())
+    assert told(refund_jobs())[4, 1] == (MoveCause.WORTH, (3, 2))
+    assert told(refund_jobs())[4, 2] == (MoveCause.BETTER, ())
 
 
 @pytest.mark.parametrize(
     ("second", "why"),
     [
-        ({"priority": 1, "value": Linear(-1, 60)}, Why.PRIORITY),
-        ({"value": Linear(-30, 900)}, Why.WORTH),
+        ({"priority": 1, "value": Linear(-1, 60)}, MoveCause.PRIORITY),
+        ({"value": Linear(-30, 900)}, MoveCause.WORTH),
     ],
 )
-def test_what_the_other_job_has_more_of_is_said(second: dict[str, Any], why: Why) -> None:
+def test_what_the_other_job_has_more_of_is_said(second: dict[str, Any], why: MoveCause) -> None:
     """The first job runs until 8; the second waits behind it, and a third one comes that goes before the second."""
     first = make_job(0, epochs=6, priority=2, value=Linear(-1, 300), rent="never")
     waits = make_job(1, epochs=3, value=Linear(-3, 90), rent="never")
     comes = replace(make_job(2, epochs=3, arrival=3, value=Linear(-1, 60), rent="never"), **second)
-    if why is Why.PRIORITY:  # priority alone does not make it worth to plan anew: a fourth one is worth much as well
+    if (
+        why is MoveCause.PRIORITY
+    ):  # priority alone does not make it worth to plan anew: a fourth one is worth much as well
         comes = replace(comes, value=Linear(-30, 900))
     assert told([first, waits, comes]) == {(4, 1): (why, (2,))}
 
@@ -62,7 +64,7 @@ def test_nothing_is_said_of_a_draft_that_stays_that_starts_or_that_is_dropped() 
 
 
 def test_what_is_said_is_so_on_random_markets() -> None:
-    seen: Counter[Why] = Counter()
+    seen: Counter[MoveCause] = Counter()
     for seed in range(3, 160, 4):  # those with a long backlog
         market = renewal_market(seed)
         _, policy = watched(market)
@@ -79,9 +81,9 @@ def test_what_is_said_is_so_on_random_markets() -> None:
                 assert before_in_order(market.cluster, plan.windows[0].start, view.jobs[taker], job), f"seed {seed}"
             if move.jobs:
                 first = view.jobs[move.jobs[0]]
-                assert (move.why is Why.PRIORITY) == (first.priority > job.priority)
-    assert min(seen[why] for why in (Why.WORTH, Why.BETTER)) >= 20, seen
-    assert seen[Why.UNKNOWN] <= sum(seen.values()) / 4, seen
+                assert (move.why is MoveCause.PRIORITY) == (first.priority > job.priority)
+    assert min(seen[why] for why in (MoveCause.WORTH, MoveCause.BETTER)) >= 20, seen
+    assert seen[MoveCause.UNKNOWN] <= sum(seen.values()) / 4, seen
 
 
 def before_in_order(cluster: Any, start: int, one: Job, other: Job) -> bool:
@@ -103,7 +105,7 @@ def test_where_no_boundary_was_decided_for_long_the_time_of_drafts_has_passed() 
     plan = policy.policy.decide(late)
     move = why_moved(policy.policy, late, plan, 2)
     assert move is not None
-    assert move.why is Why.PASSED
+    assert move.why is MoveCause.PASSED
 
 
 def test_cells_that_have_no_room_for_what_was_planned_are_the_reason() -> None:
@@ -123,4 +125,4 @@ def test_cells_that_have_no_room_for_what_was_planned_are_the_reason() -> None:
     after = replace(view, cluster=without, floors=kept)
     plan = policy.policy.decide(after)
     found = [move for n in (2, 3) if (move := why_moved(policy.policy, after, plan, n)) is not None]
-    assert [move.why for move in found] == [Why.CELLS]
+    assert [move.why for move in found] == [MoveCause.CELLS]

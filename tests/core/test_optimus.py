@@ -10,8 +10,8 @@ import pytest
 
 from scheduling.core.placement import Vacancies
 from scheduling.core.policies import build
-from scheduling.core.policies.optimus.allocation import Asked, allocate, dominant
-from scheduling.core.policies.optimus.placing import Order, Row, Servers
+from scheduling.core.policies.optimus.allocation import JobDemands, allocate, dominant
+from scheduling.core.policies.optimus.placing import Order, PlacingServers, Row
 from scheduling.core.policies.optimus.pools import demands, is_mixed, pools
 from scheduling.core.scenario import BadScenario, Scenario
 from scheduling.core.simulation import Track, simulate
@@ -29,7 +29,7 @@ def gangs(track: Track) -> list[tuple[int, int]]:
     return [(booking.ps, booking.workers) for booking in track.bookings]
 
 
-def random_asked(seed: int) -> tuple[Asked, np.ndarray]:
+def random_asked(seed: int) -> tuple[JobDemands, np.ndarray]:
     """Odd seeds have round numbers, so that gains are equal all the time; some speeds fall and rise again."""
     dice = np.random.default_rng(seed)
     jobs, width, resources = int(dice.integers(1, 12)), int(dice.integers(1, 7)), int(dice.integers(1, 4))
@@ -46,7 +46,7 @@ def random_asked(seed: int) -> tuple[Asked, np.ndarray]:
     free = demand.sum(axis=(0, 1)) * dice.uniform(0.3, 4)
     most = least + dice.integers(0, width, (jobs, 2))
     weight = dominant(demand, free * 1.5, "share" if dice.random() < 0.7 else "amount")
-    return Asked(seconds, least, most, demand, weight, dice.choice([1.0, 0.95], jobs)), free
+    return JobDemands(seconds, least, most, demand, weight, dice.choice([1.0, 0.95], jobs)), free
 
 
 @pytest.mark.parametrize("stop", ["skip", "break"])
@@ -86,13 +86,13 @@ def test_pools_are_counted_apart_where_a_server_hosts_one_kind():
     assert [len(each) for each in demands(job, (0, 0), is_mixed(both))] == [len(job.worker_types[0].amounts)] * 2
 
 
-def two_jobs(first: list[float], second: list[float], demand: list[Any]) -> Asked:
+def two_jobs(first: list[float], second: list[float], demand: list[Any]) -> JobDemands:
     """Jobs whose time falls with workers alone."""
     seconds = np.array([[first], [second]], dtype=float)
     least, shape = np.ones((2, 2), np.intp), seconds.shape
     most = np.array([[1, shape[2]]] * 2)
     units = np.array(demand, dtype=float)
-    return Asked(seconds, least, most, units, np.ones((2, 2)), np.ones(2))
+    return JobDemands(seconds, least, most, units, np.ones((2, 2)), np.ones(2))
 
 
 def test_units_go_where_the_remaining_time_falls_most():
@@ -119,10 +119,10 @@ def test_who_finds_no_room_for_its_least_gang_does_not_stop_the_others():
     assert allocate(asked, np.array([2.0])).tolist() == [[0, 0], [1, 2]]
 
 
-def servers(capacity: Any, key: int = 0, **hosts: Any) -> Servers:
+def servers(capacity: Any, key: int = 0, **hosts: Any) -> PlacingServers:
     resources = [f"r{index}" for index in range(len(capacity))]
     cluster = make_cluster(capacity, resources=resources, **hosts)
-    return Servers(Vacancies(cluster, np.zeros((len(resources), 0, len(cluster.servers)))), key)
+    return PlacingServers(Vacancies(cluster, np.zeros((len(resources), 0, len(cluster.servers)))), key)
 
 
 def exchange(rows: list[Row]) -> int:
@@ -191,7 +191,7 @@ def test_a_gang_without_an_even_split_is_placed_whole_on_no_more_servers_than_an
 def test_where_room_is_uneven_a_gang_is_as_even_as_it_allows():
     """Room for four, three and one: three workers and three parameter servers."""
     one = make_unit_type((1,))
-    for split in (Servers.nearly, Servers.evenly):
+    for split in (PlacingServers.nearly, PlacingServers.evenly):
         assert sorted(split(servers(((4, 3, 1),)), Order(3, 3, one, one))) == [(0, 2, 2), (1, 1, 1)]
     assert servers(((5, 1, 1),)).nearly(Order(4, 2, one, one)) == [(0, 3, 2), (1, 1, 0)]
     assert servers(((5, 1, 1),)).evenly(Order(4, 2, one, one)) is None

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.policies import build
 from scheduling.core.policies.dominant_resource_fairness import DominantResourceFairness
 from scheduling.core.policies.optimus.parts import Placer
@@ -68,7 +68,7 @@ def test_with_anothers_placement_jobs_keep_their_numbers_and_change_their_server
     assert places(mixed) != places(own)
 
 
-def placed(placer: Placer, capacity: Any, *gangs: Gang, **hosts: Any) -> dict[int, list[tuple[int, int, int]]]:
+def placed(placer: Placer, capacity: Any, *gangs: GangUnits, **hosts: Any) -> dict[int, list[tuple[int, int, int]]]:
     scenario = market(capacity, [make(number) for number in range(len(gangs))], **hosts)
     found = placer.place(first_view(scenario), dict(enumerate(gangs)))
     rows = {job: placement.allocation(0, 1) for job, placement in found.items()}
@@ -77,25 +77,25 @@ def placed(placer: Placer, capacity: Any, *gangs: Gang, **hosts: Any) -> dict[in
 
 def test_fairness_spreads_units_round_the_servers() -> None:
     """The publication's example: four workers and two parameter servers on three servers of three."""
-    assert placed(DominantResourceFairness(), ((3, 3, 3),), Gang(4, 2)) == {0: [(0, 2, 1), (1, 1, 1), (2, 1, 0)]}
+    assert placed(DominantResourceFairness(), ((3, 3, 3),), GangUnits(4, 2)) == {0: [(0, 2, 1), (1, 1, 1), (2, 1, 0)]}
 
 
 def test_tetris_fills_one_server_before_the_next() -> None:
-    assert placed(Tetris(), ((6, 6, 6),), Gang(4, 2)) == {0: [(0, 4, 2)]}
-    assert placed(Tetris(), ((3, 3, 3),), Gang(4, 2)) == {0: [(0, 1, 1), (1, 2, 1), (2, 1, 0)]}
+    assert placed(Tetris(), ((6, 6, 6),), GangUnits(4, 2)) == {0: [(0, 4, 2)]}
+    assert placed(Tetris(), ((3, 3, 3),), GangUnits(4, 2)) == {0: [(0, 1, 1), (1, 2, 1), (2, 1, 0)]}
 
 
 @pytest.mark.parametrize("placer", [DominantResourceFairness(), Tetris()])
 def test_a_gang_may_have_more_parameter_servers_than_workers_and_is_placed_whole_or_not_at_all(placer: Placer) -> None:
-    found = placed(placer, ((2, 2, 2),), Gang(1, 4), Gang(1, 1))
+    found = placed(placer, ((2, 2, 2),), GangUnits(1, 4), GangUnits(1, 1))
     assert sum(row[1] for row in found[0]) == 1
     assert sum(row[2] for row in found[0]) == 4
-    assert placed(placer, ((2, 2),), Gang(1, 4), Gang(2, 2)).keys() == {1}
+    assert placed(placer, ((2, 2),), GangUnits(1, 4), GangUnits(2, 2)).keys() == {1}
 
 
 def test_a_gang_that_lacks_only_parameter_servers_keeps_no_other_from_being_tried() -> None:
     scenario = market(((2, 2, 2),), [make(0, epochs=1), make(1, epochs=30)])
-    gangs = {0: Gang(2, 5), 1: Gang(3, 3)}
+    gangs = {0: GangUnits(2, 5), 1: GangUnits(3, 3)}
     assert Tetris().place(first_view(scenario), gangs).keys() == {1}
 
 

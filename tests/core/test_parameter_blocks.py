@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.core.parameter_blocks import Piece, assign, assign_as_mxnet, balance, ranges, rebalance
+from scheduling.core.parameter_blocks import BlockPiece, assign, assign_as_mxnet, balance, ranges, rebalance
 
 
 def resnet_50_blocks() -> list[int]:
@@ -24,10 +24,10 @@ def resnet_50_blocks() -> list[int]:
     return [*blocks, 2048, 2048, 2048 * 1000, 1000]
 
 
-def slow_assign(sizes: list[int], servers: int) -> list[Piece]:
+def slow_assign(sizes: list[int], servers: int) -> list[BlockPiece]:
     """The same rules read again in fractions, every load recomputed from the pieces."""
     average = Fraction(sum(sizes), servers)
-    pieces: list[Piece] = []
+    pieces: list[BlockPiece] = []
 
     def load(server: int) -> int:
         return sum(piece.stop - piece.start for piece in pieces if piece.server == server)
@@ -42,18 +42,20 @@ def slow_assign(sizes: list[int], servers: int) -> list[Piece]:
             start = 0
             while start < size:
                 stop = min(size, start + max(1, int(average)))
-                pieces.append(Piece(block, start, stop, min(everyone, key=load)))
+                pieces.append(BlockPiece(block, start, stop, min(everyone, key=load)))
                 start = stop
         elif size < average / 100:
-            pieces.append(Piece(block, 0, size, min(everyone, key=lambda server: (requests(server), load(server)))))
+            pieces.append(
+                BlockPiece(block, 0, size, min(everyone, key=lambda server: (requests(server), load(server))))
+            )
         else:
             holding = [server for server in everyone if average - load(server) >= size]
             best = min(holding, key=lambda server: average - load(server)) if holding else min(everyone, key=load)
-            pieces.append(Piece(block, 0, size, best))
+            pieces.append(BlockPiece(block, 0, size, best))
     return sorted(pieces, key=lambda piece: (piece.block, piece.start))
 
 
-def covers(pieces: tuple[Piece, ...], sizes: list[int]) -> bool:
+def covers(pieces: tuple[BlockPiece, ...], sizes: list[int]) -> bool:
     """Every number of every block is in exactly one piece."""
     counts = [np.zeros(size, dtype=int) for size in sizes]
     for piece in pieces:
@@ -109,7 +111,7 @@ def test_no_server_is_an_error() -> None:
     with pytest.raises(ValueError, match="at least one server"):
         assign([1], 0)
     with pytest.raises(ValueError, match="at least one server"):
-        rebalance([Piece(0, 0, 1, 0)], [])
+        rebalance([BlockPiece(0, 0, 1, 0)], [])
 
 
 @settings(max_examples=60)
@@ -146,10 +148,10 @@ def test_a_change_moves_no_more_than_surplus_and_what_lost_its_server(
     assert moved(old, new, sizes) <= surplus + homeless + average / 100
 
 
-def moved(old: tuple[Piece, ...], new: tuple[Piece, ...], sizes: list[int]) -> int:
+def moved(old: tuple[BlockPiece, ...], new: tuple[BlockPiece, ...], sizes: list[int]) -> int:
     """Numbers whose server is another one now."""
 
-    def owners(pieces: tuple[Piece, ...]) -> np.ndarray:
+    def owners(pieces: tuple[BlockPiece, ...]) -> np.ndarray:
         owner = np.full(sum(sizes), -1, dtype=np.int8)
         for server in {piece.server for piece in pieces}:
             for start, stop in ranges(pieces, sizes, server):
@@ -170,6 +172,6 @@ def test_a_new_server_gets_its_share_and_nothing_else_moves() -> None:
 
 
 def test_ranges_lay_blocks_end_to_end_and_join_neighbours() -> None:
-    pieces = [Piece(0, 0, 4, 1), Piece(0, 4, 6, 0), Piece(1, 0, 3, 0), Piece(2, 0, 2, 1)]
+    pieces = [BlockPiece(0, 0, 4, 1), BlockPiece(0, 4, 6, 0), BlockPiece(1, 0, 3, 0), BlockPiece(2, 0, 2, 1)]
     assert ranges(pieces, [6, 3, 2], 0) == ((4, 9),)
     assert ranges(pieces, [6, 3, 2], 1) == ((0, 4), (9, 11))

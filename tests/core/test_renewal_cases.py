@@ -11,7 +11,7 @@ import pytest
 from scheduling.core import metrics, records, results
 from scheduling.core.metrics.certificates import alone_floors, certificates
 from scheduling.core.policies import build
-from scheduling.core.policies.astraea import WhatIf
+from scheduling.core.policies.astraea import OpenDecision
 from scheduling.core.policies.astraea.renting import KAPPAS
 from scheduling.core.policies.astraea.trailing import DEFAULTS, remembered, usual_value
 from scheduling.core.policies.astraea.what_if import about
@@ -372,7 +372,7 @@ def test_what_one_job_more_would_get_is_what_the_decision_says() -> None:
         for view, plan in policy.asked:
             if plan.windows and view.waiting:
                 last = view.waiting[-1]
-                asked = WhatIf(policy.policy, view).asked(last)
+                asked = OpenDecision(policy.policy, view).asked(last)
                 expected = about(last, plan)
                 assert records.plan_bytes(replace(asked, windows=(), memory=None)) == records.plan_bytes(
                     replace(expected, memory=None)

@@ -93,7 +93,7 @@ def test_is_told_by_the_history_and_the_history_holds() -> None:
     servers = [*demo_content.SERVERS, *demo_content.ELASTIC_SERVERS]
     owners_per_server = sum(len(server.cells) for server in servers)
     assert (counted["pool_create"], counted["server_add"], counted["cells_change"]) == (2, 15, owners_per_server)
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 def test_brings_credits_from_outside_to_every_tenant_and_the_book_adds_up() -> None:

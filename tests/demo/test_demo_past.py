@@ -68,7 +68,7 @@ def counts() -> dict[str, int]:
 
 def assert_verified(pool: Pool) -> None:
     assert audit.verify().is_clean
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
     verified = intervals_verify(pool_ids=[pool.pk])
     assert verified.is_clean, verified.findings
     assert settings_verify(None) == []

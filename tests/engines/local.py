@@ -18,22 +18,22 @@ import psutil
 
 from marketplace.embedded.programs import SHARED
 from scheduling.engines.base import ENDED, Fault, Gang, Generation, Handle, LogLine, Status
-from scheduling.engines.launcher.files import Records
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.files import GangRecords
+from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.accounts import Rights, rights
 from scheduling.engines.local.engine import LocalEngine
-from scheduling.engines.programs import PROGRAMS, WHOLE, Parameter, Program
+from scheduling.engines.programs import PROGRAMS, WHOLE, RegisteredProgram, TrainerParameter
 from tests.conftest import FOLDER
 
 ROOT = Path(__file__).parent.parent.parent
 SINS = ("fork", "eat", "swell", "flood", "deaf", "outside", "spin", "fill", "suicide", "peek", "die")
-NAUGHTY = Program(
+NAUGHTY = RegisteredProgram(
     name="naughty",
     title="Naughty",
     description="",
     module="tests.engines.naughty",
     parameters=(
-        Parameter(
+        TrainerParameter(
             "sin",
             "Sin",
             "",
@@ -41,12 +41,12 @@ NAUGHTY = Program(
             "deaf",
             choices=tuple((sin, sin) for sin in SINS),
         ),
-        *(Parameter(name, name, "", WHOLE, 1, 1, 1000) for name in ("epochs", "chunks", "minibatches")),
+        *(TrainerParameter(name, name, "", WHOLE, 1, 1, 1000) for name in ("epochs", "chunks", "minibatches")),
     ),
 )
-MISSING = Program("missing", "Missing", "", "tests.engines.nowhere", ())
+MISSING = RegisteredProgram("missing", "Missing", "", "tests.engines.nowhere", ())
 ALL = {**PROGRAMS, "naughty": NAUGHTY, "missing": MISSING}
-SMALL = Limits(processes=30, memory_mb=200, address_space_mb=1024, log_mb=1, disk_mb=20)
+SMALL = ProcessLimits(processes=30, memory_mb=200, address_space_mb=1024, log_mb=1, disk_mb=20)
 QUICK = {
     "model": "logistic",
     "features": 4,
@@ -140,13 +140,13 @@ def told(engine: LocalEngine, handle: Handle, event: str, patience: float = 60.0
     """Wait until its program has told of this."""
 
     def came() -> bool:
-        return any(row["event"] == event for row in Records(engine.root).progress(handle.home, handle.key))
+        return any(row["event"] == event for row in GangRecords(engine.root).progress(handle.home, handle.key))
 
     until(came, lambda: story(engine, handle), patience, engine)
 
 
 def lines(engine: LocalEngine, handle: Handle) -> tuple[LogLine, ...]:
-    return Records(engine.root).log_tail(handle.home, handle.key, 1_000).lines
+    return GangRecords(engine.root).log_tail(handle.home, handle.key, 1_000).lines
 
 
 def text_of(engine: LocalEngine, handle: Handle) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from scheduling.engines.base import Counts, Gang, Handle, OwnProgram
 from scheduling.engines.local.engine import LocalEngine
-from scheduling.programs.catalogue import Owner, Program, read, values_of
+from scheduling.programs.catalogue import Program, ProgramOwner, read, values_of
 from scheduling.runs.plans import own_program
 from tests.engines.local import generations, start, story, until
 from tests.patience import PATIENCE
@@ -52,7 +52,7 @@ def archive(**contents: str | bytes) -> bytes:
 def told_to_engines(
     document: dict[str, Any], packed: bytes | None, slot_seconds: float, values: dict[str, Any]
 ) -> OwnProgram:
-    program = read(document, Owner())
+    program = read(document, ProgramOwner())
     assert isinstance(program, Program), program
     accepted = values_of(program, values)
     assert isinstance(accepted, dict), accepted

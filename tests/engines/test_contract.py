@@ -20,7 +20,7 @@ from scheduling.engines.base import (
     Generation,
     Handle,
     Report,
-    ServerState,
+    ServerHealth,
     Status,
     Timings,
     merged,
@@ -67,7 +67,7 @@ class Silent:
 
     def reconcile(self, handles: Sequence[Handle]) -> None: ...
 
-    def servers(self) -> dict[str, ServerState]:
+    def servers(self) -> dict[str, ServerHealth]:
         return {}
 
     def report(self) -> Report:

@@ -3,9 +3,9 @@
 import itertools
 
 from scheduling.engines.trainer.curve import Curve
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 
-SETTINGS = Settings(model="logistic", chunks=2, minibatches=2, epochs=2, batch_size=1)
+SETTINGS = TrainerSettings(model="logistic", chunks=2, minibatches=2, epochs=2, batch_size=1)
 LOSSES = {(chunk, round_): 0.1 * (1 + chunk) / (1 + round_) for chunk in range(2) for round_ in range(4)}
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from scheduling.app.clock import pool_advance
 from scheduling.engines.base import ENDED, RUNNING, STOPPED, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
-from scheduling.engines.launcher.files import Folder, Records
+from scheduling.engines.launcher.files import Folder, GangRecords
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from scheduling.engines.local.ports import Ports
 from scheduling.engines.plans import Phase, continued
@@ -246,7 +246,7 @@ def test_real_processes_leave_at_the_boundary_of_a_slot_and_the_job_goes_on(engi
     before = epoch()
     until(lambda: epoch() > before + 1, patience=60)
     (run,) = runs()
-    told = [line.text for line in Records(engine.root).log_tail(f"job-{job.pk}", run.key, 200).lines]
+    told = [line.text for line in GangRecords(engine.root).log_tail(f"job-{job.pk}", run.key, 200).lines]
     assert any(line.endswith("is asked to leave.") for line in told)
     assert not any(line.startswith("Its work is saved") for line in told)
     assert slots_of(job)[-1].workers == 1

@@ -11,7 +11,7 @@ from django.utils import timezone
 
 from marketplace.metrics import metrics_text, written
 from scheduling.audit.verification.settings import settings_verify
-from scheduling.engines.base import DOWN, DRAINING, NOT_ALL_CAME, UNKNOWN, UP, Report, ServerState
+from scheduling.engines.base import DOWN, DRAINING, NOT_ALL_CAME, UNKNOWN, UP, Report, ServerHealth
 from scheduling.models import Pool, Server
 from scheduling.operator.engine_servers import servers_due, servers_follow, servers_return_set
 from scheduling.operator.server_states import server_return
@@ -40,13 +40,13 @@ class Telling:
     timings = replace(TIMINGS, server_grace=60.0)
 
     def __init__(self) -> None:
-        self.told: dict[str, ServerState] = {}
+        self.told: dict[str, ServerHealth] = {}
 
-    def servers(self) -> dict[str, ServerState]:
+    def servers(self) -> dict[str, ServerHealth]:
         return self.told
 
     def says(self, server: str, state: str, seconds: float, reason: str = "") -> None:
-        self.told[server] = ServerState(state, timezone.now().timestamp() - seconds, reason)
+        self.told[server] = ServerHealth(state, timezone.now().timestamp() - seconds, reason)
 
 
 def follow(engine: Any) -> list[str]:
@@ -71,7 +71,7 @@ def state_of(name: str) -> str:
 def test_server_moves_after_the_grace_and_only_by_a_clear_word(
     state: str, seconds: float, lost: bool, back: bool
 ) -> None:
-    due = servers_due({"n1": ServerState(state, NOW - seconds)}, 60.0, NOW)
+    due = servers_due({"n1": ServerHealth(state, NOW - seconds)}, 60.0, NOW)
     assert (due.lost == {"n1"}, due.back == {"n1"}) == (lost, back)
 
 

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduling.core.estimates.live import Reports, Running, Target, outlooks
+from scheduling.core.estimates.live import LossReports, LossTarget, Running, outlooks
 from scheduling.runs.heard import During, Epoch, epochs_of_ours, epochs_of_own, losses_after, speeds_of
 
 AT_HOME = During(0.0, 100.0, workers=2, ps=0)
@@ -77,7 +77,7 @@ def test_what_follows_from_any_losses_can_be_written_down(said: list[float]) -> 
     rows = [row(epoch, loss) for epoch, loss in enumerate(said, 1)]
     losses = losses_after([], epochs_of_own([*rows, row(len(said) + 1)], AT_HOME), 100)
     told = tuple(math.nan if loss is None else loss for loss in losses)
-    [outlook] = outlooks([Running(len(losses), Target(0.01, 100), Reports(told))])
+    [outlook] = outlooks([Running(len(losses), LossTarget(0.01, 100), LossReports(told))])
     assert outlook is not None
     assert all(math.isfinite(each) for each in (outlook.epochs, outlook.low, outlook.high, outlook.scale))
     assert all(math.isfinite(each) for each in outlook.curve or ())

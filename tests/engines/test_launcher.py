@@ -19,7 +19,7 @@ from scheduling.engines.base import Generation
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.one_file import PURE, sources, written
-from scheduling.engines.launcher.parts import HAS_ENDED, NO_PLAN, RUNS_ALREADY, Part, dealt, free_ports, part_name
+from scheduling.engines.launcher.parts import HAS_ENDED, NO_PLAN, RUNS_ALREADY, GangPart, dealt, free_ports, part_name
 from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 from scheduling.engines.plans import continued
 from scheduling.engines.ranks import members
@@ -190,7 +190,7 @@ def test_part_goes_on_while_the_shared_folder_takes_nothing_and_ends_in_time(
     gang = Parts(tmp_path, {"n1": {"worker": 1, "ps": 1}}, after=0.0, seconds=30.0)
     folder = Folder(tmp_path, "job-1", gang.key, part_name(1, "n1"))
     folder.make()
-    watching = TrainerSupervisor(folder, Part(1, "n1"))
+    watching = TrainerSupervisor(folder, GangPart(1, "n1"))
 
     def full(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
@@ -215,7 +215,7 @@ def test_order_to_stop_at_the_last_moment_does_not_outlive_the_slot(tmp_path: Pa
     gang = Parts(tmp_path, {"n1": {"worker": 1, "ps": 1}}, after=0.0, seconds=30.0)
     folder = Folder(tmp_path, "job-1", gang.key, part_name(1, "n1"))
     folder.make()
-    watching = TrainerSupervisor(folder, Part(1, "n1"))
+    watching = TrainerSupervisor(folder, GangPart(1, "n1"))
     end = watching.plan["end_at"]
     files.write(folder.plan, {**(files.read(folder.plan) or {}), "stop": "stopped"})
     watching.look(end - 1.6)

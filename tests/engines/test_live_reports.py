@@ -18,7 +18,7 @@ from django.utils import timezone
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.core import records
-from scheduling.core.estimates.live import Target, converged_after
+from scheduling.core.estimates.live import LossTarget, converged_after
 from scheduling.engines.base import ENDED
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.local.engine import LocalEngine
@@ -56,7 +56,7 @@ def falling(epochs: int) -> list[float]:
     return (1.0 / (0.3 * np.arange(1, epochs + 1) + 1.0) + 0.1).tolist()
 
 
-FLAT = converged_after(falling(MOST), Target(0.003, MOST))
+FLAT = converged_after(falling(MOST), LossTarget(0.003, MOST))
 assert FLAT is not None
 
 

@@ -11,7 +11,7 @@ import psutil
 import pytest
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, Fault, Generation, Timings
-from scheduling.engines.launcher.files import Records
+from scheduling.engines.launcher.files import GangRecords
 from scheduling.engines.launcher.supervisor import STOP_SECONDS
 from scheduling.engines.local.engine import TIMINGS, LocalEngine
 from tests.engines.local import (
@@ -66,7 +66,7 @@ def test_gang_is_gone_when_its_time_is_over_and_the_next_one_goes_on_from_what_i
         nobody_is_left(handle.key)
         again = start(engine, gang("trainer", LONG, seconds=30))
         told(engine, again, "epoch")
-        events = Records(engine.root).progress("job-1", again.key)
+        events = GangRecords(engine.root).progress("job-1", again.key)
         started = next(row for row in events if row["event"] == "started")
         assert started["resumed"]
         epochs = [row["epoch"] for row in events if row["event"] == "epoch"]
@@ -90,7 +90,9 @@ def test_gang_that_moves_to_another_server_is_saved_and_goes_on_there() -> None:
         told(engine, handle, "stopped")
         before = look(engine, handle).progress["epoch"]
         until(lambda: look(engine, handle).progress["epoch"] > before + 1, lambda: story(engine, handle), engine=engine)
-        epochs = [row["epoch"] for row in Records(engine.root).progress("job-1", handle.key) if row["event"] == "epoch"]
+        epochs = [
+            row["epoch"] for row in GangRecords(engine.root).progress("job-1", handle.key) if row["event"] == "epoch"
+        ]
         assert epochs == list(range(1, epochs[-1] + 1))
 
 

@@ -13,7 +13,7 @@ from django.utils import timezone
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.engines.launcher.files import Folder, Records
+from scheduling.engines.launcher.files import Folder, GangRecords
 from scheduling.jobs.read_log import MOST_BYTES, MOST_LINES, LogQuestion, log_found, log_view, log_whole
 from scheduling.models import Award, Run
 from tenants.scoping import scope
@@ -90,14 +90,14 @@ def test_a_gigabyte_is_answered_from_little_of_it(folder: Folder, monkeypatch: p
         file.seek(1_000_000_000)
         file.write(b"\n" + lines(10).encode())
     looked = 0
-    part = Records.log_part
+    part = GangRecords.log_part
 
-    def counted(self: Records, home: str, key: str, start: int, end: int) -> Any:
+    def counted(self: GangRecords, home: str, key: str, start: int, end: int) -> Any:
         nonlocal looked
         looked += end - start
         return part(self, home, key, start, end)
 
-    monkeypatch.setattr(Records, "log_part", counted)
+    monkeypatch.setattr(GangRecords, "log_part", counted)
     view = log_view(RUN, LogQuestion(text="nowhere"))
     assert (view.lines, looked) == ((), MOST_BYTES)
     assert view.before == os.path.getsize(folder.log) - MOST_BYTES
@@ -122,7 +122,7 @@ def test_parts_between_any_bytes_have_the_lines_that_begin_there(
     size = sum(map(len, rows))
     start = data.draw(st.integers(0, size))
     end = data.draw(st.integers(start, size))
-    found = [place for place, _ in Records(root).log_part(HOME, KEY, start, end).lines()]
+    found = [place for place, _ in GangRecords(root).log_part(HOME, KEY, start, end).lines()]
     assert found == [place for place in starts if start <= place < end]
 
 

@@ -9,7 +9,7 @@ import pytest
 from django.utils import timezone
 
 from scheduling.jobs.arrays import SubmittedArray, array_describe
-from scheduling.jobs.describing import Said
+from scheduling.jobs.describing import JobWording
 from scheduling.models import Award, JobState, RunState, TrainingJob
 from tenants.scoping import scope, scope_disabled
 from tests.catalogue.builders import allow, member
@@ -39,7 +39,7 @@ def test_a_bash_script_of_five_lines_runs_as_an_array_of_ten(settings: Any) -> N
     give(renter := make_tenant("renter"), 1_000)
     allow(renter)
     assert len(SCRIPT.splitlines()) == 5
-    said = Said(script=SCRIPT, worth={"credits": "50", "within_seconds": 900, "later": "nothing"})
+    said = JobWording(script=SCRIPT, worth={"credits": "50", "within_seconds": 900, "later": "nothing"})
     at = pool.epoch_at + timedelta(seconds=0.9 * SLOT)
     outcome = array_describe(pool=pool, said=said, count=None, by=member(renter), at=at, together=True)
     assert isinstance(outcome, SubmittedArray), outcome

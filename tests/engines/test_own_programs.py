@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, STOPPED, Fault, Gang, Handle, Status
-from scheduling.engines.launcher.files import Records
+from scheduling.engines.launcher.files import GangRecords
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.engines.plans import with_modules
 from tests.engines.local import (
@@ -259,7 +259,7 @@ echo '{"step": nonsense' >> "$BOURSE_PROGRESS"
         assert status.progress == {
             "numbers": {"step": 4, "of": 4, "throughput": 4.5}, "bad_lines": 1, "url": "http://127.0.0.1:6006/",
         }, log  # fmt: skip
-        rows = [row for row in Records(engine.root).progress(gang.home, gang.key) if row["event"] == "numbers"]
+        rows = [row for row in GangRecords(engine.root).progress(gang.home, gang.key) if row["event"] == "numbers"]
         assert [row["numbers"]["throughput"] for row in rows] == [1.5, 2.5, 3.5, 4.5]
         assert {(row["role"], row["rank"]) for row in rows} == {("worker", 0)}
 

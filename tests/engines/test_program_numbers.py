@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from scheduling.engines.launcher.files import Folder, Records
+from scheduling.engines.launcher.files import Folder, GangRecords
 from scheduling.engines.launcher.logbook import Logbook
 from scheduling.engines.launcher.program_crew import MOST_KEPT, MOST_NAMES, MOST_READ, ProgramCrew, Spoken, with_devices
 from scheduling.engines.launcher.unpack import PROGRESS
@@ -35,7 +35,7 @@ def says(crew: ProgramCrew, text: str, rank: int = 0) -> dict[str, object]:
 
 
 def rows_of(crew: ProgramCrew) -> list[dict[str, float]]:
-    return [row["numbers"] for row in Records(crew.folder.root).progress("job-1", crew.folder.key)]
+    return [row["numbers"] for row in GangRecords(crew.folder.root).progress("job-1", crew.folder.key)]
 
 
 def test_a_line_counts_when_it_is_whole_and_the_lowest_rank_has_the_word(crew: ProgramCrew) -> None:

@@ -6,26 +6,26 @@ from typing import Any
 
 import pytest
 
-from scheduling.engines.programs import CHOICE, PROGRAMS, TRAINER, Parameter, Problem
-from scheduling.engines.trainer.settings import Settings, read
+from scheduling.engines.programs import CHOICE, PROGRAMS, TRAINER, ParameterProblem, TrainerParameter
+from scheduling.engines.trainer.settings import TrainerSettings, read
 
 
 def test_every_parameter_of_the_trainer_is_described_and_nothing_else() -> None:
     described = {parameter.name: parameter.default for parameter in TRAINER.parameters}
-    assert described == {field.name: field.default for field in fields(Settings)}
+    assert described == {field.name: field.default for field in fields(TrainerSettings)}
     assert all(parameter.title and parameter.help.endswith(".") for parameter in TRAINER.parameters)
 
 
 def test_nothing_chosen_gives_the_defaults_and_the_program_takes_them() -> None:
     values = TRAINER.validate({})
     assert isinstance(values, dict)
-    assert read(values) == Settings()
-    assert read(json.loads(TRAINER.arguments(values)[-1])) == Settings()
+    assert read(values) == TrainerSettings()
+    assert read(json.loads(TRAINER.arguments(values)[-1])) == TrainerSettings()
     assert TRAINER.units(values) == {"epochs": 10, "chunks": 4, "minibatches": 25}
 
 
 @pytest.mark.parametrize("parameter", TRAINER.parameters, ids=lambda parameter: parameter.name)
-def test_the_program_takes_every_end_of_every_range(parameter: Parameter) -> None:
+def test_the_program_takes_every_end_of_every_range(parameter: TrainerParameter) -> None:
     ends: list[Any] = [choice for choice, _ in parameter.choices] or [parameter.minimum, parameter.maximum]
     for end in ends:
         given = end if parameter.kind == CHOICE else f"{end:.0f}" if parameter.kind == "whole" else str(end)
@@ -37,18 +37,21 @@ def test_the_program_takes_every_end_of_every_range(parameter: Parameter) -> Non
 @pytest.mark.parametrize(
     ("values", "expected"),
     [
-        ({"epochs": "many"}, Problem("epochs", "Epochs must be a whole number.")),
-        ({"epochs": 1.5}, Problem("epochs", "Epochs must be a whole number.")),
-        ({"epochs": True}, Problem("epochs", "Epochs must be a whole number.")),
-        ({"epochs": 0}, Problem("epochs", "Epochs must be between 1 and 10000.")),
-        ({"epochs": "9" * 5000}, Problem("epochs", "Epochs must be a whole number.")),
-        ({"learning_rate": "nan"}, Problem("learning_rate", "Learning rate must be a number.")),
-        ({"learning_rate": [1]}, Problem("learning_rate", "Learning rate must be a number.")),
-        ({"model": ["logistic"]}, Problem("model", "Model must be one of logistic, multilayer, convolutional.")),
-        ({"command": "rm"}, Problem("command", "Training with parameter servers has no parameter 'command'.")),
+        ({"epochs": "many"}, ParameterProblem("epochs", "Epochs must be a whole number.")),
+        ({"epochs": 1.5}, ParameterProblem("epochs", "Epochs must be a whole number.")),
+        ({"epochs": True}, ParameterProblem("epochs", "Epochs must be a whole number.")),
+        ({"epochs": 0}, ParameterProblem("epochs", "Epochs must be between 1 and 10000.")),
+        ({"epochs": "9" * 5000}, ParameterProblem("epochs", "Epochs must be a whole number.")),
+        ({"learning_rate": "nan"}, ParameterProblem("learning_rate", "Learning rate must be a number.")),
+        ({"learning_rate": [1]}, ParameterProblem("learning_rate", "Learning rate must be a number.")),
+        (
+            {"model": ["logistic"]},
+            ParameterProblem("model", "Model must be one of logistic, multilayer, convolutional."),
+        ),
+        ({"command": "rm"}, ParameterProblem("command", "Training with parameter servers has no parameter 'command'.")),
     ],
 )
-def test_a_wrong_value_is_refused_with_a_sentence(values: dict[str, object], expected: Problem) -> None:
+def test_a_wrong_value_is_refused_with_a_sentence(values: dict[str, object], expected: ParameterProblem) -> None:
     assert TRAINER.validate(values) == [expected]
 
 

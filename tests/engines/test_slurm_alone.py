@@ -16,8 +16,8 @@ from scheduling.engines.base import ENDED, LOST, RUNNING, UNKNOWN, Delivered, Ha
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.parts import part_name
-from scheduling.engines.slurm.commands import Answer, Commands
-from scheduling.engines.slurm.engine import Seen, SlurmEngine
+from scheduling.engines.slurm.commands import CommandAnswer, Commands
+from scheduling.engines.slurm.engine import PartBeat, SlurmEngine
 from scheduling.engines.slurm.records import NO_WORD, record_of
 from scheduling.engines.slurm.settings import SlurmSettings
 from scheduling.runs.figures import cause_of
@@ -32,7 +32,7 @@ WORD = {"state": "running", "beat": NOW, "started_at": NOW - 1.0, "end": "", "de
 @pytest.fixture
 def engine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> SlurmEngine:
     """Its cluster takes every command and lists nothing."""
-    monkeypatch.setattr(Commands, "run", lambda *_, **__: Answer(True))
+    monkeypatch.setattr(Commands, "run", lambda *_, **__: CommandAnswer(True))
     (tmp_path / "shared").mkdir()
     said = {"kind": "slurm", "partition": "main", "shared": str(tmp_path / "shared"), "prefix": "none"}
     return SlurmEngine("slurm", SlurmSettings.read("slurm", said), tmp_path / "own", ROOT, ALL, limits=SMALL)
@@ -120,7 +120,7 @@ def test_gang_whose_plan_is_lost_is_told_so_by_the_shared_folder_while_slurm_doe
     says(engine, handle, json.dumps(WORD))
     shared = Folder(engine.shared, handle.home, handle.key).plan
     shutil.rmtree(engine.root)
-    away = Answer(False, sentence="squeue did not answer within 3 s")
+    away = CommandAnswer(False, sentence="squeue did not answer within 3 s")
     monkeypatch.setattr(Commands, "run", lambda *_, **__: away)
     later = SlurmEngine("slurm", engine.settings, engine.root, ROOT, ALL, limits=SMALL)
     later.reconcile([handle])
@@ -163,7 +163,7 @@ def test_gang_on_a_server_whose_clock_differs_is_refunded_before_it_begins_and_a
 
 
 def test_beats_that_are_seen_late_by_an_engine_that_looks_seldom_do_not_speak_against_a_clock() -> None:
-    seen = Seen(WORD | {"beat": NOW}, 100.0, 100.0, lag=5.0)
+    seen = PartBeat(WORD | {"beat": NOW}, 100.0, 100.0, lag=5.0)
     for number in range(1, 5):  # we look every six seconds, and each time at a beat that is five seconds old
         seen = seen.sees(WORD | {"beat": NOW + 6.0 * number}, 5.0, 100.0 + 6.0 * number)
     assert (seen.beats, seen.clock_differs) == (4, None)
@@ -182,13 +182,13 @@ def test_part_of_an_earlier_slot_is_with_slurm_before_one_of_a_later_slot_is_sen
     earlier one."""
     sent: list[tuple[str, str]] = []
 
-    def run(self: Commands, *words: str, **_: Any) -> Answer:
+    def run(self: Commands, *words: str, **_: Any) -> CommandAnswer:
         if words[0] == "sbatch":
             key = words[words.index("-J") + 1].split("-")[1]
             sent.append(("asks", key))
             time.sleep(0.02)  # Slurm takes its time, and four ask at once
             sent.append(("has", key))
-        return Answer(True)
+        return CommandAnswer(True)
 
     monkeypatch.setattr(Commands, "run", run)
     both = {f"n{number}": {"worker": 1, "ps": 1} for number in range(1, 4)}

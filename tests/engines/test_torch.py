@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.engines.base import FINISHED, Handle
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.accounts import Rights
 from scheduling.engines.local.surroundings import code_for, ours
 from tests.conftest import FOLDER
@@ -27,7 +27,7 @@ DDP = RING | {"name": "ddp", "command": ["python3", "-u", "ddp_train.py", "{step
 
 def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() -> None:
     files = archive(ddp_train__py=(HERE / "ddp_train.py").read_bytes())
-    roomy = Limits(address_space_mb=32_768, memory_mb=8_192, processes=400, cpu_least=600)
+    roomy = ProcessLimits(address_space_mb=32_768, memory_mb=8_192, processes=400, cpu_least=600)
     here = ours(code_for([], ROOT, FOLDER / "torch-code"), [])  # a copy of PyTorch for other accounts would be large
     chosen = Rights(here.python, here.environment, own=False, bare=os.geteuid() == 0, readable=())
     with engine_in(limits=roomy, rights=chosen) as engine:

@@ -8,13 +8,13 @@ import pytest
 
 from scheduling.engines.trainer import checkpoint, models
 from scheduling.engines.trainer.data import Data
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 from tests.engines.gang import QUICK, Gang
 
 
 def alone(**parameters: object) -> list[float]:
     """The loss curve of one process without servers: every step the mean gradient of all chunks' mini-batches."""
-    settings = Settings(**{**QUICK, **parameters})  # type: ignore[arg-type]
+    settings = TrainerSettings(**{**QUICK, **parameters})  # type: ignore[arg-type]
     model, data = models.make(settings), Data(settings)
     weights, losses = models.initial(model, settings.seed), []
     for step in range(settings.rounds):
@@ -85,7 +85,9 @@ def test_asynchronous_job_does_all_its_work(tmp_path: Path) -> None:
         assert set(gang.end_all().values()) == {0}, gang.story()
         assert len(gang.losses()) == 20
         assert gang.losses()[-1] < 0.8 * gang.losses()[0]
-        version, curve, _ = checkpoint.load(tmp_path, Settings(**{**QUICK, "mode": "async", "epochs": 20}), 7) or (
+        version, curve, _ = checkpoint.load(
+            tmp_path, TrainerSettings(**{**QUICK, "mode": "async", "epochs": 20}), 7
+        ) or (
             0,
             None,
             0,
@@ -135,7 +137,7 @@ def test_learning_rate_that_makes_losses_infinite_fails_with_a_sentence(tmp_path
 
 
 def test_checkpoint_is_whole_and_fits_its_job(tmp_path: Path) -> None:
-    settings = Settings(model="logistic", features=2, chunks=2, minibatches=2, epochs=3)
+    settings = TrainerSettings(model="logistic", features=2, chunks=2, minibatches=2, epochs=3)
     parameters = np.array([1.0, math.pi, -0.0])
     curve = checkpoint.Curve(settings)
     for chunk, round_ in [(0, 0), (1, 0), (0, 1)]:
@@ -147,7 +149,9 @@ def test_checkpoint_is_whole_and_fits_its_job(tmp_path: Path) -> None:
     assert loaded[2].tobytes() == parameters.tobytes()
     assert checkpoint.load(tmp_path / "elsewhere", settings, 3) is None
     with pytest.raises(checkpoint.BadCheckpoint, match="another seed"):
-        checkpoint.load(tmp_path, Settings(model="logistic", features=2, chunks=2, minibatches=2, epochs=3, seed=2), 3)
+        checkpoint.load(
+            tmp_path, TrainerSettings(model="logistic", features=2, chunks=2, minibatches=2, epochs=3, seed=2), 3
+        )
     path.write_bytes(path.read_bytes()[:-100])
     with pytest.raises(checkpoint.BadCheckpoint, match="damaged"):
         checkpoint.load(tmp_path, settings, 3)

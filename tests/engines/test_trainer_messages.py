@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from scheduling.engines.trainer import peers
 from scheduling.engines.trainer.channel import Channel, NotOneOfUs, call, listen, serve
-from scheduling.engines.trainer.framing import LENGTHS, BadMessage, ConnectionLost, Message, receive, send
+from scheduling.engines.trainer.framing import LENGTHS, BadMessage, ConnectionLost, WireMessage, receive, send
 
 SECRET = b"s" * 32
 
@@ -34,7 +34,7 @@ def test_what_was_sent_arrives(shapes: list[tuple[int, int]], fields: dict[str, 
     dice = np.random.default_rng(0)
     arrays = tuple(dice.standard_normal(shape) for shape in shapes)
     with one, other:
-        send(one, Message("push", fields, arrays))
+        send(one, WireMessage("push", fields, arrays))
         got = receive(other)
     assert got.kind == "push"
     assert repr(got.fields) == repr(fields)
@@ -91,7 +91,7 @@ def test_both_sides_must_know_the_secret() -> None:
         serve(listener, SECRET, echo)
         address = listener.getsockname()
         with closing(call(address, SECRET, 60)) as channel:
-            assert channel.ask(Message("hello", {"x": 1})).fields == {"x": 1}
+            assert channel.ask(WireMessage("hello", {"x": 1})).fields == {"x": 1}
         with pytest.raises(ConnectionLost):
             call(address, b"t" * 32, 60)
 

@@ -5,18 +5,20 @@ import pytest
 
 from scheduling.engines.trainer import models
 from scheduling.engines.trainer.data import Data, chunk
-from scheduling.engines.trainer.settings import Settings, WrongSettings, read
+from scheduling.engines.trainer.settings import TrainerSettings, WrongSettings, read
 
 SMALL = [
-    Settings(model="logistic", features=5, chunks=2, minibatches=2, batch_size=7),
-    Settings(model="multilayer", features=5, hidden=4, layers=2, classes=3, chunks=2, minibatches=2, batch_size=7),
-    Settings(model="convolutional", image_side=7, filters=2, classes=3, chunks=2, minibatches=2, batch_size=5),
+    TrainerSettings(model="logistic", features=5, chunks=2, minibatches=2, batch_size=7),
+    TrainerSettings(
+        model="multilayer", features=5, hidden=4, layers=2, classes=3, chunks=2, minibatches=2, batch_size=7
+    ),
+    TrainerSettings(model="convolutional", image_side=7, filters=2, classes=3, chunks=2, minibatches=2, batch_size=5),
 ]
 EACH = pytest.mark.parametrize("settings", SMALL, ids=lambda settings: settings.model)
 
 
 @EACH
-def test_gradient_equals_finite_differences(settings: Settings) -> None:
+def test_gradient_equals_finite_differences(settings: TrainerSettings) -> None:
     model = models.make(settings)
     parameters = models.initial(model, 4) + 0.1 * np.random.default_rng(1).standard_normal(models.size(model))
     inputs, labels = Data(settings).minibatch(1, 3)
@@ -34,7 +36,7 @@ def test_gradient_equals_finite_differences(settings: Settings) -> None:
 
 
 @EACH
-def test_descent_on_generated_data_lowers_the_loss_of_data_not_seen(settings: Settings) -> None:
+def test_descent_on_generated_data_lowers_the_loss_of_data_not_seen(settings: TrainerSettings) -> None:
     model, data = models.make(settings), Data(settings)
     parameters = models.initial(model, settings.seed)
     unseen = chunk(settings, 1)
@@ -47,7 +49,7 @@ def test_descent_on_generated_data_lowers_the_loss_of_data_not_seen(settings: Se
 
 
 def test_a_chunk_is_the_same_wherever_it_is_made_and_an_epoch_sees_every_sample_once() -> None:
-    settings = Settings(model="logistic", features=3, chunks=2, minibatches=4, batch_size=5, epochs=2)
+    settings = TrainerSettings(model="logistic", features=3, chunks=2, minibatches=4, batch_size=5, epochs=2)
     one, other = Data(settings), Data(settings)
     other.keep_only([1])
     orders = []

@@ -5,15 +5,15 @@ import itertools
 import numpy as np
 import pytest
 
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 from scheduling.engines.trainer.store import Store, merge, subtract, take
 
-SETTINGS = Settings(model="logistic", chunks=3, minibatches=2, epochs=2, batch_size=1, learning_rate=0.3)
+SETTINGS = TrainerSettings(model="logistic", chunks=3, minibatches=2, epochs=2, batch_size=1, learning_rate=0.3)
 GRADIENTS = np.random.default_rng(2).standard_normal((3, 4)) * [[1e8], [1.0], [-1e8]]
 
 
 def opened(mode: str = "sync") -> Store:
-    store = Store(Settings(**{**vars(SETTINGS), "mode": mode}))
+    store = Store(TrainerSettings(**{**vars(SETTINGS), "mode": mode}))
     store.load(((0, 2), (5, 7)), np.arange(4.0), 0)
     store.open(1)
     return store

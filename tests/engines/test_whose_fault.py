@@ -9,7 +9,7 @@ import pytest
 
 from scheduling.engines.base import FAILED, LOST
 from scheduling.engines.launcher import files, processes, trainer_supervisor
-from scheduling.engines.launcher.crew import Process
+from scheduling.engines.launcher.crew import MemberProcess
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
@@ -33,7 +33,7 @@ def watching(tmp_path: Path) -> TrainerSupervisor:
     }
     files.write(folder.plan, plan)
     found = TrainerSupervisor(folder)
-    found.crew.running = {41: Process("worker", 0, "s1", 41), 42: Process("ps", 0, "s1", 42)}
+    found.crew.running = {41: MemberProcess("worker", 0, "s1", 41), 42: MemberProcess("ps", 0, "s1", 42)}
     return found
 
 
@@ -47,7 +47,7 @@ def test_killed_worker_comes_again_and_a_killed_server_is_lost(watching: Trainer
 
 def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: TrainerSupervisor) -> None:
     """A server that is lost takes them one after the other: its workers first, so that the job is to be saved."""
-    watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
+    watching.crew.running[40] = MemberProcess("coordinator", 0, "s1", 40, leaving=True)
     watching.crew.pausing = True
     watching.notice({40: KILLED})
     watching.advance(0.0)
@@ -58,7 +58,7 @@ def test_coordinator_that_is_killed_while_it_saves_is_lost(watching: TrainerSupe
 def test_coordinator_that_goes_by_itself_when_it_is_asked_to_is_not_lost(
     watching: TrainerSupervisor, code: int
 ) -> None:
-    watching.crew.running[40] = Process("coordinator", 0, "s1", 40, leaving=True)
+    watching.crew.running[40] = MemberProcess("coordinator", 0, "s1", 40, leaving=True)
     watching.crew.pausing = True
     watching.notice({40: Ended(code=code, seconds=1.0, peak=2**20)})
     assert (watching.end, watching.lost) == (None, None)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from scheduling.core.metrics.period import period_ratio, period_reward, spread
 from scheduling.fairness.pages.picture import MOST, dots_of, idle_of, rewards_of, trend_of
-from scheduling.fairness.pages.spans import Span, span_asked
+from scheduling.fairness.pages.spans import DaySpan, span_asked
 from scheduling.fairness.read_values import TenantPeriod
 from tenants.views.lists import listed
 from tenants.views.tables import Column, Table
@@ -67,17 +67,17 @@ def test_who_reads_about_itself_is_the_whole_picture() -> None:
 @pytest.mark.parametrize(
     ("query", "span"),
     [
-        ("", Span(date(2026, 3, 2), TODAY, 30)),
-        ("days=7", Span(date(2026, 3, 25), TODAY, 7)),
-        ("days=8", Span(date(2026, 3, 2), TODAY, 30)),
-        ("from=2026-03-01&to=2026-03-02", Span(date(2026, 3, 1), date(2026, 3, 2), 0)),
-        ("from=2026-03-01&to=2026-03-02&days=1", Span(TODAY, TODAY, 1)),
-        ("from=2026-03-05&to=2026-03-02", Span(date(2026, 3, 2), date(2026, 3, 2), 0)),
-        ("from=2001-01-01", Span(date(2025, 12, 30), TODAY, 0)),
-        ("from=yesterday", Span(date(2026, 3, 2), TODAY, 30)),
+        ("", DaySpan(date(2026, 3, 2), TODAY, 30)),
+        ("days=7", DaySpan(date(2026, 3, 25), TODAY, 7)),
+        ("days=8", DaySpan(date(2026, 3, 2), TODAY, 30)),
+        ("from=2026-03-01&to=2026-03-02", DaySpan(date(2026, 3, 1), date(2026, 3, 2), 0)),
+        ("from=2026-03-01&to=2026-03-02&days=1", DaySpan(TODAY, TODAY, 1)),
+        ("from=2026-03-05&to=2026-03-02", DaySpan(date(2026, 3, 2), date(2026, 3, 2), 0)),
+        ("from=2001-01-01", DaySpan(date(2025, 12, 30), TODAY, 0)),
+        ("from=yesterday", DaySpan(date(2026, 3, 2), TODAY, 30)),
     ],
 )
-def test_days_are_those_that_were_asked_for(query: str, span: Span) -> None:
+def test_days_are_those_that_were_asked_for(query: str, span: DaySpan) -> None:
     assert span_asked(QueryDict(query), today=TODAY) == span
     assert span_asked(QueryDict(span.query), today=TODAY) == span
 

@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from scheduling.audit.verification.jobs import jobs_verify
 from scheduling.jobs.bulk import JobsRefused, JobWords, SubmittedJobs, jobs_submit
-from scheduling.jobs.describing import Said, job_describe
+from scheduling.jobs.describing import JobWording, job_describe
 from scheduling.jobs.submission import Submitted, job_submit
 from scheduling.models import (
     Award,
@@ -82,7 +82,7 @@ def some(seed: int, pool: Pool, before: int) -> list[JobWords]:
         lambda: JobWords("a program", spec(program=PROGRAM)),
         lambda: JobWords("later", spec(), begin=moment(pool, 2.5)),
         lambda: JobWords("after another", spec(), after=[before]),
-        lambda: JobWords(said=Said(worth=WORTH, hours=HOURS, name="in hours")),
+        lambda: JobWords(said=JobWording(worth=WORTH, hours=HOURS, name="in hours")),
     ]
     words = [kind() for kind in kinds] + [dice.choice(kinds)() for _ in range(4)]
     dice.shuffle(words)
@@ -171,7 +171,7 @@ FLAWED: list[tuple[JobWords, str]] = [
     (JobWords("x", SPEC | {"epochs": 5000, "value": {"kind": "deadline", "base": 5.0, "deadline": 9.0}}), ""),
     (JobWords("x", SPEC, after=[987654]), "after"),
     (JobWords("x", SPEC | {"program": {"name": "nothing"}}), "program.name"),
-    (JobWords(said=Said(worth=WORTH, hours=HOURS | {"hours": "0"})), "hours.hours"),
+    (JobWords(said=JobWording(worth=WORTH, hours=HOURS | {"hours": "0"})), "hours.hours"),
 ]
 
 
@@ -205,7 +205,7 @@ def test_a_used_up_budget_lets_only_those_in_that_never_rent(world) -> None:
 
 def test_a_key_makes_the_jobs_once_and_is_that_of_single_jobs_too(world) -> None:
     pool, by, other = world
-    words = [JobWords("a", SPEC), JobWords("b", SPEC), JobWords(said=Said(worth=WORTH, hours=HOURS))]
+    words = [JobWords("a", SPEC), JobWords("b", SPEC), JobWords(said=JobWording(worth=WORTH, hours=HOURS))]
     jobs = in_bulk(pool, by, words, client_key="k")
     again = jobs_submit(pool=pool, words=words, by=by, at=moment(pool, 1.5), client_key="k")
     assert isinstance(again, SubmittedJobs)

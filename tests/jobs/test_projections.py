@@ -6,8 +6,8 @@ import pytest
 from django.template.loader import render_to_string
 from django.test import Client
 
-from scheduling.core.policies.astraea import Why
-from scheduling.jobs.projections import Held, Projection, _Said, _said, held, job_projection
+from scheduling.core.policies.astraea import MoveCause
+from scheduling.jobs.projections import PastProjections, Projection, _Said, _said, held, job_projection
 from scheduling.models import AlonePlan, JobState, TenantPolicy, TrainingJob
 from tenants.roles import OWNER
 from tenants.scoping import scope
@@ -35,12 +35,12 @@ def test_how_projections_held_is_counted_over_those_that_are_old_enough() -> Non
         _Said(1, start=10, began=None, state=CANCELLED),
     ]
     found = held(said, slot=20)
-    assert found == Held(projections=8, by_then=2, later=2, later_by=5.0, not_started=4)
+    assert found == PastProjections(projections=8, by_then=2, later=2, later_by=5.0, not_started=4)
     assert found.sentence == (
         "of 8 jobs with a projected start, 2 started by then; 2 later, half of them by at most 5 slots; "
         "4 not at all, or not yet."
     )
-    assert held([], slot=20) == Held()
+    assert held([], slot=20) == PastProjections()
 
 
 @pytest.mark.django_db
@@ -56,14 +56,14 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
     advance(pool, 2.5)
     before = projected(waits, 2.5)
     assert before is not None
-    assert (before.start, before.moved, before.mine, before.pool) == (8, None, Held(), Held())
+    assert (before.start, before.moved, before.mine, before.pool) == (8, None, PastProjections(), PastProjections())
     comes = make_waiting(pool, lumen, 3.0, epochs=3, value={"kind": "linear", "slope": -30.0, "base": 900.0}, **ONE)
     advance(pool, 4.5)
     now = projected(waits, 4.5)
     assert now is not None
     moved = now.moved
     assert moved is not None
-    assert (now.start, moved.before, moved.why, moved.jobs) == (11, 8, Why.WORTH, (comes.pk,))
+    assert (now.start, moved.before, moved.why, moved.jobs) == (11, 8, MoveCause.WORTH, (comes.pk,))
     sentence = f"interval {moved.interval}: your job J-{comes.pk} is worth more for its size, and has that place now."
     shown = " ".join(render_to_string("jobs/job_projection.html", {"projection": now}).split())
     assert f"Planned anew at {sentence}" in shown
@@ -82,7 +82,9 @@ def test_page_and_interface_say_which_job_took_the_place_since_when_and_how_proj
     last = projected(late, 14.5)
     assert last is None  # it has begun at 14, for good
     with scope(lumen):
-        assert held(_said(pool, 14), 14) == Held(projections=2, by_then=1, later=1, later_by=3.0, not_started=0)
+        assert held(_said(pool, 14), 14) == PastProjections(
+            projections=2, by_then=1, later=1, later_by=3.0, not_started=0
+        )
 
 
 def projected(job: TrainingJob, slot: float) -> Projection | None:

@@ -13,7 +13,7 @@ from scheduling.lab.histories.history import DAY, HOUR, History, Log, LoggedJob
 from scheduling.lab.histories.machines import alike
 from scheduling.lab.studies.draws import Sure
 from scheduling.lab.studies.figures import ALL, TOGETHER, Key, figures_of
-from scheduling.lab.studies.replays import Replay, Task, replay_make, replay_read
+from scheduling.lab.studies.replays import Replay, ReplayTask, replay_make, replay_read
 from tests.lab.logs import BEGIN, STUDY, study_of
 
 DAYS, JOBS_A_DAY = 30, 20
@@ -46,7 +46,7 @@ def figures_drawn(folder: Path, seed: int) -> Mapping[str, Sure]:
     study, history = study_of(folder, f"{TEXT}seed: {seed}\n"), _history(history_drawn(seed))
     replays: dict[tuple[str, str], Replay] = {}
     for rule in study.rules:
-        replay_make(Task(history, study, rule, "by_hour", folder / "replay.npz"))
+        replay_make(ReplayTask(history, study, rule, "by_hour", folder / "replay.npz"))
         replays[rule.name, "by_hour"] = replay_read(folder / "replay.npz")
     found = figures_of(study, history, replays).by_key
     key = Key("owner", "backfill", "alone", ALL, TOGETHER, "", "")

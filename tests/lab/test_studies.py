@@ -26,8 +26,8 @@ from scheduling.lab.histories.history import HOUR, LoggedJob
 from scheduling.lab.histories.sacct import sacct
 from scheduling.lab.studies.backfill import Backfill
 from scheduling.lab.studies.draws import day_weights, ratio_of_days, sum_of_days
-from scheduling.lab.studies.figures import Figures, figures_of
-from scheduling.lab.studies.replays import NEVER, Replay, Task, replay_make, replay_read
+from scheduling.lab.studies.figures import HistoryFigures, figures_of
+from scheduling.lab.studies.replays import NEVER, Replay, ReplayTask, replay_make, replay_read
 from scheduling.lab.studies.study import history_read, study_read
 from scheduling.lab.studies.worth import WORTHS, value_rows
 from scheduling.management.commands import lab
@@ -169,7 +169,7 @@ def test_killed_and_run_again_on_two_cores_gives_the_same_bytes(
     said("lab", path, "--output", tmp_path / "whole", "--processes", 1)
     made: list[Path] = []
 
-    def until_killed(task: Task) -> None:
+    def until_killed(task: ReplayTask) -> None:
         if made:
             raise KeyboardInterrupt
         replay_make(task)
@@ -197,14 +197,14 @@ def test_damaged_replay_is_named(tmp_path: Path) -> None:
 # ---- what may make no difference ----
 
 
-def worked_out(folder: Path, jobs: list[LoggedJob], change: str = "") -> Figures:
+def worked_out(folder: Path, jobs: list[LoggedJob], change: str = "") -> HistoryFigures:
     """The figures of a small study, without files."""
     study = study_of(folder, STUDY + "rules: [alone, backfill, market]\nworth: [heavy_tail, deadline]\n" + change)
     history = history_of(jobs)
     replays: dict[tuple[str, str], Replay] = {}
     for rule in study.rules:
         for worth in study.worths_of(rule):
-            replay_make(Task(history, study, rule, worth, folder / "replay.npz"))
+            replay_make(ReplayTask(history, study, rule, worth, folder / "replay.npz"))
             replays[rule.name, worth] = replay_read(folder / "replay.npz")
     return figures_of(study, history, replays)
 

@@ -11,14 +11,14 @@ import pytest
 from scheduling.core import records
 from scheduling.core.policies.dl2.files import decode
 from scheduling.core.policies.dl2.guard import Memory
-from scheduling.core.training.own_slots import DRAIN, ENDS, WINDOW, Trial, end_of, scenario_of, trial
+from scheduling.core.training.own_slots import DRAIN, ENDS, WINDOW, ScenarioTrial, end_of, scenario_of, trial
 from scheduling.learner import decide
 from scheduling.learner.decide import SlotPair, verdict_of
 from scheduling.market.decide import contents_of
 from scheduling.models import Interval
 from tests.learner.world import NARROW, WIDE, learnt_pool
 
-ALIKE = [Trial(5.0, 0.3, 4, 4), Trial(6.0, 0.3, 4, 4), Trial(7.0, 0.3, 4, 4)]
+ALIKE = [ScenarioTrial(5.0, 0.3, 4, 4), ScenarioTrial(6.0, 0.3, 4, 4), ScenarioTrial(7.0, 0.3, 4, 4)]
 FASTER = [replace(each, completion=each.completion - 1.0) for each in ALIKE]
 SLOWER = [replace(each, completion=each.completion + 1.0) for each in ALIKE]
 
@@ -71,7 +71,7 @@ def test_candidate_that_works_more_in_the_same_slots_is_better() -> None:
         (1.1, [replace(FASTER[0], ended=5, jobs=5), *FASTER[1:]]),  # other jobs
     ],
 )
-def test_candidate_is_not_better(times: float, own: list[Trial]) -> None:
+def test_candidate_is_not_better(times: float, own: list[ScenarioTrial]) -> None:
     assert not verdict_of(pairs(times), (ALIKE, own), (ALIKE, ALIKE), 0.02)["better"]
 
 

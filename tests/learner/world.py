@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduling.core.policies.dl2 import networks
 from scheduling.core.policies.dl2.files import Network, encode
-from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, Shape
+from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, NetworkShape
 from scheduling.learner.promotion import learner_set, weights_take
 from scheduling.learner.read_learner import LearnerSettings
 from scheduling.market.view import weights_stored
@@ -21,7 +21,7 @@ from tests.scheduling.builders import NOON, make_pool
 from tests.scheduling.clocks import moment
 from tests.scheduling.elastic_world import make_elastic, make_elastic_job, run
 
-SHAPE = Shape(jobs=4, columns=3, hidden=8, first_bundle=False)
+SHAPE = NetworkShape(jobs=4, columns=3, hidden=8, first_bundle=False)
 BY, WHY = access_of_system("the test"), "a test"
 POLICY = {"name": "dl2", "weights": "narrow", "guard": False}
 PAST = 55  # slots: five windows and a half

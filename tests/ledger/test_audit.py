@@ -15,7 +15,7 @@ from tenants.access import access_of_system
 from tenants.ledger.audit import Audit, verify
 from tenants.ledger.models import Transaction
 from tenants.ledger.postings import OPERATOR, OUTSIDE, available, earned
-from tenants.ledger.seals import Head, Sealed, head, noted_heads, seal
+from tenants.ledger.seals import ChainHead, Sealed, head, noted_heads, seal
 from tenants.scoping import scope_disabled
 from tests.database import overrule, run
 from tests.ledger.builders import NOON, commit_checks, grant, make_book, tamper
@@ -281,7 +281,7 @@ def test_names_the_end_of_the_seals_when_it_was_changed_or_removed(book: tuple[i
 
 
 def test_names_what_a_seal_says_of_other_chains_when_it_was_changed(book: tuple[int, int]) -> None:
-    seal(at=NOON, heads={"history": Head(7, "ab" * 32)})
+    seal(at=NOON, heads={"history": ChainHead(7, "ab" * 32)})
     assert found() == {}
     for change in ("heads = NULL", """heads = '{"history": [6, "ab"]}'"""):
         with transaction.atomic():
@@ -291,11 +291,11 @@ def test_names_what_a_seal_says_of_other_chains_when_it_was_changed(book: tuple[
 
 
 def test_seal_without_transactions_says_that_other_chains_moved(book: tuple[int, int]) -> None:
-    first = seal(at=NOON, heads={"history": Head(7, "ab" * 32)})
+    first = seal(at=NOON, heads={"history": ChainHead(7, "ab" * 32)})
     assert isinstance(first, Sealed)
     assert (first.blocks, first.transactions) == (1, 5)
-    assert seal(at=NOON, heads={"history": Head(7, "ab" * 32)}) == Sealed(0, 0, first.head), "nothing has moved"
-    second = seal(at=NOON, heads={"history": Head(8, "cd" * 32)})
+    assert seal(at=NOON, heads={"history": ChainHead(7, "ab" * 32)}) == Sealed(0, 0, first.head), "nothing has moved"
+    second = seal(at=NOON, heads={"history": ChainHead(8, "cd" * 32)})
     assert isinstance(second, Sealed)
     assert (second.blocks, second.transactions) == (1, 0)
     grant(book[0], 5, key="more")

@@ -8,7 +8,7 @@ import pytest
 from django.db import connection
 from django.test.utils import CaptureQueriesContext
 
-from tenants.ledger.movements import Choice, Position, movements, period_sums
+from tenants.ledger.movements import MovementFilter, Position, movements, period_sums
 from tenants.ledger.postings import available, held
 from tenants.ledger.sums import Payments, payments_under
 from tenants.scoping import ForeignTenant, scope, scope_disabled
@@ -46,15 +46,15 @@ def plan_of(sql: str) -> str:
 @pytest.mark.parametrize(
     ("choice", "index"),
     [
-        (Choice(START, END), "ledger_entry_statement"),
-        (Choice(START, END, account="earned"), "ledger_entry_statement"),
-        (Choice(START, END, account="held", kinds=("settle",)), "ledger_entry_statement"),
-        (Choice(START, END, kinds=("grant",)), "ledger_transaction_other"),
-        (Choice(START, END, subject="job:1"), "ledger_transaction_subject"),
+        (MovementFilter(START, END), "ledger_entry_statement"),
+        (MovementFilter(START, END, account="earned"), "ledger_entry_statement"),
+        (MovementFilter(START, END, account="held", kinds=("settle",)), "ledger_entry_statement"),
+        (MovementFilter(START, END, kinds=("grant",)), "ledger_transaction_other"),
+        (MovementFilter(START, END, subject="job:1"), "ledger_transaction_subject"),
     ],
     ids=["all", "one account", "frequent kind", "rare kind", "job"],
 )
-def test_page_is_an_index_range(choice: Choice, index: str) -> None:
+def test_page_is_an_index_range(choice: MovementFilter, index: str) -> None:
     with scope_disabled("the test fills a book"):
         renter, _ = make_book()
         fill(renter)
@@ -82,11 +82,11 @@ def test_each_transaction_is_one_movement_with_all_three_accounts() -> None:
     with scope_disabled("the test fills a book"):
         renter, owner = make_book()
     with scope(renter):
-        found = movements(tenant_id=renter, choice=Choice(START, END))
+        found = movements(tenant_id=renter, choice=MovementFilter(START, END))
         moved = [(row.kind, row.available, row.held, row.earned) for row in found]
     assert moved == [("settle", 0, -100, 0), ("settle", 0, -100, 0), ("hold", -300, 300, 0), ("grant", 1_000, 0, 0)]
     with scope(owner):
-        assert [row.earned for row in movements(tenant_id=owner, choice=Choice(START, END))] == [90, 90, 0]
+        assert [row.earned for row in movements(tenant_id=owner, choice=MovementFilter(START, END))] == [90, 90, 0]
 
 
 def test_balances_below_a_place_are_of_what_came_before_it_alone() -> None:
@@ -107,4 +107,4 @@ def test_balances_below_a_place_are_of_what_came_before_it_alone() -> None:
 def test_another_tenants_movements_are_refused() -> None:
     mine, other = make_tenant("lumen"), make_tenant("castor")
     with scope(mine), pytest.raises(ForeignTenant):
-        movements(tenant_id=other, choice=Choice(START, END))
+        movements(tenant_id=other, choice=MovementFilter(START, END))

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tenants.ledger.models import Entry
 from tenants.ledger.postings import OPERATOR, OUTSIDE, Posting, available
-from tenants.ledger.selectors import Line, balance, balance_before, statement, statement_lines
+from tenants.ledger.selectors import StatementLine, balance, balance_before, statement, statement_lines
 from tenants.ledger.services import hold, post_many
 from tenants.scoping import scope_disabled
 from tests.ledger.builders import NOON, accepted, grant, make_tenant
@@ -95,5 +95,5 @@ def _pages(start: datetime, end: datetime, limit: int):  # type: ignore[no-untyp
         yield page
 
 
-def _running(opening: int, lines: list[Line]) -> list[int]:
+def _running(opening: int, lines: list[StatementLine]) -> list[int]:
     return [opening + sum(line.amount for line in lines[: count + 1]) for count in range(len(lines))]

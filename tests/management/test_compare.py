@@ -12,7 +12,7 @@ from xml.etree import ElementTree as ET
 
 import pytest
 
-from scheduling.lab.comparison import Column, Figures, every_policy, plan, trial_run
+from scheduling.lab.comparison import Figures, VariantColumn, every_policy, plan, trial_run
 from scheduling.lab.settings import variants
 from tests.core.scenario_documents import make_document, make_row
 from tests.management.files import manage, put, refused, said
@@ -88,7 +88,7 @@ def test_draws_a_panel_for_every_figure_with_its_numbers(tmp_path: Path) -> None
 def test_the_same_figures_give_the_same_pictures() -> None:
     from scheduling.lab.plots import pictures
 
-    columns = [Column("a", [{"revenue": 1.0}, {"revenue": 2.0}]), Column("b", [{"revenue": None}])]
+    columns = [VariantColumn("a", [{"revenue": 1.0}, {"revenue": 2.0}]), VariantColumn("b", [{"revenue": None}])]
     once, again = (pictures("title", columns, ["revenue"]) for _ in range(2))
     assert once == again
     assert b"not defined" in once["svg"]

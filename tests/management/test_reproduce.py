@@ -13,11 +13,11 @@ from scheduling.core.offline.astraea import upper_bound
 from scheduling.core.policies.batchsche.ways import ways
 from scheduling.core.scenario import read
 from scheduling.core.workload import synthetic
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.reproduction.adjusting import ADJUSTMENTS
 from scheduling.lab.reproduction.catalogue import FIGURES, OMITTED
-from scheduling.lab.reproduction.describing import SCALES, Check, Claim, Figure, Line, Scale
-from scheduling.lab.reproduction.engine import Point, Repeated, repeat, scenario_of
+from scheduling.lab.reproduction.describing import SCALES, Claim, Figure, FigureLine, RunCheck, Scale
+from scheduling.lab.reproduction.engine import FigureRun, Repeated, repeat, scenario_of
 from scheduling.lab.reproduction.judging import KINDS, judge
 from scheduling.lab.reproduction.measuring import MEASURES
 from scheduling.lab.reproduction.pictures import pictures_of
@@ -35,7 +35,7 @@ def make_figure(swept: str = "jobs", values: Sequence[float] = (3, 6), **changed
         "title": "Revenue and jobs",
         "swept": swept,
         "axis": swept,
-        "lines": (Line("astraea", {"name": "astraea", "mode": "paper"}), Line("fifo", {"name": "fifo"})),
+        "lines": (FigureLine("astraea", {"name": "astraea", "mode": "paper"}), FigureLine("fifo", {"name": "fifo"})),
         "measures": ("revenue", "awarded"),
         "claims": (Claim("at least", "some job runs", "astraea", measure="awarded", number=1.0),),
         "full": Scale(tuple(values), 2),
@@ -46,7 +46,7 @@ def make_figure(swept: str = "jobs", values: Sequence[float] = (3, 6), **changed
 
 
 def run(figure: Figure) -> Repeated:
-    return repeat(figure, "small", 1, Progress("testing", "runs"))
+    return repeat(figure, "small", 1, ProgressLine("testing", "runs"))
 
 
 # --- the catalogue ----------------------------------------------------------------------------------------------------
@@ -72,7 +72,7 @@ def test_a_figure_names_only_what_there_is(figure: Figure) -> None:
 @pytest.mark.parametrize("figure", [figure for figure in FIGURES.values() if not figure.table], ids=lambda f: f.name)
 def test_every_line_of_a_figure_can_be_built_in_its_world(figure: Figure) -> None:
     for place in {0, len(figure.lines) - 1}:
-        scenario = scenario_of(Point(figure, "small", place, 0, 1))
+        scenario = scenario_of(FigureRun(figure, "small", place, 0, 1))
         assert scenario.jobs
         policies_build(scenario)
 
@@ -106,9 +106,9 @@ def test_a_swept_argument_gives_a_curve_for_every_line_with_its_spread() -> None
 
 
 def test_a_swept_adjustment_reaches_the_policy_and_the_picture() -> None:
-    line = Line("astraea", {"name": "astraea", "mode": "paper"}, (("theta", None),))
+    line = FigureLine("astraea", {"name": "astraea", "mode": "paper"}, (("theta", None),))
     figure = make_figure("theta", (0.1, 2.0), lines=(line,), world={**MARKET, "jobs": 5})
-    low, high = (scenario_of(Point(figure, "small", 0, value, 1)).policy["theta"]["worker"] for value in (0, 1))
+    low, high = (scenario_of(FigureRun(figure, "small", 0, value, 1)).policy["theta"]["worker"] for value in (0, 1))
     assert high - 1 == pytest.approx(20 * (low - 1)) or low == 2.0 < high
     svg = pictures_of(run(figure))["svg"].decode()
     assert "Nobody, Fig. 1: Revenue and jobs" in svg
@@ -246,7 +246,7 @@ def test_runs_that_end_other_jobs_are_not_compared() -> None:
 
 
 def test_a_run_says_how_many_jobs_its_figures_are_about() -> None:
-    lines = (Line("srtf", {"name": "srtf"}), Line("drf", {"name": "dominant_resource_fairness"}))
+    lines = (FigureLine("srtf", {"name": "srtf"}), FigureLine("drf", {"name": "dominant_resource_fairness"}))
     claim = Claim("less", "", "srtf", "drf", "mean_completion")
     fields = {"lines": lines, "measures": ("mean_completion", "makespan"), "claims": (claim,)}
     whole = run(make_figure(**fields, world={**MARKET, "slots": 400}))
@@ -256,10 +256,10 @@ def test_a_run_says_how_many_jobs_its_figures_are_about() -> None:
 
 
 def test_what_no_run_can_miss_is_a_check_of_the_code() -> None:
-    passed = run(make_figure(checks=(Check("some job runs", "fifo", "awarded", 1.0),)))
+    passed = run(make_figure(checks=(RunCheck("some job runs", "fifo", "awarded", 1.0),)))
     assert passed.broken() == []
     assert "checked in every run: some job runs" in report(passed, passed.verdicts())
-    failed = run(make_figure(checks=(Check("all of a hundred run", "fifo", "awarded", 100.0),)))
+    failed = run(make_figure(checks=(RunCheck("all of a hundred run", "fifo", "awarded", 100.0),)))
     assert failed.broken() == [f"all of a hundred run, fifo: {min_awarded(failed):g} in one of 4 runs"]
 
 

@@ -16,7 +16,7 @@ from scheduling.core.workload import synthetic
 from scheduling.core.workload.model_jobs import MODELS
 from scheduling.lab.reproduction.adjusting import ADJUSTMENTS
 from scheduling.lab.reproduction.catalogue import FIGURES
-from scheduling.lab.reproduction.engine import Point, point_run, scenario_of
+from scheduling.lab.reproduction.engine import FigureRun, point_run, scenario_of
 from scheduling.lab.reproduction.measured import FITS, by_place, minibatches_per_second
 from scheduling.lab.reproduction.training_modes import Row
 
@@ -80,7 +80,7 @@ def test_jobs_bring_their_true_speed_function_also_without_a_cap() -> None:
 
 def test_an_error_of_the_speed_is_one_of_the_belief_alone() -> None:
     figure = FIGURES["optimus-15"]
-    true, off = (scenario_of(Point(figure, "small", 0, value, 1)) for value in (0, 1))
+    true, off = (scenario_of(FigureRun(figure, "small", 0, value, 1)) for value in (0, 1))
     for job, misjudged in zip(true.jobs, off.jobs, strict=True):
         assert minibatches_per_second(job, apart(3, 2)) == minibatches_per_second(misjudged, apart(3, 2))
         slower = sum(misjudged.samples.speed) / sum(job.samples.speed)
@@ -98,7 +98,9 @@ def test_jobs_arrive_at_the_rate_of_the_process_in_their_order() -> None:
 
 def test_in_the_testbed_optimus_is_ahead_of_fairness_and_restarts_cost_something() -> None:
     figure = FIGURES["optimus-11"]
-    optimus, _, drf, _, _ = ([point_run(Point(figure, "small", line, 0, seed)) for seed in (1, 2)] for line in range(5))
+    optimus, _, drf, _, _ = (
+        [point_run(FigureRun(figure, "small", line, 0, seed)) for seed in (1, 2)] for line in range(5)
+    )
     completion, theirs = (sum(run["mean_completion"] or 0.0 for run in runs) for runs in (optimus, drf))
     assert theirs > 1.1 * completion
     restarting = [run["restarting"] or 0.0 for run in (*optimus, *drf)]

@@ -11,7 +11,7 @@ import pytest
 
 from scheduling.core.estimates.remaining import seconds_left
 from scheduling.core.estimates.speeds import ASYNC, SYNC
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Placement
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.slot_bookings import slot_booking
@@ -19,7 +19,7 @@ from scheduling.core.types import Booking, Job, Plan, View
 from scheduling.core.workload import synthetic
 from scheduling.lab.reproduction.adjusting import ADJUSTMENTS
 from scheduling.lab.reproduction.catalogue import FIGURES
-from scheduling.lab.reproduction.engine import Point, point_run
+from scheduling.lab.reproduction.engine import FigureRun, point_run
 from scheduling.lab.reproduction.other_speeds import AtAnotherSpeed
 from scheduling.lab.reproduction.training_modes import TABLE_2, Row, coefficients, crossing, minibatches_per_second
 from tests.core.builders import make_view
@@ -107,7 +107,7 @@ class Told:
     def decide(self, view: View) -> Plan:
         asked = int(view.memory.get("asked", 0))
         job, server = view.waiting[0], self.servers[asked]
-        placement = Placement(Gang(2, 1), [server, server], [server], Cursors())
+        placement = Placement(GangUnits(2, 1), [server, server], [server], Cursors())
         booking: Booking = slot_booking(job, float(view.remaining[0]), placement, replace(view, memory={}))
         return Plan([booking], memory={"asked": asked + 1})
 
@@ -136,6 +136,6 @@ def test_the_last_slot_does_what_is_left_and_has_the_value() -> None:
 
 def test_a_figure_of_modes_runs_at_the_speed_of_the_mode() -> None:
     figure = FIGURES["optimus-16"]
-    asynchronous, synchronous = (point_run(Point(figure, "small", 2, value, 1)) for value in (0, 1))
-    at_one_speed = point_run(Point(replace(figure, speed=""), "small", 2, 0, 1))
+    asynchronous, synchronous = (point_run(FigureRun(figure, "small", 2, value, 1)) for value in (0, 1))
+    at_one_speed = point_run(FigureRun(replace(figure, speed=""), "small", 2, 0, 1))
     assert len({run["mean_completion"] for run in (asynchronous, synchronous, at_one_speed)}) == 3

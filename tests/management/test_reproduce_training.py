@@ -16,10 +16,10 @@ from scheduling.core.types import View
 from scheduling.core.workload import synthetic
 from scheduling.lab.reproduction.adjusting import speed_error, speed_variation
 from scheduling.lab.reproduction.catalogue import FIGURES
-from scheduling.lab.reproduction.describing import LAST, Claim, Effort, Line, Scale, Training
-from scheduling.lab.reproduction.engine import Point, task_of
+from scheduling.lab.reproduction.describing import LAST, Claim, Effort, FigureLine, Scale, Training
+from scheduling.lab.reproduction.engine import FigureRun, task_of
 from scheduling.lab.reproduction.judging import judge
-from scheduling.lab.reproduction.learning import SWEPT, Task, draw, trained
+from scheduling.lab.reproduction.learning import SWEPT, TrainingTask, draw, trained
 from scheduling.lab.reproduction.misjudging import epochs_error
 from tests.management.test_reproduce import make_figure, run
 
@@ -28,8 +28,8 @@ WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 3.0, "servers": 
 DL2 = {"name": "dl2", "guard": False}
 
 
-def make_task(marks: tuple[float, ...] = (LAST,), **changed: object) -> Task:
-    return Task(Training(**changed), EFFORT, tuple(sorted(WORLD.items())), 0, marks)  # type: ignore[arg-type]
+def make_task(marks: tuple[float, ...] = (LAST,), **changed: object) -> TrainingTask:
+    return TrainingTask(Training(**changed), EFFORT, tuple(sorted(WORLD.items())), 0, marks)  # type: ignore[arg-type]
 
 
 def market(seed: int = 1, **changed: object) -> Scenario:
@@ -41,9 +41,9 @@ def market(seed: int = 1, **changed: object) -> Scenario:
 
 def test_a_figure_over_steps_shows_one_training_as_it_goes_on() -> None:
     lines = (
-        Line("lessons", DL2, training=Training(lessons=LAST, rewards=False)),
-        Line("both", DL2, training=Training()),
-        Line("drf", {"name": "dominant_resource_fairness"}),
+        FigureLine("lessons", DL2, training=Training(lessons=LAST, rewards=False)),
+        FigureLine("both", DL2, training=Training()),
+        FigureLine("drf", {"name": "dominant_resource_fairness"}),
     )
     scale = Scale((0, 8, 60), 1, effort=EFFORT)
     changed = {"measures": ("mean_completion",), "claims": (), "world": WORLD, "small": scale}
@@ -69,15 +69,15 @@ def test_the_same_task_gives_the_same_weights_and_another_number_others() -> Non
 
 def test_what_is_swept_of_a_training_reaches_it() -> None:
     for swept, value in (("seen", 2.0), ("clusters", 3.0)):
-        line = Line("dl2", DL2, training=Training())
+        line = FigureLine("dl2", DL2, training=Training())
         figure = make_figure(swept, lines=(line,), world=WORLD, small=Scale((value,), 2, effort=EFFORT))
-        tasks = [task_of(Point(figure, "small", 0, 0, seed)) for seed in (1, 2)]
+        tasks = [task_of(FigureRun(figure, "small", 0, 0, seed)) for seed in (1, 2)]
         assert tasks[0] == tasks[1], "one training for both seeds"
         assert tasks[0] is not None
         assert value in (tasks[0].effort.seen, tasks[0].training.clusters)
-    assert task_of(Point(make_figure(), "small", 0, 0, 1)) is None
+    assert task_of(FigureRun(make_figure(), "small", 0, 0, 1)) is None
     with pytest.raises(BadScenario, match="does not say how much"):
-        task_of(Point(replace(figure, small=Scale((1.0,), 1)), "small", 0, 0, 1))
+        task_of(FigureRun(replace(figure, small=Scale((1.0,), 1)), "small", 0, 0, 1))
 
 
 def test_types_come_when_their_step_has_come_and_about_as_many_jobs_as_before() -> None:

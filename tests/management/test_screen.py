@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from scheduling.core.scenario import BadScenario
-from scheduling.lab.progress import Progress, clock, line
+from scheduling.lab.progress import ProgressLine, clock, line
 from scheduling.lab.settings import setting, variants, with_changes
 from scheduling.lab.tables import figure, table, with_spread
 
@@ -95,7 +95,7 @@ class Terminal(io.StringIO):
 
 def test_progress_is_silent_unless_somebody_watches() -> None:
     stream = io.StringIO()
-    with Progress("simulating", "jobs", stream) as progress:
+    with ProgressLine("simulating", "jobs", stream) as progress:
         progress.due = 0.0
         progress(1, 2)
     assert stream.getvalue() == ""
@@ -103,7 +103,7 @@ def test_progress_is_silent_unless_somebody_watches() -> None:
 
 def test_progress_leaves_no_trace() -> None:
     stream = Terminal()
-    with Progress("simulating", "jobs", stream) as progress:
+    with ProgressLine("simulating", "jobs", stream) as progress:
         progress.due = 0.0
         progress(1, 2)
     drawn, _, rest = stream.getvalue().rpartition("\r")
@@ -113,7 +113,7 @@ def test_progress_leaves_no_trace() -> None:
 
 def test_short_work_shows_no_progress() -> None:
     stream = Terminal()
-    with Progress("simulating", "jobs", stream) as progress:
+    with ProgressLine("simulating", "jobs", stream) as progress:
         progress(1, 2)
     assert stream.getvalue() == ""
 

@@ -10,7 +10,7 @@ import pytest
 from django.db import transaction
 
 from scheduling.core.scenario import BadScenario
-from scheduling.market.view.frame import Shape, _shape, pool_frame
+from scheduling.market.view.frame import PoolShape, _shape, pool_frame
 from scheduling.market.view.jobs import JobReader, arrival_of
 from scheduling.market.view.pool_rows import rows_of
 from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity, ServerState, TenantPolicy
@@ -145,7 +145,7 @@ def test_a_frame_is_shared_until_a_row_behind_it_changes(change: str) -> None:
     assert as_words(after.shape) == as_words(alone) != as_words(before.shape)
 
 
-def as_words(shape: Shape) -> str:
+def as_words(shape: PoolShape) -> str:
     cluster = shape.cluster
     arrays = [cluster.capacity, cluster.cells, cluster.quota, cluster.hosts_workers, cluster.hosts_ps]
     lends = [tenant.lend for tenant in cluster.tenants]

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import settings as hypothesis_settings
 from hypothesis import strategies as st
 
-from scheduling.market.reads.example import BOUNDS, Numbers, example, numbers_read
+from scheduling.market.reads.example import BOUNDS, ExampleNumbers, example, numbers_read
 from tenants.ledger.amounts import MICRO
 from tenants.roles import AUDITOR, VIEWER
 from tenants.words import WORDS
@@ -19,11 +19,11 @@ from tests.scheduling.builders import make_tenant
 from tests.scheduling.pages import client_as
 
 pytestmark = pytest.mark.django_db
-chosen = st.builds(Numbers, **{name: st.integers(bound.least, bound.most) for name, bound in BOUNDS.items()})
+chosen = st.builds(ExampleNumbers, **{name: st.integers(bound.least, bound.most) for name, bound in BOUNDS.items()})
 
 
 def test_the_example_as_it_stands_in_the_page_without_numbers() -> None:
-    found = example(Numbers())
+    found = example(ExampleNumbers())
     assert found.for_sale == 8
     assert [(round(job.paid / MICRO, 2), job.got.starts, job.got.ends) for job in found.jobs if job.got] == [
         (4.0, "12:00", "14:00"),
@@ -36,7 +36,7 @@ def test_the_example_as_it_stands_in_the_page_without_numbers() -> None:
 
 @hypothesis_settings(max_examples=25)
 @given(chosen)
-def test_whatever_the_numbers_nobody_is_worse_off_than_alone_and_payments_are_earnings(numbers: Numbers) -> None:
+def test_whatever_the_numbers_nobody_is_worse_off_than_alone_and_payments_are_earnings(numbers: ExampleNumbers) -> None:
     numbers, _ = numbers_read({name: str(getattr(numbers, name)) for name in BOUNDS})
     found = example(numbers)
     for job in found.jobs:
@@ -49,12 +49,12 @@ def test_whatever_the_numbers_nobody_is_worse_off_than_alone_and_payments_are_ea
 @pytest.mark.parametrize("text", ["17", "-1", "1e3", "four", "\N{ARABIC-INDIC DIGIT FOUR}", "9" * 30])
 def test_a_number_that_cannot_be_used_is_named_and_the_usual_one_stands(text: str) -> None:
     numbers, flaws = numbers_read({"mine": text, "hours": "3"})
-    assert (numbers.mine, numbers.hours) == (Numbers().mine, 3)
+    assert (numbers.mine, numbers.hours) == (ExampleNumbers().mine, 3)
     assert flaws == {"mine": "A whole number from 1 to 16."}
 
 
 def test_no_more_can_be_busy_than_there_are() -> None:
-    assert numbers_read({"mine": "2"}) == (Numbers(mine=2, busy=2), {})
+    assert numbers_read({"mine": "2"}) == (ExampleNumbers(mine=2, busy=2), {})
     numbers, flaws = numbers_read({"mine": "2", "busy": "3"})
     assert (numbers.busy, list(flaws)) == (2, ["busy"])
 

@@ -9,7 +9,7 @@ import pytest
 from django.test import Client
 
 from scheduling.market.pages import servers_choice
-from scheduling.market.pages.servers_chart import MINE, OPERATOR, OTHERS, Share, Square, _squares
+from scheduling.market.pages.servers_chart import MINE, OPERATOR, OTHERS, ChartShare, ChartSquare, _squares
 from scheduling.models import Server
 from tenants.access import access_of_system
 from tenants.models import Tenant, User
@@ -204,12 +204,12 @@ def test_needs_no_style_that_the_policy_forbids() -> None:
 
 
 def test_draws_one_square_per_unit_and_one_bar_per_owner_where_squares_would_be_too_narrow() -> None:
-    share = Share("worker", "worker", mine=1, others=2, operator=1)
+    share = ChartShare("worker", "worker", mine=1, others=2, operator=1)
     assert list(_squares(share, 25, whole=False)) == [
-        Square(MINE, 0, 21.5),
-        Square(OTHERS, 25, 21.5),
-        Square(OTHERS, 50, 21.5),
-        Square(OPERATOR, 75, 21.5),
+        ChartSquare(MINE, 0, 21.5),
+        ChartSquare(OTHERS, 25, 21.5),
+        ChartSquare(OTHERS, 50, 21.5),
+        ChartSquare(OPERATOR, 75, 21.5),
     ]
     assert [(square.owner, square.x, square.width) for square in _squares(share, 25, whole=True)] == [
         (MINE, 0, 21.5),

@@ -203,7 +203,7 @@ def test_the_command_shows_them_and_then_pays_the_owners_once() -> None:
     assert command("--apply")[0].startswith("0 awards settled")
     assert AuditEntry.objects.filter(action="settle_stuck").count() == 1
     assert money_is_right(award, 3)
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 def test_what_no_slot_explains_is_shown_and_stays() -> None:

@@ -17,7 +17,7 @@ from django.utils import timezone
 from pytest_django.fixtures import Settings
 
 from marketplace.backup import MADE
-from marketplace.doctor import BROKEN, CHECKS, WARNING, WELL, Finding, examine
+from marketplace.doctor import BROKEN, CHECKS, WARNING, WELL, Diagnosis, examine
 from marketplace.embedded.state import ROLE
 from marketplace.forecast import forecast
 from marketplace.tasks import heartbeat
@@ -45,11 +45,11 @@ def answer_as(monkeypatch: pytest.MonkeyPatch, answers: dict[str, dict[str, str]
     monkeypatch.setattr("marketplace.doctor.app.control.inspect", lambda timeout: Inspect())
 
 
-def found(name: str) -> list[Finding]:
+def found(name: str) -> list[Diagnosis]:
     return [finding for finding in examine(timezone.now()) if finding.name == name]
 
 
-def one(name: str) -> Finding:
+def one(name: str) -> Diagnosis:
     (only,) = found(name)
     return only
 
@@ -84,7 +84,7 @@ def test_engine_is_at_work_while_it_holds_its_lock() -> None:
     assert one("engine").advice == "Start `manage.py engine --name local`."
     with _listener() as listener:
         assert _mine(listener, "local")
-        assert one("engine") == Finding("engine", WELL, "At work: the engine local.")
+        assert one("engine") == Diagnosis("engine", WELL, "At work: the engine local.")
     assert one("engine").state == BROKEN
 
 
@@ -114,7 +114,7 @@ def test_clock_that_is_apart_is_named(seconds: float, state: str, monkeypatch) -
 
 def test_what_does_not_answer_is_one_line_and_the_others_are_looked_at(settings: Settings) -> None:
     settings.REDIS_URL = "redis://127.0.0.1:1/0"
-    assert one("broker") == Finding(
+    assert one("broker") == Diagnosis(
         "broker", BROKEN, "Redis does not answer: ConnectionError.", "Look at it and at REDIS_URL."
     )
     assert one("database").state == WELL

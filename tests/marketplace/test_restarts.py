@@ -15,7 +15,7 @@ import pytest
 from marketplace import children
 from marketplace.children import Child, ChildFailed
 from marketplace.embedded.servers import RECOVERY_SECONDS
-from marketplace.restarts import MOST_ENDS, WITHIN_SECONDS, Keeper, Place, wait_before_start
+from marketplace.restarts import MOST_ENDS, WITHIN_SECONDS, ChildPlace, Keeper, wait_before_start
 from tests.patience import PATIENCE
 
 WAITS = "import signal; print('begun', flush=True); signal.pause()"
@@ -30,8 +30,8 @@ class Row:
         self.said: list[str] = []
         self.keeper = Keeper(self.said.append)
 
-    def add(self, name: str, is_ready: Callable[[], bool] | None = None, code: str = WAITS) -> Place:
-        self.keeper.places.append(Place(self.begin(name, code), partial(self.begin, name, code), is_ready))
+    def add(self, name: str, is_ready: Callable[[], bool] | None = None, code: str = WAITS) -> ChildPlace:
+        self.keeper.places.append(ChildPlace(self.begin(name, code), partial(self.begin, name, code), is_ready))
         return self.keeper.places[-1]
 
     def begin(self, name: str, code: str) -> Child:
@@ -47,7 +47,7 @@ def row(tmp_path: Path) -> Iterator[Row]:
         place.stop()
 
 
-def kill(place: Place, number: signal.Signals = signal.SIGKILL) -> int:
+def kill(place: ChildPlace, number: signal.Signals = signal.SIGKILL) -> int:
     """It has ended, and nobody has noticed; its process id."""
     os.kill(place.child.pid, number)
     os.waitid(os.P_PID, place.child.pid, os.WEXITED | os.WNOWAIT)

@@ -46,7 +46,7 @@ def test_a_budget_holds_and_is_remembered_and_told() -> None:
     assert entries() == [(None, {"soft_limit": 50, "hard_limit": 100})]
     (event,) = events("budget_changed")
     assert (event.tenant_id, event.data["hard_limit"], event.data["removed"]) == (lumen.pk, 100, False)
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 def test_setting_it_again_changes_the_one_budget_and_the_same_again_changes_nothing() -> None:

@@ -7,7 +7,7 @@ from django.db import connection
 
 from scheduling.market.decide.budgets import budget_news
 from scheduling.models import Award, Budget, Pool
-from scheduling.money.view_budgets import Limit
+from scheduling.money.view_budgets import BudgetLimit
 from tenants.models import Tenant
 from tenants.scoping import scope, scope_disabled
 from tests.database import run, without_triggers
@@ -18,8 +18,8 @@ PRICE = 50_000  # of one job there
 SOFT, HARD = "soft", "hard"
 
 
-def limit(spent: int, *, soft: int | None = None, hard: int | None = None) -> Limit:
-    return Limit(tenant_id=1, member_id=None, period="day", soft=soft, hard=hard, spent=spent)
+def limit(spent: int, *, soft: int | None = None, hard: int | None = None) -> BudgetLimit:
+    return BudgetLimit(tenant_id=1, member_id=None, period="day", soft=soft, hard=hard, spent=spent)
 
 
 @pytest.mark.parametrize(

@@ -23,7 +23,7 @@ from scheduling.notices.kinds import NoticeKind
 from scheduling.notices.read_choices import Ways
 from scheduling.webhooks import chats
 from scheduling.webhooks.addresses import PRIVATE
-from scheduling.webhooks.calls import Outcome
+from scheduling.webhooks.calls import CallOutcome
 from scheduling.webhooks.chats import (
     ChatLetter,
     chat_remove,
@@ -56,11 +56,11 @@ CHAT = Ways(bell=False, toast=False, chat=True)
 class Chat:
     """Takes messages in place of the tool; answers as told, and in the end that it took them."""
 
-    def __init__(self, *answers: Outcome) -> None:
+    def __init__(self, *answers: CallOutcome) -> None:
         self.letters: list[ChatLetter] = []
         self._answers = list(answers)
 
-    def __call__(self, letter: ChatLetter) -> Outcome:
+    def __call__(self, letter: ChatLetter) -> CallOutcome:
         self.letters.append(letter)
         return self._answers.pop(0) if self._answers else TOOK
 

@@ -14,7 +14,7 @@ from django.db import DatabaseError, transaction
 from scheduling.audit.verification import intervals_verify
 from scheduling.core.policies.dl2 import networks
 from scheduling.core.policies.dl2.files import Network, encode
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.market.view.policy import unusable
 from scheduling.models import Interval, PolicyWeights, Pool
 from scheduling.operator.weights import weights_add
@@ -28,7 +28,7 @@ from tests.scheduling.elastic_world import all_is_sound, make_elastic, make_elas
 
 pytestmark = pytest.mark.django_db
 
-SHAPE = Shape(jobs=6, columns=4, hidden=8, first_bundle=False)
+SHAPE = NetworkShape(jobs=6, columns=4, hidden=8, first_bundle=False)
 AT = datetime(2026, 3, 2, 12, tzinfo=UTC)
 OPERATOR = access_of_system("the test")
 MINE = {"name": "dl2", "weights": "mine", "guard": False}

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from scheduling.core.scenario import BadScenario
 from scheduling.jobs.submission import InvalidJob, Submitted, job_submit
-from scheduling.market.view.demands import ONES, Steps, demands_check, role_of, steps_flaw
+from scheduling.market.view.demands import ONES, AmountSteps, demands_check, role_of, steps_flaw
 from scheduling.market.view.specs import steps_of
 from scheduling.models import Pool, ResourceKind, ServerCapacity, TrainingJob
 from scheduling.operator.pools import pool_create
@@ -39,19 +39,19 @@ from tests.scheduling.markets import award_of
 from tests.scheduling.pages import client_as, text_of
 
 BY = access_of_system("the tests")
-QUARTERS = Steps(Decimal("0.5"), Decimal("0.25"))
+QUARTERS = AmountSteps(Decimal("0.5"), Decimal("0.25"))
 
 amounts = st.decimals(Decimal("0.000001"), Decimal(10_000), places=6)
 
 
 @st.composite
-def steps_drawn(draw: st.DrawFn) -> Steps:
+def steps_drawn(draw: st.DrawFn) -> AmountSteps:
     step = draw(amounts)
-    return Steps(step * draw(st.integers(1, 50)), step)
+    return AmountSteps(step * draw(st.integers(1, 50)), step)
 
 
 @given(steps_drawn(), st.integers(0, 10**6))
-def test_every_multiple_from_the_least_on_is_allowed_as_a_float_says_it(steps: Steps, times: int) -> None:
+def test_every_multiple_from_the_least_on_is_allowed_as_a_float_says_it(steps: AmountSteps, times: int) -> None:
     """Also where floats would say that 0.3 is no multiple of 0.1."""
     amount = float(steps.least + times * steps.step)
     if Decimal(repr(amount)) == steps.least + times * steps.step:  # else the float is not that number at all
@@ -61,7 +61,7 @@ def test_every_multiple_from_the_least_on_is_allowed_as_a_float_says_it(steps: S
 
 
 @given(steps_drawn(), st.floats(1e-9, 1e9) | st.integers(1, 10**9))
-def test_an_amount_that_is_not_allowed_lies_between_the_nearest_two_that_are(steps: Steps, amount: float) -> None:
+def test_an_amount_that_is_not_allowed_lies_between_the_nearest_two_that_are(steps: AmountSteps, amount: float) -> None:
     exact = Fraction(repr(amount))
     if steps.allow(amount):
         assert exact >= steps.least
@@ -96,7 +96,7 @@ def test_a_demand_is_refused_at_the_resource_whose_amount_is_none(demand: dict[s
      ("0.0000001", "0.0000001")],
 )  # fmt: skip
 def test_steps_that_cannot_be_are_refused_with_what_is_wrong(least: str, step: str) -> None:
-    flaw = steps_flaw(Steps(Decimal(least), Decimal(step)))
+    flaw = steps_flaw(AmountSteps(Decimal(least), Decimal(step)))
     assert flaw is not None
     assert "must be" in flaw
     assert steps_flaw(QUARTERS) is None
@@ -121,7 +121,7 @@ def test_a_new_pool_has_whole_units_but_for_what_the_operator_says() -> None:
     assert steps_of(pool) == {"gpu": ONES, "memory": QUARTERS}
     (entry,) = AuditEntry.objects.filter(action="pool_create")
     assert entry.after["steps"] == {"memory": {"least": "0.5", "step": "0.25"}}
-    for wrong in ({"cpu": QUARTERS}, {"memory": Steps(Decimal("0.5"), Decimal("0.3"))}):
+    for wrong in ({"cpu": QUARTERS}, {"memory": AmountSteps(Decimal("0.5"), Decimal("0.3"))}):
         refusal = pool_create(**(POOL | {"slug": "b", "resources": resources, "steps": wrong}), **CHANGE)
         assert isinstance(refusal, Refused)
         assert refusal.code == "invalid_step"
@@ -132,14 +132,14 @@ def test_a_new_pool_has_whole_units_but_for_what_the_operator_says() -> None:
 def test_steps_are_changed_with_a_line_in_the_history_and_hold_for_what_comes_then() -> None:
     pool, lumen = make_pool(), make_tenant("lumen")
     first = submit(pool, lumen, lane="batch")
-    pairs = {"worker": Steps(Decimal(2), Decimal(2))}
+    pairs = {"worker": AmountSteps(Decimal(2), Decimal(2))}
     change = {"pool": pool, "reason": "Sold in pairs.", "at": NOON}
     assert resource_steps_set(steps=pairs, by=BY, **change) == {"worker": pairs["worker"], "ps": ONES}
     resource_steps_set(steps=pairs, by=BY, **change)  # nothing changes, nothing is told
     (entry,) = AuditEntry.objects.filter(action="resource_steps_set")
     assert entry.before == {"steps": {"worker": {"least": "1", "step": "1"}}}
     assert entry.after == {"steps": {"worker": {"least": "2", "step": "2"}}}
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
     answer = submit(pool, lumen, lane="batch")
     assert isinstance(answer, InvalidJob)
     assert answer.sentence.endswith("must be 0, or 2 or more in steps of 2, not 1; the nearest are 0 and 2.")
@@ -148,7 +148,7 @@ def test_steps_are_changed_with_a_line_in_the_history_and_hold_for_what_comes_th
     for refused in (
         resource_steps_set(steps=pairs, by=NOBODY, **change),
         resource_steps_set(steps={"gpu": QUARTERS}, by=BY, **change),
-        resource_steps_set(steps={"ps": Steps(Decimal(1), Decimal(2))}, by=BY, **change),
+        resource_steps_set(steps={"ps": AmountSteps(Decimal(1), Decimal(2))}, by=BY, **change),
         resource_steps_set(steps=pairs, by=BY, **change | {"reason": ""}),
     ):
         assert isinstance(refused, Refused)
@@ -334,7 +334,7 @@ def test_a_key_of_a_job_that_was_accepted_still_gives_it_back() -> None:
     pool, lumen = make_pool(), make_tenant("lumen")
     asked = {"pool": pool, "name": "train", "spec": SPEC, "lane": "batch", "by": member(lumen), "at": NOON}
     first = job_submit(**asked, client_key="k1")
-    resource_steps_set(pool=pool, steps={"worker": Steps(Decimal(2), Decimal(2))}, by=BY, reason="pairs", at=NOON)
+    resource_steps_set(pool=pool, steps={"worker": AmountSteps(Decimal(2), Decimal(2))}, by=BY, reason="pairs", at=NOON)
     second = job_submit(**asked, client_key="k1")
     assert isinstance(first, Submitted)
     assert isinstance(second, Submitted)

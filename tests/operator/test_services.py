@@ -197,7 +197,7 @@ def test_replaces_all_cells_of_a_server_and_tells_each_owner_what_changed_for_it
         lumen.pk: ({"s01": {"worker": 6, "ps": 2}}, {"s01": {"worker": 3}}, "new rack"),
         tarn.pk: ({}, {"s01": {"worker": 3, "ps": 2}}, "new rack"),
     }
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 def test_replaces_all_cells_of_a_tenant_in_one_pool_and_no_others() -> None:

@@ -32,8 +32,8 @@ def checked(answer: Any) -> None:
 @seed(61)
 @given(st.dictionaries(st.sampled_from(catalogue.FIELDS) | st.text(max_size=4), likely), st.lists(row, max_size=3))
 def test_documents_of_programs(document: dict[str, Any], parameters: list[dict[str, Any]]) -> None:
-    checked(catalogue.read(document, catalogue.Owner()))
-    checked(catalogue.read(document | {"parameters": parameters}, catalogue.Owner()))
+    checked(catalogue.read(document, catalogue.ProgramOwner()))
+    checked(catalogue.read(document | {"parameters": parameters}, catalogue.ProgramOwner()))
 
 
 @many
@@ -42,7 +42,7 @@ def test_documents_of_programs(document: dict[str, Any], parameters: list[dict[s
 def test_values_of_parameters(kind: str, default: Any, values: dict[str, Any]) -> None:
     parameter = {"name": "p", "kind": kind, "default": default, "choices": ["a"] if kind == "choice" else None}
     document = {"name": "n", "shape": "independent", "command": ["ls", "{p}"], "parameters": [parameter]}
-    program = catalogue.read(document, catalogue.Owner())
+    program = catalogue.read(document, catalogue.ProgramOwner())
     checked(program)
     if isinstance(program, catalogue.Program):
         checked(catalogue.values_of(program, values))

@@ -11,13 +11,13 @@ from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
 from scheduling.programs import archives, catalogue
-from scheduling.programs.archives import Entry
-from scheduling.programs.catalogue import Owner, Program, edit, read, values_of, words_of
+from scheduling.programs.archives import ArchiveEntry
+from scheduling.programs.catalogue import Program, ProgramOwner, edit, read, values_of, words_of
 from scheduling.programs.fields import FieldRefusal
 from scheduling.programs.parameters import read_values
 from scheduling.programs.templates import TEMPLATES
 
-OPERATOR = Owner()
+OPERATOR = ProgramOwner()
 TRAIN: dict[str, Any] = {
     "name": "train",
     "shape": "all_reduce",
@@ -49,7 +49,7 @@ def test_a_document_says_a_version_and_defaults_are_filled_in() -> None:
     found = program()
     assert (found.name, found.version, found.resize, found.grace_seconds) == ("train", 1, "none", 30)
     assert [each.name for each in found.parameters] == ["rate", "data", "deep", "steps", "model"]
-    assert found.limits == catalogue.Limits()
+    assert found.limits == catalogue.UnitLimits()
 
 
 @pytest.mark.parametrize("name", TEMPLATES)
@@ -220,12 +220,12 @@ def test_an_edit_makes_the_next_version_and_no_change_makes_none() -> None:
 
 
 def test_who_sees_a_program() -> None:
-    assert Owner().is_seen_by("a")
-    assert Owner(tenants=("a",)).is_seen_by("a")
-    assert not Owner(tenants=("a",)).is_seen_by("b")
-    assert not Owner(tenants=()).is_seen_by("a")
-    assert Owner(tenant="a").is_seen_by("a")
-    assert not Owner(tenant="a").is_seen_by("b")
+    assert ProgramOwner().is_seen_by("a")
+    assert ProgramOwner(tenants=("a",)).is_seen_by("a")
+    assert not ProgramOwner(tenants=("a",)).is_seen_by("b")
+    assert not ProgramOwner(tenants=()).is_seen_by("a")
+    assert ProgramOwner(tenant="a").is_seen_by("a")
+    assert not ProgramOwner(tenant="a").is_seen_by("b")
 
 
 def test_a_program_ends_within_a_slot() -> None:
@@ -235,25 +235,27 @@ def test_a_program_ends_within_a_slot() -> None:
 
 # ---- archives
 
-BAD_ENTRIES: list[tuple[list[Entry], str]] = [
-    ([Entry("/etc/passwd", "file")], "is absolute"),
-    ([Entry("a/../../b", "file")], "leaves the folder"),
-    ([Entry("..", "folder")], "leaves the folder"),
-    ([Entry("dev", "other")], "is a device"),
-    ([Entry("a", "link", target="/etc")], "absolute"),
-    ([Entry("a/b", "link", target="../../etc")], "leaves the folder"),
-    ([Entry("a/b", "hard_link", target="../etc")], "leaves the folder"),
-    ([Entry("a", "link", target="b"), Entry("a/x", "file")], "goes through a link"),
-    ([Entry("a", "link", target="b"), Entry("a", "file")], "goes through a link"),
-    ([Entry("a", "link", target="b"), Entry("c", "hard_link", target="a/x")], "through a link"),
-    ([Entry("a\0b", "file")], "is no name"),
-    ([Entry("", "file")], "is no name"),
-    ([Entry("a", "file", size=300 * 1024**2)], "is larger than 200 MiB"),
+BAD_ENTRIES: list[tuple[list[ArchiveEntry], str]] = [
+    ([ArchiveEntry("/etc/passwd", "file")], "is absolute"),
+    ([ArchiveEntry("a/../../b", "file")], "leaves the folder"),
+    ([ArchiveEntry("..", "folder")], "leaves the folder"),
+    ([ArchiveEntry("dev", "other")], "is a device"),
+    ([ArchiveEntry("a", "link", target="/etc")], "absolute"),
+    ([ArchiveEntry("a/b", "link", target="../../etc")], "leaves the folder"),
+    ([ArchiveEntry("a/b", "hard_link", target="../etc")], "leaves the folder"),
+    ([ArchiveEntry("a", "link", target="b"), ArchiveEntry("a/x", "file")], "goes through a link"),
+    ([ArchiveEntry("a", "link", target="b"), ArchiveEntry("a", "file")], "goes through a link"),
+    ([ArchiveEntry("a", "link", target="b"), ArchiveEntry("c", "hard_link", target="a/x")], "through a link"),
+    ([ArchiveEntry("a\0b", "file")], "is no name"),
+    ([ArchiveEntry("", "file")], "is no name"),
+    ([ArchiveEntry("a", "file", size=300 * 1024**2)], "is larger than 200 MiB"),
 ]
 
 
 @pytest.mark.parametrize(("entries", "sentence"), BAD_ENTRIES, ids=[str(case[0][-1])[:50] for case in BAD_ENTRIES])
-def test_an_archive_that_could_leave_its_folder_is_refused_with_the_entry(entries: list[Entry], sentence: str) -> None:
+def test_an_archive_that_could_leave_its_folder_is_refused_with_the_entry(
+    entries: list[ArchiveEntry], sentence: str
+) -> None:
     (found,) = archives.refusals(entries)
     assert found.field == "archive"
     assert sentence in found.sentence
@@ -261,15 +263,15 @@ def test_an_archive_that_could_leave_its_folder_is_refused_with_the_entry(entrie
 
 def test_an_archive_of_plain_files_and_links_inside_is_fine() -> None:
     entries = [
-        Entry("train.py", "file", 10), Entry("data/", "folder"), Entry("data/x", "file", 5),
-        Entry("data/link", "link", target="../train.py"), Entry("./copy", "hard_link", target="train.py"),
+        ArchiveEntry("train.py", "file", 10), ArchiveEntry("data/", "folder"), ArchiveEntry("data/x", "file", 5),
+        ArchiveEntry("data/link", "link", target="../train.py"), ArchiveEntry("./copy", "hard_link", target="train.py"),
     ]  # fmt: skip
     assert archives.refusals(entries) == []
-    (many,) = archives.refusals(Entry(f"f{k}", "file") for k in range(20_000))
+    (many,) = archives.refusals(ArchiveEntry(f"f{k}", "file") for k in range(20_000))
     assert "10,000 entries" in many.sentence
 
 
 def test_names_in_refusals_cannot_write_on_a_terminal() -> None:
-    (found,) = archives.refusals([Entry("/\x1b[2J\n", "file")])
+    (found,) = archives.refusals([ArchiveEntry("/\x1b[2J\n", "file")])
     assert found.sentence.isprintable()
     assert re.search(r"\\x1b", found.sentence)

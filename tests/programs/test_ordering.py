@@ -7,19 +7,19 @@ from hypothesis import strategies as st
 
 from scheduling.programs import ordering
 from scheduling.programs.fields import FieldRefusal
-from scheduling.programs.ordering import Standing, arrival, members, standing, until, waited_in_order
+from scheduling.programs.ordering import WaitStanding, arrival, members, standing, until, waited_in_order
 from scheduling.programs.worth import HALF, NOTHING, Worth
 
 many = settings(max_examples=200, deadline=None, database=None)
 
 
 def test_a_job_begins_when_all_that_it_waits_for_have_ended_well() -> None:
-    assert standing([], {}) == Standing("ready")
-    assert standing([1, 2], {1: "done", 2: "done"}) == Standing("ready")
-    assert standing([1, 2, 3], {1: "done", 2: "open", 3: "open"}) == Standing("waits", (2, 3))
-    assert standing([1, 2], {1: "open", 2: "failed"}) == Standing("never", (2,))
-    assert standing([1, 9], {1: "done"}) == Standing("never", (9,))
-    assert standing([1, "A-2"], {1: "done", "A-2": "open"}) == Standing("waits", ("A-2",))
+    assert standing([], {}) == WaitStanding("ready")
+    assert standing([1, 2], {1: "done", 2: "done"}) == WaitStanding("ready")
+    assert standing([1, 2, 3], {1: "done", 2: "open", 3: "open"}) == WaitStanding("waits", (2, 3))
+    assert standing([1, 2], {1: "open", 2: "failed"}) == WaitStanding("never", (2,))
+    assert standing([1, 9], {1: "done"}) == WaitStanding("never", (9,))
+    assert standing([1, "A-2"], {1: "done", "A-2": "open"}) == WaitStanding("waits", ("A-2",))
 
 
 def test_jobs_and_arrays_are_in_the_order_of_their_numbers_each_once() -> None:

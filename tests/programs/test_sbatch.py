@@ -13,7 +13,7 @@ from scheduling.programs.sbatch import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusa
 from scheduling.programs.sbatch.options import IGNORED as IGNORED_OPTIONS
 from scheduling.programs.sbatch.options import KNOWN, REFUSED, SHORTS, SUPPORTED
 from scheduling.programs.sbatch.options import NOT_KEPT as NOT_KEPT_OPTIONS
-from scheduling.programs.sbatch.request import Request, ask
+from scheduling.programs.sbatch.request import ScriptRequest, ask
 from scheduling.programs.sbatch.values import Export, Gpus, Nodes, When
 
 STEADY = {"kind": "linear", "slope": -1, "base": 1000}
@@ -251,9 +251,9 @@ def _seconds(text: str) -> float:
 # ---- what a script asks for
 
 
-def asked(*lines: str, pool: tuple[str, ...] = POOL) -> Request:
+def asked(*lines: str, pool: tuple[str, ...] = POOL) -> ScriptRequest:
     found = ask(taken(*lines), pool)
-    assert isinstance(found, Request), found
+    assert isinstance(found, ScriptRequest), found
     return found
 
 

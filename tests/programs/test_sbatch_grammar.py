@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from scheduling.programs.sbatch import UNDERSTOOD, LineRefusal, Script, read
 from scheduling.programs.sbatch.options import FLAGS, IGNORED, KNOWN, NOT_KEPT, REFUSED, SHORTS, SUPPORTED
-from scheduling.programs.sbatch.request import Request, ask
+from scheduling.programs.sbatch.request import ScriptRequest, ask
 from scheduling.programs.sbatch.values import Gpus, Nodes
 
 POOLS = [("gpu",), ("cpu", "gpu", "memory"), ("worker", "ps"), ("gpu-a100", "cpu")]
@@ -137,7 +137,7 @@ def test_a_head_is_taken_or_refused_with_its_lines_and_nothing_is_dropped(
         assert answer
         assert all(1 <= refusal.line <= len(text) and refusal.sentence for refusal in answer)
     else:
-        assert isinstance(answer, Request)
+        assert isinstance(answer, ScriptRequest)
         assert 1 <= answer.job.least <= answer.job.most
         assert {resource for resource, _ in answer.job.worker} <= set(pool)
 

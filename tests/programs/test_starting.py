@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from scheduling.programs.catalogue import Owner, Program, command_of, read
-from scheduling.programs.starting import Member, Process, Start
+from scheduling.programs.catalogue import Program, ProgramOwner, command_of, read
+from scheduling.programs.starting import GangMember, ProcessStart, Start
 from scheduling.programs.starting import processes as processes_of
 from scheduling.programs.templates import TEMPLATES
 from tests.patience import PATIENCE
@@ -27,12 +27,12 @@ GPUS = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES"}
 
 
 def program(shape: str = "all_reduce", **fields: Any) -> Program:
-    found = read({"name": "p", "shape": shape, "command": ["python3", "train.py"]} | fields, Owner())
+    found = read({"name": "p", "shape": shape, "command": ["python3", "train.py"]} | fields, ProgramOwner())
     assert isinstance(found, Program), found
     return found
 
 
-def start(*members: Member, **fields: Any) -> Start:
+def start(*members: GangMember, **fields: Any) -> Start:
     facts: dict[str, Any] = {
         "job": 17, "tenant": "physics", "slot_seconds": 300.0, "ends_at": 1_800_000_000, "checkpoint": "/job/kept",
         "progress": "/job/progress", "restart": 2,
@@ -40,15 +40,15 @@ def start(*members: Member, **fields: Any) -> Start:
     return Start(members=members, **facts | fields)
 
 
-def processes(of: Program, values: dict[str, Any], gang: Start, script_file: str = "") -> tuple[Process, ...]:
+def processes(of: Program, values: dict[str, Any], gang: Start, script_file: str = "") -> tuple[ProcessStart, ...]:
     return processes_of(command_of(of, values, script_file), gang)
 
 
-def worker(rank: int, *gpus: str, host: str = "n1") -> Member:
-    return Member("worker", rank, host, 29_500 + rank, gpus)
+def worker(rank: int, *gpus: str, host: str = "n1") -> GangMember:
+    return GangMember("worker", rank, host, 29_500 + rank, gpus)
 
 
-def told(found: tuple[Process, ...], name: str) -> list[str]:
+def told(found: tuple[ProcessStart, ...], name: str) -> list[str]:
     return [process.environment[name] for process in found]
 
 
@@ -90,7 +90,7 @@ def test_a_slots_length_is_told_with_all_its_digits(seconds: float, text: str) -
 
 
 def test_parameter_servers_and_workers_are_told_who_is_where() -> None:
-    gang = start(worker(0), worker(1, host="n2"), Member("ps", 0, "n3", 4000))
+    gang = start(worker(0), worker(1, host="n2"), GangMember("ps", 0, "n3", 4000))
     found = processes(program("parameter_server"), {}, gang)
     assert [process.environment["BOURSE_ROLE"] for process in found] == ["ps", "worker", "worker"]
     members = {"ps": [{"host": "n3", "port": 4000}],
@@ -112,7 +112,7 @@ def test_secrets_are_names_alone_and_no_process_is_told_them_here() -> None:
 
 
 def test_the_script_template_runs_under_bash_with_what_it_is_told(tmp_path: Path) -> None:
-    script = read(TEMPLATES["script"], Owner())
+    script = read(TEMPLATES["script"], ProgramOwner())
     assert isinstance(script, Program)
     file = tmp_path / "run.sh"
     file.write_text(script.script)

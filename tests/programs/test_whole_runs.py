@@ -11,9 +11,9 @@ import sys
 from pathlib import Path
 
 import bourse_progress
-from scheduling.programs.catalogue import Owner, Program, command_of, read, values_of
+from scheduling.programs.catalogue import Program, ProgramOwner, command_of, read, values_of
 from scheduling.programs.progress import read as read_progress
-from scheduling.programs.starting import Member, Process, Start, processes
+from scheduling.programs.starting import GangMember, ProcessStart, Start, processes
 from tests.patience import PATIENCE
 
 SCRIPT = Path(__file__).with_name("plain_train.py")
@@ -36,7 +36,7 @@ def program() -> Program:
             "parameters": [{"name": "steps", "kind": "whole", "default": 100, "least": 1}],
             "resize": "restart",
         },
-        Owner(),
+        ProgramOwner(),
     )
     assert isinstance(found, Program), found
     return found
@@ -58,7 +58,7 @@ def run(folder: Path, steps: int, workers: int, *, gpus: int = 1, restart: int =
 def run_at(port: int, folder: Path, steps: int, workers: int, *, gpus: int, restart: int) -> list[str] | None:
     """What each process writes; None where the first one could not listen."""
     members = tuple(
-        Member("worker", rank, "127.0.0.1", port, tuple(str(k) for k in range(gpus))) for rank in range(workers)
+        GangMember("worker", rank, "127.0.0.1", port, tuple(str(k) for k in range(gpus))) for rank in range(workers)
     )
     (folder / "progress").mkdir(parents=True, exist_ok=True)
     start = Start(1, "t", 300.0, 2_000_000_000, str(folder / "kept"), str(folder / "progress"), restart, members)
@@ -83,7 +83,7 @@ def run_at(port: int, folder: Path, steps: int, workers: int, *, gpus: int, rest
     return answers
 
 
-def begin(process: Process) -> subprocess.Popen[str]:
+def begin(process: ProcessStart) -> subprocess.Popen[str]:
     environment = {"PATH": os.environ["PATH"], "PYTHONPATH": str(Path(bourse_progress.__file__).parent)}
     return subprocess.Popen(
         process.words, env=environment | dict(process.environment), stdout=subprocess.PIPE, text=True

@@ -7,7 +7,7 @@ from django.test import Client
 from django.utils import timezone
 
 from scheduling.models import AlonePlan, JobFloor, TenantPolicy
-from scheduling.quotes.plans import NO_PLANS, Place, Plans, plans_compare
+from scheduling.quotes.plans import NO_PLANS, HomePlace, Plans, plans_compare
 from tenants.access import Refused
 from tenants.roles import BILLING, OWNER
 from tenants.scoping import scope, scope_disabled
@@ -34,8 +34,8 @@ def test_shows_what_the_next_interval_then_plans_under_the_plan_that_was_chosen(
     assert (told.chosen, told.slot, told.waiting, told.free) == ("keep", 2, 2, 2)
     keep = {each.job.pk: each.keep for each in told.jobs}
     renew = {each.job.pk: each.renew for each in told.jobs}
-    assert keep == {long.pk: Place(2, 8, 32 * MICRO, False), dense.pk: Place(8, 10, 20 * MICRO, False)}
-    assert renew == {long.pk: Place(4, 10, 30 * MICRO, True), dense.pk: Place(2, 4, 68 * MICRO, False)}
+    assert keep == {long.pk: HomePlace(2, 8, 32 * MICRO, False), dense.pk: HomePlace(8, 10, 20 * MICRO, False)}
+    assert renew == {long.pk: HomePlace(4, 10, 30 * MICRO, True), dense.pk: HomePlace(2, 4, 68 * MICRO, False)}
     assert (told.keep_worth, told.renew_worth) == (52 * MICRO, 98 * MICRO)
     with scope_disabled("the test looks whether anything was written"):
         assert not JobFloor.objects.exists()
@@ -44,7 +44,8 @@ def test_shows_what_the_next_interval_then_plans_under_the_plan_that_was_chosen(
     advance(pool, 2.5)
     with scope(lumen):
         planned = {
-            row.job_id: Place(row.start, row.end, round(row.value * MICRO), row.draft) for row in JobFloor.objects.all()
+            row.job_id: HomePlace(row.start, row.end, round(row.value * MICRO), row.draft)
+            for row in JobFloor.objects.all()
         }
     assert planned == renew
 

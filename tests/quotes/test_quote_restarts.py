@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from scheduling.core.types import Allocation, Booking
-from scheduling.programs.catalogue import Owner, Program, read
+from scheduling.programs.catalogue import Program, ProgramOwner, read
 from scheduling.quotes.api.quotes import quote_values
 from scheduling.quotes.quotes import Quote, job_quote
 from scheduling.quotes.restarts import Resize, Restarts, resizes_of, restarts_of
@@ -25,7 +25,7 @@ def booking(*rows: tuple[int, int, int, int, int]) -> Booking:
 
 
 def program(**fields: Any) -> Program:
-    found = read({"name": "mine", "shape": "all_reduce", "command": ["true"]} | fields, Owner())
+    found = read({"name": "mine", "shape": "all_reduce", "command": ["true"]} | fields, ProgramOwner())
     assert isinstance(found, Program), found
     return found
 

@@ -163,7 +163,7 @@ def test_is_written_into_the_history_with_before_and_after() -> None:
     lose(servers[1])
     entry = AuditEntry.objects.get(action="server_lose")
     assert (entry.reason, entry.before, entry.after["refunded"]) == ("smoke", {"state": "in_service"}, 20)
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 def test_a_server_is_lost_once() -> None:

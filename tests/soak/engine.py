@@ -15,13 +15,13 @@ from scheduling.engines.base import (
     RUNNING,
     STOPPED,
     WAITING,
+    ClusterFinding,
     Counts,
     Fault,
-    Finding,
     Gang,
     Generation,
     Handle,
-    ServerState,
+    ServerHealth,
     Status,
     Timings,
 )
@@ -107,10 +107,10 @@ class Double:
     def touch(self) -> None:
         pass
 
-    def servers(self) -> dict[str, ServerState]:
+    def servers(self) -> dict[str, ServerHealth]:
         return {}
 
-    def check(self, sold: Counts) -> list[Finding]:
+    def check(self, sold: Counts) -> list[ClusterFinding]:
         return []
 
     # What happens to gangs.

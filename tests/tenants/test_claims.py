@@ -14,7 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tenants import history, services
-from tenants.claims import Mapped, Standing, Verb, claim_values, roles_claimed, steps_by_claims, value_fits
+from tenants.claims import Mapped, MembershipStanding, Verb, claim_values, roles_claimed, steps_by_claims, value_fits
 from tenants.models import AuditEntry, ClaimMapping, Membership, Tenant, User
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, TENANT_ROLES, VIEWER
 from tenants.scoping import scope, scope_disabled
@@ -119,18 +119,21 @@ MADE = "groups = old"
     ("claimed", "standing", "verb", "role"),
     [
         (SUBMITTER, None, Verb.JOIN, SUBMITTER),
-        (SUBMITTER, Standing(1, "t1", SUBMITTER, MADE, False), Verb.STAY, SUBMITTER),
-        (VIEWER, Standing(1, "t1", OWNER, MADE, False), Verb.CHANGE, VIEWER),
-        (OWNER, Standing(1, "t1", VIEWER, MADE, False), Verb.CHANGE, OWNER),
-        (None, Standing(1, "t1", VIEWER, MADE, False), Verb.LEAVE, VIEWER),
-        (None, Standing(1, "t1", OWNER, MADE, True), Verb.LAST_OWNER, OWNER),
-        (VIEWER, Standing(1, "t1", OWNER, MADE, True), Verb.LAST_OWNER, OWNER),
-        (OWNER, Standing(1, "t1", OWNER, MADE, True), Verb.STAY, OWNER),
-        *((role, Standing(1, "t1", VIEWER, "", False), Verb.BY_HAND, VIEWER) for role in (None, VIEWER, OWNER)),
-        (VIEWER, Standing(1, "t1", OWNER, "", False), Verb.BY_HAND, OWNER),
+        (SUBMITTER, MembershipStanding(1, "t1", SUBMITTER, MADE, False), Verb.STAY, SUBMITTER),
+        (VIEWER, MembershipStanding(1, "t1", OWNER, MADE, False), Verb.CHANGE, VIEWER),
+        (OWNER, MembershipStanding(1, "t1", VIEWER, MADE, False), Verb.CHANGE, OWNER),
+        (None, MembershipStanding(1, "t1", VIEWER, MADE, False), Verb.LEAVE, VIEWER),
+        (None, MembershipStanding(1, "t1", OWNER, MADE, True), Verb.LAST_OWNER, OWNER),
+        (VIEWER, MembershipStanding(1, "t1", OWNER, MADE, True), Verb.LAST_OWNER, OWNER),
+        (OWNER, MembershipStanding(1, "t1", OWNER, MADE, True), Verb.STAY, OWNER),
+        *(
+            (role, MembershipStanding(1, "t1", VIEWER, "", False), Verb.BY_HAND, VIEWER)
+            for role in (None, VIEWER, OWNER)
+        ),
+        (VIEWER, MembershipStanding(1, "t1", OWNER, "", False), Verb.BY_HAND, OWNER),
     ],
 )
-def test_step_for_each_case(claimed: str | None, standing: Standing | None, verb: Verb, role: str) -> None:
+def test_step_for_each_case(claimed: str | None, standing: MembershipStanding | None, verb: Verb, role: str) -> None:
     rows = {1: row(9, "a", 1, claimed)} if claimed else {}
     (step,) = steps_by_claims(rows, [standing] if standing else [])
     assert (step.verb, step.role) == (verb, role)
@@ -146,7 +149,7 @@ def test_step_for_each_case(claimed: str | None, standing: Standing | None, verb
 )
 def test_hand_made_and_last_owners_are_never_touched(roles, standing, claimed: set[int]) -> None:
     now = [
-        Standing(i, f"t{i}", each[0], MADE if each[1] else "", each[2] and each[0] == OWNER)
+        MembershipStanding(i, f"t{i}", each[0], MADE if each[1] else "", each[2] and each[0] == OWNER)
         for i, each in enumerate(standing)
         if each
     ]
@@ -201,7 +204,7 @@ def test_join_change_and_leave_are_done_and_remembered_with_the_row() -> None:
     assert (told[1].before, told[1].after["role"]) == ({"role": SUBMITTER}, OWNER)
     assert (told[3].before, told[3].after) == ({"mapping": "groups = board", "role": OWNER}, None)
     assert {entry.actor_name for entry in told} == {"single sign-on"}
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 @pytest.mark.django_db

@@ -28,7 +28,7 @@ def by_the_ledger() -> dict[str, str]:
 
 def by_the_history() -> dict[str, str]:
     found = history.verify()
-    return {} if isinstance(found, history.Verified) else {flaw.name: flaw.what for flaw in found.findings}
+    return {} if isinstance(found, history.VerifiedHistory) else {flaw.name: flaw.what for flaw in found.findings}
 
 
 def by_the_intervals() -> dict[str, str]:

@@ -29,11 +29,11 @@ def append(subject: str = "server s01", **values) -> AuditEntry:
 def test_entries_are_numbered_and_chained() -> None:
     first, second = append(), append()
     assert (second.sequence, second.previous_hash) == (first.sequence + 1, first.hash)
-    assert history.verify() == history.Verified(second.sequence, second.hash)
+    assert history.verify() == history.VerifiedHistory(second.sequence, second.hash)
 
 
 def test_empty_history_is_unbroken() -> None:
-    assert history.verify() == history.Verified(0, history.START)
+    assert history.verify() == history.VerifiedHistory(0, history.START)
 
 
 @pytest.mark.django_db(transaction=True)
@@ -47,7 +47,7 @@ def test_values_come_back_as_they_were_hashed() -> None:
         before={"price_base": 1e20, "small": 1e-7, "none": None, "yes": True, "when": NOW, "list": [1, {"a": 2.5}]},
         after={"ünïcode": "–", "big": 2**70},
     )
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 def test_value_that_is_not_plain_is_refused() -> None:
@@ -74,7 +74,7 @@ def test_database_refuses_to_change_the_past(change: str) -> None:
     }
     with pytest.raises(DatabaseError, match="history"), transaction.atomic(), as_superuser():
         changes[change]()
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
 
 
 FORGERIES = {
@@ -147,7 +147,7 @@ def test_what_was_cut_off_before_any_seal_is_seen_by_who_noted_the_end(capsys) -
     append()
     noted = append().hash
     cut_off(1)
-    assert isinstance(history.verify(), history.Verified)
+    assert isinstance(history.verify(), history.VerifiedHistory)
     with pytest.raises(SystemExit):
         call_command("verify_history", "--head", noted)
     assert f"head {noted}: was noted earlier and is not in the chain" in capsys.readouterr().err
@@ -184,7 +184,7 @@ def test_command_says_that_the_history_is_unbroken(capsys) -> None:
 def test_entries_written_at_once_form_one_chain() -> None:
     in_threads(*[lambda: [append() for _ in range(5)]] * 4)
     found = history.verify()
-    assert isinstance(found, history.Verified)
+    assert isinstance(found, history.VerifiedHistory)
     assert found.entries == 20
 
 

@@ -10,8 +10,8 @@ from tenants.tries import (
     FORGOTTEN,
     KEPT,
     CannotCount,
-    Counter,
     Pace,
+    TryCounter,
     is_remembered,
     remember,
     tries_count,
@@ -23,11 +23,11 @@ from tests.patience import PATIENCE
 pytestmark = pytest.mark.django_db
 
 PACE = Pace(free=3, first=30, most=300, memory=3_600)
-ONE = [Counter("test:one", PACE)]
+ONE = [TryCounter("test:one", PACE)]
 NOW = 1_800_000_000.0
 
 
-def waits(counters: list[Counter], tries: int, at: float = NOW) -> list[int]:
+def waits(counters: list[TryCounter], tries: int, at: float = NOW) -> list[int]:
     return [tries_count(counters, at=at) for _ in range(tries)]
 
 
@@ -48,7 +48,7 @@ def test_waits_double_up_to_the_most_and_refused_tries_do_not_count() -> None:
 
 
 def test_the_longest_wait_of_several_counts_and_a_closed_one_keeps_the_others_from_counting() -> None:
-    other = Counter("test:other", Pace(free=1, first=100, most=100, memory=600))
+    other = TryCounter("test:other", Pace(free=1, first=100, most=100, memory=600))
     assert tries_count([other], at=NOW) == 0
     assert waits([*ONE, other], 3) == [100] * 3
     assert waits(ONE, 4) == [0, 0, 0, 30]
@@ -72,7 +72,7 @@ def test_success_of_others_does_not_wipe_what_was_wrong_before() -> None:
 
 
 def test_success_forgets_ones_own_counter_and_leaves_a_kept_one() -> None:
-    own, kept = Counter("test:own", PACE, FORGOTTEN), Counter("test:kept", PACE, KEPT)
+    own, kept = TryCounter("test:own", PACE, FORGOTTEN), TryCounter("test:kept", PACE, KEPT)
     waits([own, kept], 2)
     tries_succeed([own, kept])
     assert waits([own], 4) == [0, 0, 0, 30]
@@ -88,7 +88,7 @@ def test_counter_can_be_forgotten_by_name() -> None:
 def test_counters_end_by_themselves() -> None:
     from tenants.tries import _redis
 
-    waits([*ONE, Counter("test:window", Pace(free=9, first=1, most=1, memory=60, window=True))], 2)
+    waits([*ONE, TryCounter("test:window", Pace(free=9, first=1, most=1, memory=60, window=True))], 2)
     assert 3_000 < _redis().ttl("bourse:tries:test:one") <= 3_600
     assert 0 < _redis().ttl("bourse:tries:test:window") <= 60
 
@@ -96,7 +96,7 @@ def test_counters_end_by_themselves() -> None:
 def test_window_does_not_move_with_its_tries() -> None:
     from tenants.tries import _redis
 
-    window = [Counter("test:window", Pace(free=9, first=1, most=1, memory=60, window=True))]
+    window = [TryCounter("test:window", Pace(free=9, first=1, most=1, memory=60, window=True))]
     tries_count(window, at=NOW)
     _redis().expire("bourse:tries:test:window", 10)
     tries_count(window, at=NOW)

@@ -12,7 +12,7 @@ from django.conf import settings
 
 from scheduling.feed.events import event, events_append
 from scheduling.models import Webhook
-from scheduling.webhooks.calls import Outcome
+from scheduling.webhooks.calls import CallOutcome
 from scheduling.webhooks.changes import webhook_create
 from scheduling.webhooks.deliveries import Letter
 from scheduling.webhooks.rounds import deliveries_round
@@ -23,8 +23,8 @@ from tenants.scoping import scope, scope_disabled
 from tests.tenants.builders import NOW, access, done, make_member, make_tenant
 
 URL = "https://93.184.216.34/hook"
-TOOK = Outcome(204, "")
-BROKE = Outcome(500, "The answer was 500. Only 200 to 299 count as taken.")
+TOOK = CallOutcome(204, "")
+BROKE = CallOutcome(500, "The answer was 500. Only 200 to 299 count as taken.")
 
 
 def after(seconds: float) -> datetime:
@@ -59,11 +59,11 @@ def rows(model: Any) -> list[Any]:
 class Receiver:
     """Takes letters in place of the world; answers as told."""
 
-    def __init__(self, *answers: Outcome) -> None:
+    def __init__(self, *answers: CallOutcome) -> None:
         self.letters: list[Letter] = []
         self._answers = list(answers)
 
-    def __call__(self, letter: Letter) -> Outcome:
+    def __call__(self, letter: Letter) -> CallOutcome:
         self.letters.append(letter)
         return self._answers.pop(0) if self._answers else TOOK
 

@@ -19,7 +19,7 @@ from hypothesis import strategies as st
 from scheduling.app.tasks import webhooks_tick
 from scheduling.models import DeliveryState, WebhookDelivery
 from scheduling.webhooks.addresses import PRIVATE, target_of
-from scheduling.webhooks.calls import MOST_BYTES, Outcome, call
+from scheduling.webhooks.calls import MOST_BYTES, CallOutcome, call
 from scheduling.webhooks.changes import webhook_create
 from scheduling.webhooks.receivers import FIRST_PAUSE, LONGEST_PAUSE, LONGEST_QUIET, backoff
 from scheduling.webhooks.rounds import LOCK
@@ -80,7 +80,7 @@ class TestCalling:
     def test_body_and_headers_arrive(self) -> None:
         with server(says(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")) as (url, came):
             outcome = call(url, headers={"X-One": "1"}, body=b'{"a":1}')
-        assert outcome == Outcome(200, "", "ok")
+        assert outcome == CallOutcome(200, "", "ok")
         head, _, body = came[0].partition(b"\r\n\r\n")
         assert head.startswith(b"POST /hook?a=1 HTTP/1.1\r\nHost: 127.0.0.1:")
         assert b"X-One: 1" in head
@@ -106,7 +106,7 @@ class TestCalling:
         began = time.monotonic()
         with server(drips) as (url, _):
             outcome = call(url, headers={}, body=b"", patience=0.3)
-        assert outcome == Outcome(None, "No answer in 0.3 seconds.")
+        assert outcome == CallOutcome(None, "No answer in 0.3 seconds.")
         assert time.monotonic() - began < PATIENCE / 2
 
     @pytest.mark.parametrize("content", [b"", b"nonsense\r\n\r\n", b"HTTP/1.1 2\r\n", b"SSH-2.0-x\r\n"])
@@ -137,7 +137,7 @@ def test_name_that_points_inside_by_the_time_of_the_call_is_not_called() -> None
 
     assert not isinstance(target_of("https://hooks.example/", resolve=resolve), Refused)
     outcome = call("https://hooks.example/", headers={}, body=b"", resolve=resolve)
-    assert outcome == Outcome(None, PRIVATE)
+    assert outcome == CallOutcome(None, PRIVATE)
     assert asked == ["hooks.example"] * 2
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from django.core.management import BaseCommand
 from django.utils import timezone
 
-from marketplace.doctor import BROKEN, Finding, examine
+from marketplace.doctor import BROKEN, Diagnosis, examine
 from marketplace.forecast import Growth, forecast
 
 LEAST_SHOWN = 2**20  # bytes in a year; what grows by less is summed in one line
@@ -36,7 +36,7 @@ class Command(BaseCommand):
         if any(one.state == BROKEN for one in findings):
             raise SystemExit(1)
 
-    def _forecast(self, found: list[Growth], as_json: bool) -> None:
+    def _forecast(self, growths: list[Growth], as_json: bool) -> None:
         if as_json:
             figures = [
                 asdict(one)
@@ -45,22 +45,22 @@ class Command(BaseCommand):
                     "bytes_a_day": one.bytes_a_day,
                     "bytes_in_a_year": one.bytes_in_a_year,
                 }
-                for one in found
+                for one in growths
             ]
             self.stdout.write(json.dumps(figures, indent=2))
             return
-        shown = [one for one in found if one.bytes_in_a_year >= LEAST_SHOWN]
+        shown = [one for one in growths if one.bytes_in_a_year >= LEAST_SHOWN]
         self.stdout.write(f"{'':32}{'rows':>14}{'now':>12}{'rows a day':>14}{'a day':>12}{'in a year':>12}")
         for one in shown:
             self.stdout.write(
                 f"{one.name:32}{one.rows:>14,}{_size(one.bytes):>12}{one.rows_a_day:>14,.0f}"
                 f"{_size(one.bytes_a_day):>12}{'+' + _size(one.bytes_in_a_year):>12}"
             )
-        now, year = sum(one.bytes for one in found), sum(one.bytes_in_a_year for one in found)
-        self.stdout.write(f"All {len(found)} together: {_size(now)} now, {_size(now + year)} in a year.")
+        now, year = sum(one.bytes for one in growths), sum(one.bytes_in_a_year for one in growths)
+        self.stdout.write(f"All {len(growths)} together: {_size(now)} now, {_size(now + year)} in a year.")
 
 
-def _line(one: Finding) -> str:
+def _line(one: Diagnosis) -> str:
     return f"{one.state:8} {one.name:11} {one.sentence}" + (f" {one.advice}" if one.advice else "")
 
 

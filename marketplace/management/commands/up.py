@@ -41,7 +41,7 @@ class Command(BaseCommand):
             raise CommandError(str(problem)) from None
 
     def _run(self, port: int) -> None:
-        places = product.Places(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
+        places = product.ProductPlaces(settings.BASE_DIR, settings.VAR_DIR / "log", state_for(Path(settings.VAR_DIR)))
         product.require_free(port)
         address = f"http://{product.HOST}:{port}/"
         self._tell(f"Bourse is starting; its address will be {address}")

@@ -213,11 +213,11 @@ class AuditFile(StaffView):
         return answer
 
 
-def _started(view: ApiView, found: AuditRun | Refused) -> HttpResponse:
-    if isinstance(found, Refused):
-        return view.refused(found)
-    response = view.shown(AuditShown, _audit(found), HTTPStatus.ACCEPTED)
-    response.headers["Location"] = reverse("api_audit", args=[found.pk])
+def _started(view: ApiView, outcome: AuditRun | Refused) -> HttpResponse:
+    if isinstance(outcome, Refused):
+        return view.refused(outcome)
+    response = view.shown(AuditShown, _audit(outcome), HTTPStatus.ACCEPTED)
+    response.headers["Location"] = reverse("api_audit", args=[outcome.pk])
     return response
 
 

@@ -19,7 +19,7 @@ from tenants.views.gate import costly, open_tenant, requires
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ReaderVerdict:
     """What a verification says to this reader. `hidden`: findings about other tenants' jobs, which are not theirs."""
 
     verified: IntervalVerified | None
@@ -65,7 +65,7 @@ def interval(request: AccessRequest, tenant_slug: str, pool_slug: str, number: i
     return render(request, "audit/interval.html", context)
 
 
-def _verdict(request: AccessRequest, pool: Pool, view: IntervalView) -> Verdict:
+def _verdict(request: AccessRequest, pool: Pool, view: IntervalView) -> ReaderVerdict:
     number = view.interval.number
     with costly(request) as refused:
         person = request.user.pk or 0
@@ -73,8 +73,8 @@ def _verdict(request: AccessRequest, pool: Pool, view: IntervalView) -> Verdict:
             refused if refused else in_turn(person, lambda: interval_verify(pool_id=pool.pk, number=number))
         )
     if isinstance(verified, Refused):
-        return Verdict(None, verified.sentence)
+        return ReaderVerdict(None, verified.sentence)
     if request.access.allows(Permission.FAIRNESS_VIEW):
-        return Verdict(verified, "", verified.findings)
+        return ReaderVerdict(verified, "", verified.findings)
     shown = findings_for(verified.findings, {bid.job_id for bid in view.bids})
-    return Verdict(verified, "", shown, len(verified.findings) - len(shown))
+    return ReaderVerdict(verified, "", shown, len(verified.findings) - len(shown))

@@ -8,7 +8,7 @@ from scheduling.audit.verification.charges import charge_verify as charge_verify
 from scheduling.audit.verification.days import days_verify as days_verify
 from scheduling.audit.verification.findings import Finding as Finding
 from scheduling.audit.verification.intervals import IntervalVerified as IntervalVerified
-from scheduling.audit.verification.intervals import Verified as Verified
+from scheduling.audit.verification.intervals import VerifiedIntervals as VerifiedIntervals
 from scheduling.audit.verification.intervals import interval_verify as interval_verify
 from scheduling.audit.verification.intervals import intervals_verify as intervals_verify
 from scheduling.audit.verification.pieces import verification_piece as verification_piece

@@ -17,10 +17,10 @@ from scheduling.core import records, settlement
 from scheduling.core.calendar import counter_parts, on_real_servers
 from scheduling.core.types import Allocation, Booking, Plan, Reason
 from scheduling.feed import EventKind, job_subject
-from scheduling.market.calendar import Unit, amounts_in, collector_resting
+from scheduling.market.calendar import CalendarUnit, amounts_in, collector_resting
 from scheduling.market.decide import (
     AnswerContents,
-    Asked,
+    StoredQuestion,
     answer_contents,
     answer_link,
     code_version,
@@ -148,11 +148,13 @@ def _verified(answer: InstantAnswer, rows: AnswerRows, where: str) -> list[Findi
     return findings
 
 
-def _decided_again(answer: InstantAnswer, asked: Asked, plan: Plan, contents: AnswerContents) -> list[Finding]:
+def _decided_again(
+    answer: InstantAnswer, question: StoredQuestion, plan: Plan, contents: AnswerContents
+) -> list[Finding]:
     """The same question has the same answer, byte for byte. A booking that was taken back says by how much it was too
     dear when it was to be paid."""
-    where, again = name_of_answer(answer), verdict(asked.question)
-    job = asked.question.job.number
+    where, again = name_of_answer(answer), verdict(question.question)
+    job = question.question.job.number
     findings = differences(where, {"the job in its question": (job, answer.job_id)})
     right = plan_of(job, None, again) if isinstance(again, Reason) else plan_of(job, again, _too_dear(again, plan))
     if records.plan_bytes(right) != contents.plan:
@@ -177,7 +179,7 @@ def _submission_differs(job: TrainingJob, submission: Mapping[str, Any]) -> list
     return differences(f"job {job.pk} of pool {job.pool_id}", pairs)
 
 
-def _award_verify(answer: InstantAnswer, award: Award, asked: Asked, booking: Booking | None) -> list[Finding]:
+def _award_verify(answer: InstantAnswer, award: Award, asked: StoredQuestion, booking: Booking | None) -> list[Finding]:
     where = f"award {award.pk} of job {award.job_id}"
     if booking is None:
         return [Finding(where, f"{name_of_answer(answer)} refused the job")]
@@ -202,15 +204,15 @@ def _award_verify(answer: InstantAnswer, award: Award, asked: Asked, booking: Bo
     return findings + differences(name_of_answer(answer), {"what it sold of given up units": (answer.resold, resold)})
 
 
-def _resold(asked: Asked, placed: Booking, operator: Sequence[Allocation]) -> list[tuple[int, float]]:
+def _resold(question: StoredQuestion, placed: Booking, operator: Sequence[Allocation]) -> list[tuple[int, float]]:
     """(given up units, amount sold of them) by the booking, which names real servers."""
-    job, view, servers = asked.question.job, asked.question.view, len(asked.question.cluster.servers)
+    job, view, servers = question.question.job, question.question.view, len(question.question.cluster.servers)
     worker, ps = job.worker_types[placed.worker_type].demand, job.ps_types[placed.ps_type].demand
     whole, of_operator = ([astuple(row) for row in rows] for rows in (placed.allocation, operator))
     taken = amounts_in(whole, of_operator, worker, ps, range(len(worker)), since=placed.start)
     offered = []
-    for units, resale in zip(asked.freed, view.resale, strict=True):
+    for units, resale in zip(question.freed, view.resale, strict=True):
         part = Part.OPERATOR if resale.server < servers else Part.HOME
-        place = Unit(resale.server % servers, resale.resource, part.value, resale.slot)
+        place = CalendarUnit(resale.server % servers, resale.resource, part.value, resale.slot)
         offered.append((place, units, resale.share))
-    return given_up_sold(placed.phase, asked.submission["tenant"], taken, offered)
+    return given_up_sold(placed.phase, question.submission["tenant"], taken, offered)

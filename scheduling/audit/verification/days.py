@@ -70,13 +70,13 @@ class _Looked:
         self.found += [Finding(f"{where} {day}", "no interval was decided then") for day in days]
 
 
-def _day_verify(right: Day, kept: PoolDay | None) -> Iterator[Finding]:
+def _day_verify(right: Day, pool_day: PoolDay | None) -> Iterator[Finding]:
     pool_id, day = right.whole.pool_id, right.whole.day
     where = f"fairness of pool {pool_id} on {day}"
-    if kept is None:
+    if pool_day is None:
         yield Finding(where, "its sums are missing")
         return
-    yield from differences(where, _pairs(kept, right.whole))
+    yield from differences(where, _pairs(pool_day, right.whole))
     rows = {row.tenant_id: row for row in TenantDay.objects.filter(pool=pool_id, day=day)}
     for tenant_id, sums in right.tenants.items():
         about, row = f"{where}, tenant {tenant_id}", rows.pop(tenant_id, None)

@@ -13,7 +13,7 @@ from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.replay import ASTRAY, read_or_named
 from scheduling.core import records
 from scheduling.feed import EventKind
-from scheduling.market.calendar import Unit, UnitReader
+from scheduling.market.calendar import CalendarUnit, UnitReader
 from scheduling.market.decide import contents_of, sold_again
 from scheduling.market.view import pool_frame
 from scheduling.models import (
@@ -108,7 +108,7 @@ def _calendar_verify(pool: Pool, first: int) -> Iterator[Finding]:
     """In slots to come each lane holds what its awards hold. Slots that are over no decision reads any more."""
     awards = list(Award.objects.filter(pool=pool, end__gt=first).order_by("pk"))
     jobs, reader = TrainingJob.objects.in_bulk({award.job_id for award in awards}), UnitReader(pool)
-    right: defaultdict[Unit, dict[str, float]] = defaultdict(lambda: {"batch": 0.0, "instant": 0.0})
+    right: defaultdict[CalendarUnit, dict[str, float]] = defaultdict(lambda: {"batch": 0.0, "instant": 0.0})
     for award in awards:
         if award.job_id in jobs:  # one that is gone is named by the feed
             for unit, amount in reader.units_of(award, jobs[award.job_id], since=first).items():
@@ -116,7 +116,7 @@ def _calendar_verify(pool: Pool, first: int) -> Iterator[Finding]:
     frame, lost = pool_frame(pool), set(Server.objects.filter(pool=pool, state=ServerState.LOST).values_list("pk"))
     capacities = {Part.HOME.value: frame.batch_cluster.capacity, Part.OPERATOR.value: frame.cluster.operator_cells}
     for cell in CalendarCell.objects.filter(pool=pool, slot__gte=first):
-        unit = Unit(cell.server_id, cell.resource_id, cell.part, cell.slot)
+        unit = CalendarUnit(cell.server_id, cell.resource_id, cell.part, cell.slot)
         where = f"the calendar of pool {pool.pk}, {cell.part} part of server {unit.server_id} in slot {cell.slot}"
         held = right.pop(unit, {"batch": 0.0, "instant": 0.0})
         for lane, amount in held.items():

@@ -11,12 +11,12 @@ from scheduling.audit.verification.archived import ARCHIVED, Archives
 from scheduling.audit.verification.course import course_verify
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.money import money_verify
-from scheduling.audit.verification.pieces import Limits, columns_after, piece_next
+from scheduling.audit.verification.pieces import ReadingLimits, columns_after, piece_next
 from scheduling.audit.verification.replay import name_of, replay
 from scheduling.audit.verification.rows import rows_of
 from scheduling.audit.verification.runs import feed_run, pool_run
 from scheduling.audit.verification.standing import known_verify, rules_verify
-from scheduling.audit.verification.walk import Bounds, bounds_of, left_behind, walk_from
+from scheduling.audit.verification.walk import WalkBounds, bounds_of, left_behind, walk_from
 from scheduling.common import one_moment
 from scheduling.models import OPEN_WORK, Award, Interval
 from tenants.access import Refused
@@ -26,7 +26,7 @@ OnProgress = Callable[[int, int], None]
 
 
 @dataclass(frozen=True)
-class Verified:
+class VerifiedIntervals:
     """What was looked at, and what was found wrong; and where the chains end."""
 
     intervals: int
@@ -49,7 +49,7 @@ def intervals_verify(
     known_heads: Sequence[str] = (),
     archives: Archives | None = None,
     on_progress: OnProgress = lambda done, total: None,
-) -> Verified:
+) -> VerifiedIntervals:
     """Replay the intervals from number `first` on of each pool, then the answers of its instant lane and their awards,
     its jobs, the end of its chains and its sums by day; and the seals of the feed. These are pieces of a verification
     of everything, one after the other, without a row to keep them in. Then the rules that keep all of it, and the
@@ -61,14 +61,14 @@ def intervals_verify(
     total, looked_at, findings = sum(run.total for run in runs), itertools.count(1), list[Finding]()
     for run in runs:
         while run.state in OPEN_WORK:
-            piece = piece_next(run, Limits(told=lambda: on_progress(next(looked_at), total)), archives)
+            piece = piece_next(run, ReadingLimits(told=lambda: on_progress(next(looked_at), total)), archives)
             findings += piece.findings
             for name, value in columns_after(run, piece).items():
                 setattr(run, name, value)
     findings += [*rules_verify(), *known_verify(pool_ids, known_heads)]
     on_progress(total, total)
     *of_pools, feed = runs
-    return Verified(
+    return VerifiedIntervals(
         intervals=sum(run.intervals for run in of_pools),
         answers=sum(run.answer_number for run in of_pools),
         awards=sum(run.awards for run in of_pools),
@@ -134,11 +134,11 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
     return IntervalVerified(number, interval.jobs_waiting, len(awards), slots, size, tuple(findings))
 
 
-def _slots_settled(award: Award, bounds: Bounds) -> int:
+def _slots_settled(award: Award, bounds: WalkBounds) -> int:
     return max(min(award.end, bounds.settled_slot + 1) - award.start, 0)
 
 
-def _followed(interval: Interval, bounds: Bounds) -> list[Finding]:
+def _followed(interval: Interval, bounds: WalkBounds) -> list[Finding]:
     """The next interval, or the clock where this is the last one, names this one's digest."""
     following = Interval.objects.filter(pool=interval.pool_id, number=interval.number + 1).first()
     if following is not None:

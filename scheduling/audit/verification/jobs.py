@@ -17,7 +17,7 @@ from scheduling.audit.verification.replay import ASTRAY
 from scheduling.audit.verification.worths import worths_decided
 from scheduling.feed import job_subject
 from scheduling.jobs import freed_of
-from scheduling.market.calendar import ROUNDING, Unit, amounts_in
+from scheduling.market.calendar import ROUNDING, CalendarUnit, amounts_in
 from scheduling.market.decide import sold_again, submission_digest, submission_document
 from scheduling.market.view import SpecReader, arrival_of
 from scheduling.models import Award, FreedUnits, Pool, StartEstimate, TrainingJob
@@ -164,7 +164,7 @@ def _freed_differ(
     right = {unit: freed_of(award, unit, amount) for unit, amount in _given_up(job, award, cut, reader).items()}
     findings = []
     for row in rows.freed[award.pk]:
-        place = Unit(row.server_id, row.resource_id, row.part, row.slot)
+        place = CalendarUnit(row.server_id, row.resource_id, row.part, row.slot)
         about, expected = f"{where}: {row.amount:g} given up units ({row.pk})", right.pop(place, None)
         if expected is None:
             findings.append(Finding(about, "it did not give them up"))
@@ -178,7 +178,7 @@ def _freed_differ(
     return findings + [Finding(where, f"its given up units of slot {unit.slot} are missing") for unit in missing]
 
 
-def _given_up(job: TrainingJob, award: Award, cut: Cut, reader: SpecReader) -> Mapping[Unit, float]:
+def _given_up(job: TrainingJob, award: Award, cut: Cut, reader: SpecReader) -> Mapping[CalendarUnit, float]:
     if cut.freed is None:
         return {}
     begin, end = cut.freed

@@ -70,7 +70,9 @@ def _entries(transaction: TransactionView | None) -> Entries | None:
     return None if transaction is None else dict(transaction.entries)
 
 
-def _came_back(award: Award, told: Iterable[TransactionView]) -> int:
+def _came_back(award: Award, transactions: Iterable[TransactionView]) -> int:
     """Refunded, or left over by a cancellation."""
     mine, hold = available(award.tenant_id).id, f"award:{award.pk}"
-    return sum(amount for row in told if row.key != hold for account, amount in row.entries if account.id == mine)
+    return sum(
+        amount for row in transactions if row.key != hold for account, amount in row.entries if account.id == mine
+    )

@@ -24,7 +24,7 @@ from scheduling.audit.verification.money import money_verify
 from scheduling.audit.verification.runs import phase_after
 from scheduling.audit.verification.settings import settings_verify
 from scheduling.audit.verification.standing import noted_verify, rules_verify
-from scheduling.audit.verification.walk import Bounds, Walk, walk_end, walk_on
+from scheduling.audit.verification.walk import Walk, WalkBounds, walk_end, walk_on
 from scheduling.common import one_moment
 from scheduling.market.decide import FEED, START, answers_name
 from scheduling.models import (
@@ -53,7 +53,7 @@ Clock = Callable[[], datetime]
 
 
 @dataclass
-class Piece:
+class VerifiedPiece:
     """What a piece adds to its run."""
 
     steps: int = 0
@@ -65,7 +65,7 @@ class Piece:
 
 
 @dataclass(frozen=True)
-class Limits:
+class ReadingLimits:
     """`enough`: read nothing more; `too_long`: leave even what was read. `told` is called after each interval."""
 
     enough: Callable[[], bool] = lambda: False
@@ -73,7 +73,7 @@ class Limits:
     told: Callable[[], None] = lambda: None
 
 
-def piece_next(run: VerificationRun, limits: Limits, archives: Archives | None = None) -> Piece:
+def piece_next(run: VerificationRun, limits: ReadingLimits, archives: Archives | None = None) -> VerifiedPiece:
     """The next steps, as many as the limits allow, and one at least. Reads only. `archives`: of old intervals, where
     they are at hand."""
     with scope_disabled("a verification looks at everybody's awards and payments"):
@@ -82,7 +82,7 @@ def piece_next(run: VerificationRun, limits: Limits, archives: Archives | None =
         return _PIECES[run.phase](run, limits)
 
 
-def columns_after(run: VerificationRun, piece: Piece) -> dict[str, Any]:
+def columns_after(run: VerificationRun, piece: VerifiedPiece) -> dict[str, Any]:
     """The run's columns as they are after the piece."""
     room = max(MOST_FINDINGS - len(run.findings), 0)
     columns = {
@@ -107,7 +107,7 @@ def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
     if not rows.filter(tries=run.tries).update(tries=run.tries + 1):
         return False
     began = clock()
-    limits = Limits(lambda: clock() >= began + LONG, lambda: clock() >= began + TOO_LONG)
+    limits = ReadingLimits(lambda: clock() >= began + LONG, lambda: clock() >= began + TOO_LONG)
     try:
         if run.tries >= MOST_TRIES:
             return _give_up(run, f"{MOST_TRIES} processes ended over what comes next", clock())
@@ -122,7 +122,7 @@ def verification_piece(run: VerificationRun, *, clock: Clock) -> bool:
 
 def _give_up(run: VerificationRun, why: str, at: datetime) -> bool:
     findings = [Finding(str(run), f"it broke off in {run.phase} after {run.number} ({why})")]
-    columns = columns_after(run, Piece(findings=findings))
+    columns = columns_after(run, VerifiedPiece(findings=findings))
     return _keep(run, columns | {"state": WorkState.FAILED, "ended_at": at}, at)
 
 
@@ -134,8 +134,8 @@ def _keep(run: VerificationRun, columns: Mapping[str, Any], at: datetime) -> boo
     return rows.update(**columns, seen_at=at) == 1
 
 
-def _intervals(run: VerificationRun, limits: Limits, archives: Archives | None) -> Piece:
-    walk, bounds = Walk(run.pool_id or 0, run.number, run.digest, run.memory), Bounds(**run.bounds)
+def _intervals(run: VerificationRun, limits: ReadingLimits, archives: Archives | None) -> VerifiedPiece:
+    walk, bounds = Walk(run.pool_id or 0, run.number, run.digest, run.memory), WalkBounds(**run.bounds)
     more = True
     while more:
         with one_moment():
@@ -143,11 +143,11 @@ def _intervals(run: VerificationRun, limits: Limits, archives: Archives | None) 
         if limits.enough():
             break
     columns = {"number": walk.number, "digest": walk.digest, "memory": walk.memory}
-    return Piece(walk.intervals, walk.intervals, walk.awards, walk.findings, is_last=not more, columns=columns)
+    return VerifiedPiece(walk.intervals, walk.intervals, walk.awards, walk.findings, is_last=not more, columns=columns)
 
 
-def _answers(run: VerificationRun, limits: Limits) -> Piece:
-    bounds = Bounds(**run.bounds)
+def _answers(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
+    bounds = WalkBounds(**run.bounds)
     walk, more = AnswerWalk(run.pool_id or 0, run.answer_number, run.answer_digest or START), True
     while more:
         with one_moment():
@@ -159,12 +159,12 @@ def _answers(run: VerificationRun, limits: Limits) -> Piece:
         walk.findings += differences(where, {"the last digest of its answers": (walk.digest, bounds.answers_head)})
         walk.findings += noted_verify(answers_name(walk.pool_id), links, lambda number: f"answer {number} of {where}")
     columns = {"answer_number": walk.number, "answer_digest": walk.digest}
-    return Piece(walk.answers, findings=walk.findings, is_last=not more, columns=columns)
+    return VerifiedPiece(walk.answers, findings=walk.findings, is_last=not more, columns=columns)
 
 
-def _instant(run: VerificationRun, limits: Limits) -> Piece:
+def _instant(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
     """Awards that were made at once: each has its answer, terms that add up, and the book follows them."""
-    bounds, piece = Bounds(**run.bounds), Piece(columns={"award_id": run.award_id})
+    bounds, piece = WalkBounds(**run.bounds), VerifiedPiece(columns={"award_id": run.award_id})
     while not piece.is_last:
         with one_moment():
             rows = Award.objects.filter(pool=run.pool_id, lane=Lane.INSTANT, pk__gt=piece.columns["award_id"])
@@ -181,8 +181,8 @@ def _instant(run: VerificationRun, limits: Limits) -> Piece:
     return piece
 
 
-def _jobs(run: VerificationRun, limits: Limits) -> Piece:
-    piece, pool = Piece(columns={"job_id": run.job_id}), Pool.objects.get(pk=run.pool_id or 0)
+def _jobs(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
+    piece, pool = VerifiedPiece(columns={"job_id": run.job_id}), Pool.objects.get(pk=run.pool_id or 0)
     while not piece.is_last:
         with one_moment():
             rows = TrainingJob.objects.filter(pool=pool, pk__gt=piece.columns["job_id"])
@@ -196,20 +196,20 @@ def _jobs(run: VerificationRun, limits: Limits) -> Piece:
     return piece
 
 
-def _end(run: VerificationRun, limits: Limits) -> Piece:
+def _end(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
     walk = Walk(run.pool_id or 0, run.number, run.digest, run.memory)
     with one_moment():
-        walk_end(walk, Bounds(**run.bounds))
+        walk_end(walk, WalkBounds(**run.bounds))
         walk.findings += ends_verify(walk.pool_id)
-    return Piece(1, findings=walk.findings, is_last=True)
+    return VerifiedPiece(1, findings=walk.findings, is_last=True)
 
 
-def _days(run: VerificationRun, limits: Limits) -> Piece:
+def _days(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
     days = days_on(run.pool_id or 0, after=run.day or date.min, enough=limits.enough)
-    return Piece(days.days, findings=list(days.findings), is_last=days.is_last, columns={"day": days.last})
+    return VerifiedPiece(days.days, findings=list(days.findings), is_last=days.is_last, columns={"day": days.last})
 
 
-def _book(run: VerificationRun, limits: Limits) -> Piece:
+def _book(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
     """What is about no award too: the whole ledger, the history, the rules that keep what walks over pools read, and
     what was set."""
     steps: list[Callable[[], Iterable[Finding]]] = [
@@ -224,10 +224,10 @@ def _book(run: VerificationRun, limits: Limits) -> Piece:
             break
     is_last = place >= len(steps)
     columns = {"number": 0 if is_last else place}  # the feed is counted anew
-    return Piece(place - run.number, findings=findings, is_last=is_last, columns=columns)
+    return VerifiedPiece(place - run.number, findings=findings, is_last=is_last, columns=columns)
 
 
-def _feed(run: VerificationRun, limits: Limits) -> Piece:
+def _feed(run: VerificationRun, limits: ReadingLimits) -> VerifiedPiece:
     """Events under their seals. `number`: of the last seal that was done."""
     walk, steps, more = feed_walk_from(run.number), 0, True
     while more:
@@ -239,7 +239,7 @@ def _feed(run: VerificationRun, limits: Limits) -> Piece:
     if not more:
         walk.findings += noted_verify(FEED, FeedSeal.objects.all(), lambda number: f"seal {number} of the feed")
     columns = {"number": walk.number, "digest": walk.digest}
-    return Piece(steps, findings=walk.findings, is_last=not more, columns=columns)
+    return VerifiedPiece(steps, findings=walk.findings, is_last=not more, columns=columns)
 
 
 def _ledger(step: audit.Step) -> Iterable[Finding]:
@@ -250,7 +250,7 @@ def _history() -> Iterable[Finding]:
     verdict = history.verify()
     return (
         []
-        if isinstance(verdict, history.Verified)
+        if isinstance(verdict, history.VerifiedHistory)
         else [Finding("the history", str(flaw)) for flaw in verdict.findings]
     )
 
@@ -260,7 +260,7 @@ def _settings() -> Iterable[Finding]:
         return settings_verify()
 
 
-_PIECES: Mapping[str, Callable[[VerificationRun, Limits], Piece]] = {
+_PIECES: Mapping[str, Callable[[VerificationRun, ReadingLimits], VerifiedPiece]] = {
     str(Phase.ANSWERS): _answers,
     str(Phase.INSTANT): _instant,
     str(Phase.JOBS): _jobs,

@@ -21,7 +21,7 @@ from scheduling.models import (
     ProgramSwitch,
     ProgramVersion,
 )
-from scheduling.programs.catalogue import Owner, Program, read
+from scheduling.programs.catalogue import Program, ProgramOwner, read
 from scheduling.programs.stored import OPERATOR, archive_pieces
 from tenants.models import AuditEntry, Tenant
 
@@ -109,7 +109,7 @@ def _versions_verify(
                 where, "it is gone" if row is None else "no entry of the history tells that it was registered"
             )
             continue
-        value = read(row.document, Owner("" if owner == OPERATOR else owner))
+        value = read(row.document, ProgramOwner("" if owner == OPERATOR else owner))
         yield from differences(
             where,
             {

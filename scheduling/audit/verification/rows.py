@@ -12,7 +12,7 @@ from typing import Any
 from django.db.models import Max
 
 from scheduling.audit.verification.fairness import NOBODY, Columns, Tenants, tenants_of
-from scheduling.audit.verification.ticks import Place, Ticks
+from scheduling.audit.verification.ticks import TickPlace, Ticks
 from scheduling.models import (
     Award,
     FeedSeal,
@@ -76,7 +76,7 @@ def _ticks(intervals: Sequence[Interval]) -> Ticks:
     rows = PriceTick.objects.filter(pool__in={interval.pool_id for interval in intervals}, lane=Lane.BATCH)
     near = rows.filter(slot__gte=first, slot__lt=end).order_by()
     return {
-        Place(name, slot): (price, offered, sold)
+        TickPlace(name, slot): (price, offered, sold)
         for name, slot, price, offered, sold in near.values_list("resource__name", "slot", "price", "offered", "sold")
     }
 

@@ -21,7 +21,7 @@ from scheduling.audit.bundle import keys as signing
 from scheduling.audit.verification.findings import Finding, differences
 from scheduling.audit.verification.programs import programs_verify
 from scheduling.feed import EventKind
-from scheduling.market.view import ONES, Steps
+from scheduling.market.view import ONES, AmountSteps
 from scheduling.models import (
     AlonePlan,
     Budget,
@@ -249,7 +249,7 @@ def _pool_verify(pool: Pool, right: PoolSet | None) -> Iterator[Finding]:
     if right.labels is not None:
         labels = {kind.name: kind.label for kind in kinds}
         yield from differences(where, {"what its resources are called": (labels, dict(right.labels))})
-    steps = steps_listed({kind.name: Steps(kind.least, kind.step) for kind in kinds})
+    steps = steps_listed({kind.name: AmountSteps(kind.least, kind.step) for kind in kinds})
     ones = steps_listed({kind.name: ONES for kind in kinds})
     yield from differences(where, {"the steps of its resources": (steps, ones | right.steps)})
     for clock in LaneClock.objects.filter(pool=pool).order_by("lane"):

@@ -13,13 +13,13 @@ from scheduling.core.policies.elastic import Elastic
 from scheduling.models import Interval
 
 
-class Place(NamedTuple):
+class TickPlace(NamedTuple):
     resource: str
     slot: int
 
 
 Tick = tuple[float | None, float, float]  # price, units for sale, units sold
-Ticks = Mapping[Place, Tick]
+Ticks = Mapping[TickPlace, Tick]
 
 
 def ticks_verify(interval: Interval, replayed: Replayed, stored: Ticks) -> list[Finding]:
@@ -38,18 +38,18 @@ def ticks_verify(interval: Interval, replayed: Replayed, stored: Ticks) -> list[
     ]
 
 
-def _of_windows(replayed: Replayed) -> dict[Place, Tick]:
-    ticks: dict[Place, Tick] = {}
+def _of_windows(replayed: Replayed) -> dict[TickPlace, Tick]:
+    ticks: dict[TickPlace, Tick] = {}
     for window in replayed.plan.windows:
         offered = window.idle.sum(axis=1)
         for resource, name in enumerate(replayed.view.cluster.resources):
             for slot in range(window.start, window.end):
                 row = resource, slot - window.start
-                ticks[Place(name, slot)] = float(window.prices[row]), float(offered[row]), float(window.rented[row])
+                ticks[TickPlace(name, slot)] = float(window.prices[row]), float(offered[row]), float(window.rented[row])
     return ticks
 
 
-def _of_a_slot(replayed: Replayed) -> dict[Place, Tick]:
+def _of_a_slot(replayed: Replayed) -> dict[TickPlace, Tick]:
     view, prices = replayed.view, cast(Elastic, replayed.policy).prices
     there, used = view.cluster.capacity.copy(), np.zeros(len(view.cluster.resources))
     there[:, view.cluster.closed] = 0.0
@@ -59,6 +59,6 @@ def _of_a_slot(replayed: Replayed) -> dict[Place, Tick]:
         used += booking.workers * job.worker_types[booking.worker_type].demand
         used += booking.ps * job.ps_types[booking.ps_type].demand
     return {
-        Place(name, view.slot): (float(prices[name]), float(offered[index]), float(used[index]))
+        TickPlace(name, view.slot): (float(prices[name]), float(offered[index]), float(used[index]))
         for index, name in enumerate(view.cluster.resources)
     }

@@ -26,7 +26,7 @@ CHUNK = 60  # intervals in memory at once: half a second's work where a hundred 
 
 
 @dataclass(frozen=True)
-class Bounds:
+class WalkBounds:
     """How far the clock had come when the walk began: what is decided meanwhile lies behind it."""
 
     decided_slot: int
@@ -50,10 +50,10 @@ class Walk:
     awards: int = 0
 
 
-def bounds_of(pool_id: int) -> Bounds:
+def bounds_of(pool_id: int) -> WalkBounds:
     clock = LaneClock.objects.filter(pool_id=pool_id, lane=Lane.BATCH).first() or LaneClock(pool_id=pool_id)
     answers, head = json.loads(heads_beside(pool_id))["answers"]
-    return Bounds(clock.decided_slot, clock.settled_slot, clock.head or START, dict(clock.memory), answers, head)
+    return WalkBounds(clock.decided_slot, clock.settled_slot, clock.head or START, dict(clock.memory), answers, head)
 
 
 def walk_from(pool_id: int, first: int) -> Walk:
@@ -66,7 +66,7 @@ def walk_from(pool_id: int, first: int) -> Walk:
 
 def walk_on(
     walk: Walk,
-    bounds: Bounds,
+    bounds: WalkBounds,
     *,
     archives: Archives | None = None,
     most: int = CHUNK,
@@ -93,7 +93,7 @@ def walk_on(
     return len(intervals) == most or done < len(intervals)
 
 
-def walk_end(walk: Walk, bounds: Bounds) -> None:
+def walk_end(walk: Walk, bounds: WalkBounds) -> None:
     """The chain ends where the clock says, has all that was noted of it, and no award is from nowhere."""
     where = f"pool {walk.pool_id}"
     walk.findings += differences(where, {"the last digest of the chain": (walk.digest, bounds.head)})

@@ -15,7 +15,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from scheduling.books.read_ledger import ledger_rows, ledger_view
-from scheduling.books.read_ledger_lines import Row
+from scheduling.books.read_ledger_lines import LedgerRow
 from scheduling.jobs import job_by_id
 from scheduling.models import Pool
 from tenants.api.answers import csv_response, json_response
@@ -25,7 +25,7 @@ from tenants.api.fields import Answer, Credits, Moment, moment_of, time_text
 from tenants.api.listing import USUAL_LIMIT, Listing, choice, moment, page_address, whole
 from tenants.api.operations import operation
 from tenants.api.views import TenantView
-from tenants.ledger.movements import Choice, Position
+from tenants.ledger.movements import MovementFilter, Position
 from tenants.ledger.postings import TENANT_KINDS
 from tenants.ledger.selectors import balances_of_tenant
 from tenants.roles import Permission
@@ -54,7 +54,7 @@ class MovementShown(Answer):
     total = Credits()
     balance = Credits(allow_null=True, help_text="After it; null where the filters leave something out.")
 
-    def get_sentence(self, row: Row) -> str:
+    def get_sentence(self, row: LedgerRow) -> str:
         return row.text.replace("{job}", row.job_name)
 
 
@@ -118,7 +118,7 @@ class LedgerEntries(TenantView):
             return csv_response(request, lines, name="ledger_entries", tenant=self.tenant)
         return json_response(self._page(request, choice))
 
-    def _choice(self) -> Choice:
+    def _choice(self) -> MovementFilter:
         query = self.parameters
         accounts = query.get("account", [])
         job = query.get("job")
@@ -126,9 +126,9 @@ class LedgerEntries(TenantView):
         subject = "" if job is None else f"job:{job}" if job_by_id(job) else "job:0"
         end = query.get("before", timezone.now() + timedelta(days=2))
         account = accounts[0] if len(set(accounts)) == 1 else None
-        return Choice(query.get("from", BEGINNING), end, account, tuple(query.get("kind", ())), subject)
+        return MovementFilter(query.get("from", BEGINNING), end, account, tuple(query.get("kind", ())), subject)
 
-    def _page(self, request: Request, choice: Choice) -> dict[str, Any]:
+    def _page(self, request: Request, choice: MovementFilter) -> dict[str, Any]:
         below = _position(self.parameters["cursor"]) if "cursor" in self.parameters else None
         limit = self.parameters.get("limit", USUAL_LIMIT)
         view = ledger_view(
@@ -147,7 +147,7 @@ class LedgerEntries(TenantView):
             "results": MovementShown(rows, many=True).data,
         }
 
-    def _chunks(self, choice: Choice) -> Iterator[Sequence[Row]]:
+    def _chunks(self, choice: MovementFilter) -> Iterator[Sequence[LedgerRow]]:
         rows = ledger_rows(tenant=self.tenant, choice=choice)
         return iter(lambda: list(islice(rows, ROWS_AT_ONCE)), [])
 

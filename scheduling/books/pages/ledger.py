@@ -13,14 +13,14 @@ from django.views.decorators.http import require_safe
 from scheduling.books.pages.money_gate import money_reader
 from scheduling.books.pages.periods import WORDS, Days, days_asked
 from scheduling.books.read_ledger import ledger_rows, ledger_view
-from scheduling.books.read_ledger_lines import Row
+from scheduling.books.read_ledger_lines import LedgerRow
 from scheduling.books.read_uncharged import Uncharged, uncharged
 from scheduling.cluster import pool_list
 from scheduling.market.reads import payments_of_latest
 from tenants.access import AccessRequest
 from tenants.csv_files import csv_download, csv_pieces
 from tenants.ledger.amounts import exported
-from tenants.ledger.movements import Choice, Position
+from tenants.ledger.movements import MovementFilter, Position
 from tenants.ledger.postings import TENANT_KINDS
 from tenants.ledger.sums import moved_by_subject
 from tenants.models import Tenant
@@ -83,7 +83,7 @@ def tenant_ledger(request: AccessRequest, tenant_slug: str) -> HttpResponseBase:
     return part_or_page(request, "books/ledger.html", parts, context)
 
 
-def _sorting(query: QueryDict, days: Days, choice: Choice) -> tuple[list[Header], tuple[str, bool] | None]:
+def _sorting(query: QueryDict, days: Days, choice: MovementFilter) -> tuple[list[Header], tuple[str, bool] | None]:
     """The heads of the columns, and the order if it is not the ledger's own. Sorting reads the whole period, so a long
     one stands only in the order of time."""
     label = f"Balance, {choice.account}" if choice.account else "Balance"
@@ -103,13 +103,13 @@ def _sort_form(query: QueryDict, days: Days) -> Sorting | None:
     return None if _is_long(days) else sorting_of(STANDS, sort_asked(query, STANDS), keep)
 
 
-def _choice(query: QueryDict, days: Days) -> Choice:
+def _choice(query: QueryDict, days: Days) -> MovementFilter:
     account = query.get("account")
     account = account if account in TENANT_KINDS else None
     _, kinds, of_kind = KINDS.get(query.get("kind", ""), ("", (), None))
     job = query.get("job", "").upper().removeprefix("J-").strip()
     subject = f"job:{int(job)}" if job.isdecimal() and len(job) < 19 else ""
-    return Choice(days.start, days.end, account or of_kind, kinds, subject)
+    return MovementFilter(days.start, days.end, account or of_kind, kinds, subject)
 
 
 def _filters(query: QueryDict, days: Days) -> dict[str, object]:
@@ -157,7 +157,7 @@ def _uncharged(tenant: Tenant, days: Days) -> Uncharged:
     return uncharged(tenant=tenant, start=days.start, end=days.end, moved=moved, most=SHOWN_JOBS)
 
 
-def _cells(row: Row) -> tuple[object, ...]:
+def _cells(row: LedgerRow) -> tuple[object, ...]:
     before, after = row.words
     amounts = (exported(amount) for amount in (row.available, row.held, row.earned, row.total))
     text = f"{before}{row.job_name}{after}"

@@ -79,7 +79,7 @@ class ProgramForm(forms.Form):
 
 
 @dataclass(frozen=True)
-class Row:
+class ProgramRow:
     """A line of the list, and where its page is."""
 
     line: ProgramLine
@@ -279,8 +279,8 @@ def _registers(request: AccessRequest) -> bool:
     return request.access.allows(Permission.PROGRAMS_REGISTER) and may_bring(request.access.tenant)
 
 
-def _rows(request: AccessRequest, lines: Sequence[ProgramLine]) -> list[Row]:
-    return [Row(line, _url(request, "program", owner=line.owner, name=line.name)) for line in lines]
+def _rows(request: AccessRequest, lines: Sequence[ProgramLine]) -> list[ProgramRow]:
+    return [ProgramRow(line, _url(request, "program", owner=line.owner, name=line.name)) for line in lines]
 
 
 def _usual(request: AccessRequest) -> dict[str, Any]:

@@ -14,7 +14,7 @@ FARTHEST = 2**40
 
 
 @dataclass(frozen=True)
-class Span:
+class SlotSpan:
     """The slots [first, end)."""
 
     first: int
@@ -34,7 +34,7 @@ def span_filters(usual: str, most: int) -> tuple[Filter, Filter]:
     )
 
 
-def span_read(pool: Pool, asked: Mapping[str, Any], *, usual: Span, most: int) -> Span:
+def span_read(pool: Pool, asked: Mapping[str, Any], *, usual: SlotSpan, most: int) -> SlotSpan:
     """Who names one end alone gets as many slots as are usual."""
     length = max(usual.end - usual.first, 1)
     first, end = asked.get("from_slot"), asked.get("to_slot")
@@ -49,7 +49,7 @@ def span_read(pool: Pool, asked: Mapping[str, Any], *, usual: Span, most: int) -
         pool.slot_start(end)
     except OverflowError:
         raise _invalid("to_slot", "The calendar ends before that slot.") from None
-    return Span(first, end)
+    return SlotSpan(first, end)
 
 
 def _invalid(field: str, sentence: str) -> ProblemRaised:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.estimates.losses import Points
+from scheduling.core.estimates.losses import LossPoints
 from scheduling.core.types import BoolArray, FloatArray
 
 GRID = 17  # values of b2 that are tried first; 65 find the same curves, see the decision on estimates
@@ -42,7 +42,7 @@ class Curves:
         return self.scale * (1.0 / np.maximum(self.b0 * epoch + self.b1, SMALLEST) + self.b2)
 
 
-def fit(points: Points) -> Curves:
+def fit(points: LossPoints) -> Curves:
     """The curve of every job. Complexity: jobs x epochs x (values of b2 tried) x reweightings."""
     count = len(points.losses)
     coefficients = np.zeros((3, count))

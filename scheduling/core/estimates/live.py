@@ -45,7 +45,7 @@ FARTHEST = 1000.0  # times as fast, or as slow, as declared
 
 
 @dataclass(frozen=True, slots=True)
-class Target:
+class LossTarget:
     """Until when a job trains. `delta` is a part of the largest loss."""
 
     delta: float
@@ -58,7 +58,7 @@ class Target:
 
 
 @dataclass(frozen=True, slots=True)
-class Reports:
+class LossReports:
     """What a program has said: the average loss of epochs 1, 2, ..., nan where it said none; and (parameter servers,
     workers, mini-batches a second), the latest last."""
 
@@ -72,8 +72,8 @@ class Running:
     submitted until it converges: then its losses are looked at and change nothing."""
 
     done: int
-    target: Target | None = None
-    reports: Reports = Reports()
+    target: LossTarget | None = None
+    reports: LossReports = LossReports()
 
     @property
     def heard(self) -> tuple[float, ...]:
@@ -82,7 +82,7 @@ class Running:
 
 
 @dataclass(frozen=True, slots=True)
-class Outlook:
+class EpochOutlook:
     """Epochs to go as a policy is told, and the least and most that the fits say; why these; and the curve
     (b0, b1, b2) of losses in parts of `scale` that was fitted to what was heard, where there is one. Nothing is to go
     once a job has converged or done its most epochs."""
@@ -104,7 +104,7 @@ class Belief:
     speed: tuple[float, ...] = ()
 
 
-def converged_after(heard: Sequence[float], target: Target) -> int | None:
+def converged_after(heard: Sequence[float], target: LossTarget) -> int | None:
     """The first epoch after which the loss has converged; None if it has not. What is heard later changes no answer.
 
     A loss that rises by more than `delta`, or that is missing or not finite, begins the count anew.
@@ -131,9 +131,9 @@ def end_of(running: Running) -> str | None:
     return EXHAUSTED if running.done >= target.most_epochs else None
 
 
-def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
+def outlooks(jobs: Sequence[Running]) -> list[EpochOutlook | None]:
     """The outlook of every job that trains until it converges, None for the others. One call fits all of them."""
-    outlooks_found: list[Outlook | None] = [_ended(each) for each in jobs]
+    outlooks_found: list[EpochOutlook | None] = [_ended(each) for each in jobs]
     open_ones = [
         (n, each, each.target) for n, each in enumerate(jobs) if each.target is not None and outlooks_found[n] is None
     ]
@@ -153,7 +153,7 @@ def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
     for row, (n, each, target) in enumerate(open_ones):
         declared = float(target.most_epochs - each.done)
         left = np.clip(totals[:, row] - each.done, 1.0, declared) if good[row] else np.array([1.0, declared])
-        outlooks_found[n] = Outlook(
+        outlooks_found[n] = EpochOutlook(
             FITTED if good[row] else DECLARED,
             epochs=float(left[-1]),
             low=float(left.min()),
@@ -164,9 +164,9 @@ def outlooks(jobs: Sequence[Running]) -> list[Outlook | None]:
     return outlooks_found
 
 
-def _ended(running: Running) -> Outlook | None:
+def _ended(running: Running) -> EpochOutlook | None:
     why = end_of(running)
-    return None if why is None else Outlook(why, 0.0, 0.0, 0.0)
+    return None if why is None else EpochOutlook(why, 0.0, 0.0, 0.0)
 
 
 def _fit(whole: FloatArray, first: FloatArray) -> curves.Curves:
@@ -223,7 +223,7 @@ def believed_speed(job: Job, measured: Sequence[tuple[int, int, float]], types: 
     return replace(job, samples=replace(job.samples, mode=speeds.ASYNC, speed=tuple(faster.tolist())))
 
 
-def belief_of(job: Job, running: Running, outlook: Outlook | None) -> Belief:
+def belief_of(job: Job, running: Running, outlook: EpochOutlook | None) -> Belief:
     """What follows from a job's reports; `outlook`: its own, as `outlooks` says it."""
     seen = () if job.samples.speed else believed_speed(job, running.reports.speeds).samples.speed
     return Belief(None if outlook is None else outlook.epochs, tuple(seen))

@@ -13,7 +13,7 @@ NEIGHBOURS = 5  # epochs on each side that say what is possible at a point
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class LossPoints:
     """Cleaned losses of epochs 1, 2, ...; nan where there is none. The first axis is jobs."""
 
     losses: FloatArray  # (jobs, epochs) in parts of `scale`
@@ -22,7 +22,7 @@ class Points:
     flagged: FloatArray  # (jobs,) share of the points that the rule calls outliers
 
 
-def cleaned(losses: FloatArray) -> Points:
+def cleaned(losses: FloatArray) -> LossPoints:
     """Averages of epochs (jobs, epochs), a job's own curve at the left and nan behind its last epoch.
 
     A point is an outlier unless min(next five) <= it <= max(five before it). It becomes the average of the nearest
@@ -42,7 +42,7 @@ def cleaned(losses: FloatArray) -> Points:
     largest = np.fmax.reduce(np.where(np.isnan(repaired), -np.inf, repaired), axis=1, initial=-np.inf)
     scale = np.where(np.isfinite(largest) & (largest > 0), largest, 1.0)
     points = reported.sum(axis=1)
-    return Points(
+    return LossPoints(
         losses=repaired / scale[:, None],
         scale=scale,
         counts=np.isfinite(repaired).sum(axis=1).astype(np.float64),

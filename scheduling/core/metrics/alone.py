@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.cells import deal_cells
-from scheduling.core.metrics.books import TOLERANCE, Outcome, Track, net
+from scheduling.core.metrics.books import TOLERANCE, JobTrack, RunOutcome, net
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import INSTANT, WAITING, FloatArray, Floor
 
 
-def alone_gains(scenario: Scenario, outcome: Outcome) -> FloatArray | None:
+def alone_gains(scenario: Scenario, outcome: RunOutcome) -> FloatArray | None:
     """(tenants,) what each would have gained alone, on the run's own boundaries: its jobs' floor values.
 
     None where the policy gives no floors. A job that the end of the run left waiting for a floor still to come, or with
@@ -54,7 +54,7 @@ def alone_scenario(scenario: Scenario, tenant: int) -> Scenario:
     return replace(scenario, cluster=home, jobs=own, preload=())
 
 
-def below_floor(outcome: Outcome) -> list[int]:
+def below_floor(outcome: RunOutcome) -> list[int]:
     """The jobs whose value less payment fell short of what their owner would have had alone (Astraea, G10)."""
     return [track.job.number for track, floor in _floors_due(outcome) if _below(net(track), floor.value)]
 
@@ -65,7 +65,7 @@ def worse_off(rows: Iterable[dict[str, Any]]) -> list[str]:
     return [row["name"] for row in known if _below(row["gain"], row["alone"])]
 
 
-def _floors_due(outcome: Outcome) -> Iterator[tuple[Track, Floor]]:
+def _floors_due(outcome: RunOutcome) -> Iterator[tuple[JobTrack, Floor]]:
     """The floors, but for those of jobs that wait for one beyond the last window decided; and what jobs that were
     admitted at once would have had at home, which their bookings say."""
     decided = max((window.end for window in outcome.windows), default=0)

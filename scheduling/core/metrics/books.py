@@ -18,7 +18,7 @@ from scheduling.core.types import AWARDED, Booking, FloatArray, Floor, Job, Sett
 TOLERANCE = 1e-9  # relative, on sums of credits
 
 
-class Track(Protocol):
+class JobTrack(Protocol):
     """What became of one job; see `simulation.Track`."""
 
     @property
@@ -35,11 +35,11 @@ class Track(Protocol):
     def worth(self) -> float: ...
 
 
-class Outcome(Protocol):
+class RunOutcome(Protocol):
     """A whole run; see `simulation.Outcome`."""
 
     @property
-    def tracks(self) -> Sequence[Track]: ...
+    def tracks(self) -> Sequence[JobTrack]: ...
     @property
     def windows(self) -> Sequence[Window]: ...
 
@@ -59,7 +59,7 @@ class Books:
     used: FloatArray  # (resources,) units x slots
 
 
-def gathered(scenario: Scenario, outcome: Outcome) -> Books:
+def gathered(scenario: Scenario, outcome: RunOutcome) -> Books:
     """The books of a run."""
     completed = [track for track in outcome.tracks if track.state == AWARDED]
     owners = len(scenario.cluster.owners)
@@ -92,21 +92,21 @@ def gathered(scenario: Scenario, outcome: Outcome) -> Books:
     )
 
 
-def bookings(outcome: Outcome) -> Iterator[tuple[Job, Booking]]:
+def bookings(outcome: RunOutcome) -> Iterator[tuple[Job, Booking]]:
     """Every booking of a run, and whose it is."""
     return ((track.job, booking) for track in outcome.tracks for booking in track.bookings)
 
 
-def _end(track: Track) -> int:
+def _end(track: JobTrack) -> int:
     return max(booking.end for booking in track.bookings)
 
 
-def realised(track: Track) -> float:
+def realised(track: JobTrack) -> float:
     """f(end - arrival) of a job that was finished; what is done of any other is worth what was stored (D10)."""
     return float(track.job.value(_end(track) - track.job.arrival)) if track.state == AWARDED else track.worth
 
 
-def net(track: Track) -> float:
+def net(track: JobTrack) -> float:
     """What a job brought its owner: its value, less what was paid for it and did not come back."""
     owner = track.job.tenant
     parts = (0.0 if booking.payouts is None else float(booking.payouts[owner]) for booking in track.bookings)
@@ -116,7 +116,7 @@ def net(track: Track) -> float:
     return realised(track) - paid
 
 
-def _used(scenario: Scenario, outcome: Outcome) -> FloatArray:
+def _used(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
     """(resources,) units x slots of all bookings. Few jobs differ in their demands, so those are multiplied last."""
     units: Counter[int] = Counter()
     demands: dict[int, FloatArray] = {}

@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.metrics.alone import below_floor
-from scheduling.core.metrics.books import TOLERANCE, Books, Outcome, bookings, gathered
+from scheduling.core.metrics.books import TOLERANCE, Books, RunOutcome, bookings, gathered
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import AWARDED, EXPIRED, REJECTED, SHARED, WAITING, Booking, FloatArray
 
 
-def summary(scenario: Scenario, outcome: Outcome) -> dict[str, Any]:
+def summary(scenario: Scenario, outcome: RunOutcome) -> dict[str, Any]:
     """The figures of a whole run, as plain JSON."""
     books = gathered(scenario, outcome)
     makespan = max((booking.end for _, booking in bookings(outcome)), default=0)
@@ -39,7 +39,7 @@ def summary(scenario: Scenario, outcome: Outcome) -> dict[str, Any]:
     }
 
 
-def tenant_rows(scenario: Scenario, outcome: Outcome, alone: Sequence[float | None]) -> list[dict[str, Any]]:
+def tenant_rows(scenario: Scenario, outcome: RunOutcome, alone: Sequence[float | None]) -> list[dict[str, Any]]:
     """One row per tenant: what it gained, and what it would have gained alone (where that is known)."""
     books = gathered(scenario, outcome)
     columns = zip(
@@ -67,12 +67,12 @@ def tenant_rows(scenario: Scenario, outcome: Outcome, alone: Sequence[float | No
     ]
 
 
-def gains(scenario: Scenario, outcome: Outcome) -> FloatArray:
+def gains(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
     """(tenants,) value of the own jobs, less what was paid, plus every payout received (Astraea, R23)."""
     return _gains(scenario, gathered(scenario, outcome))
 
 
-def rewards(scenario: Scenario, outcome: Outcome) -> FloatArray:
+def rewards(scenario: Scenario, outcome: RunOutcome) -> FloatArray:
     """(lenders,) credits earned from others per contributed share of the cluster and slot.
 
     A lender is a tenant that had idle units for sale in some published window. Its contribution is, per resource,
@@ -93,7 +93,7 @@ def jain_index(amounts: FloatArray) -> float | None:
     return float(amounts.sum()) ** 2 / (len(amounts) * squares) if squares > 0 else None
 
 
-def fairness_ratios(scenario: Scenario, outcome: Outcome) -> list[float | None]:
+def fairness_ratios(scenario: Scenario, outcome: RunOutcome) -> list[float | None]:
     """Each tenant's share of all gains over its share of the quotas (Astraea, R25); None where either is nothing."""
     return _fairness_ratios(scenario, gathered(scenario, outcome))
 

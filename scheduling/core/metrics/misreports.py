@@ -19,7 +19,7 @@ ABSENT = "absent"  # it had not come yet
 
 
 @dataclass(frozen=True)
-class Outcome:
+class JobOutcome:
     """What the interval gave to a job. `value`, `floor`: frozen; the floor is that of a job that goes on waiting."""
 
     state: str
@@ -42,7 +42,7 @@ class Given:
     waiting, which a later interval owes.
     """
 
-    outcomes: Mapping[int, Outcome]
+    outcomes: Mapping[int, JobOutcome]
     gains: FloatArray
     promised: FloatArray
     prices: FloatArray  # (resources,) the highest posted of the windows
@@ -65,7 +65,7 @@ def supposed(view: View, said: Job) -> View:
 def given(view: View, plan: Plan, said: Job | None = None) -> Given:
     """What `plan` gives to the jobs of `view`, which are the real ones. `said`: what the plan was told of one."""
     owners, seconds = len(view.cluster.owners), view.cluster.slot_seconds
-    outcomes = {job.number: Outcome(ABSENT) for job in view.waiting}
+    outcomes = {job.number: JobOutcome(ABSENT) for job in view.waiting}
     gains, promised = np.zeros(owners), np.zeros(owners)
     for booking in plan.bookings:
         job = view.jobs[booking.job]
@@ -79,15 +79,15 @@ def given(view: View, plan: Plan, said: Job | None = None) -> Given:
         job, floor = view.jobs[refusal.job], floors.get(refusal.job)
         waits = refusal.state == WAITING and floor is not None and floor.value > 0
         kept = float(job.value(floor.end - job.arrival)) if waits and floor is not None else 0.0
-        outcomes[job.number] = Outcome(refusal.state, refusal.reason.code, floor=kept)
+        outcomes[job.number] = JobOutcome(refusal.state, refusal.reason.code, floor=kept)
         promised[job.tenant] += kept
     tops = [window.prices.max(axis=1) for window in plan.windows if window.prices.size]
     prices = np.max(tops, axis=0) if tops else np.zeros(len(view.cluster.resources))
     return Given(outcomes, gains, promised, prices)
 
 
-def _awarded(booking: Booking, value: float) -> Outcome:
-    return Outcome(
+def _awarded(booking: Booking, value: float) -> JobOutcome:
+    return JobOutcome(
         AWARDED,
         "",
         booking.phase or "",
@@ -100,12 +100,12 @@ def _awarded(booking: Booking, value: float) -> Outcome:
     )
 
 
-def worth(real: Job, said: Job, booking: Booking, slot_seconds: float) -> float:
+def worth(real: Job, job: Job, booking: Booking, slot_seconds: float) -> float:
     """f(end - arrival) of the real job, run as it was booked for what was said; 0 where that does not get it done."""
-    if said is real:
+    if job is real:
         return realised(real, booking)
-    worker = _real_type(real.worker_types, said.worker_types, booking.worker_type)
-    ps = _real_type(real.ps_types, said.ps_types, booking.ps_type)
+    worker = _real_type(real.worker_types, job.worker_types, booking.worker_type)
+    ps = _real_type(real.ps_types, job.ps_types, booking.ps_type)
     workers = min(booking.workers, real.max_workers)
     if worker is None or ps is None or workers < real.min_workers:
         return 0.0

@@ -11,7 +11,7 @@ from scheduling.core.metrics.figures import jain_index
 
 
 @dataclass(frozen=True)
-class Spread:
+class PeriodSpread:
     """None where there is nothing to compare."""
 
     ratio_variance: float | None
@@ -34,13 +34,13 @@ def period_reward(earned: float, contributed: float) -> float | None:
     return earned / contributed if contributed > 0 else None
 
 
-def spread(ratios: Mapping[int, float | None], rewards: Mapping[int, float | None]) -> Spread:
+def spread(ratios: Mapping[int, float | None], rewards: Mapping[int, float | None]) -> PeriodSpread:
     """By tenant. Those without a figure do not count."""
     known_ratios = [ratio for ratio in ratios.values() if ratio is not None]
     paid = {tenant: reward for tenant, reward in rewards.items() if reward is not None}
     amounts = np.array(list(paid.values()))
     worst = min(paid, key=lambda tenant: (paid[tenant], tenant)) if len(set(paid.values())) > 1 else None
-    return Spread(
+    return PeriodSpread(
         ratio_variance=float(np.var(known_ratios)) if known_ratios else None,
         jain_index=jain_index(amounts),
         reward_dispersion=float(amounts.std() / amounts.mean()) if amounts.any() else None,

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.core.occupancy import room
-from scheduling.core.offline.program import Program
+from scheduling.core.offline.program import IntegerProgram
 from scheduling.core.policies.batchsche.ways import ways
 from scheduling.core.speed import parameter_servers
 from scheduling.core.types import Cluster, FloatArray, Job
@@ -24,14 +24,14 @@ Key = tuple[int, int, int]  # job, number of the run's kind, start
 
 
 @dataclass(frozen=True)
-class _Run:
+class _OfflineRun:
     slots: int
     takes: FloatArray  # (resources,) in each slot
 
 
 def upper_bound(cluster: Cluster, jobs: Sequence[Job], slots: int) -> float:
     """The largest sum of values f(end - arrival) of runs that end by `slots`, or something above it."""
-    program: Program[Key] = Program()
+    program: IntegerProgram[Key] = IntegerProgram()
     used: dict[tuple[int, int], list[tuple[Key, float]]] = defaultdict(list)
     for i, job in enumerate(jobs):
         mine: list[tuple[Key, float]] = []
@@ -53,7 +53,7 @@ def upper_bound(cluster: Cluster, jobs: Sequence[Job], slots: int) -> float:
     return program.bound()
 
 
-def _runs(job: Job, cluster: Cluster) -> Iterator[_Run]:
+def _runs(job: Job, cluster: Cluster) -> Iterator[_OfflineRun]:
     """The runs that fit an empty cluster, with the fewest parameter servers that any placement needs. Workers without
     parameter servers lose nothing between servers here, however they are placed."""
     for way in ways(job, cluster.slot_seconds, 1):
@@ -65,4 +65,4 @@ def _runs(job: Job, cluster: Cluster) -> Iterator[_Run]:
         beside = way.workers if way.central else min(way.workers - 1, largest)
         count = job.least_ps if way.central else parameter_servers(way.workers - beside, worker.mbps, ps.mbps)
         if not count or count <= int(np.where(cluster.hosts_ps, room(cluster.capacity, ps.demand), 0).max()):
-            yield _Run(way.slots, way.workers * worker.demand + count * ps.demand)
+            yield _OfflineRun(way.slots, way.workers * worker.demand + count * ps.demand)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduling.core.offline.program import GAP, Program
+from scheduling.core.offline.program import GAP, IntegerProgram
 from scheduling.core.policies.oasis.work import chunk_slots, worker_slots
 from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, Job
@@ -23,7 +23,7 @@ def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP)
     It is found to a relative `gap`, and never too small. Values count
     as OASiS' do, in slots after the first possible one.
     """
-    program: Program[Key] = Program()
+    program: IntegerProgram[Key] = IntegerProgram()
     for i, job in enumerate(jobs):
         for t in range(job.first_slot, slots):
             program.column(("end", i, t, -1), float(job.value(float(t - job.first_slot))), 1.0)
@@ -35,7 +35,7 @@ def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP)
     return program.bound(gap)
 
 
-def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: int) -> None:
+def _job_rows(program: IntegerProgram[Key], i: int, job: Job, cluster: Cluster, slots: int) -> None:
     worker, ps = job.worker_types[0], job.ps_types[0]
     per_chunk = chunk_slots(job, worker, ps, cluster.slot_seconds, most_servers(job, cluster))
     work = worker_slots(job, per_chunk)
@@ -57,7 +57,7 @@ def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: 
         program.row([*carried, *((key, -1.0) for key, _ in workers[t])], 0, math.inf)
 
 
-def _capacity_rows(program: Program[Key], cluster: Cluster, jobs: Sequence[Job]) -> None:
+def _capacity_rows(program: IntegerProgram[Key], cluster: Cluster, jobs: Sequence[Job]) -> None:
     used: dict[tuple[int, int, int], list[tuple[Key, float]]] = defaultdict(list)
     for key in program.columns:
         kind, i, t, server = key

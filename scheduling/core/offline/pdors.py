@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from scheduling.core.offline.program import GAP, Program
+from scheduling.core.offline.program import GAP, IntegerProgram
 from scheduling.core.policies.pdors.work import speed_of
 from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, Job
@@ -24,7 +24,7 @@ def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP)
     It is found to a relative `gap`, and never too small. Values count
     as PD-ORS' do, in slots after the first possible one.
     """
-    program: Program[Key] = Program()
+    program: IntegerProgram[Key] = IntegerProgram()
     servers = range(len(cluster.servers))
     for i, job in enumerate(jobs):
         for t in range(job.first_slot, slots):
@@ -39,7 +39,7 @@ def optimum(cluster: Cluster, jobs: Sequence[Job], slots: int, gap: float = GAP)
     return program.bound(gap)
 
 
-def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: int) -> None:
+def _job_rows(program: IntegerProgram[Key], i: int, job: Job, cluster: Cluster, slots: int) -> None:
     types = job.worker_types[0], job.ps_types[0]
     speed = speed_of(job, *types, cluster.slot_seconds, most_servers(job, cluster))
     servers, span = range(len(cluster.servers)), range(job.first_slot, slots)
@@ -63,7 +63,7 @@ def _job_rows(program: Program[Key], i: int, job: Job, cluster: Cluster, slots: 
                 program.row([(("ps_in", i, t, h), per_ps), (("worker_in", i, t, h), -1.0)], 0, math.inf)
 
 
-def _capacity_rows(program: Program[Key], cluster: Cluster, jobs: Sequence[Job]) -> None:
+def _capacity_rows(program: IntegerProgram[Key], cluster: Cluster, jobs: Sequence[Job]) -> None:
     used: dict[tuple[int, int, int], list[tuple[Key, float]]] = defaultdict(list)
     for key in program.columns:
         kind, i, t, h = key

@@ -16,7 +16,7 @@ MOST_NODES = 1_000  # of the search: the same on every machine, which a limit of
 Key = TypeVar("Key", bound=Hashable)
 
 
-class Program(Generic[Key]):
+class IntegerProgram(Generic[Key]):
     """Columns by key, all integer and not below 0, and rows low <= row * x <= high; the reward is to be largest."""
 
     def __init__(self) -> None:

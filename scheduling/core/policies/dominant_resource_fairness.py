@@ -16,10 +16,10 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.empty import EmptyCluster
-from scheduling.core.gangs import Gang, gangs
+from scheduling.core.gangs import GangUnits, gangs
 from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario import Section
-from scheduling.core.slot_bookings import Part, part_booking
+from scheduling.core.slot_bookings import SlotPart, part_booking
 from scheduling.core.speed import parameter_servers
 from scheduling.core.types import (
     CENTRALIZED,
@@ -64,7 +64,7 @@ class DominantResourceFairness:
                 refusals.append(Refusal(job.number, reason, WAITING if could_run else REJECTED))
         return Plan(bookings, refusals)
 
-    def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
+    def place(self, view: View, gangs: Mapping[int, GangUnits]) -> Mapping[int, Placement]:
         """By job, where its gang is: workers and parameter servers go round the servers here, too."""
         vacancies, cursors = Vacancies(view.cluster, view.occupied), Cursors()
         placed: dict[int, Placement] = {}
@@ -75,19 +75,19 @@ class DominantResourceFairness:
 
 
 @lru_cache(maxsize=4)
-def _filled(cluster: Cluster, jobs: tuple[Job, ...], taken: bytes) -> tuple[Part | None, ...]:
+def _filled(cluster: Cluster, jobs: tuple[Job, ...], taken: bytes) -> tuple[SlotPart | None, ...]:
     """What each job gets, None for nothing. It depends on who waits and on what others have taken (resources, servers),
     and on nothing else: most slots are filled like the one before."""
     amounts = np.frombuffer(taken).reshape(cluster.capacity.shape)
     return tuple([_part(holding) for holding in _Filling(cluster, jobs, amounts).run()])
 
 
-def _part(holding: _Holding) -> Part | None:
+def _part(holding: _Holding) -> SlotPart | None:
     if not holding.workers:
         return None
-    gang = Gang(len(holding.workers), len(holding.ps), holding.worker_type, holding.ps_type)
+    gang = GangUnits(len(holding.workers), len(holding.ps), holding.worker_type, holding.ps_type)
     placement = Placement(gang, holding.workers, holding.ps, Cursors())
-    return Part(gang, placement.kind, placement.counts())
+    return SlotPart(gang, placement.kind, placement.counts())
 
 
 @dataclass(slots=True)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from scheduling.core.empty import fits_empty
-from scheduling.core.gangs import Gang, gangs, workers_asked
+from scheduling.core.gangs import GangUnits, gangs, workers_asked
 from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import ceiling
@@ -79,7 +79,7 @@ class _Room:
         self.stays_free = bool((view.occupied[:, 1:] <= view.occupied[:, :-1]).all())
         self.dealt: list[tuple[UnitType, Sequence[int]]] = []
 
-    def place(self, job: Job, gang: Gang, slots: int) -> Placement | None:
+    def place(self, job: Job, gang: GangUnits, slots: int) -> Placement | None:
         """A gang on units that are free for so many slots."""
         placement = self._free_for(slots).place(job, gang, self.cursors)
         if placement is not None:

@@ -18,7 +18,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.empty import fits_empty
-from scheduling.core.gangs import Gang, gangs, workers_asked
+from scheduling.core.gangs import GangUnits, gangs, workers_asked
 from scheduling.core.placement import Cursors, Placement, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.speed import TOLERANCE, ceiling
@@ -121,12 +121,12 @@ class _Run:
 
     job: Job
     remaining: float
-    gang: Gang
+    gang: GangUnits
     placement: Placement | None = None
 
     @classmethod
     def read(cls, job: Job, remaining: float, row: Sequence[Any]) -> _Run:
-        gang = Gang(*row[0])
+        gang = GangUnits(*row[0])
         placement = None if row[1] is None else Placement(gang, row[1], row[2], Cursors())
         return cls(job, remaining, gang, placement)
 

@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds, seconds_left
-from scheduling.core.gangs import Gang, even_gangs, workers_asked
+from scheduling.core.gangs import GangUnits, even_gangs, workers_asked
 from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.scenario.fields import Section, whole_or_range
 from scheduling.core.slot_bookings import slot_booking
@@ -35,7 +35,7 @@ class Srtf:
     def decide(self, view: View) -> Plan:
         """One slot for every job that finds room in its turn."""
         empty = EmptyCluster(view.cluster)
-        queue: list[tuple[float, float, int, Job, float, Gang]] = []
+        queue: list[tuple[float, float, int, Job, float, GangUnits]] = []
         refusals: list[Refusal] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             gangs_wanted = even_gangs(job, workers_asked(job, self.workers, self.seed))

@@ -17,7 +17,7 @@ HOPELESS = 0.01  # of what the most valuable job is worth: whose shortest run is
 
 
 @dataclass(frozen=True)
-class Bounds:
+class PriceBounds:
     """Credits per unit and slot: `floor` for an idle server, `ceiling` per resource for a full one."""
 
     floor: float
@@ -29,14 +29,14 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class Worth:
+class WorthBounds:
     """What a job could be worth: in its shortest run, and per amount and slot of what it takes."""
 
     best: float
     per_amount: float
 
 
-def proposed_floor(jobs: Sequence[Worth]) -> float:
+def proposed_floor(jobs: Sequence[WorthBounds]) -> float:
     """A quarter of the median value per amount and slot, of the jobs that are not hopeless; 1 where there are none.
 
     A job that comes too late even in its shortest run is worth next to nothing: with half of them hopeless the median
@@ -48,7 +48,7 @@ def proposed_floor(jobs: Sequence[Worth]) -> float:
     return FLOOR_SHARE * float(np.median([job.per_amount for job in jobs if job.best >= least]))
 
 
-def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> Bounds:
+def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> PriceBounds:
     """Bounds from a scenario's `{"floor": L, "ceiling": {resource: U}}`, or one clear line about what is wrong."""
     if not isinstance(settings, Mapping) or set(settings) != {"floor", "ceiling"}:
         raise BadScenario(place, "must be an object with the fields floor and ceiling")
@@ -62,7 +62,7 @@ def read_bounds(settings: Any, place: str, resources: Sequence[str]) -> Bounds:
         ceiling[name] = _positive(number, f"{place}.ceiling.{name}")
         if ceiling[name] < floor:
             raise BadScenario(f"{place}.ceiling.{name}", f"must not be below the floor, {floor:g}")
-    return Bounds(floor, ceiling)
+    return PriceBounds(floor, ceiling)
 
 
 def _positive(number: Any, place: str) -> float:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.bounds import PriceBounds
 from scheduling.core.types import View
 
-COUNTED = Bounds(1.0, {})  # every unit counts alike: the cheapest schedule is the one that takes the fewest
+COUNTED = PriceBounds(1.0, {})  # every unit counts alike: the cheapest schedule is the one that takes the fewest
 
 
 def home_view(view: View) -> View | None:

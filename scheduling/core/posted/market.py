@@ -6,13 +6,13 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core import prices
-from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.bounds import PriceBounds
 from scheduling.core.types import Booking, Cluster, FloatArray, Job, Resale, View
 
 IntArray = npt.NDArray[np.intp]
 
 
-class Market:
+class PostedMarket:
     """A working copy of a view: occupied amounts grow as jobs of the same call are admitted."""
 
     def __init__(self, view: View) -> None:
@@ -35,7 +35,7 @@ class Market:
         """Slots that differ from each other; all later ones are like the last of these."""
         return self._rows
 
-    def posted(self, bounds: Bounds, named: IntArray, rows: int) -> FloatArray:
+    def posted(self, bounds: PriceBounds, named: IntArray, rows: int) -> FloatArray:
         """(resources, rows, servers) price per unit and slot of the `named` resources; 0 for the others.
 
         Never below the slot's published batch price (C9).

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.core.occupancy import room
-from scheduling.core.posted.bounds import Bounds
-from scheduling.core.posted.market import IntArray, Market
+from scheduling.core.posted.bounds import PriceBounds
+from scheduling.core.posted.market import IntArray, PostedMarket
 from scheduling.core.types import BoolArray, Cluster, FloatArray, View
 
 
@@ -17,7 +17,7 @@ from scheduling.core.types import BoolArray, Cluster, FloatArray, View
 class Side:
     """Workers, or parameter servers, or both where one price is for either: the bounds, and who hosts them."""
 
-    bounds: Bounds
+    bounds: PriceBounds
     hosts: BoolArray  # (servers,)
 
     def named(self, cluster: Cluster) -> IntArray:
@@ -31,7 +31,7 @@ def tariff(view: View, sides: Sequence[Side], slots: int) -> FloatArray:
     A resource that several sides name takes the largest of their prices; one that none names stands at its floor on
     every side. Not a number where no server has a unit left: not for sale.
     """
-    market, cluster = Market(view), view.cluster
+    market, cluster = PostedMarket(view), view.cluster
     rows = min(slots, market.rows)
     free = market.free(rows)
     nobodys = set(range(len(cluster.resources))).difference(*(side.named(cluster).tolist() for side in sides))

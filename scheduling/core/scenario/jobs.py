@@ -69,7 +69,7 @@ VALUE_BOUNDS: dict[str, dict[str, dict[str, float]]] = {
 }
 
 
-class Jobs:
+class ScenarioJobs:
     """Reads jobs for one cluster. Equal demands share one array: a long trace has few different ones."""
 
     def __init__(self, resources: Sequence[str], tenants: Sequence[Tenant], slot_seconds: float) -> None:

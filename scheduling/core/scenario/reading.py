@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.scenario.fields import BadScenario, Section, amounts, choice, quoted, suggestion, text
-from scheduling.core.scenario.jobs import RENT, Jobs
+from scheduling.core.scenario.jobs import RENT, ScenarioJobs
 from scheduling.core.scenario.model import Preload, Scenario
 from scheduling.core.scenario.strict import parse
 from scheduling.core.types import KEEP, OPERATOR, RENEW, Cluster, FloatArray, Tenant
@@ -35,7 +35,7 @@ def read(source: str | bytes | Mapping[str, Any]) -> Scenario:
     top = _top(document)
     slots = top.whole("slots", most=MOST_SLOTS)
     cluster = _cluster(top)
-    jobs = Jobs(cluster.resources, cluster.tenants, cluster.slot_seconds)
+    jobs = ScenarioJobs(cluster.resources, cluster.tenants, cluster.slot_seconds)
     return Scenario(
         cluster=cluster,
         jobs=tuple(jobs.read(row, index) for index, row in enumerate(top.array("jobs", most=MOST_JOBS))),

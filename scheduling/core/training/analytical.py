@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from scheduling.core.estimates import speeds
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import Booking, FloatArray, Job, Plan, View
 
@@ -15,7 +15,7 @@ from scheduling.core.types import Booking, FloatArray, Job, Plan, View
 class Analytical:
     """Fits each job once, to probes of its own; an owner's coefficients are not needed."""
 
-    def __init__(self, slot_seconds: float, shape: Shape) -> None:
+    def __init__(self, slot_seconds: float, shape: NetworkShape) -> None:
         self.slot_seconds, self.shape = slot_seconds, shape
         self.fitted: dict[tuple[int, int, int], FloatArray] = {}
 

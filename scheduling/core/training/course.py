@@ -16,12 +16,12 @@ import numpy as np
 
 from scheduling.core.policies.dl2.files import Network, pack, unpack
 from scheduling.core.policies.dl2.networks import Moments, Weights, average, start, still
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.scenario import Scenario
 from scheduling.core.training.analytical import Analytical
 from scheduling.core.training.learner import Brain, Rules, play
 from scheduling.core.training.lessons import Lessons, study
-from scheduling.core.training.replay import Replay
+from scheduling.core.training.replay import SampleRing
 from scheduling.core.training.speeds import Speeds
 
 START, PASS, ROUND = 0, 1, 2  # what dice are for
@@ -31,7 +31,7 @@ START, PASS, ROUND = 0, 1, 2  # what dice are for
 class Course:
     """What makes a training: the same course on the same scenarios gives the same weights."""
 
-    shape: Shape
+    shape: NetworkShape
     seed: int = 1
     clusters: int = 1
     passes: int = 200  # over the lessons
@@ -48,11 +48,11 @@ class Course:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class TrainingState:
     """How far a training is. `curve` has a row for every time it was judged; `best` are the weights judged best."""
 
     brain: Brain
-    replays: Sequence[Replay]
+    replays: Sequence[SampleRing]
     passes: int = 0
     rounds: int = 0
     slots: int = 0
@@ -60,16 +60,16 @@ class State:
     curve: tuple[Mapping[str, float], ...] = ()
 
 
-def begin(course: Course) -> State:
+def begin(course: Course) -> TrainingState:
     """Before the first lesson."""
     shape, dice = course.shape, np.random.default_rng((course.seed, START))
     policy = start(dice, shape.inputs, shape.actions, shape.hidden, np.float32)
     value = start(dice, shape.inputs, 1, shape.hidden, np.float32)
-    replays = [Replay(shape, course.rules.replay) for _ in range(course.clusters)]
-    return State(Brain(policy, value, still(policy), still(value)), replays)
+    replays = [SampleRing(shape, course.rules.replay) for _ in range(course.clusters)]
+    return TrainingState(Brain(policy, value, still(policy), still(value)), replays)
 
 
-def take_lessons(course: Course, state: State, lessons: Lessons) -> State:
+def take_lessons(course: Course, state: TrainingState, lessons: Lessons) -> TrainingState:
     """One pass over the lessons. After the last one Adam forgets: what comes next is another loss."""
     dice = np.random.default_rng((course.seed, PASS, state.passes))
     brain, rules = state.brain, course.rules
@@ -89,8 +89,11 @@ def take_lessons(course: Course, state: State, lessons: Lessons) -> State:
 
 
 def learn(
-    course: Course, state: State, scenarios: Sequence[Scenario], speeds: Callable[[], Speeds | None] = lambda: None
-) -> State:
+    course: Course,
+    state: TrainingState,
+    scenarios: Sequence[Scenario],
+    speeds: Callable[[], Speeds | None] = lambda: None,
+) -> TrainingState:
     """One round: every cluster plays its scenario from the same networks, which then become the mean of all. `speeds`
     makes those of one cluster, where jobs do not train at the one speed."""
     brains, slots = [], 0
@@ -104,7 +107,7 @@ def learn(
     return replace(state, brain=_mean(brains), rounds=state.rounds + 1, slots=state.slots + slots)
 
 
-def judged(state: State, completion: float, reward: float) -> State:
+def judged(state: TrainingState, completion: float, reward: float) -> TrainingState:
     """With one more row of the curve; the weights are kept if no earlier ones had a shorter completion."""
     before = min((row["completion"] for row in state.curve), default=float("inf"))
     row = {"round": state.rounds, "slots": state.slots, "completion": completion, "reward": reward}
@@ -112,7 +115,7 @@ def judged(state: State, completion: float, reward: float) -> State:
     return replace(state, curve=(*state.curve, row), best=best)
 
 
-def network(course: Course, state: State, facts: Mapping[str, Any]) -> Network:
+def network(course: Course, state: TrainingState, facts: Mapping[str, Any]) -> Network:
     """What is to be served: the weights that were judged best."""
     return Network(course.shape, state.brain.policy if state.best is None else state.best, facts)
 
@@ -138,7 +141,7 @@ def _mean_moments(many: Sequence[Moments]) -> Moments:
     return Moments(step, average([each.first for each in many]), average([each.second for each in many]))
 
 
-def freeze(course: Course, state: State) -> bytes:
+def freeze(course: Course, state: TrainingState) -> bytes:
     """Everything that the rest of the training depends on."""
     arrays: dict[str, Any] = {}
     for name, weights in _weights(state).items():
@@ -158,7 +161,7 @@ def freeze(course: Course, state: State) -> bytes:
     return pack(arrays | {"document": np.frombuffer(text, np.uint8)}, compressed=False)
 
 
-def thaw(course: Course, content: bytes) -> State | None:
+def thaw(course: Course, content: bytes) -> TrainingState | None:
     """The state that was frozen; None if it is that of another course. Raises `BadWeights`."""
     arrays = unpack(content)
     document = json.loads(arrays.pop("document").tobytes())
@@ -180,10 +183,10 @@ def thaw(course: Course, content: bytes) -> State | None:
         document["usual"],
     )
     counts = {name: document[name] for name in ("passes", "rounds", "slots")}
-    return State(brain, fresh.replays, best=groups.get("best"), curve=tuple(document["curve"]), **counts)
+    return TrainingState(brain, fresh.replays, best=groups.get("best"), curve=tuple(document["curve"]), **counts)
 
 
-def _weights(state: State) -> dict[str, Weights]:
+def _weights(state: TrainingState) -> dict[str, Weights]:
     """All dictionaries of weights, by name."""
     brain = state.brain
     weights = {"policy": brain.policy, "value": brain.value}

@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.policies.dl2.choosing import Choice, Drawn, give_out
+from scheduling.core.policies.dl2.choosing import DrawnAction, Inference, give_out
 from scheduling.core.policies.dl2.guard import Memory, reward
 from scheduling.core.policies.dl2.networks import (
     Floats,
@@ -28,12 +28,12 @@ from scheduling.core.policies.dl2.networks import (
     value_gradient,
 )
 from scheduling.core.policies.dl2.policy import slot_plan
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.policies.dl2.slot import Slot, shares_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import simulate
-from scheduling.core.training.replay import Drawn as Samples
-from scheduling.core.training.replay import Replay
+from scheduling.core.training.replay import SampleBatch as Samples
+from scheduling.core.training.replay import SampleRing
 from scheduling.core.training.speeds import Speeds
 from scheduling.core.types import Plan, View
 
@@ -75,7 +75,9 @@ class Brain:
         return replace(self, usual=usual)
 
 
-def update(brain: Brain, replay: Replay, rules: Rules, dice: np.random.Generator, *, resting: bool = False) -> Brain:
+def update(
+    brain: Brain, replay: SampleRing, rules: Rules, dice: np.random.Generator, *, resting: bool = False
+) -> Brain:
     """One step of both networks on samples drawn from the past."""
     drawn = replay.draw(rules.batch, dice) if rules.recall else replay.everything()
     if not rules.critic:
@@ -116,8 +118,8 @@ class Learning:
     def __init__(
         self,
         brain: Brain,
-        replay: Replay,
-        shape: Shape,
+        replay: SampleRing,
+        shape: NetworkShape,
         rules: Rules,
         key: tuple[int, ...],
         *,
@@ -126,7 +128,7 @@ class Learning:
     ) -> None:
         self.brain, self.replay, self.shape, self.rules, self.resting = brain, replay, shape, rules, resting
         self.key, self.speeds = key, speeds
-        self.open: tuple[list[Choice], float] | None = None  # the last slot's samples and reward
+        self.open: tuple[list[Inference], float] | None = None  # the last slot's samples and reward
         self.total = 0.0
         self.slots = 0
 
@@ -139,8 +141,8 @@ class Learning:
         for batch in batches[:1]:
             batch.open()
         self.close(batches[0].state.copy() if batches else None, view.slot)
-        choices: list[Choice] = []
-        drawn = Drawn(np.random.default_rng((*self.key, view.slot, 0)), self.rules.explore)
+        choices: list[Inference] = []
+        drawn = DrawnAction(np.random.default_rng((*self.key, view.slot, 0)), self.rules.explore)
         for index, batch in enumerate(batches):
             if index:
                 batch.open()
@@ -172,8 +174,8 @@ class Learning:
 def play(
     scenario: Scenario,
     brain: Brain,
-    replay: Replay,
-    shape: Shape,
+    replay: SampleRing,
+    shape: NetworkShape,
     rules: Rules,
     key: tuple[int, ...],
     *,

@@ -11,9 +11,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.policies.dl2.choosing import Choice
+from scheduling.core.policies.dl2.choosing import Inference
 from scheduling.core.policies.dl2.networks import Floats, Moments, Weights, adam, policy_gradient
-from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape
+from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, NetworkShape
 from scheduling.core.policies.dl2.slot import Batch, Slot, shares_of
 from scheduling.core.scenario import Scenario
 from scheduling.core.simulation import Outcome, Track
@@ -33,7 +33,7 @@ class Lessons:
         return len(self.actions)
 
 
-def lessons(runs: Sequence[tuple[Scenario, Outcome]], shape: Shape) -> Lessons:
+def lessons(runs: Sequence[tuple[Scenario, Outcome]], shape: NetworkShape) -> Lessons:
     """Everything that can be learnt from a teacher's runs."""
     choices = [choice for scenario, outcome in runs for choice in _run(scenario, outcome, shape)]
     return Lessons(
@@ -52,7 +52,7 @@ class _Running:
     ran: int = 0
 
 
-def _run(scenario: Scenario, outcome: Outcome, shape: Shape) -> Iterator[Choice]:
+def _run(scenario: Scenario, outcome: Outcome, shape: NetworkShape) -> Iterator[Inference]:
     """Slot by slot: the waiting jobs as they were then, and what each was given."""
     ordered = sorted(outcome.tracks, key=lambda track: (track.job.arrival, track.job.number))
     jobs = [_Running(track, float(track.job.work)) for track in ordered if track.state != REJECTED]
@@ -97,7 +97,9 @@ def _advance(each: _Running, slot: int) -> None:
     each.ran += done > 0
 
 
-def _slot(view: View, given: dict[int, tuple[int, int]], ages: dict[int, int], shape: Shape) -> Iterator[Choice]:
+def _slot(
+    view: View, given: dict[int, tuple[int, int]], ages: dict[int, int], shape: NetworkShape
+) -> Iterator[Inference]:
     shares, _ = shares_of(view, lambda job: ages[job.number])
     for batch in Slot(view, shares, shape).batches():
         batch.open()
@@ -105,7 +107,7 @@ def _slot(view: View, given: dict[int, tuple[int, int]], ages: dict[int, int], s
             if not batch.allowed[:-1].any():
                 break
             if batch.allowed[action]:
-                choice = Choice(batch.state.copy(), batch.allowed.copy(), action, 1.0)
+                choice = Inference(batch.state.copy(), batch.allowed.copy(), action, 1.0)
                 if action == shape.void or batch.apply(action) is not None:
                     yield choice
 
@@ -133,7 +135,7 @@ def study(
     weights: Weights,
     moments: Moments,
     given: Lessons,
-    shape: Shape,
+    shape: NetworkShape,
     dice: np.random.Generator,
     *,
     rate: float,
@@ -159,7 +161,7 @@ def in_other_rows(
     states: Floats,
     allowed: BoolArray,
     actions: np.ndarray[tuple[int], np.dtype[np.intp]],
-    shape: Shape,
+    shape: NetworkShape,
     rows: np.ndarray[tuple[int], np.dtype[np.intp]],
 ) -> tuple[Floats, BoolArray, np.ndarray[tuple[int], np.dtype[np.intp]]]:
     """The same samples with row k of each where row rows[k] was."""

@@ -57,7 +57,7 @@ def _left(job: Job, remaining: float, slot: int, slot_seconds: float) -> Job:
 
 
 @dataclass(frozen=True)
-class Trial:
+class ScenarioTrial:
     """A network on one scenario: mean completion in slots, mean reward of a slot, and how many of the jobs ended."""
 
     completion: float
@@ -66,9 +66,9 @@ class Trial:
     jobs: int
 
 
-def trial(network: Network, scenario: Scenario) -> Trial:
+def trial(network: Network, scenario: Scenario) -> ScenarioTrial:
     """Run it to the end, as it would be served."""
     outcome = simulate(scenario, {BATCH: served(network)})
     figures = score(scenario, outcome)
     ended = sum(track.state == AWARDED for track in outcome.tracks)
-    return Trial(figures.completion, figures.reward, ended, len(outcome.tracks))
+    return ScenarioTrial(figures.completion, figures.reward, ended, len(outcome.tracks))

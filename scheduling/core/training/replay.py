@@ -7,16 +7,16 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.policies.dl2.choosing import Choice
+from scheduling.core.policies.dl2.choosing import Inference
 from scheduling.core.policies.dl2.networks import Floats
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.types import BoolArray
 
 NAMES = ("states", "allowed", "actions", "chances", "rewards", "followed", "next")
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class SampleBatch:
     """A few samples: (samples, ...); `next_states` (slots, inputs) and which of them followed each sample."""
 
     states: Floats
@@ -28,10 +28,10 @@ class Drawn:
     followed: np.ndarray[tuple[int], np.dtype[np.intp]]  # index into next_states, -1 after the last slot
 
 
-class Replay:
+class SampleRing:
     """A ring of samples. A sample knows its slot's reward and the first state of the slot after it."""
 
-    def __init__(self, shape: Shape, size: int) -> None:
+    def __init__(self, shape: NetworkShape, size: int) -> None:
         self.size, self.filled, self.slots = size, 0, 0  # samples, and slots with a state after them, ever put in
         self.states = np.zeros((size, shape.inputs), np.float32)
         self.allowed = np.zeros((size, shape.actions), np.bool_)
@@ -44,7 +44,7 @@ class Replay:
     def __len__(self) -> int:
         return min(self.filled, self.size)
 
-    def put(self, choices: list[Choice], reward: float, following: Floats | None) -> None:
+    def put(self, choices: list[Inference], reward: float, following: Floats | None) -> None:
         """A slot's samples, all with its reward; `following` is the next slot's first state, None after the last."""
         if not choices:
             return
@@ -60,11 +60,11 @@ class Replay:
             self.rewards[at], self.followed[at] = reward, slot
             self.filled += 1
 
-    def draw(self, count: int, dice: np.random.Generator) -> Drawn:
+    def draw(self, count: int, dice: np.random.Generator) -> SampleBatch:
         """So many samples, each as likely as any other."""
         return self._at(dice.integers(len(self), size=count))
 
-    def everything(self) -> Drawn:
+    def everything(self) -> SampleBatch:
         """All samples there are, each once."""
         return self._at(np.arange(len(self)))
 
@@ -72,10 +72,10 @@ class Replay:
         """Begin anew."""
         self.filled = self.slots = 0
 
-    def _at(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> Drawn:
+    def _at(self, chosen: np.ndarray[tuple[int], np.dtype[np.int64]]) -> SampleBatch:
         slots, where = np.unique(self.followed[chosen], return_inverse=True)
         first = int(slots[0] == -1)
-        return Drawn(
+        return SampleBatch(
             self.states[chosen],
             self.allowed[chosen],
             self.actions[chosen],

@@ -20,7 +20,7 @@ from scheduling.core.scenario import BadScenario
 from scheduling.core.types import FloatArray
 from scheduling.core.workload.document import Document, above_zero, within
 from scheduling.core.workload.tables import rows
-from scheduling.core.workload.trace import Period, Run, owned_scenario, server_capacity
+from scheduling.core.workload.trace import LoggedRun, LogPeriod, owned_scenario, server_capacity
 
 JOBS = ("job_id", "tenant", "submit_s", "gpus", "duration_s", "gpu_milli")
 MACHINES = ("machine", "gpus")
@@ -47,7 +47,7 @@ def alibaba(
     takes that part of a worker; parts are packed into a machine as a whole, not into single GPUs.
     """
     within("tenants", tenants, 0, 5_000)
-    period = Period(from_day, days, drain_days, slot_seconds)
+    period = LogPeriod(from_day, days, drain_days, slot_seconds)
     within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
     runs = list(_runs(jobs, period))
@@ -77,11 +77,11 @@ def alibaba(
     )
 
 
-def _runs(jobs: Iterable[str], period: Period) -> Iterable[Run]:
+def _runs(jobs: Iterable[str], period: LogPeriod) -> Iterable[LoggedRun]:
     for row in rows("alibaba jobs", jobs, JOBS):
         submitted = row.number("submit_s")
         if period.holds(submitted):
-            yield Run(
+            yield LoggedRun(
                 row.text("job_id"),
                 row.text("tenant"),
                 submitted,
@@ -108,7 +108,7 @@ def _split(dice: np.random.Generator, tenants: int) -> tuple[list[str], FloatArr
     return [f"t{u + 1}" for u in range(tenants)], weights / weights.sum()
 
 
-def _classes(runs: list[Run]) -> tuple[list[str], FloatArray]:
+def _classes(runs: list[LoggedRun]) -> tuple[list[str], FloatArray]:
     """The classes of service, each with the part of the machines that its GPU-seconds are of all."""
     work: dict[str, float] = {}
     for run in runs:

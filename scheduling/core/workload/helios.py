@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from scheduling.core.scenario import BadScenario
 from scheduling.core.workload.document import Document, within
-from scheduling.core.workload.tables import Row, rows
-from scheduling.core.workload.trace import HOUR, Period, Run, quota_scenario, scaled_quotas
+from scheduling.core.workload.tables import LogRow, rows
+from scheduling.core.workload.trace import HOUR, LoggedRun, LogPeriod, quota_scenario, scaled_quotas
 
 COLUMNS = ("hour", "tenant", "quota_gpus", "running_gpus", "pending_gpus")
 SIZES = (8, 4, 2, 1)  # GPUs of one made-up job
@@ -38,7 +38,7 @@ def helios(
     policy: Mapping[str, Any] | None = None,
 ) -> Document:
     """A scenario with the demand of so many days, from an open text file of hourly use."""
-    period = Period(from_day, days, drain_days, slot_seconds)
+    period = LogPeriod(from_day, days, drain_days, slot_seconds)
     quotas, demand = _read(hours, period)
     within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
@@ -62,7 +62,7 @@ def helios(
     )
 
 
-def _read(hours: Iterable[str], period: Period) -> tuple[dict[str, float], dict[str, Demand]]:
+def _read(hours: Iterable[str], period: LogPeriod) -> tuple[dict[str, float], dict[str, Demand]]:
     """Each tenant's quota, the largest it ever had, and its demand in whole GPUs by hour of the period."""
     quotas: dict[str, float] = {}
     wanted: dict[str, dict[int, int]] = {}
@@ -83,26 +83,26 @@ def _read(hours: Iterable[str], period: Period) -> tuple[dict[str, float], dict[
     }
 
 
-def _note(by_hour: dict[int, int], row: Row, hour: int) -> None:
+def _note(by_hour: dict[int, int], row: LogRow, hour: int) -> None:
     if hour in by_hour:
         raise row.wrong("hour", f"hour {row.fields['hour']} of {row.fields['tenant']} stands twice")
     by_hour[hour] = round(row.number("running_gpus") + row.number("pending_gpus"))
 
 
-def _runs(tenant: str, wanted: Demand, first_hour: int, dice: np.random.Generator) -> list[Run]:
+def _runs(tenant: str, wanted: Demand, first_hour: int, dice: np.random.Generator) -> list[LoggedRun]:
     """Jobs whose GPUs add up to the demand in every hour.
 
     When demand rises jobs begin, as large as the rise allows; when it falls jobs picked with the dice end. Where the
     last of these is larger than what was left of the fall, smaller ones begin in its place.
     """
     alive: list[tuple[int, int]] = []  # (begin, gpus)
-    runs: list[Run] = []
+    runs: list[LoggedRun] = []
     level = 0
     for hour, gpus in enumerate([*wanted.tolist(), 0]):
         while level > gpus:
             begin, ended = alive.pop(int(dice.integers(len(alive))))
             name, hours = f"{tenant}-{len(runs) + 1}", hour - begin
-            runs.append(Run(name, tenant, (first_hour + begin) * HOUR, ended, hours * HOUR))
+            runs.append(LoggedRun(name, tenant, (first_hour + begin) * HOUR, ended, hours * HOUR))
             level -= ended
         alive += [(hour, size) for size in _sizes(gpus - level)]
         level = gpus

@@ -22,7 +22,7 @@ EPOCHS = (30, 150)
 
 
 @dataclass(frozen=True)
-class Model:
+class JobKind:
     """One type of job. `epoch` is what one epoch takes a single worker, in slots."""
 
     name: str
@@ -34,14 +34,14 @@ class Model:
 
 
 MODELS = (
-    Model("resnet-50", 102, 0.30, 0.60, (2, 3), 3),
-    Model("vgg-16", 553, 0.60, 1.60, (2, 4), 4),
-    Model("resnext-110", 7, 0.20, 0.20, (1, 2), 1),
-    Model("inception-bn", 45, 0.25, 0.30, (1, 3), 2),
-    Model("seq2seq", 148, 0.40, 0.80, (2, 2), 3),
-    Model("ctc", 24, 0.10, 0.02, (1, 1), 1),
-    Model("dssm", 6, 0.05, 0.05, (1, 4), 1),
-    Model("wlm", 80, 0.15, 0.04, (1, 2), 2),
+    JobKind("resnet-50", 102, 0.30, 0.60, (2, 3), 3),
+    JobKind("vgg-16", 553, 0.60, 1.60, (2, 4), 4),
+    JobKind("resnext-110", 7, 0.20, 0.20, (1, 2), 1),
+    JobKind("inception-bn", 45, 0.25, 0.30, (1, 3), 2),
+    JobKind("seq2seq", 148, 0.40, 0.80, (2, 2), 3),
+    JobKind("ctc", 24, 0.10, 0.02, (1, 1), 1),
+    JobKind("dssm", 6, 0.05, 0.05, (1, 4), 1),
+    JobKind("wlm", 80, 0.15, 0.04, (1, 2), 2),
 )
 
 

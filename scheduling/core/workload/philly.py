@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduling.core.workload.document import Document
 from scheduling.core.workload.tables import rows
-from scheduling.core.workload.trace import Period, Run, dropped, quota_scenario, scaled_quotas
+from scheduling.core.workload.trace import LoggedRun, LogPeriod, dropped, quota_scenario, scaled_quotas
 
 JOBS = ("job_id", "tenant", "submit_s", "gpus", "duration_s")
 TENANTS = ("tenant", "quota_gpus")
@@ -33,7 +33,7 @@ def philly(
     makes the contention that the extract lacks. A tenant without a quota is dropped with its jobs, and
     `generator.notes` says so.
     """
-    period = Period(from_day, days, drain_days, slot_seconds)
+    period = LogPeriod(from_day, days, drain_days, slot_seconds)
     quotas = scaled_quotas(_quotas(tenants), scale_quota)
     left_out: Counter[str] = Counter()
     runs = []
@@ -73,10 +73,10 @@ def _quotas(tenants: Iterable[str]) -> dict[str, float]:
     return quotas
 
 
-def _runs(jobs: Iterable[str], period: Period) -> Iterable[Run]:
+def _runs(jobs: Iterable[str], period: LogPeriod) -> Iterable[LoggedRun]:
     """The runs of the period. A run of less than a second counts as one second."""
     for row in rows("philly jobs", jobs, JOBS):
         submitted = row.number("submit_s")
         if period.holds(submitted):
             seconds = max(1, round(row.number("duration_s")))
-            yield Run(row.text("job_id"), row.text("tenant"), submitted, row.whole("gpus"), seconds)
+            yield LoggedRun(row.text("job_id"), row.text("tenant"), submitted, row.whole("gpus"), seconds)

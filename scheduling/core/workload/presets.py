@@ -26,7 +26,7 @@ COLOCATED_MACHINE = (36, 99, 306, 135)  # 18 times the mean demand of a worker
 
 
 @dataclass(frozen=True)
-class Preset:
+class WorkloadPreset:
     """One paper's workload. `job` draws everything of a job but its name, tenant, arrival and value."""
 
     resources: tuple[str, ...]
@@ -166,7 +166,7 @@ def _unit(dice: np.random.Generator, *, gpus: bool) -> tuple[int, ...]:
 
 
 PRESETS = {
-    "astraea": Preset(
+    "astraea": WorkloadPreset(
         resources=MACHINE,
         value="linear",
         slots=256,
@@ -176,7 +176,7 @@ PRESETS = {
         job=astraea_job,
         shortest=distributed_slots,
     ),
-    "oasis": Preset(
+    "oasis": WorkloadPreset(
         resources=(*VECTOR, "mbps"),
         value="sigmoid",
         slots=300,
@@ -187,7 +187,7 @@ PRESETS = {
         shortest=distributed_slots,
         split=True,
     ),
-    "pdors": Preset(
+    "pdors": WorkloadPreset(
         resources=VECTOR,
         value="sigmoid",
         slots=20,
@@ -198,7 +198,7 @@ PRESETS = {
         shortest=internal_slots,
         bursts=True,
     ),
-    "dl2": Preset(
+    "dl2": WorkloadPreset(
         resources=RESOURCES,
         value="linear",
         slots=400,

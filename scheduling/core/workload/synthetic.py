@@ -12,7 +12,7 @@ from scheduling.core.cells import deal_servers
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import FloatArray
 from scheduling.core.workload.document import Document, above_zero, decimals, scenario, server_rows, tenant_rows, within
-from scheduling.core.workload.presets import PRESETS, VALUES, Preset, draw_value
+from scheduling.core.workload.presets import PRESETS, VALUES, WorkloadPreset, draw_value
 
 TRIES = 10_000  # draws for one job before its limit on length is called impossible
 UNEVEN = 4.0  # the largest weight of a tenant over the smallest
@@ -81,7 +81,7 @@ def synthetic(
     )
 
 
-def _preset(preset: str, value: str | None) -> Preset:
+def _preset(preset: str, value: str | None) -> WorkloadPreset:
     """The preset by its name."""
     if preset not in PRESETS:
         raise BadScenario("preset", f"must be one of {', '.join(PRESETS)}, not {preset}")
@@ -115,12 +115,12 @@ def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArr
     return np.concatenate([[0.0], ends])
 
 
-def _hosts(preset: Preset, servers: int) -> list[str] | None:
+def _hosts(preset: WorkloadPreset, servers: int) -> list[str] | None:
     """OASiS' machines host workers and parameter servers in turn; the others host both."""
     return [("worker", "ps")[s % 2] for s in range(servers)] if preset.split else None
 
 
-def _job(dice: np.random.Generator, preset: Preset, longest: int | None, slot_seconds: float) -> Document:
+def _job(dice: np.random.Generator, preset: WorkloadPreset, longest: int | None, slot_seconds: float) -> Document:
     """A job whose shortest run is within the limit, if there is one."""
     for _ in range(TRIES):
         row = preset.job(dice, slot_seconds)
@@ -132,7 +132,7 @@ def _job(dice: np.random.Generator, preset: Preset, longest: int | None, slot_se
 def _span(
     rows: list[Document],
     capacity: FloatArray,
-    preset: Preset,
+    preset: WorkloadPreset,
     span: float | None,
     load: float | None,
     slot_seconds: float,
@@ -151,7 +151,7 @@ def _span(
     return float(work / (load * capacity[0].sum()))
 
 
-def _slots(preset: Preset, span: float) -> int:
+def _slots(preset: WorkloadPreset, span: float) -> int:
     """The preset's length; longer where jobs arrive for longer than the preset has it."""
     return preset.slots if span <= preset.span else preset.slots + math.ceil(span)
 
@@ -162,7 +162,7 @@ def _worker_slots(row: Document, slot_seconds: float) -> float:
     return float(row["epochs"] * row["minibatches"] * seconds / slot_seconds)
 
 
-def _arrivals(dice: np.random.Generator, preset: Preset, jobs: int, span: float) -> list[int | float]:
+def _arrivals(dice: np.random.Generator, preset: WorkloadPreset, jobs: int, span: float) -> list[int | float]:
     """Sorted arrivals in [0, span); with bursts two thirds of them fall into every second slot."""
     times = dice.uniform(0.0, span, jobs)
     if preset.bursts:

@@ -11,7 +11,7 @@ from scheduling.core.scenario import BadScenario
 LARGEST = 1e12
 
 
-class Row:
+class LogRow:
     """One row of a table. Rows are counted like the lines of the file: the heading is row 1."""
 
     __slots__ = ("fields", "line", "table")
@@ -50,7 +50,7 @@ class Row:
         return BadScenario(f"{self.table}, row {self.line}, {column}", message)
 
 
-def rows(table: str, lines: Iterable[str], columns: Sequence[str]) -> Iterator[Row]:
+def rows(table: str, lines: Iterable[str], columns: Sequence[str]) -> Iterator[LogRow]:
     """The rows of a table that must have at least these columns."""
     reader = csv.reader(lines)
     try:
@@ -63,7 +63,7 @@ def rows(table: str, lines: Iterable[str], columns: Sequence[str]) -> Iterator[R
                 continue
             if len(cells) != len(heading):
                 raise BadScenario(f"{table}, row {reader.line_num}", f"has {len(cells)} fields, not {len(heading)}")
-            yield Row(table, reader.line_num, dict(zip(heading, cells, strict=True)))
+            yield LogRow(table, reader.line_num, dict(zip(heading, cells, strict=True)))
     except csv.Error as error:
         raise BadScenario(f"{table}, row {reader.line_num}", f"is not CSV ({error})") from None
     except UnicodeDecodeError as error:

@@ -39,7 +39,7 @@ PATIENCE_BASE, PATIENCE_SLOPE = (100.0, 1000.0), (0.1, 2.0)  # its ranges of g a
 
 
 @dataclass(frozen=True)
-class Period:
+class LogPeriod:
     """The part of a log that is used, and how its seconds become slots."""
 
     from_day: int
@@ -68,7 +68,7 @@ class Period:
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoggedRun:
     """One job as a log tells of it."""
 
     name: str
@@ -79,7 +79,7 @@ class Run:
     share: float = 1.0  # of each GPU
 
 
-def job_rows(runs: Sequence[Run], period: Period, seed: int) -> list[Document]:
+def job_rows(runs: Sequence[LoggedRun], period: LogPeriod, seed: int) -> list[Document]:
     """The jobs of a scenario. One mini-batch is one second of one GPU; the time of exchanges is within it."""
     within("seed", seed, 0, 2**63)
     dice = np.random.default_rng(seed)
@@ -92,7 +92,7 @@ def job_rows(runs: Sequence[Run], period: Period, seed: int) -> list[Document]:
     ]
 
 
-def _job_row(run: Run, period: Period, rate: float, patience: float) -> Document:
+def _job_row(run: LoggedRun, period: LogPeriod, rate: float, patience: float) -> Document:
     """Its value at its earliest end is `rate` for each GPU-hour it occupies, and nothing `patience` slots later."""
     slots = max(1, math.ceil(run.seconds / period.slot_seconds))
     worth = rate * run.gpus * run.share * slots * period.slot_seconds / HOUR
@@ -133,8 +133,8 @@ def scaled_quotas(quotas: Mapping[str, float], scale: float) -> dict[str, int]:
 
 def quota_scenario(
     quotas: Mapping[str, int],
-    runs: Sequence[Run],
-    period: Period,
+    runs: Sequence[LoggedRun],
+    period: LogPeriod,
     *,
     ps_per_gpu: float,
     seed: int,
@@ -160,8 +160,8 @@ def owned_scenario(
     tenants: Sequence[str],
     capacity: FloatArray,
     cells: FloatArray,
-    runs: Sequence[Run],
-    period: Period,
+    runs: Sequence[LoggedRun],
+    period: LogPeriod,
     *,
     seed: int,
     policy: Mapping[str, Any] | None,

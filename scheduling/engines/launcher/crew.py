@@ -10,7 +10,7 @@ from typing import Any
 from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.files import Folder, told
 from scheduling.engines.launcher.logbook import Logbook
-from scheduling.engines.launcher.members import Members, Process, Wanted
+from scheduling.engines.launcher.members import MemberProcess, Members, Wanted
 from scheduling.engines.launcher.processes import Ended
 
 COORDINATOR, SERVER, WORKER = "coordinator", "ps", "worker"
@@ -86,7 +86,7 @@ class Crew(Members):
             processes.kill(process.pid)
         self.exit_code = None
 
-    def forget(self, pid: int, ended: Ended) -> Process | None:
+    def forget(self, pid: int, ended: Ended) -> MemberProcess | None:
         """One ended; None: it was none of those we started."""
         process = self.running.pop(pid, None)
         if process is not None and process.role == COORDINATOR:
@@ -126,7 +126,7 @@ class Crew(Members):
             os.close(theirs)
             if news_theirs >= 0:
                 os.close(news_theirs)
-        self.running[pid] = Process(role, rank, server, pid)
+        self.running[pid] = MemberProcess(role, rank, server, pid)
         self.listen_to(output, role, rank)
         if news >= 0:
             self.listen_to(news, role, rank, news=True)

@@ -181,7 +181,7 @@ class LogPart:
         return ((place, line) for place, row in self.rows() if (line := log_line(row)))
 
 
-class Records:
+class GangRecords:
     """What other processes may read of gangs."""
 
     def __init__(self, root: Path) -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 
 @dataclass(frozen=True)
-class Limits:
+class ProcessLimits:
     """Of each process, and of a gang together (`processes`, `memory_mb`, `disk_mb`, `log_mb`).
 
     Processor time: each process may use `cpu_share` seconds in a second of the gang's time, and `cpu_least` seconds

@@ -22,7 +22,7 @@ Wanted = tuple[tuple[str, int, str], ...]  # role, rank, server
 
 
 @dataclass
-class Process:
+class MemberProcess:
     """One of them. `leaving`: it was asked to. `speaker`: its rank in the log, where a member is several processes."""
 
     role: str
@@ -38,7 +38,7 @@ class Members:
 
     def __init__(self, folder: Folder, plan: dict[str, Any], log: Logbook) -> None:
         self.folder, self.plan, self.log = folder, plan, log
-        self.running: dict[int, Process] = {}  # by process id
+        self.running: dict[int, MemberProcess] = {}  # by process id
         self.done: set[tuple[str, int]] = set()  # role and rank of those that ended by themselves
         self.restarts = 0  # of workers that were lost
         self.begun = False
@@ -137,5 +137,5 @@ class Members:
 
     def listed(self) -> list[list[Any]]:
         """Role, rank, server and process id of each."""
-        processes: Iterable[Process] = self.running.values()
+        processes: Iterable[MemberProcess] = self.running.values()
         return [[process.role, process.rank, process.server, process.pid] for process in processes]

@@ -44,7 +44,7 @@ DEVICES = ("CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES")
 
 
 @dataclass(frozen=True)
-class Part:
+class GangPart:
     """Which one. It begins at its generation's moment and ends with it."""
 
     generation: int
@@ -90,7 +90,7 @@ def run(root: str, home: str, key: str, generation: str, server: str) -> int:
     Two processes watch: this one only waits, so that whoever kills the other has not killed both, and each ends
     everybody below it when the other is gone.
     """
-    part = Part(int(generation), server)
+    part = GangPart(int(generation), server)
     folder = Folder(Path(root), home, key, part_name(part.generation, server))
     if not folder.plan.exists():
         return _complain(f"There is no plan {folder.plan}.", NO_PLAN)
@@ -121,7 +121,7 @@ def run(root: str, home: str, key: str, generation: str, server: str) -> int:
     return os.waitstatus_to_exitcode(status) and 1
 
 
-def _supervise(folder: Folder, part: Part) -> None:
+def _supervise(folder: Folder, part: GangPart) -> None:
     """In a process of its own: the claim's lock stays with whoever waits for it."""
     from scheduling.engines.launcher.watch import supervisor_of
 

@@ -14,12 +14,12 @@ from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.launch import TOLD, written_environment
 from scheduling.engines.launcher.logbook import Logbook
+from scheduling.engines.launcher.members import MemberProcess as Running
 from scheduling.engines.launcher.members import Members
-from scheduling.engines.launcher.members import Process as Running
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.unpack import PROGRESS
 from scheduling.programs import progress
-from scheduling.programs.starting import Process
+from scheduling.programs.starting import ProcessStart
 
 SIGTERM = 15
 UNPACK = "unpack"
@@ -73,7 +73,7 @@ class ProgramCrew(Members):
         self.running[pid] = Running(UNPACK, 0, server, pid)
         self.listen_to(output, "engine", 0)
 
-    def start(self, process: Process, server: str) -> None:
+    def start(self, process: ProcessStart, server: str) -> None:
         """One process of a member; raises `OSError`."""
         member = process.member
         variables = {

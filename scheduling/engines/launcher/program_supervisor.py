@@ -16,14 +16,14 @@ from scheduling.engines.base import FAILED, FINISHED, LOST
 from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.confine import MEGABYTE
 from scheduling.engines.launcher.files import Folder
-from scheduling.engines.launcher.members import Process, Wanted
-from scheduling.engines.launcher.parts import DEVICES, Part
+from scheduling.engines.launcher.members import MemberProcess, Wanted
+from scheduling.engines.launcher.parts import DEVICES, GangPart
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.program_crew import UNPACK, ProgramCrew, with_devices
 from scheduling.engines.launcher.supervisor import KILL_LEAD, LEAD, STOP_SECONDS, Supervisor, how
 from scheduling.engines.launcher.unpack import CHECKPOINT, NO_ROOM, PROGRESS
 from scheduling.programs import starting
-from scheduling.programs.starting import WORKER, Command, Member, Start
+from scheduling.programs.starting import WORKER, Command, GangMember, Start
 
 ALL_DONE = "the program did all of its work"
 
@@ -34,7 +34,7 @@ class ProgramSupervisor(Supervisor):
     crew: ProgramCrew
     coordinated = False
 
-    def __init__(self, folder: Folder, part: Part | None = None) -> None:
+    def __init__(self, folder: Folder, part: GangPart | None = None) -> None:
         super().__init__(folder, part)
         self.members: Wanted = ()  # those who were started, here and elsewhere
         self.sized_at = 0.0  # when they were
@@ -120,7 +120,7 @@ class ProgramSupervisor(Supervisor):
             return LOST, f"{word} was not found on node {server}"
         return LOST, f"{word} cannot be started on node {server} ({os.strerror(fault)})"
 
-    def _failed(self, process: Process, pid: int, ended: Ended) -> tuple[str, str]:
+    def _failed(self, process: MemberProcess, pid: int, ended: Ended) -> tuple[str, str]:
         """SIGKILL is no excuse, since a program finds ways to have it sent to itself; the kernel's word is."""
         what = f"{process.role} {process.speaker} {how(ended.code)}"
         if excess := self.consumption.excess_of(pid, ended, self.plan):
@@ -218,14 +218,14 @@ class ProgramSupervisor(Supervisor):
         self.members, self.sized_at = everybody, now
         self.started_at = self.started_at or time.time()
 
-    def _member(self, role: str, rank: int, server: str, everybody: Wanted) -> Member:
+    def _member(self, role: str, rank: int, server: str, everybody: Wanted) -> GangMember:
         """With its address, and the GPUs that it was dealt. Of those elsewhere only the number of GPUs matters."""
         host, _, port = self._address_of(role, rank).rpartition(":")
         count = int(self.plan.get("gpus", {}).get(role, 0))
         dealt = self.plan.get("devices", {}).get(f"{role} {rank}", {})
         names = next((dealt[variable] for variable in DEVICES if dealt.get(variable)), "")
         before = sum(self.plan.get("gpus", {}).get(each[0], 0) for each in _before(role, rank, server, everybody))
-        return Member(role, rank, host, int(port), with_devices(names, count, before))
+        return GangMember(role, rank, host, int(port), with_devices(names, count, before))
 
     def _until(self, now: float) -> float:
         """When those who are started now will be gone."""

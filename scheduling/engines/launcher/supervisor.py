@@ -35,7 +35,7 @@ from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.logbook import Logbook
 from scheduling.engines.launcher.members import Members, Wanted
 from scheduling.engines.launcher.others import Others
-from scheduling.engines.launcher.parts import LOOPBACK, Part, dealt, free_ports, part_name
+from scheduling.engines.launcher.parts import LOOPBACK, GangPart, dealt, free_ports, part_name
 from scheduling.engines.launcher.processes import Ended
 
 TICK = 0.05
@@ -57,7 +57,7 @@ class Supervisor(ABC):
     crew: Members
     coordinated: ClassVar[bool]  # there is a coordinator on the first server, who needs a port, too
 
-    def __init__(self, folder: Folder, part: Part | None = None) -> None:
+    def __init__(self, folder: Folder, part: GangPart | None = None) -> None:
         self.folder, self.part = folder, part
         self.plan: dict[str, Any] = self._read_plan() or {}
         self.read_at = folder.plan.stat().st_mtime_ns
@@ -92,7 +92,7 @@ class Supervisor(ABC):
         before = [phase for phase in plan["phases"] if phase["number"] < self.part.generation][-1:]
         return {**plan, "phases": phases, "end_at": end_at, "ports": {}, "before": before}
 
-    def _take_part(self, part: Part) -> None:
+    def _take_part(self, part: GangPart) -> None:
         """Ports for our members, and whom else we wait for."""
         placed = self._members()
         first = placed[0][2] if placed else part.server

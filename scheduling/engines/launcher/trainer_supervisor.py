@@ -10,8 +10,8 @@ from scheduling.engines.launcher import processes
 from scheduling.engines.launcher.confine import can_never_kill
 from scheduling.engines.launcher.crew import COORDINATOR, WORKER, Crew
 from scheduling.engines.launcher.files import Folder
-from scheduling.engines.launcher.members import Process, Wanted
-from scheduling.engines.launcher.parts import Part
+from scheduling.engines.launcher.members import MemberProcess, Wanted
+from scheduling.engines.launcher.parts import GangPart
 from scheduling.engines.launcher.processes import Ended
 from scheduling.engines.launcher.supervisor import LEAD, Supervisor, how
 
@@ -27,7 +27,7 @@ class TrainerSupervisor(Supervisor):
     crew: Crew
     coordinated = True
 
-    def __init__(self, folder: Folder, part: Part | None = None) -> None:
+    def __init__(self, folder: Folder, part: GangPart | None = None) -> None:
         super().__init__(folder, part)
         self.lost: tuple[str, float] | None = None  # what was lost, and until when the coordinator may save
 
@@ -132,7 +132,7 @@ class TrainerSupervisor(Supervisor):
             self.end = FAILED, self.crew.sentence or f"the coordinator {how(code)}"
 
 
-def _left(member: Process, code: int) -> bool:
+def _left(member: MemberProcess, code: int) -> bool:
     """Whether it went because it was asked to. A coordinator that is to save is never killed from here: SIGKILL came
     from elsewhere, as when a whole server is lost whose workers were noticed first."""
     return member.leaving and (member.role != COORDINATOR or code != -signal.SIGKILL)

@@ -16,7 +16,7 @@ import tarfile
 from collections.abc import Iterable
 from pathlib import Path
 
-from scheduling.programs.archives import FILE, FOLDER, HARD_LINK, LINK, OTHER, Entry, refusals
+from scheduling.programs.archives import FILE, FOLDER, HARD_LINK, LINK, OTHER, ArchiveEntry, refusals
 
 OURS = Path(".bourse")
 SCRIPT, PROGRESS, UNPACKED = OURS / "script.sh", OURS / "progress", OURS / "unpacked"
@@ -61,9 +61,11 @@ def unpack(data: bytes) -> str:
     return ""
 
 
-def _entry(member: tarfile.TarInfo) -> Entry:
+def _entry(member: tarfile.TarInfo) -> ArchiveEntry:
     kinds = ((member.isreg(), FILE), (member.isdir(), FOLDER), (member.issym(), LINK), (member.islnk(), HARD_LINK))
-    return Entry(member.name, next((kind for is_it, kind in kinds if is_it), OTHER), member.size, member.linkname)
+    return ArchiveEntry(
+        member.name, next((kind for is_it, kind in kinds if is_it), OTHER), member.size, member.linkname
+    )
 
 
 def _extract(tar: tarfile.TarFile, members: Iterable[tarfile.TarInfo]) -> None:

@@ -7,13 +7,13 @@ from pathlib import Path
 
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
-from scheduling.engines.launcher.parts import Part
+from scheduling.engines.launcher.parts import GangPart
 from scheduling.engines.launcher.program_supervisor import ProgramSupervisor
 from scheduling.engines.launcher.supervisor import Supervisor
 from scheduling.engines.launcher.trainer_supervisor import TrainerSupervisor
 
 
-def supervisor_of(folder: Folder, part: Part | None = None) -> Supervisor:
+def supervisor_of(folder: Folder, part: GangPart | None = None) -> Supervisor:
     """Of a gang, or of a part of it, by what its plan starts."""
     own = (files.read(folder.plan) or {}).get("own")
     return ProgramSupervisor(folder, part) if own else TrainerSupervisor(folder, part)

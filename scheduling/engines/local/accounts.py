@@ -13,9 +13,9 @@ from pathlib import Path
 
 from scheduling.engines.launcher.confine import PORTS_SINCE, landlock_version
 from scheduling.engines.launcher.launch import words
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.surroundings import Surroundings, code_for, copied, ours
-from scheduling.engines.programs import Program
+from scheduling.engines.programs import RegisteredProgram
 
 FIRST_ACCOUNT, ACCOUNTS = 62_000, 2_000
 TRIAL_SECONDS = 120.0
@@ -90,7 +90,7 @@ class Accounts:
 
 
 def rights(
-    root: Path, base: Path, programs: Iterable[Program], limits: Limits, *, shared: Path | None = None
+    root: Path, base: Path, programs: Iterable[RegisteredProgram], limits: ProcessLimits, *, shared: Path | None = None
 ) -> Rights:
     """Found out by trying, from the least that a gang could have to the most.
 
@@ -121,7 +121,7 @@ def _candidates(finds: Sequence[Callable[[], Surroundings]]) -> Iterator[Rights]
                 yield Rights(candidates.python, candidates.environment, own, is_root and not own, readable)
 
 
-def _works(tried: Rights, folder: Path, limits: Limits, modules: Iterable[str]) -> bool:
+def _works(tried: Rights, folder: Path, limits: ProcessLimits, modules: Iterable[str]) -> bool:
     uid = FIRST_ACCOUNT - 1 if tried.own else None
     folder.mkdir(parents=True, exist_ok=True)
     give(folder, uid)

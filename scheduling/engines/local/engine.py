@@ -17,21 +17,21 @@ from scheduling.engines.base import (
     ENDED,
     LOST,
     WAITING,
+    ClusterFinding,
     Counts,
     Fault,
-    Finding,
     Gang,
     Generation,
     Handle,
     Report,
-    ServerState,
+    ServerHealth,
     Status,
     Timings,
 )
 from scheduling.engines.launcher import files, processes
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.launcher.launch import IN_PACKAGE, UNPACK_IN_PACKAGE
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.accounts import Accounts, Rights, give
 from scheduling.engines.local.accounts import rights as tried
 from scheduling.engines.local.ports import Ports
@@ -43,7 +43,7 @@ from scheduling.engines.plans import (
     status_of,
     write_program,
 )
-from scheduling.engines.programs import Program
+from scheduling.engines.programs import RegisteredProgram
 
 TIMINGS = Timings(lead=2.5, least_slot=1.0, patience=20.0, lease=15.0, stop=2.0)
 OPEN_ENDED_SECONDS = 7 * 86_400.0  # for which an open-ended gang may use processor time
@@ -62,15 +62,15 @@ class LocalEngine:
         self,
         root: Path,
         base: Path,
-        programs: Mapping[str, Program],
+        programs: Mapping[str, RegisteredProgram],
         *,
-        limits: Limits | None = None,
+        limits: ProcessLimits | None = None,
         timings: Timings = TIMINGS,
         rights: Rights | None = None,
         shared: Path | None = None,
     ) -> None:
         self.root, self.base, self.programs = root, base, programs
-        self.limits, self.timings = limits or Limits(), timings
+        self.limits, self.timings = limits or ProcessLimits(), timings
         self._ports = Ports()
         self._accounts = Accounts(lambda: rights or tried(root, base, programs.values(), self.limits, shared=shared))
         self._children: set[int] = set()
@@ -183,7 +183,7 @@ class LocalEngine:
         """Nothing of this home is wanted any more."""
         shutil.rmtree(self.root / home, ignore_errors=True)
 
-    def servers(self) -> dict[str, ServerState]:
+    def servers(self) -> dict[str, ServerHealth]:
         """None: whatever they are called, they are this machine."""
         return {}
 
@@ -191,10 +191,10 @@ class LocalEngine:
         """There is no cluster of which it could tell."""
         return Report()
 
-    def check(self, sold: Counts) -> list[Finding]:
+    def check(self, sold: Counts) -> list[ClusterFinding]:
         """What gangs are not kept from on this machine; nothing where nothing of ours is open to them."""
         warning = self._accounts.rights.warning
-        return [Finding(warning, breaks=False)] if warning else []
+        return [ClusterFinding(warning, breaks=False)] if warning else []
 
     # How.
 

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduling.engines.local.copies import made_once
-from scheduling.engines.programs import Program
+from scheduling.engines.programs import RegisteredProgram
 
 LAUNCH = (
     "scheduling.engines.launcher.confine",
@@ -52,7 +52,7 @@ class Surroundings:
     readable: tuple[str, ...]
 
 
-def ours(code: Path, programs: Iterable[Program]) -> Surroundings:
+def ours(code: Path, programs: Iterable[RegisteredProgram]) -> Surroundings:
     """With the Python that runs us."""
     python = Path(sys.executable)
     site = {str(_place_of(name)) for program in programs for name in program.distributions}
@@ -61,7 +61,7 @@ def ours(code: Path, programs: Iterable[Program]) -> Surroundings:
     return Surroundings(str(python), SAFE | {"PYTHONPATH": str(code)}, _there([*parts, *sorted(site), *SYSTEM]))
 
 
-def copied(code: Path, programs: Iterable[Program], shared: Path) -> Surroundings:
+def copied(code: Path, programs: Iterable[RegisteredProgram], shared: Path) -> Surroundings:
     """With a copy of that Python in `shared`, made on first use: its library and the distributions of the programs."""
     distributions = sorted({name for program in programs for name in program.distributions})
     executable = Path(sys.executable).resolve()
@@ -76,7 +76,7 @@ def copied(code: Path, programs: Iterable[Program], shared: Path) -> Surrounding
     return Surroundings(python, environment, _there([str(code), str(target), *SYSTEM]))
 
 
-def code_for(programs: Iterable[Program], base: Path, folder: Path) -> Path:
+def code_for(programs: Iterable[RegisteredProgram], base: Path, folder: Path) -> Path:
     """A copy, below `folder`, of the modules that the programs need, and of the one with which people's own programs
     report; `base` has the originals."""
     modules = {*LAUNCH, *(module for program in programs for module in (program.module, *program.modules))}

@@ -14,7 +14,7 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from scheduling.engines.base import UP, Counts, Finding
+from scheduling.engines.base import UP, ClusterFinding, Counts
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.one_file import written
 from scheduling.engines.slurm.commands import Commands
@@ -31,20 +31,20 @@ LEAST_PYTHON, LEAST_ROOM = (3, 9), 2**20  # bytes of the shared folder
 RECOMMENDED = {"batch_sched_delay": "0", "sched_interval": "1"}
 
 
-def findings(engine: SlurmEngine, sold: Counts) -> list[Finding]:
+def findings(engine: SlurmEngine, sold: Counts) -> list[ClusterFinding]:
     """`sold`: by server and resource, what the pools have; nothing: all servers of the partition are looked at."""
     commands = engine.commands
     answer = commands.run("scontrol", "show", "config")
     if not answer.is_good:
-        return [Finding(f"Slurm does not answer: {answer.sentence}.")]
+        return [ClusterFinding(f"Slurm does not answer: {answer.sentence}.")]
     states = engine.servers()
     here = frozenset(sold or states)
     missing = [
-        Finding(f"The partition {engine.settings.partition} has no server {name}.")
+        ClusterFinding(f"The partition {engine.settings.partition} has no server {name}.")
         for name in sorted(here - set(states))
     ]
     if not states:
-        missing.append(Finding(f"There is no partition {engine.settings.partition}, or it has no servers."))
+        missing.append(ClusterFinding(f"There is no partition {engine.settings.partition}, or it has no servers."))
     return [
         *_configuration(_table(answer.text)),
         *_partition(engine),
@@ -63,19 +63,21 @@ def alerts(engine: SlurmEngine) -> tuple[str, ...]:
     return tuple(finding.sentence for finding in _reservation(engine, frozenset()) if finding.breaks)
 
 
-def _configuration(config: Mapping[str, str]) -> Iterator[Finding]:
+def _configuration(config: Mapping[str, str]) -> Iterator[ClusterFinding]:
     if config.get("EnforcePartLimits", "").upper() not in ("ALL", "YES"):
-        yield Finding("EnforcePartLimits is not ALL: a part that asks for too much would wait for ever.")
+        yield ClusterFinding("EnforcePartLimits is not ALL: a part that asks for too much would wait for ever.")
     if (timeout := _number(config.get("SlurmdTimeout"))) > LONGEST_SLURMD_TIMEOUT or not timeout:
-        yield Finding(
+        yield ClusterFinding(
             f"SlurmdTimeout is {timeout} s, not at most {LONGEST_SLURMD_TIMEOUT}: a lost server is told late."
         )
     if (age := _number(config.get("MinJobAge"))) < LEAST_JOB_AGE:
-        yield Finding(f"MinJobAge is {age} s, not at least {LEAST_JOB_AGE}: how a job ended is forgotten too soon.")
+        yield ClusterFinding(
+            f"MinJobAge is {age} s, not at least {LEAST_JOB_AGE}: how a job ended is forgotten too soon."
+        )
     if config.get("PreemptMode", "OFF") != "OFF":
-        yield Finding(f"PreemptMode is {config['PreemptMode']}: awards could be taken away by others.")
+        yield ClusterFinding(f"PreemptMode is {config['PreemptMode']}: awards could be taken away by others.")
     if "cgroup" not in config.get("ProctrackType", ""):
-        yield Finding(
+        yield ClusterFinding(
             f"ProctrackType is {config.get('ProctrackType')}, not cgroup: processes that leave their session are only "
             "found by our launcher.",
             breaks=False,
@@ -83,64 +85,68 @@ def _configuration(config: Mapping[str, str]) -> Iterator[Finding]:
     parameters = dict(each.partition("=")[::2] for each in config.get("SchedulerParameters", "").split(","))
     for name, value in RECOMMENDED.items():
         if parameters.get(name) != value:
-            yield Finding(f"SchedulerParameters should have {name}={value}: else gangs begin later.", breaks=False)
+            yield ClusterFinding(
+                f"SchedulerParameters should have {name}={value}: else gangs begin later.", breaks=False
+            )
 
 
-def _partition(engine: SlurmEngine) -> Iterator[Finding]:
+def _partition(engine: SlurmEngine) -> Iterator[ClusterFinding]:
     name = engine.settings.partition
     answer = engine.commands.run("scontrol", "show", "partition", name, "-o")
     if not answer.is_good:
-        yield Finding(f"The partition {name} cannot be shown: {answer.sentence}.")
+        yield ClusterFinding(f"The partition {name} cannot be shown: {answer.sentence}.")
         return
     fields = _fields(answer.text)
     if fields.get("OverSubscribe", "NO") not in ("NO", "EXCLUSIVE"):
-        yield Finding(
+        yield ClusterFinding(
             f"OverSubscribe of the partition {name} is {fields['OverSubscribe']}: units could be given twice."
         )
     if fields.get("State", "UP") != "UP":
-        yield Finding(f"The partition {name} is {fields['State']}.")
+        yield ClusterFinding(f"The partition {name} is {fields['State']}.")
     if fields.get("PreemptMode", "OFF") != "OFF":
-        yield Finding(f"PreemptMode of the partition {name} is {fields['PreemptMode']}: awards could be taken away.")
+        yield ClusterFinding(
+            f"PreemptMode of the partition {name} is {fields['PreemptMode']}: awards could be taken away."
+        )
 
 
-def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[Finding]:
+def _reservation(engine: SlurmEngine, servers: frozenset[str]) -> Iterator[ClusterFinding]:
     name = engine.settings.reservation
     if not name:
-        yield Finding("There is no reservation: jobs of others may be in the way of what is sold.")
+        yield ClusterFinding("There is no reservation: jobs of others may be in the way of what is sold.")
         return
     answer = engine.commands.run("scontrol", "show", "reservation", name, "-o")
     if not answer.is_good:
-        yield Finding(f"The reservation {name} cannot be shown: {answer.sentence}.")
+        yield ClusterFinding(f"The reservation {name} cannot be shown: {answer.sentence}.")
         return
     fields = _fields(answer.text)
     reserved = _hosts(engine.commands, fields.get("Nodes", ""))
     if less := sorted(servers - reserved):
-        yield Finding(f"The reservation {name} does not have the servers {', '.join(less)}.")
+        yield ClusterFinding(f"The reservation {name} does not have the servers {', '.join(less)}.")
     if more := sorted(reserved - servers):
-        yield Finding(f"The reservation {name} has servers that no pool sells: {', '.join(more)}.", breaks=False)
+        yield ClusterFinding(f"The reservation {name} has servers that no pool sells: {', '.join(more)}.", breaks=False)
     for user in sorted(set(engine.settings.everybody) - set(fields.get("Users", "").split(","))):
-        yield Finding(f"The reservation {name} is not for the account {user}.")
+        yield ClusterFinding(f"The reservation {name} is not for the account {user}.")
     if fields.get("State") != "ACTIVE":
-        yield Finding(f"The reservation {name} is {fields.get('State', 'unknown').lower()}.")
+        yield ClusterFinding(f"The reservation {name} is {fields.get('State', 'unknown').lower()}.")
     try:
         left = datetime.fromisoformat(fields["EndTime"]) - datetime.now()  # noqa: DTZ005  Slurm tells its own local time
     except (KeyError, ValueError):
-        yield Finding(f"The end of the reservation {name} cannot be read.")
+        yield ClusterFinding(f"The end of the reservation {name} cannot be read.")
         return
     if left < RESERVED_AHEAD:
-        yield Finding(f"The reservation {name} ends in {left.days} days, not in {RESERVED_AHEAD.days} or more.")
+        yield ClusterFinding(f"The reservation {name} ends in {left.days} days, not in {RESERVED_AHEAD.days} or more.")
     if "SPEC_NODES" not in fields.get("Flags", "") or fields.get("PartitionName", "(null)") not in (
         "(null)",
         engine.settings.partition,
     ):
-        yield Finding(f"The reservation {name} is not of whole servers of the partition.", breaks=False)
+        yield ClusterFinding(f"The reservation {name} is not of whole servers of the partition.", breaks=False)
 
 
-def _capacity(engine: SlurmEngine, sold: Counts) -> Iterator[Finding]:
+def _capacity(engine: SlurmEngine, sold: Counts) -> Iterator[ClusterFinding]:
     """Whether each server has what its pools sell of it."""
     answer, nodes = nodes_of(engine.commands)
     if not answer.is_good:
-        yield Finding(f"The servers cannot be shown: {answer.sentence}.")
+        yield ClusterFinding(f"The servers cannot be shown: {answer.sentence}.")
     for node in nodes:
         wanted: dict[str, int] = {}
         for resource, units in sold.get(node.name, {}).items():
@@ -148,33 +154,33 @@ def _capacity(engine: SlurmEngine, sold: Counts) -> Iterator[Finding]:
                 wanted[what] = wanted.get(what, 0) + units
         for what, units in sorted(wanted.items()):
             if units > (there := node.amount(what)):
-                yield Finding(f"The server {node.name} has {there} of {what}, and its pools sell {units}.")
+                yield ClusterFinding(f"The server {node.name} has {there} of {what}, and its pools sell {units}.")
 
 
-def _accounts(engine: SlurmEngine) -> Iterator[Finding]:
+def _accounts(engine: SlurmEngine) -> Iterator[ClusterFinding]:
     if openness := engine.settings.openness:
-        yield Finding(openness, breaks=False)
+        yield ClusterFinding(openness, breaks=False)
         return
     for tenant, user in sorted(engine.settings.users.items()):
         yield from _user(engine, tenant, user)
 
 
-def _user(engine: SlurmEngine, tenant: str, user: str) -> Iterator[Finding]:
+def _user(engine: SlurmEngine, tenant: str, user: str) -> Iterator[ClusterFinding]:
     """Whether we may submit and cancel as the tenant's user, and share folders with it."""
     for program in ("sbatch", "scancel"):
         answer = engine.commands.run(program, "--version", user=user)
         if not answer.is_good:
-            yield Finding(f"Nothing of {tenant} can be run: {program} as {user}: {answer.sentence}.")
+            yield ClusterFinding(f"Nothing of {tenant} can be run: {program} as {user}: {answer.sentence}.")
     try:
         group = pwd.getpwnam(user).pw_gid
     except KeyError:
-        yield Finding(f"Nothing of {tenant} can be run: there is no user {user} here.")
+        yield ClusterFinding(f"Nothing of {tenant} can be run: there is no user {user} here.")
         return
     if os.geteuid() != 0 and group not in os.getgroups():
-        yield Finding(f"Nothing of {tenant} can be run: this account is not in the group of {user}.")
+        yield ClusterFinding(f"Nothing of {tenant} can be run: this account is not in the group of {user}.")
 
 
-def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[Finding]:
+def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]:
     """A job on each server writes its time into the shared folder under a lock."""
     try:
         engine.touch()
@@ -183,7 +189,7 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[Finding]:
         folder.mkdir(parents=True)
         (folder / "room").write_bytes(bytes(LEAST_ROOM))  # a full disk still takes names
     except OSError as error:
-        yield Finding(f"The shared folder {engine.shared} cannot be written here: {error.strerror or error}.")
+        yield ClusterFinding(f"The shared folder {engine.shared} cannot be written here: {error.strerror or error}.")
         return
     sent: dict[str, str] = {}
     for server in servers:
@@ -203,16 +209,18 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[Finding]:
         time.sleep(0.05)
     engine.commands.run("scancel", f"--name={engine.settings.prefix}-probe-{folder.name}")
     for server, sentence in sorted(sent.items()):
-        yield Finding(f"A probe on {server} was refused: {sentence}.")
+        yield ClusterFinding(f"A probe on {server} was refused: {sentence}.")
     for server in sorted(waiting):
         said = _said(folder / f"{server}.out")
-        yield Finding(f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{said}.")
+        yield ClusterFinding(
+            f"A probe on {server} wrote nothing into {engine.shared} within {PROBE_SECONDS:g} s{said}."
+        )
     for server, (record, seen) in sorted(settings_by_name.items()):
         if abs(seen - record["at"]) > CLOCKS_DIFFER + 0.5:  # half a second until it was seen
-            yield Finding(f"The clock of {server} differs by {record['at'] - seen:+.1f} s from ours.")
+            yield ClusterFinding(f"The clock of {server} differs by {record['at'] - seen:+.1f} s from ours.")
         if tuple(record["python"]) < LEAST_PYTHON:
             version = ".".join(map(str, record["python"]))
-            yield Finding(f"{engine.settings.python} on {server} is Python {version}; 3.9 or newer is needed.")
+            yield ClusterFinding(f"{engine.settings.python} on {server} is Python {version}; 3.9 or newer is needed.")
     for path in folder.iterdir():
         path.unlink()
     folder.rmdir()

@@ -22,7 +22,7 @@ NO_ANSWER = ("unable to contact", "socket timed out", "connection refused", "con
 
 
 @dataclass(frozen=True)
-class Answer:
+class CommandAnswer:
     """`came`: the controller answered. `sentence`: what it said against it; empty where it did as it was told."""
 
     came: bool
@@ -50,7 +50,7 @@ class Commands:
         limit: float = LIMIT_SECONDS,
         variables: Mapping[str, str] = NOTHING,
         user: str = "",
-    ) -> Answer:
+    ) -> CommandAnswer:
         """Never raises. `variables` beside those that all commands have. `user`: as whom, if not as the service."""
         begin = time.monotonic()
         try:
@@ -59,17 +59,17 @@ class Commands:
                 capture_output=True, text=True, timeout=limit, check=False, cwd="/", errors="replace",
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return Answer(False, sentence=f"{words[0]} did not answer within {limit:g} s")
+            return CommandAnswer(False, sentence=f"{words[0]} did not answer within {limit:g} s")
         except OSError as error:
-            return Answer(False, sentence=f"{words[0]} cannot be run: {error.strerror or error}")
+            return CommandAnswer(False, sentence=f"{words[0]} cannot be run: {error.strerror or error}")
         finally:
             self._spent.append((words[0], time.monotonic() - begin))
         if done.returncode == 0:
-            return Answer(True, done.stdout)
+            return CommandAnswer(True, done.stdout)
         said = [line.partition("error: ")[2] or line for line in done.stderr.strip().splitlines()]
         sentence = (said[-1] if said else f"{words[0]} ended with code {done.returncode}").strip().rstrip(".")[:200]
         came = not any(word in done.stderr.lower() for word in NO_ANSWER)
-        return Answer(came, done.stdout, sentence)
+        return CommandAnswer(came, done.stdout, sentence)
 
     def drain(self) -> tuple[tuple[str, float], ...]:
         """Each command since this was last asked, and its seconds."""
@@ -85,7 +85,7 @@ def as_user(words: Sequence[str], user: str, environment: Mapping[str, str]) -> 
 
 
 @dataclass(frozen=True)
-class Job:
+class SlurmJob:
     """One job of ours that Slurm knows. Its id is good for commands of this moment only: ids are given out again."""
 
     id: str
@@ -100,12 +100,12 @@ class Job:
                                   "REQUEUE_HOLD", "RESIZING", "SIGNALING", "STAGE_OUT")  # fmt: skip
 
 
-def queue(commands: Commands) -> tuple[Answer, list[Job]]:
+def queue(commands: Commands) -> tuple[CommandAnswer, list[SlurmJob]]:
     """All jobs of ours, also those that have ended, as long as Slurm remembers them."""
     settings = commands.settings
     answer = commands.run("squeue", "-h", "-t", "all", "-o", "%i|%T|%r|%u|%k", "-u", ",".join(settings.everybody))
     rows = [line.split("|", 4) for line in answer.text.splitlines()] if answer.is_good else []
-    return answer, [Job(*row) for row in rows if len(row) == 5 and row[4].startswith(f"{settings.prefix}:")]
+    return answer, [SlurmJob(*row) for row in rows if len(row) == 5 and row[4].startswith(f"{settings.prefix}:")]
 
 
 def comment(settings: SlurmSettings, key: str, generation: int, server: str) -> str:
@@ -159,7 +159,7 @@ def round_up(amount: float) -> int:
     return -int(-(amount - 1e-9) // 1)
 
 
-def sinfo(commands: Commands) -> tuple[Answer, list[Sequence[str]]]:
+def sinfo(commands: Commands) -> tuple[CommandAnswer, list[Sequence[str]]]:
     """Name, state, reason and address of each server of the partition."""
     answer = commands.run("sinfo", "-h", "-N", "-p", commands.settings.partition, "-o", "%N|%T|%E|%o")
     rows = [line.split("|", 3) for line in answer.text.splitlines()] if answer.is_good else []

@@ -41,21 +41,21 @@ from scheduling.engines.base import (
     UNKNOWN,
     UP,
     WAITING,
+    ClusterFinding,
     Counts,
     Delivered,
     Fault,
-    Finding,
     Gang,
     Generation,
     Handle,
     Report,
-    ServerState,
+    ServerHealth,
     Status,
     Timings,
 )  # fmt: skip
 from scheduling.engines.launcher import files
 from scheduling.engines.launcher.files import Folder
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.launcher.one_file import written
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.local.surroundings import code_for
@@ -68,11 +68,11 @@ from scheduling.engines.plans import (
     status_of,
     write_program,
 )
-from scheduling.engines.programs import Program
+from scheduling.engines.programs import RegisteredProgram
 from scheduling.engines.slurm.commands import (
-    Answer,
+    CommandAnswer,
     Commands,
-    Job,
+    SlurmJob,
     comment,
     job_name,
     queue,
@@ -103,16 +103,16 @@ log = logging.getLogger(__name__)
 
 
 @dataclass
-class Listing:
+class QueueListing:
     """What Slurm last said of our jobs, by comment, and when it was asked; `at` 0: it has not answered yet."""
 
     at: float = 0.0
-    jobs: dict[str, Job] = field(default_factory=dict)
+    jobs: dict[str, SlurmJob] = field(default_factory=dict)
     good: bool = False  # the newest question was answered
 
 
 @dataclass
-class Seen:
+class PartBeat:
     """A part's newest record, when its beat last differed and when we last looked, by our own clock.
 
     `lag`: the least that a beat was behind our time of slots when we saw it. `behind`: the least that a beat must have
@@ -132,13 +132,13 @@ class Seen:
         sure = self.lag < -CLOCK_AHEAD or (self.beats >= LATE_BEATS and self.behind > CLOCK_BEHIND)
         return -self.lag if sure else None
 
-    def sees(self, record: dict[str, Any], lag: float, now: float) -> Seen:
+    def sees(self, record: dict[str, Any], lag: float, now: float) -> PartBeat:
         """The same part, looked at again."""
         if record["beat"] == self.record["beat"]:
             moved = self.moved if record["state"] == self.record["state"] else now
             return replace(self, record=record, moved=moved, looked=now)
         late = min(self.behind, lag - (now - self.looked))
-        return Seen(record, now, now, min(self.lag, lag), late, self.beats + 1)
+        return PartBeat(record, now, now, min(self.lag, lag), late, self.beats + 1)
 
 
 class SlurmEngine:
@@ -150,24 +150,24 @@ class SlurmEngine:
         settings: SlurmSettings,
         root: Path,
         base: Path,
-        programs: Mapping[str, Program],
+        programs: Mapping[str, RegisteredProgram],
         *,
-        limits: Limits | None = None,
+        limits: ProcessLimits | None = None,
         clock: Callable[[], float] = time.time,
     ) -> None:
         self.name, self.settings, self.root, self.base, self.programs = name, settings, root, base, programs
-        self.shared, self.limits, self.clock = Path(settings.shared), limits or Limits(), clock
+        self.shared, self.limits, self.clock = Path(settings.shared), limits or ProcessLimits(), clock
         self.commands = Commands(settings)
-        self.listing = Listing()
+        self.listing = QueueListing()
         self._plans: dict[str, dict[str, Any]] = {}  # by key: as in our folder
         self._behind: set[str] = set()  # keys whose plan could not be copied into the shared folder
         self._sent: dict[str, float] = {}  # comments of parts that were submitted, and when; 0: nobody knows whether
-        self._seen: dict[tuple[str, str], Seen] = {}
+        self._seen: dict[tuple[str, str], PartBeat] = {}
         self._folders: dict[tuple[str, str], Folder] = {}  # of parts, in the shared folder
         self._collected: set[tuple[str, str]] = set()  # parts of which everything is in our folder
         self._over: dict[str, Status] = {}
         self._over_at: dict[str, float] = {}  # when we saw that it had ended, by our own clock
-        self._states: dict[str, ServerState] = {}
+        self._states: dict[str, ServerHealth] = {}
         self._addresses: dict[str, str] = {}
         self._servers_at, self._began = 0.0, time.monotonic()
         self._known: set[str] | None = None  # keys; what else of ours lives is to be ended
@@ -265,7 +265,7 @@ class SlurmEngine:
         self.shared.mkdir(parents=True, exist_ok=True)
         (self.shared / "alive").touch()
 
-    def servers(self) -> dict[str, ServerState]:
+    def servers(self) -> dict[str, ServerHealth]:
         """Asked at most every five seconds; where Slurm does not answer, all are unknown."""
         if time.monotonic() - self._servers_at > SERVERS_SECONDS:
             self._servers_at = time.monotonic()
@@ -273,7 +273,7 @@ class SlurmEngine:
             now = self.clock()
             states = {name: _server_state(state, reason, now) for name, state, reason, _ in rows}
             if not answer.is_good:
-                states = {name: ServerState(UNKNOWN, now, answer.sentence) for name in self._states}
+                states = {name: ServerHealth(UNKNOWN, now, answer.sentence) for name in self._states}
             for name, state in states.items():
                 before = self._states.get(name)
                 since = before.since if before and before.state == state.state else now
@@ -294,7 +294,7 @@ class SlurmEngine:
         clocks = (f"The {_clock_sentence(server, by)[4:]}." for server, by in strange)
         return Report((*self._alerts, *clocks), self.commands.drain())
 
-    def check(self, sold: Counts) -> list[Finding]:
+    def check(self, sold: Counts) -> list[ClusterFinding]:
         """See `check`: it asks Slurm for its configuration, and runs a probe on every server."""
         from scheduling.engines.slurm.check import findings
 
@@ -443,17 +443,17 @@ class SlurmEngine:
         in_doubt = sent < 0
         return in_doubt and self.listing.good and self.listing.at > -sent + QUEUE_SECONDS
 
-    def _send(self, due: Sequence[Due]) -> list[Answer]:
+    def _send(self, due: Sequence[Due]) -> list[CommandAnswer]:
         """Four at a time, slot by slot: who is first in Slurm's line takes the server, and a part that waits there for
         a later slot would keep an earlier one out."""
-        answers: dict[int, Answer] = {}
+        answers: dict[int, CommandAnswer] = {}
         with ThreadPoolExecutor(THREADS) as pool:
             for second in sorted({int(phase["at"]) for _, phase, _ in due}):
                 places = [place for place, (_, phase, _) in enumerate(due) if int(phase["at"]) == second]
                 answers |= zip(places, pool.map(lambda place: self._send_one(*due[place]), places), strict=True)
         return [answers[place] for place in range(len(due))]
 
-    def _send_one(self, key: str, phase: Phase, server: str) -> Answer:
+    def _send_one(self, key: str, phase: Phase, server: str) -> CommandAnswer:
         plan, now = self._plans[key], self.clock()
         counts: dict[str, int] = {}
         for role, _, where in phase["members"]:
@@ -502,11 +502,11 @@ class SlurmEngine:
                 log.warning("Slurm does not answer: %s", answer.sentence)
             self.listing.good = False
             return
-        jobs_by_name: dict[str, Job] = {}
+        jobs_by_name: dict[str, SlurmJob] = {}
         for job in jobs:  # one that lives counts, where a part was submitted twice
             if job.comment not in jobs_by_name or jobs_by_name[job.comment].is_over:
                 jobs_by_name[job.comment] = job
-        self.listing = Listing(began, jobs_by_name, True)
+        self.listing = QueueListing(began, jobs_by_name, True)
 
     def _part(self, home: str, key: str, generation: int, server: str) -> Folder:
         """Where its launcher writes."""
@@ -525,7 +525,7 @@ class SlurmEngine:
         if record is None:
             return seen.record if seen else None
         now, lag = time.monotonic(), self.clock() - record["beat"]
-        seen = seen.sees(record, lag, now) if seen else Seen(record, now, now, lag)
+        seen = seen.sees(record, lag, now) if seen else PartBeat(record, now, now, lag)
         self._seen[key, folder.part] = seen
         if (by := seen.clock_differs) is not None:
             self._clocks[server] = by, now
@@ -794,22 +794,22 @@ def _clock_sentence(server: str, by: float) -> str:
     return f"{CLOCK} {server} differs by {by:+.1f} s from ours"
 
 
-def _by_slurm(job: Job, server: str) -> str:
+def _by_slurm(job: SlurmJob, server: str) -> str:
     if job.state == NODE_FAILED:
         return f"server {server} failed"
     return f"its part on {server} was ended by Slurm {BY_OPERATOR} ({job.state})"
 
 
-def _server_state(state: str, reason: str, now: float) -> ServerState:
+def _server_state(state: str, reason: str, now: float) -> ServerHealth:
     """Slurm's words for a server, of which there are many, in ours."""
     word = state.rstrip("*~#!%$@^-+").lower()
     said = "" if reason == "none" else reason
     if state.endswith("*"):
-        return ServerState(DOWN, now, said or "it does not answer")
+        return ServerHealth(DOWN, now, said or "it does not answer")
     if word in ("idle", "mixed", "allocated", "completing", "reserved", "planned"):
-        return ServerState(UP, now, said)
+        return ServerHealth(UP, now, said)
     if word in ("draining", "drained", "drain", "maint"):
-        return ServerState(DRAINING, now, said or word)
+        return ServerHealth(DRAINING, now, said or word)
     if word == "unknown":
-        return ServerState(UNKNOWN, now, said)
-    return ServerState(DOWN, now, said or word)
+        return ServerHealth(UNKNOWN, now, said)
+    return ServerHealth(DOWN, now, said or word)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from scheduling.engines.slurm.commands import Answer, Commands
+from scheduling.engines.slurm.commands import CommandAnswer, Commands
 from scheduling.engines.slurm.settings import CPUS, GRES, MEMORY_MB
 
 EVERYBODY = "ALL"
@@ -29,14 +29,14 @@ class Node:
         return {CPUS: self.cpus, MEMORY_MB: self.memory_mb}.get(what, 0)
 
 
-def nodes_of(commands: Commands) -> tuple[Answer, list[Node]]:
+def nodes_of(commands: Commands) -> tuple[CommandAnswer, list[Node]]:
     """All of them, by name."""
     answer = commands.run("scontrol", "show", "node", "-o")
     lines = answer.text.splitlines() if answer.is_good else []
     return answer, sorted((node for line in lines if (node := _node(line))), key=lambda node: node.name)
 
 
-def accounts_of(commands: Commands) -> tuple[Answer, dict[str, tuple[str, ...]]]:
+def accounts_of(commands: Commands) -> tuple[CommandAnswer, dict[str, tuple[str, ...]]]:
     """By partition, the accounts that may use it; not those partitions that are open to every account."""
     answer = commands.run("scontrol", "show", "partition", "-o")
     accounts: dict[str, tuple[str, ...]] = {}

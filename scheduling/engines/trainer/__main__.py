@@ -21,10 +21,10 @@ for _name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"):
 from scheduling.engines.trainer import lifeline, peers  # noqa: E402
 from scheduling.engines.trainer.channel import Channel, NotOneOfUs  # noqa: E402
 from scheduling.engines.trainer.coordinator import Coordinator  # noqa: E402
-from scheduling.engines.trainer.framing import ConnectionLost, Message  # noqa: E402
-from scheduling.engines.trainer.progress import Progress  # noqa: E402
-from scheduling.engines.trainer.server import DONE, LOST, REFUSED, Server  # noqa: E402
-from scheduling.engines.trainer.settings import Settings, WrongSettings, read  # noqa: E402
+from scheduling.engines.trainer.framing import ConnectionLost, WireMessage  # noqa: E402
+from scheduling.engines.trainer.progress import ProgressFile  # noqa: E402
+from scheduling.engines.trainer.server import DONE, LOST, REFUSED, ServerProcess  # noqa: E402
+from scheduling.engines.trainer.settings import TrainerSettings, WrongSettings, read  # noqa: E402
 from scheduling.engines.trainer.worker import Worker  # noqa: E402
 
 SHORTEST_SECRET = 16
@@ -53,17 +53,17 @@ def main(arguments: Sequence[str]) -> int:
         return _complain(f"Ended: {error}.", LOST)
 
 
-def _run(settings: Settings, place: peers.Place, secret: bytes, options: argparse.Namespace) -> int:
+def _run(settings: TrainerSettings, place: peers.PeerPlace, secret: bytes, options: argparse.Namespace) -> int:
     if place.role == peers.COORDINATOR:
         options.folder.mkdir(parents=True, exist_ok=True)
-        progress = Progress(options.progress)
+        progress = ProgressFile(options.progress)
         coordinator = Coordinator(settings, place, secret, options.folder, progress, digests=options.digests)
         _prepare(options, coordinator.ask_to_stop, None, DONE)
         return coordinator.run()
     leave = Leave()
     if place.role == peers.SERVER:
         _prepare(options, leave.ask, SERVER_LEAVES_SECONDS, LOST)
-        return Server(settings, place, secret).run(leave.registered)
+        return ServerProcess(settings, place, secret).run(leave.registered)
     _prepare(options, leave.ask, WORKER_LEAVES_SECONDS, DONE)
     return Worker(settings, place, secret, options.extra_ms).run(leave.registered)
 
@@ -88,7 +88,7 @@ class Leave:
 
     def _tell(self, channel: Channel) -> None:
         try:
-            channel.tell(Message("leave"))
+            channel.tell(WireMessage("leave"))
         except ConnectionLost:
             os._exit(LOST)
 

@@ -18,14 +18,14 @@ from typing import Any
 
 from scheduling.engines.trainer import checkpoint, models
 from scheduling.engines.trainer.curve import Curve
-from scheduling.engines.trainer.framing import ConnectionLost, Message
-from scheduling.engines.trainer.members import ORDER_SECONDS, Fleet, Member
+from scheduling.engines.trainer.framing import ConnectionLost, WireMessage
+from scheduling.engines.trainer.members import ORDER_SECONDS, Fleet, TrainerMember
 from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.peers import SERVER, WORKER
-from scheduling.engines.trainer.progress import Progress
+from scheduling.engines.trainer.progress import ProgressFile
 from scheduling.engines.trainer.reports import Reports
 from scheduling.engines.trainer.server import DONE
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 
 LAST_REPORTS_SECONDS = 0.3  # how long a stop waits for losses that are on their way
 
@@ -34,7 +34,13 @@ class Changes:
     """The state of a job, and what can be done to it. It says what happens in `progress`."""
 
     def __init__(
-        self, settings: Settings, expected: Mapping[str, int], folder: Path, progress: Progress, *, digests: bool
+        self,
+        settings: TrainerSettings,
+        expected: Mapping[str, int],
+        folder: Path,
+        progress: ProgressFile,
+        *,
+        digests: bool,
     ) -> None:
         self.settings, self.expected, self.folder, self.progress = settings, expected, folder, progress
         self.digests = digests  # compare all parameters before and after a change; it takes time
@@ -47,8 +53,8 @@ class Changes:
         self.version, self.curve, self.parameters = loaded or fresh
         self.resumed = loaded is not None
         self.reports = Reports(settings, self.curve)
-        self.workers: dict[int, Member] = {}
-        self.joining: dict[tuple[str, int], Member] = {}
+        self.workers: dict[int, TrainerMember] = {}
+        self.joining: dict[tuple[str, int], TrainerMember] = {}
         self.leaving: set[tuple[str, int]] = set()
         self.marked: list[int] = []  # stragglers that wait for somebody to take their place
         self.checkpoint_wanted = False
@@ -60,7 +66,7 @@ class Changes:
         self.stopping: tuple[str, float] | None = None  # why, and since when
         self.alone_since = self.saved_at = time.monotonic()
         self.reconnections = 0
-        self.told: set[Member] = set()  # who was sent home at the end
+        self.told: set[TrainerMember] = set()  # who was sent home at the end
 
     def _hold(self) -> None:
         if self.started:
@@ -86,7 +92,7 @@ class Changes:
         )
         self._finish() if self.curve.finished else self._go_on()
 
-    def _take_joining(self) -> tuple[dict[int, Member], dict[int, Member]]:
+    def _take_joining(self) -> tuple[dict[int, TrainerMember], dict[int, TrainerMember]]:
         """Servers and workers that wait, which they do no longer."""
         servers = {rank: member for (role, rank), member in self.joining.items() if role == SERVER}
         workers = {rank: member for (role, rank), member in self.joining.items() if role == WORKER}
@@ -136,9 +142,9 @@ class Changes:
             facts |= {"moved_numbers": moved.numbers, "assignment_ms": moved.assignment_ms}
             facts |= {"migration_ms": moved.migration_ms}
         for rank in leaving:
-            tell(self.fleet.members.pop(rank), Message("stop"))
+            tell(self.fleet.members.pop(rank), WireMessage("stop"))
         for rank in out:
-            tell(self.workers[rank], Message("stop"))
+            tell(self.workers[rank], WireMessage("stop"))
             self._forget(rank)
         self.workers |= workers
         return facts | {"workers": len(self.workers), "servers": len(self.fleet.members)}
@@ -161,7 +167,7 @@ class Changes:
             plan = {"generation": self.fleet.generation, "servers": self.fleet.described(), "positions": positions}
             worker = self.workers[rank]
             worker.parked, worker.heard_at = False, now
-            tell(worker, Message("train", plan))
+            tell(worker, WireMessage("train", plan))
 
     # Saving and ending.
 
@@ -199,7 +205,7 @@ class Changes:
         self.progress.tell(event, **facts)
         self.told = {*self.workers.values(), *self.fleet.members.values(), *self.joining.values()}
         for member in self.told:
-            tell(member, Message("stop"))
+            tell(member, WireMessage("stop"))
 
     def status(self) -> dict[str, Any]:
         """For whoever runs the job."""
@@ -217,7 +223,7 @@ class Changes:
         }
 
 
-def tell(member: Member, message: Message) -> None:
+def tell(member: TrainerMember, message: WireMessage) -> None:
     """Tell a member something; should it be gone, its connection's thread says so."""
     with contextlib.suppress(ConnectionLost):
         member.channel.tell(message)

@@ -16,7 +16,7 @@ import threading
 import time
 from collections.abc import Callable
 
-from scheduling.engines.trainer.framing import ConnectionLost, Message, exactly, receive, send
+from scheduling.engines.trainer.framing import ConnectionLost, WireMessage, exactly, receive, send
 
 NONCE = 32
 GREETING_SECONDS = 5.0
@@ -42,16 +42,16 @@ class Channel:
         connection.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, struct.pack("ll", SEND_SECONDS, 0))
         connection.settimeout(patience)
 
-    def tell(self, message: Message) -> None:
+    def tell(self, message: WireMessage) -> None:
         """Send and expect nothing back."""
         with self.sending:
             send(self.connection, message)
 
-    def hear(self) -> Message:
+    def hear(self) -> WireMessage:
         """The next message."""
         return receive(self.connection)
 
-    def ask(self, message: Message) -> Message:
+    def ask(self, message: WireMessage) -> WireMessage:
         """Send, and wait for the answer."""
         self.tell(message)
         return self.hear()

@@ -14,7 +14,7 @@ import numpy as np
 
 from scheduling.engines.trainer.curve import Curve
 from scheduling.engines.trainer.models import Floats
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 
 NAME = "checkpoint.npz"
 # What may differ between the run that wrote a checkpoint and the one that goes on from it.
@@ -30,7 +30,7 @@ def digest(parameters: Floats) -> str:
     return hashlib.sha256(np.ascontiguousarray(parameters, dtype="<f8").tobytes()).hexdigest()
 
 
-def save(folder: Path, settings: Settings, version: int, curve: Curve, parameters: Floats) -> Path:
+def save(folder: Path, settings: TrainerSettings, version: int, curve: Curve, parameters: Floats) -> Path:
     """Write beside the old one, then take its place."""
     about = {"format": 1, "settings": asdict(settings), "version": version, "epochs": curve.epochs}
     losses = np.array(list(curve.open_losses()), dtype=np.float64).reshape(-1, 3)
@@ -51,7 +51,7 @@ def save(folder: Path, settings: Settings, version: int, curve: Curve, parameter
     return path
 
 
-def load(folder: Path, settings: Settings, size: int) -> tuple[int, Curve, Floats] | None:
+def load(folder: Path, settings: TrainerSettings, size: int) -> tuple[int, Curve, Floats] | None:
     """Version, curve and parameters; None where nothing was saved. Raises `BadCheckpoint`."""
     path = folder / NAME
     if not path.exists():

@@ -10,7 +10,7 @@ from contextlib import closing
 from typing import Any
 
 from scheduling.engines.trainer.channel import Address, call
-from scheduling.engines.trainer.framing import Message
+from scheduling.engines.trainer.framing import WireMessage
 
 
 class Control:
@@ -21,7 +21,7 @@ class Control:
 
     def _ask(self, kind: str, **fields: Any) -> dict[str, Any]:
         with closing(call(self.address, self.secret, self.patience)) as channel:
-            return dict(channel.ask(Message(kind, fields)).fields)
+            return dict(channel.ask(WireMessage(kind, fields)).fields)
 
     def status(self) -> dict[str, Any]:
         """State, epoch, loss, ranks of workers and servers, speed."""

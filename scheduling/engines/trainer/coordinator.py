@@ -13,25 +13,25 @@ from typing import Any
 
 from scheduling.engines.trainer import checkpoint
 from scheduling.engines.trainer.channel import Channel, listen, serve
-from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
-from scheduling.engines.trainer.job import Job
-from scheduling.engines.trainer.members import Member, ServerLost
-from scheduling.engines.trainer.peers import SERVER, WORKER, Place
-from scheduling.engines.trainer.progress import Progress
+from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, WireMessage
+from scheduling.engines.trainer.job import TrainerJob
+from scheduling.engines.trainer.members import ParameterServerLost, TrainerMember
+from scheduling.engines.trainer.peers import SERVER, WORKER, PeerPlace
+from scheduling.engines.trainer.progress import ProgressFile
 from scheduling.engines.trainer.server import LOST, REFUSED
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 
 TICK = 0.05  # seconds between looks at the clock
 GOODBYE_SECONDS = 0.4
 
 
 @dataclass(frozen=True)
-class Event:
+class CoordinatorEvent:
     """What a thread saw: joined, gone (and why), said, asked, or stop."""
 
     kind: str
-    member: Member | None = None
-    message: Message | None = None
+    member: TrainerMember | None = None
+    message: WireMessage | None = None
     channel: Channel | None = None
     why: str = ""
 
@@ -41,17 +41,17 @@ class Coordinator:
 
     def __init__(
         self,
-        settings: Settings,
-        place: Place,
+        settings: TrainerSettings,
+        place: PeerPlace,
         secret: bytes,
         folder: Path,
-        progress: Progress,
+        progress: ProgressFile,
         *,
         digests: bool = False,
     ) -> None:
         self.settings, self.place, self.secret, self.folder = settings, place, secret, folder
         self.progress, self.digests = progress, digests
-        self.events: queue.SimpleQueue[Event] = queue.SimpleQueue()
+        self.events: queue.SimpleQueue[CoordinatorEvent] = queue.SimpleQueue()
         self.looked_at = time.monotonic()
 
     def run(self) -> int:
@@ -62,7 +62,7 @@ class Coordinator:
             self.progress.tell("listening", host=host, port=port, pid=os.getpid())
             expected = {role: len(self.place.peers.get(role, ())) or 1 for role in (SERVER, WORKER)}
             try:
-                job = Job(self.settings, expected, self.folder, self.progress, digests=self.digests)
+                job = TrainerJob(self.settings, expected, self.folder, self.progress, digests=self.digests)
             except checkpoint.BadCheckpoint as error:
                 self.progress.tell("failed", sentence=str(error), checkpoint=True)
                 return REFUSED
@@ -71,7 +71,7 @@ class Coordinator:
             self._see_off(job)
             return job.code
 
-    def _see_off(self, job: Job) -> None:
+    def _see_off(self, job: TrainerJob) -> None:
         """Members read our last word before the connections close."""
         deadline = time.monotonic() + GOODBYE_SECONDS
         left = job.told
@@ -82,9 +82,9 @@ class Coordinator:
 
     def ask_to_stop(self) -> None:
         """Save and end. May be called in a signal's handler."""
-        self.events.put(Event("stop"))
+        self.events.put(CoordinatorEvent("stop"))
 
-    def _step(self, job: Job) -> None:
+    def _step(self, job: TrainerJob) -> None:
         try:
             with contextlib.suppress(queue.Empty):
                 self._handle(job, self.events.get(timeout=TICK))
@@ -93,15 +93,15 @@ class Coordinator:
                 job.look_at_clock()
             if job.code is None:
                 job.advance()
-        except ServerLost as error:
+        except ParameterServerLost as error:
             self.progress.tell("peer_lost", role=SERVER, rank=error.rank, sentence=str(error))
             job.end(LOST, "failed", sentence=str(error), checkpoint=(self.folder / checkpoint.NAME).exists())
 
-    def _handle(self, job: Job, event: Event) -> None:
+    def _handle(self, job: TrainerJob, event: CoordinatorEvent) -> None:
         if event.kind == "stop":
             job.stop("asked to stop")
         elif event.kind == "asked" and event.channel and event.message:
-            _tell(event.channel, Message("answer", self._answer(job, event.message)))
+            _tell(event.channel, WireMessage("answer", self._answer(job, event.message)))
         elif event.kind == "joined" and event.member:
             job.joined(event.member)
         elif event.kind == "gone" and event.member:
@@ -109,7 +109,7 @@ class Coordinator:
         elif event.member and event.message:
             job.heard(event.member, event.message)
 
-    def _answer(self, job: Job, request: Message) -> dict[str, Any]:
+    def _answer(self, job: TrainerJob, request: WireMessage) -> dict[str, Any]:
         """To whoever runs the job: `status`, `remove` a member, `checkpoint`, `stop`. A refusal has a sentence."""
         if request.kind == "remove":
             refusal = job.let_go(str(request.fields.get("role")), request.fields.get("rank", -1))
@@ -124,26 +124,26 @@ class Coordinator:
 
     def _attend(self, channel: Channel) -> None:
         """A thread for each connection: a member's messages, or requests of whoever runs the job."""
-        member: Member | None = None
+        member: TrainerMember | None = None
         try:
             while True:
                 message = channel.hear()
                 if message.kind == "register" and member is None:
                     about = dict(message.fields)
-                    member = Member(str(about["role"]), int(about["rank"]), channel, about, time.monotonic())
-                    self.events.put(Event("joined", member))
+                    member = TrainerMember(str(about["role"]), int(about["rank"]), channel, about, time.monotonic())
+                    self.events.put(CoordinatorEvent("joined", member))
                 elif member is None:
-                    self.events.put(Event("asked", None, message, channel))
+                    self.events.put(CoordinatorEvent("asked", None, message, channel))
                 elif message.kind == "answer":
                     member.answers.put(message)
                 else:
-                    self.events.put(Event("said", member, message))
+                    self.events.put(CoordinatorEvent("said", member, message))
         except (ConnectionLost, BadMessage, KeyError, ValueError, TypeError) as error:
             if member:
                 member.answers.put(None)
-                self.events.put(Event("gone", member, why=str(error)))
+                self.events.put(CoordinatorEvent("gone", member, why=str(error)))
 
 
-def _tell(channel: Channel, message: Message) -> None:
+def _tell(channel: Channel, message: WireMessage) -> None:
     with contextlib.suppress(ConnectionLost):  # who asked has gone
         channel.tell(message)

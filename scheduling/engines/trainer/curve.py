@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 
 
 class Curve:
     """Losses by round and chunk. Reported twice is the same as once: a repeated step gives the same losses."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TrainerSettings) -> None:
         self.settings = settings
         self.epochs: list[float] = []  # mean losses of those that are complete
         self.positions = [0] * settings.chunks  # by chunk: rounds reported without a gap

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduling.engines.trainer.models import Floats, Labels
-from scheduling.engines.trainer.settings import CONVOLUTIONAL, LOGISTIC, Settings
+from scheduling.engines.trainer.settings import CONVOLUTIONAL, LOGISTIC, TrainerSettings
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Chunk:
 class Data:
     """The chunks a worker has needed so far."""
 
-    settings: Settings
+    settings: TrainerSettings
     _chunks: dict[int, Chunk] = field(default_factory=dict)
     _orders: dict[int, tuple[int, Labels]] = field(default_factory=dict)
 
@@ -42,7 +42,7 @@ class Data:
         return self._chunks[number].inputs[rows], self._chunks[number].labels[rows]
 
 
-def chunk(settings: Settings, number: int) -> Chunk:
+def chunk(settings: TrainerSettings, number: int) -> Chunk:
     """A chunk's samples, of the kind its model can learn something from."""
     truth = np.random.default_rng([settings.seed, 0])
     dice = np.random.default_rng([settings.seed, 1, number])
@@ -59,7 +59,7 @@ def chunk(settings: Settings, number: int) -> Chunk:
     return Chunk(inputs, np.argmax(scores + dice.gumbel(size=scores.shape), axis=1).astype(np.int64))
 
 
-def _images(settings: Settings, truth: np.random.Generator, dice: np.random.Generator, count: int) -> Chunk:
+def _images(settings: TrainerSettings, truth: np.random.Generator, dice: np.random.Generator, count: int) -> Chunk:
     """One pattern for each class, rolled by a little in both directions, under noise."""
     side = settings.image_side
     patterns = truth.standard_normal((settings.classes, side, side))

@@ -35,7 +35,7 @@ class BadMessage(Exception):
 
 
 @dataclass(frozen=True)
-class Message:
+class WireMessage:
     """A kind, plain values, and arrays."""
 
     kind: str
@@ -43,7 +43,7 @@ class Message:
     arrays: tuple[np.ndarray[Any, Any], ...] = ()
 
 
-def send(connection: socket.socket, message: Message) -> None:
+def send(connection: socket.socket, message: WireMessage) -> None:
     """Write a message; raises `ConnectionLost`."""
     arrays = [np.ascontiguousarray(array, dtype=array.dtype.newbyteorder("<")) for array in message.arrays]
     described = [[array.dtype.str, list(array.shape)] for array in arrays]
@@ -60,7 +60,7 @@ def send(connection: socket.socket, message: Message) -> None:
         raise ConnectionLost(_why(error)) from None
 
 
-def receive(connection: socket.socket, longest_body: int = LONGEST_BODY) -> Message:
+def receive(connection: socket.socket, longest_body: int = LONGEST_BODY) -> WireMessage:
     """Read a message; raises `ConnectionLost` or `BadMessage`."""
     header_length, body_length = LENGTHS.unpack(exactly(connection, LENGTHS.size))
     if header_length > LONGEST_HEADER or body_length > longest_body:
@@ -74,7 +74,7 @@ def receive(connection: socket.socket, longest_body: int = LONGEST_BODY) -> Mess
         if array.nbytes:
             _fill(connection, _bytes(array))
         arrays.append(array)
-    return Message(kind, fields, tuple(arrays))
+    return WireMessage(kind, fields, tuple(arrays))
 
 
 def _bytes(array: np.ndarray[Any, Any]) -> memoryview:

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from scheduling.engines.trainer.changes import Changes, tell
-from scheduling.engines.trainer.framing import Message
-from scheduling.engines.trainer.members import Member, ServerLost
+from scheduling.engines.trainer.framing import WireMessage
+from scheduling.engines.trainer.members import ParameterServerLost, TrainerMember
 from scheduling.engines.trainer.peers import SERVER, WORKER
 from scheduling.engines.trainer.server import DONE, LOST
 from scheduling.engines.trainer.settings import DROP, REPLACE
@@ -18,12 +18,12 @@ MOST_RECONNECTIONS = 5
 TOO_HIGH = "The loss is no longer a number: the learning rate is too high."
 
 
-class Job(Changes):
+class TrainerJob(Changes):
     """A job: events come in here, one at a time."""
 
     # Events.
 
-    def joined(self, member: Member) -> None:
+    def joined(self, member: TrainerMember) -> None:
         """A process registered; it waits until all others are parked."""
         key = (member.role, member.rank)
         known = self.workers if member.role == WORKER else self.fleet.members
@@ -35,7 +35,7 @@ class Job(Changes):
         facts = {"role": member.role, "rank": member.rank}
         if refusal:
             self.progress.tell("refused", **facts, sentence=refusal)
-            return tell(member, Message("refused", {"sentence": refusal}))
+            return tell(member, WireMessage("refused", {"sentence": refusal}))
         self.joining[key] = member
         return self.progress.tell("registered", **facts, pid=member.about.get("pid"))
 
@@ -44,11 +44,11 @@ class Job(Changes):
         leaving = {rank for role, rank in self.leaving if role == WORKER} | set(self.marked)
         return len(self.workers) + joining - len(leaving)
 
-    def gone(self, member: Member, why: str) -> None:
+    def gone(self, member: TrainerMember, why: str) -> None:
         """A connection ended. A server takes its parameters with it: raises `ServerLost`."""
         self.joining = {key: other for key, other in self.joining.items() if other is not member}
         if self.fleet.members.get(member.rank) is member:
-            raise ServerLost(member.rank, why)
+            raise ParameterServerLost(member.rank, why)
         if self.workers.get(member.rank) is member:
             self._lose(member.rank, why)
 
@@ -57,7 +57,7 @@ class Job(Changes):
         self._forget(rank)
         self._hold()
 
-    def heard(self, member: Member, message: Message) -> None:
+    def heard(self, member: TrainerMember, message: WireMessage) -> None:
         """A worker reports, parks or asks to leave; a server asks to leave."""
         member.heard_at = time.monotonic()
         if message.kind == "leave" and self.stopping is None:
@@ -100,7 +100,7 @@ class Job(Changes):
         if self.settings.stragglers == REPLACE:
             self.marked.append(rank)
         elif self.settings.stragglers == DROP and len(self.workers) > 1:
-            tell(self.workers[rank], Message("stop"))
+            tell(self.workers[rank], WireMessage("stop"))
             self._forget(rank)
             self._hold()
 

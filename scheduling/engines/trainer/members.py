@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.parameter_blocks import Piece, assign, ranges, rebalance
+from scheduling.core.parameter_blocks import BlockPiece, assign, ranges, rebalance
 from scheduling.engines.trainer.channel import Channel
-from scheduling.engines.trainer.framing import ConnectionLost, Message
+from scheduling.engines.trainer.framing import ConnectionLost, WireMessage
 from scheduling.engines.trainer.models import Floats
 from scheduling.engines.trainer.store import Ranges
 
@@ -21,7 +21,7 @@ ORDER_SECONDS = 5.0  # within which a parameter server answers an order; less fo
 
 
 @dataclass(eq=False)
-class Member:
+class TrainerMember:
     """A process of the job. A thread reads its connection: answers to orders go here, the rest becomes events."""
 
     role: str
@@ -30,7 +30,7 @@ class Member:
     about: Mapping[str, Any]
     heard_at: float
     parked: bool = True
-    answers: queue.SimpleQueue[Message | None] = field(default_factory=queue.SimpleQueue)
+    answers: queue.SimpleQueue[WireMessage | None] = field(default_factory=queue.SimpleQueue)
 
     @property
     def name(self) -> str:
@@ -38,7 +38,7 @@ class Member:
         return f"{self.role} {self.rank}"
 
 
-class ServerLost(Exception):
+class ParameterServerLost(Exception):
     """A parameter server is gone or does not answer, and its parameters with it. The message is a sentence."""
 
     def __init__(self, rank: int, why: str) -> None:
@@ -47,7 +47,7 @@ class ServerLost(Exception):
 
 
 @dataclass(frozen=True)
-class Moved:
+class MoveTimes:
     """What a change of the parameter servers took."""
 
     numbers: int
@@ -60,8 +60,8 @@ class Fleet:
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes = sizes
-        self.members: dict[int, Member] = {}
-        self.pieces: tuple[Piece, ...] = ()
+        self.members: dict[int, TrainerMember] = {}
+        self.pieces: tuple[BlockPiece, ...] = ()
         self.generation = 0
         self.order_seconds = ORDER_SECONDS
 
@@ -69,40 +69,40 @@ class Fleet:
         """What a server keeps."""
         return ranges(self.pieces, self.sizes, rank)
 
-    def order(self, orders: Mapping[int, Message]) -> dict[int, Message]:
+    def order(self, orders: Mapping[int, WireMessage]) -> dict[int, WireMessage]:
         """Tell each its own, then wait for all; raises `ServerLost`."""
         for rank, message in orders.items():
             try:
                 self.members[rank].channel.tell(message)
             except ConnectionLost as error:
-                raise ServerLost(rank, str(error)) from None
+                raise ParameterServerLost(rank, str(error)) from None
         deadline = time.monotonic() + self.order_seconds
         return {rank: self._answer(rank, deadline) for rank in orders}
 
-    def _answer(self, rank: int, deadline: float) -> Message:
+    def _answer(self, rank: int, deadline: float) -> WireMessage:
         try:
             answer = self.members[rank].answers.get(timeout=max(0.0, deadline - time.monotonic()))
         except queue.Empty:
-            raise ServerLost(rank, "it does not answer") from None
+            raise ParameterServerLost(rank, "it does not answer") from None
         if answer is None:
-            raise ServerLost(rank, "its process is gone")
+            raise ParameterServerLost(rank, "its process is gone")
         return answer
 
-    def order_all(self, kind: str, **fields: Any) -> dict[int, Message]:
+    def order_all(self, kind: str, **fields: Any) -> dict[int, WireMessage]:
         """The same order to everybody."""
-        return self.order({rank: Message(kind, fields) for rank in self.members})
+        return self.order({rank: WireMessage(kind, fields) for rank in self.members})
 
-    def start(self, members: Mapping[int, Member], parameters: Floats, version: int) -> None:
+    def start(self, members: Mapping[int, TrainerMember], parameters: Floats, version: int) -> None:
         """Deal the parameters out for the first time."""
         self.members = dict(members)
         ranks = sorted(self.members)
         pieces = assign(self.sizes, len(ranks))
-        self.pieces = tuple(Piece(item.block, item.start, item.stop, ranks[item.server]) for item in pieces)
+        self.pieces = tuple(BlockPiece(item.block, item.start, item.stop, ranks[item.server]) for item in pieces)
         orders = {}
         for rank in ranks:
             parts = [parameters[start:stop] for start, stop in self.ranges(rank)]
             values = np.concatenate([np.empty(0), *parts])
-            orders[rank] = Message("load", {"ranges": self.ranges(rank), "version": version}, (values,))
+            orders[rank] = WireMessage("load", {"ranges": self.ranges(rank), "version": version}, (values,))
         self.order(orders)
 
     def choose_clock(self, steps_per_second: float) -> int | None:
@@ -130,10 +130,10 @@ class Fleet:
         answers = self.order_all("settle", version=min(versions))
         for rank, answer in answers.items():
             if not answer.fields["settled"]:
-                raise ServerLost(rank, "its parameters are of another step")
+                raise ParameterServerLost(rank, "its parameters are of another step")
         return min(versions)
 
-    def change(self, joining: Mapping[int, Member], leaving: Collection[int], version: int) -> Moved:
+    def change(self, joining: Mapping[int, TrainerMember], leaving: Collection[int], version: int) -> MoveTimes:
         """Move parameters so that those who leave keep nothing and the others are even (DL2's steps 2 and 3)."""
         begin = time.perf_counter()
         self.members |= joining
@@ -141,10 +141,10 @@ class Fleet:
         self.pieces = rebalance(self.pieces, set(self.members) - set(leaving))
         new = {rank: self.ranges(rank) for rank in self.members}
         assigned = time.perf_counter()
-        empty = {rank: Message("load", {"ranges": [], "version": version}, (np.empty(0),)) for rank in joining}
+        empty = {rank: WireMessage("load", {"ranges": [], "version": version}, (np.empty(0),)) for rank in joining}
         self.order(empty)
         numbers = self._migrate(old, new)
-        return Moved(numbers, 1000 * (assigned - begin), 1000 * (time.perf_counter() - assigned))
+        return MoveTimes(numbers, 1000 * (assigned - begin), 1000 * (time.perf_counter() - assigned))
 
     def _migrate(self, old: Mapping[int, Ranges], new: Mapping[int, Ranges]) -> int:
         orders, numbers = {}, 0
@@ -157,10 +157,10 @@ class Fleet:
                     moves.append({"ranges": parcel, "host": about["host"], "port": about["port"]})
                     numbers += sum(stop - start for start, stop in parcel)
             if moves:
-                orders[giver] = Message("give", {"moves": moves})
+                orders[giver] = WireMessage("give", {"moves": moves})
         for rank, answer in self.order(orders).items():
             if answer.fields["failure"]:
-                raise ServerLost(rank, answer.fields["failure"])
+                raise ParameterServerLost(rank, answer.fields["failure"])
         return numbers
 
     def fetch(self) -> Floats:

@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from scheduling.engines.trainer.settings import CONVOLUTIONAL, LOGISTIC, Settings
+from scheduling.engines.trainer.settings import CONVOLUTIONAL, LOGISTIC, TrainerSettings
 
 Floats = npt.NDArray[np.float64]
 Labels = npt.NDArray[np.int64]
@@ -44,7 +44,7 @@ class Model(Protocol):
         ...
 
 
-def make(settings: Settings) -> Model:
+def make(settings: TrainerSettings) -> Model:
     """The model that the settings name."""
     if settings.model == LOGISTIC:
         return Logistic(settings.features)

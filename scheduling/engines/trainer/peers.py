@@ -27,7 +27,7 @@ class WrongSurroundings(Exception):
 
 
 @dataclass(frozen=True)
-class Place:
+class PeerPlace:
     """A process's place in its job."""
 
     role: str
@@ -46,7 +46,7 @@ class Place:
         return listed[self.rank] if self.rank < len(listed) else (self.coordinator[0], 0)
 
 
-def read(environment: Mapping[str, str]) -> Place:
+def read(environment: Mapping[str, str]) -> PeerPlace:
     """A process's place from its environment; raises `WrongSurroundings`."""
     if environment.get("ROLE"):
         return _checked(environment["ROLE"], environment.get("RANK", "0"), _plain(environment.get("PEERS", "")))
@@ -65,7 +65,7 @@ def _plain(text: str) -> dict[str, tuple[Address, ...]]:
     return peers
 
 
-def _tensorflow(text: str) -> Place:
+def _tensorflow(text: str) -> PeerPlace:
     try:
         described: Any = json.loads(text)
         task, cluster = described["task"], described["cluster"]
@@ -77,7 +77,7 @@ def _tensorflow(text: str) -> Place:
         raise WrongSurroundings("TF_CONFIG is not of the form that TensorFlow describes.") from None
 
 
-def _checked(role: str, rank: str, peers: Mapping[str, tuple[Address, ...]]) -> Place:
+def _checked(role: str, rank: str, peers: Mapping[str, tuple[Address, ...]]) -> PeerPlace:
     role = _OTHER_NAMES.get(role, role)
     if role not in ROLES:
         raise WrongSurroundings(f"The role {role!r} is none of {', '.join(ROLES)}.")
@@ -85,7 +85,7 @@ def _checked(role: str, rank: str, peers: Mapping[str, tuple[Address, ...]]) -> 
         raise WrongSurroundings(f"The rank {rank!r} is not a whole number.")
     if not peers.get(COORDINATOR):
         raise WrongSurroundings("The peers do not name a coordinator.")
-    return Place(role, int(rank), peers)
+    return PeerPlace(role, int(rank), peers)
 
 
 def address(text: str) -> Address:

@@ -9,7 +9,7 @@ import time
 from typing import Any
 
 
-class Progress:
+class ProgressFile:
     """Lines `{"event": ..., "at": seconds since 1970, ...}`, each written at once."""
 
     def __init__(self, where: str) -> None:

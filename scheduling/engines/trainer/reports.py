@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from scheduling.engines.trainer.curve import Curve
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 from scheduling.engines.trainer.stragglers import Watch
 
 
@@ -28,7 +28,7 @@ class Scaling:
 
 
 @dataclass
-class Speeds:
+class MeanSpeeds:
     """Means since the last epoch's end."""
 
     began: float
@@ -44,7 +44,7 @@ class Speeds:
         self.minibatch_seconds += minibatch_seconds
         self.exchange_seconds += exchange_seconds
 
-    def updates_per_second(self, settings: Settings, now: float) -> float:
+    def updates_per_second(self, settings: TrainerSettings, now: float) -> float:
         """How fast the version counter grows."""
         updates = self.minibatches / settings.chunks if settings.synchronous else self.minibatches
         return updates / max(now - self.began, 1e-6)
@@ -53,18 +53,18 @@ class Speeds:
 class Reports:
     """Everything that is known from reports."""
 
-    def __init__(self, settings: Settings, curve: Curve) -> None:
+    def __init__(self, settings: TrainerSettings, curve: Curve) -> None:
         self.settings, self.curve = settings, curve
         self.watch = Watch()
         self.reported_stragglers: set[int] = set()
         self.scaling: Scaling | None = None
-        self.speeds = Speeds(time.monotonic())
+        self.speeds = MeanSpeeds(time.monotonic())
         self.last_speed: float | None = None
         self.diverged = False
 
     def begin(self) -> None:
         """Speeds count from now."""
-        self.speeds = Speeds(time.monotonic())
+        self.speeds = MeanSpeeds(time.monotonic())
 
     def note(self, rank: int, fields: Mapping[str, Any], generation: int) -> None:
         """One report of a worker."""
@@ -105,7 +105,7 @@ class Reports:
                 "minibatch_seconds": speeds.minibatch_seconds / max(1, speeds.reports),
                 "exchange_seconds": speeds.exchange_seconds / max(1, speeds.reports),
             })  # fmt: skip
-            self.speeds = Speeds(now)
+            self.speeds = MeanSpeeds(now)
         return closed
 
     def speed(self) -> float:

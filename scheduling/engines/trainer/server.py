@@ -12,18 +12,18 @@ from contextlib import closing
 from typing import Any
 
 from scheduling.engines.trainer.channel import Channel, NotOneOfUs, call, listen, reach, serve
-from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
-from scheduling.engines.trainer.peers import Place
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, WireMessage
+from scheduling.engines.trainer.peers import PeerPlace
+from scheduling.engines.trainer.settings import TrainerSettings
 from scheduling.engines.trainer.store import Store, as_ranges
 
 DONE, REFUSED, LOST = 0, 2, 3  # exit codes
 
 
-class Server:
+class ServerProcess:
     """One parameter server's process."""
 
-    def __init__(self, settings: Settings, place: Place, secret: bytes) -> None:
+    def __init__(self, settings: TrainerSettings, place: PeerPlace, secret: bytes) -> None:
         self.place, self.secret, self.patience = place, secret, settings.patience_seconds
         self.gather_seconds, self.store = settings.gather_seconds, Store(settings)
 
@@ -37,7 +37,7 @@ class Server:
         ):
             host, port = listener.getsockname()[:2]
             about = {"role": self.place.role, "rank": self.place.rank, "host": host, "port": port, "pid": os.getpid()}
-            coordinator.tell(Message("register", about))
+            coordinator.tell(WireMessage("register", about))
             on_registered(coordinator)
             try:
                 while True:
@@ -48,7 +48,7 @@ class Server:
             except (ConnectionLost, BadMessage):
                 return LOST
 
-    def _obey(self, order: Message) -> Message:
+    def _obey(self, order: WireMessage) -> WireMessage:
         store, fields = self.store, order.fields
         answer: dict[str, Any] = {}
         if order.kind == "load":
@@ -64,14 +64,14 @@ class Server:
         elif order.kind == "open":
             store.open(fields["generation"])
         elif order.kind == "fetch":
-            return Message("answer", {"ranges": store.ranges, "version": store.version}, (store.values,))
-        return Message("answer", {**answer, "version": store.version})
+            return WireMessage("answer", {"ranges": store.ranges, "version": store.version}, (store.values,))
+        return WireMessage("answer", {**answer, "version": store.version})
 
     def _give(self, fields: Any) -> str:
         """Send ranges straight to the servers that keep them from now on, and drop each when it has arrived."""
         for move in fields["moves"]:
             ranges = as_ranges(move["ranges"])
-            parcel = Message("adopt", {"ranges": ranges, "version": self.store.version}, (self.store.cut(ranges),))
+            parcel = WireMessage("adopt", {"ranges": ranges, "version": self.store.version}, (self.store.cut(ranges),))
             try:
                 with closing(call((move["host"], move["port"]), self.secret, self.patience)) as other:
                     other.ask(parcel)
@@ -94,10 +94,10 @@ class Server:
                     pulled = self.store.pull(fields["version"], fields["generation"])
                     suspended = pulled.values is None
                     about = {"version": pulled.version, "suspended": suspended, "accepted": accepted}
-                    caller.tell(Message("parameters", about, () if pulled.values is None else (pulled.values,)))
+                    caller.tell(WireMessage("parameters", about, () if pulled.values is None else (pulled.values,)))
                     accepted = True
                 elif message.kind == "adopt":
                     self.store.adopt(as_ranges(fields["ranges"]), message.arrays[0], fields["version"])
-                    caller.tell(Message("adopted"))
+                    caller.tell(WireMessage("adopted"))
             except (ConnectionLost, BadMessage, KeyError, IndexError, TypeError, ValueError):
                 return caller.close()

@@ -22,7 +22,7 @@ class WrongSettings(Exception):
 
 
 @dataclass(frozen=True)
-class Settings:
+class TrainerSettings:
     """A job's parameters. Its data are chunks x minibatches x batch_size samples; an epoch goes once through them.
 
     A mini-batch is batch_size samples of one chunk. Synchronous: a step trains one mini-batch of every chunk, whoever
@@ -83,9 +83,9 @@ class Settings:
         return self.mode == SYNCHRONOUS
 
 
-def read(values: Mapping[str, Any]) -> Settings:
+def read(values: Mapping[str, Any]) -> TrainerSettings:
     """Values by name; unknown names and wrong types are refused, what is missing has its default."""
-    kinds = {field.name: type(field.default) for field in fields(Settings)}
+    kinds = {field.name: type(field.default) for field in fields(TrainerSettings)}
     unknown = sorted(set(values) - set(kinds))
     if unknown:
         raise WrongSettings(f"Unknown parameters: {', '.join(unknown)}.")
@@ -93,4 +93,4 @@ def read(values: Mapping[str, Any]) -> Settings:
         allowed = (int, float) if kinds[name] is float else (kinds[name],)
         if isinstance(value, bool) or not isinstance(value, allowed):
             raise WrongSettings(f"{name} must be of type {kinds[name].__name__}.")
-    return Settings(**values)
+    return TrainerSettings(**values)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.engines.trainer.models import Floats
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 
 Ranges = tuple[tuple[int, int], ...]  # half-open, of the whole model's flat vector
 
@@ -22,7 +22,7 @@ Ranges = tuple[tuple[int, int], ...]  # half-open, of the whole model's flat vec
 class Store:
     """Parameters of the ranges this server keeps, laid end to end; shut until the first `open`."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: TrainerSettings) -> None:
         self.settings = settings
         self.changed = threading.Condition()
         self.ranges: Ranges = ()

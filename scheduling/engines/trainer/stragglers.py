@@ -16,7 +16,7 @@ Number = TypeVar("Number", int, float)
 
 
 @dataclass(frozen=True)
-class Rule:
+class StragglerRule:
     """A worker is a straggler when it is `factor` times slower than the median, so many reports in a row."""
 
     factor: float = 2.0
@@ -24,7 +24,7 @@ class Rule:
     least_seconds: float = 0.02  # a smaller difference is the machine's noise and costs nobody anything
 
 
-def is_slow(rank: int, seconds: Mapping[int, float], rule: Rule) -> bool:
+def is_slow(rank: int, seconds: Mapping[int, float], rule: StragglerRule) -> bool:
     """Whether this report of a worker counts against it; `seconds` holds everybody's last report.
 
     The median is the lower one: of two workers it is the faster, who would otherwise never be twice as fast as both.
@@ -37,7 +37,7 @@ def is_slow(rank: int, seconds: Mapping[int, float], rule: Rule) -> bool:
 class Watch:
     """Everybody's last report, and how many in a row were slow."""
 
-    rule: Rule = Rule()
+    rule: StragglerRule = StragglerRule()
     seconds: Mapping[int, float] = field(default_factory=dict)
     slow: Mapping[int, int] = field(default_factory=dict)
 

@@ -15,18 +15,18 @@ import numpy as np
 from scheduling.engines.trainer import models
 from scheduling.engines.trainer.channel import Address, Channel, NotOneOfUs, call, reach
 from scheduling.engines.trainer.data import Data
-from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, Message
+from scheduling.engines.trainer.framing import BadMessage, ConnectionLost, WireMessage
 from scheduling.engines.trainer.models import Floats
-from scheduling.engines.trainer.peers import Place
+from scheduling.engines.trainer.peers import PeerPlace
 from scheduling.engines.trainer.server import DONE, LOST, REFUSED
-from scheduling.engines.trainer.settings import Settings
+from scheduling.engines.trainer.settings import TrainerSettings
 from scheduling.engines.trainer.store import Ranges, as_ranges
 
 LONGER = 6  # a worker waits longer than the coordinator does, which then says who is missing
 
 
 @dataclass(frozen=True)
-class Plan:
+class WorkerPlan:
     """What the coordinator wants from now on: whose servers keep what, and which chunks are ours, from which round."""
 
     generation: int
@@ -34,7 +34,7 @@ class Plan:
     positions: Mapping[int, int]  # chunk: its next round
 
     @classmethod
-    def read(cls, fields: Mapping[str, Any]) -> Plan:
+    def read(cls, fields: Mapping[str, Any]) -> WorkerPlan:
         """From the coordinator's message."""
         servers = {(item["host"], item["port"]): as_ranges(item["ranges"]) for item in fields["servers"]}
         return cls(fields["generation"], servers, {int(chunk): int(at) for chunk, at in fields["positions"]})
@@ -54,7 +54,7 @@ class Unfinished:
 class Worker:
     """One worker's process."""
 
-    def __init__(self, settings: Settings, place: Place, secret: bytes, extra_ms: float = 0.0) -> None:
+    def __init__(self, settings: TrainerSettings, place: PeerPlace, secret: bytes, extra_ms: float = 0.0) -> None:
         self.settings, self.place, self.secret, self.extra_ms = settings, place, secret, extra_ms
         self.model = models.make(settings)
         self.size = models.size(self.model)
@@ -73,14 +73,14 @@ class Worker:
             reach(self.place.coordinator, self.secret, None, self.settings.gather_seconds)
         ) as self.coordinator:
             about = {"role": self.place.role, "rank": self.place.rank, "pid": os.getpid()}
-            self.coordinator.tell(Message("register", about))
+            self.coordinator.tell(WireMessage("register", about))
             on_registered(self.coordinator)
             try:
                 answer = self.coordinator.hear()
                 while answer.kind == "train":
                     self.coordinator.connection.settimeout(patience)
-                    lost = self._follow(Plan.read(answer.fields))
-                    answer = self.coordinator.ask(Message("park", {"lost": lost}))
+                    lost = self._follow(WorkerPlan.read(answer.fields))
+                    answer = self.coordinator.ask(WireMessage("park", {"lost": lost}))
             except (ConnectionLost, BadMessage):
                 return LOST
             if answer.kind == "refused":
@@ -88,7 +88,7 @@ class Worker:
                 return REFUSED
             return DONE
 
-    def _follow(self, plan: Plan) -> str:
+    def _follow(self, plan: WorkerPlan) -> str:
         """Train until there is nothing more to do or the servers are suspended; why a server cannot be reached."""
         self.plan = plan
         self.data.keep_only(list(plan.positions))
@@ -163,14 +163,14 @@ class Worker:
     def _minibatch(self, parameters: Floats, chunk: int, round_: int) -> tuple[float, Floats]:
         begin = time.perf_counter()
         if begin - self.told_at > self.settings.patience_seconds / 4:
-            self._tell(Message("alive"))
+            self._tell(WireMessage("alive"))
         result = self.model.loss_and_gradient(parameters, *self.data.minibatch(chunk, round_))
         left = (self.settings.minibatch_ms + self.extra_ms) / 1000 - (time.perf_counter() - begin)
         if left > 0:
             time.sleep(left)
         return result
 
-    def _tell(self, message: Message) -> None:
+    def _tell(self, message: WireMessage) -> None:
         self.told_at = time.perf_counter()
         self.coordinator.tell(message)
 
@@ -179,19 +179,19 @@ class Worker:
         fields: dict[str, Any] = {"losses": losses, "minibatch_seconds": seconds / len(losses)}
         fields |= {"exchange_seconds": self.waited, "pause": self.pause, "generation": self.plan.generation}
         self.pause = None
-        self._tell(Message("report", fields))
+        self._tell(WireMessage("report", fields))
 
     def _push(self, version: int, chunk: int, gradient: Floats) -> None:
         about = {"version": version, "chunk": chunk, "generation": self.plan.generation}
         for address, ranges in self.plan.servers.items():
             part = np.concatenate([np.empty(0), *(gradient[start:stop] for start, stop in ranges)])
-            self.channels[address].tell(Message("push", about, (part,)))
+            self.channels[address].tell(WireMessage("push", about, (part,)))
 
     def _pull(self, version: int) -> Floats | None:
         """The parameters at a version; None where a server is suspended. What was applied is struck from the rest."""
         about = {"version": version, "generation": self.plan.generation}
         for address in self.plan.servers:
-            self.channels[address].tell(Message("pull", about))
+            self.channels[address].tell(WireMessage("pull", about))
         parameters, suspended = np.empty(self.size), False
         for address, ranges in self.plan.servers.items():
             answer = self.channels[address].hear()

@@ -15,12 +15,12 @@ from django.urls import reverse
 from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
-from scheduling.fairness.alerts import DAYS, MEASURES, Measure, alerts_set
+from scheduling.fairness.alerts import DAYS, MEASURES, AlertMeasure, alerts_set
 from scheduling.fairness.read_alerts import alerts_of
 from scheduling.fairness.read_days import fairness_overview, period_of_days
 from scheduling.models import FairnessAlert, Pool
 from scheduling.operator import entries_of
-from scheduling.operator.pages.changes import ChangeForm, Move, answer
+from scheduling.operator.pages.changes import ChangeForm, PageChange, answer
 from tenants.access import AccessRequest
 from tenants.form_fields import NumberField
 from tenants.roles import Permission
@@ -29,11 +29,11 @@ from tenants.zones import day_of
 
 
 @dataclass(frozen=True)
-class Standing:
+class LimitStanding:
     """A figure as it is now, against its limit."""
 
     name: str
-    measure: Measure
+    measure: AlertMeasure
     value: float | None
     row: FairnessAlert | None
 
@@ -45,7 +45,7 @@ class Standing:
 class AlertsForm(ChangeForm):
     """A field for each figure; empty: nobody wants to be told."""
 
-    def __init__(self, standings: list[Standing], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, standings: list[LimitStanding], *args: Any, **kwargs: Any) -> None:
         self.standings = standings
         super().__init__(*args, **kwargs)
         for each in standings:
@@ -65,13 +65,13 @@ class AlertsForm(ChangeForm):
     def thresholds(self) -> dict[str, float | None]:
         return {name: self.cleaned_data.get(name) for name in MEASURES}
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         if not self.is_bound:
             return []
         before = {each.name: each.row.threshold if each.row else None for each in self.standings}
         after = self.thresholds()
         return [
-            Move(MEASURES[name].title, _limit(before[name]), _limit(after[name]))
+            PageChange(MEASURES[name].title, _limit(before[name]), _limit(after[name]))
             for name in MEASURES
             if before[name] != after[name] and name not in self.errors
         ]
@@ -111,11 +111,11 @@ def _page(request: AccessRequest, pool: Pool, form: ChangeForm) -> HttpResponse:
     return render(request, "fairness/alerts.html", context)
 
 
-def _standings(pool: Pool) -> list[Standing]:
+def _standings(pool: Pool) -> list[LimitStanding]:
     first, last = period_of_days(DAYS, today=day_of(timezone.now(), UTC))
     overview = fairness_overview(pool, first=first, last=last)
     rows = {row.measure: row for row in alerts_of(pool)}
-    return [Standing(name, measure, measure.value(overview), rows.get(name)) for name, measure in MEASURES.items()]
+    return [LimitStanding(name, measure, measure.value(overview), rows.get(name)) for name, measure in MEASURES.items()]
 
 
 def _limit(value: float | None) -> str:

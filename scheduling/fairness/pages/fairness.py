@@ -14,7 +14,7 @@ from django.views.decorators.http import require_safe
 from scheduling.cluster import pool_list
 from scheduling.fairness.alerts import MEASURES
 from scheduling.fairness.pages import picture, tables
-from scheduling.fairness.pages.spans import LENGTHS, Span, span_asked
+from scheduling.fairness.pages.spans import LENGTHS, DaySpan, span_asked
 from scheduling.fairness.read_alerts import alerts_passed
 from scheduling.fairness.read_days import fairness_overview
 from scheduling.fairness.read_interval import PARTS, interval_account, interval_part
@@ -154,7 +154,7 @@ def _file(pool: Pool, number: int, part: str) -> HttpResponse:
     return answer
 
 
-def _frame(pool: Pool, span: Span, pools: list[Pool]) -> dict[str, Any]:
+def _frame(pool: Pool, span: DaySpan, pools: list[Pool]) -> dict[str, Any]:
     return {"pool": pool, "pools": pools, "span": span, "lengths": LENGTHS}
 
 

@@ -19,7 +19,7 @@ STEPS = (0.05, 0.1, 0.2, 0.25, 0.5, 1.0, 2.0, 5.0, 10.0, 25.0, 50.0, 100.0)
 
 
 @dataclass(frozen=True)
-class Tick:
+class PictureTick:
     x: float
     label: str
     is_one: bool = False
@@ -45,7 +45,7 @@ class Dot:
 @dataclass(frozen=True)
 class Dots:
     dots: tuple[Dot, ...]
-    ticks: tuple[Tick, ...]
+    ticks: tuple[PictureTick, ...]
     one: float
     band_x: float
     band_width: float
@@ -56,7 +56,7 @@ class Dots:
 
 
 @dataclass(frozen=True)
-class Bar:
+class ShareBar:
     """Parts of one row, in per cent of the widest."""
 
     name: str
@@ -76,8 +76,8 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Bars:
-    bars: tuple[Bar, ...]
+class ShareBars:
+    bars: tuple[ShareBar, ...]
     height: float
     mean: float | None
     left_out: int
@@ -85,7 +85,7 @@ class Bars:
 
 
 @dataclass(frozen=True)
-class Line:
+class PictureLine:
     key: str
     name: str
     short: str
@@ -96,7 +96,7 @@ class Line:
 class Trend:
     """Rows by day, the values in the order of the lines."""
 
-    lines: tuple[Line, ...]
+    lines: tuple[PictureLine, ...]
     rows: tuple[tuple[date, int, tuple[float | None, ...]], ...]
     left_out: int
 
@@ -128,7 +128,7 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
         dots.append(Dot(one.name, HEAD + ROW * place + 28, at(ratio), *ends, ratio, kind))
     bottom = HEAD + ROW * len(shown)
     count = round((high - low) / step)
-    ticks = tuple(Tick(at(low + step * place), _tick(low + step * place)) for place in range(count + 1))
+    ticks = tuple(PictureTick(at(low + step * place), _tick(low + step * place)) for place in range(count + 1))
     return Dots(
         dots=tuple(dots),
         ticks=ticks,
@@ -142,7 +142,7 @@ def dots_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | N
     )
 
 
-def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> Bars | None:
+def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> ShareBars | None:
     """What each owner earned by what it contributed: for the whole cluster and a slot."""
     rows = sorted((one for one in tenants if one.reward is not None), key=lambda one: -(one.reward or 0.0))
     shown = _ends(rows)
@@ -150,7 +150,7 @@ def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> Bars | 
     if not shown or most <= 0:
         return None
     bars = tuple(
-        Bar(
+        ShareBar(
             one.name,
             HEAD + ROW * place + 20,
             rounded(one.reward or 0.0, 4),
@@ -161,10 +161,10 @@ def rewards_of(tenants: Sequence[TenantPeriod], *, worst: int | None) -> Bars | 
     )
     mean = sum(one.reward or 0.0 for one in rows) / len(rows)
     said = f"{rows[0].name} has the highest reward, {rows[-1].name} the lowest; {len(rows)} owners."
-    return Bars(bars, HEAD + ROW * len(shown), 100 * mean / most, len(rows) - len(shown), said)
+    return ShareBars(bars, HEAD + ROW * len(shown), 100 * mean / most, len(rows) - len(shown), said)
 
 
-def idle_of(tenants: Sequence[TenantPeriod]) -> Bars | None:
+def idle_of(tenants: Sequence[TenantPeriod]) -> ShareBars | None:
     """Idle unit-slots: sold, offered and unsold, kept."""
     rows = [one for one in tenants if one.offered_units + one.kept_units > 0]
     rows.sort(key=lambda one: -(one.offered_units + one.kept_units))
@@ -178,12 +178,12 @@ def idle_of(tenants: Sequence[TenantPeriod]) -> Bars | None:
         parts = (("u-lend", 0.0, sold), ("u-idle", sold, unsold), ("u-other", sold + unsold, kept))
         sold_part = one.sold_part
         text = "nothing offered" if sold_part is None else f"{100 * sold_part:.0f} % sold"
-        bars.append(Bar(one.name, HEAD + ROW * place + 20, text, tuple(part for part in parts if part[2] > 0)))
+        bars.append(ShareBar(one.name, HEAD + ROW * place + 20, text, tuple(part for part in parts if part[2] > 0)))
     said = (
         f"{sum(one.sold_units for one in rows):,.0f} of {sum(one.offered_units for one in rows):,.0f} idle unit-slots "
         f"offered were sold; {sum(one.kept_units for one in rows):,.0f} were kept."
     )
-    return Bars(tuple(bars), HEAD + ROW * len(shown), None, len(rows) - len(shown), said)
+    return ShareBars(tuple(bars), HEAD + ROW * len(shown), None, len(rows) - len(shown), said)
 
 
 def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | None = None) -> Trend | None:
@@ -195,7 +195,7 @@ def trend_of(tenants: Sequence[TenantPeriod], *, worst: int | None, mine: int | 
         return None
     lowest = shown[-1].tenant_id if mine is None else None
     lines = tuple(
-        Line(
+        PictureLine(
             f"t{one.tenant_id}",
             one.name,
             "".join(word[0] for word in one.name.split())[:2].upper() if " " in one.name else one.name[:2].upper(),

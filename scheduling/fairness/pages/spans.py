@@ -16,7 +16,7 @@ EARLIEST, LATEST = date(2000, 1, 1), date(9000, 1, 1)
 
 
 @dataclass(frozen=True)
-class Span:
+class DaySpan:
     """Both days included. `length` 0: two dates were asked for."""
 
     first: date
@@ -47,16 +47,16 @@ class Span:
         return f"days={self.length}" if self.length else f"from={self.first.isoformat()}&to={self.last.isoformat()}"
 
 
-def span_asked(query: Mapping[str, str], *, today: date) -> Span:
+def span_asked(query: Mapping[str, str], *, today: date) -> DaySpan:
     """`days`; or `from` and `to`, of at most as many days as are read at once. What cannot be read was not asked."""
     days_wanted = query.get("days", "")
     first, last = _date(query.get("from", "")), _date(query.get("to", ""))
     if (first or last) and days_wanted not in LENGTHS_ASKED:
         last = last or max(today, first or today)
         first = min(first or last, last)
-        return Span(max(first, last - timedelta(days=MOST_DAYS - 1)), last, 0)
+        return DaySpan(max(first, last - timedelta(days=MOST_DAYS - 1)), last, 0)
     length = int(days_wanted) if days_wanted in LENGTHS_ASKED else USUAL
-    return Span(*period_of_days(length, today=today), length)
+    return DaySpan(*period_of_days(length, today=today), length)
 
 
 def _date(text: str) -> date | None:

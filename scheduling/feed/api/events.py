@@ -12,7 +12,7 @@ from rest_framework.request import Request
 
 from scheduling.common import event_document
 from scheduling.feed.api.hub import open_streams
-from scheduling.feed.api.stream import Reader, pieces_now, stream
+from scheduling.feed.api.stream import StreamReader, pieces_now, stream
 from scheduling.feed.notify import pool_group, tenant_group
 from scheduling.feed.read_events import event_rows, feed_cursor
 from scheduling.models import Event, Pool
@@ -107,7 +107,7 @@ class EventStream(TenantView):
         tag="events",
     )
     def get(self, request: Request, tenant_slug: str) -> HttpResponseBase:
-        reader = Reader(self.access, self._after(request))
+        reader = StreamReader(self.access, self._after(request))
         assert self.access.user is not None  # noqa: S101  the gate has made sure
         caller = person_name(self.access.user)
         if open_streams[caller] >= MOST_STREAMS:

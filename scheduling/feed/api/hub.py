@@ -17,7 +17,7 @@ AGAIN_SECONDS = 5.0  # after a broker that did not answer
 
 
 @dataclass
-class _Place:
+class _TenantStreams:
     """The streams of one tenant."""
 
     groups: Sequence[str]
@@ -29,12 +29,12 @@ class Hub:
     """Of one event loop."""
 
     def __init__(self) -> None:
-        self._places: dict[int, _Place] = {}
+        self._places: dict[int, _TenantStreams] = {}
 
     @asynccontextmanager
     async def listening(self, tenant_id: int, groups: Sequence[str]) -> AsyncIterator[asyncio.Event]:
         """The event is set whenever something moved; whoever waits clears it."""
-        place = self._places.setdefault(tenant_id, _Place(groups))
+        place = self._places.setdefault(tenant_id, _TenantStreams(groups))
         woken = asyncio.Event()
         place.waiting.add(woken)
         if place.task is None:
@@ -48,7 +48,7 @@ class Hub:
                 place.task.cancel()
 
 
-async def _listen(place: _Place) -> None:
+async def _listen(place: _TenantStreams) -> None:
     layer = get_channel_layer()
     while layer is not None:
         try:

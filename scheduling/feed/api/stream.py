@@ -30,7 +30,7 @@ CLOSED = b"event: closed\ndata: {}\n\n"
 
 
 @dataclass
-class Reader:
+class StreamReader:
     """Where one stream stands in the feed, and what its caller may see."""
 
     access: Access
@@ -50,14 +50,14 @@ class Reader:
         return [_piece(event_document(event, event.pool)) for event in feed.events]
 
 
-def pieces_now(reader: Reader) -> Iterator[bytes]:
+def pieces_now(reader: StreamReader) -> Iterator[bytes]:
     """Where the server cannot wait: what there is, and the client comes again."""
     yield RETRY
     while pieces := reader.read():
         yield b"".join(pieces)
 
 
-async def stream(reader: Reader, groups: Sequence[str], caller: str) -> AsyncIterator[bytes]:
+async def stream(reader: StreamReader, groups: Sequence[str], caller: str) -> AsyncIterator[bytes]:
     assert reader.access.tenant is not None  # noqa: S101  the gate has made sure
     loop = asyncio.get_running_loop()
     ends, said = loop.time() + LIFE_SECONDS, loop.time()

@@ -23,7 +23,7 @@ from scheduling.jobs.api.fields import (
     Parsed,
     Saying,
 )
-from scheduling.jobs.describing import Said, job_understood
+from scheduling.jobs.describing import JobWording, job_understood
 from scheduling.jobs.read_description import description_shown, lines_shown, with_description
 from scheduling.jobs.submission import InvalidJob
 from scheduling.models import TrainingJob
@@ -86,7 +86,7 @@ class JobDescribed(TenantView):
         return self.shown(DescriptionShown, description_shown(job) or {"how": "detail", "said": {}, "lines": []})
 
 
-def said_of(asked: Mapping[str, Any]) -> Said | InvalidJob | None:
+def said_of(asked: Mapping[str, Any]) -> JobWording | InvalidJob | None:
     """What a body says of a job in hours or by a script; None where it has neither."""
     ways = [way for way in WAYS if way in asked]
     if len(ways) > 1:
@@ -105,7 +105,7 @@ def said_of(asked: Mapping[str, Any]) -> Said | InvalidJob | None:
         return InvalidJob("invalid_job", "zone: must be one such as Europe/Berlin or +02:00.", "zone")
     names = ("script", "hours", "name", "begin", "program", "index", "divisible")
     fields = {name: asked[name] for name in names if name in asked}
-    return Said(worth=asked["worth"], zone=zone, after=tuple(after_of(asked)), **fields)
+    return JobWording(worth=asked["worth"], zone=zone, after=tuple(after_of(asked)), **fields)
 
 
 def after_of(asked: Mapping[str, Any]) -> list[Waited]:

@@ -7,7 +7,7 @@ from typing import Any
 from rest_framework import serializers
 
 from scheduling.common.api.shown import numbers_shown
-from scheduling.core.policies.astraea import Why
+from scheduling.core.policies.astraea import MoveCause
 from scheduling.jobs.bulk import MOST_JOBS
 from scheduling.jobs.read_rows import JobRow
 from scheduling.jobs.submission import MOST_AFTER
@@ -283,7 +283,7 @@ class MovedShown(Answer):
     )
     starts_at = Moment(source="before_at", allow_null=True)
     why = serializers.ChoiceField(
-        [(why.value, why.name.lower()) for why in Why], help_text="Empty where nothing can be said exactly."
+        [(why.value, why.name.lower()) for why in MoveCause], help_text="Empty where nothing can be said exactly."
     )
     jobs = serializers.ListField(
         child=serializers.IntegerField(),

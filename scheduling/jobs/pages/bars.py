@@ -13,7 +13,7 @@ MOST_BARS = 240
 
 
 @dataclass(frozen=True)
-class Bar:
+class JobBar:
     x: float
     width: float
     y: float
@@ -27,14 +27,14 @@ class Bar:
 
 
 @dataclass(frozen=True)
-class Bars:
-    bars: tuple[Bar, ...]
+class JobBars:
+    bars: tuple[JobBar, ...]
     height: float
     base: float
     summary: str
 
 
-def slot_bars(table: SlotTable) -> Bars | None:
+def slot_bars(table: SlotTable) -> JobBars | None:
     """None: more slots than can be told apart; the table has them."""
     rows = table.rows
     if not rows or len(rows) > MOST_BARS:
@@ -45,7 +45,7 @@ def slot_bars(table: SlotTable) -> Bars | None:
     for place, row in enumerate(rows):
         height, gap = (base - HEAD) * row.paid / top, 0.18 * step
         bars.append(
-            Bar(
+            JobBar(
                 x=place * step + gap,
                 width=step - 2 * gap,
                 y=base - height,
@@ -58,7 +58,7 @@ def slot_bars(table: SlotTable) -> Bars | None:
                 label=place % every == 0,
             )
         )
-    return Bars(tuple(bars), HEIGHT, base, _summary(table))
+    return JobBars(tuple(bars), HEIGHT, base, _summary(table))
 
 
 def _summary(table: SlotTable) -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from scheduling.jobs.read_run import Point
+from scheduling.jobs.read_run import EpochPoint
 
 TOP = 6.0  # per cent left free above the highest loss
 
@@ -18,7 +18,7 @@ class LossPicture:
     last: float
 
 
-def loss_picture(points: Sequence[Point]) -> LossPicture | None:
+def loss_picture(points: Sequence[EpochPoint]) -> LossPicture | None:
     """None: fewer than two epochs make no curve."""
     if len(points) < 2:
         return None

@@ -43,10 +43,10 @@ TOLD = "It changes nothing of the market."
 
 
 class _Studies(StaffView):
-    def _answered(self, found: LabStudy | Refused, status: int = HTTPStatus.OK) -> HttpResponse:
-        if isinstance(found, Refused):
-            return self.refused(found)
-        return self.shown(StudyShown, found, status)
+    def _answered(self, outcome: LabStudy | Refused, status: int = HTTPStatus.OK) -> HttpResponse:
+        if isinstance(outcome, Refused):
+            return self.refused(outcome)
+        return self.shown(StudyShown, outcome, status)
 
 
 class Studies(_Studies):

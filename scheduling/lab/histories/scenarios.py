@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 
-from scheduling.core.gangs import Gang, gangs
+from scheduling.core.gangs import GangUnits, gangs
 from scheduling.core.scenario import Scenario
 from scheduling.core.types import Job
 from scheduling.lab.histories.history import Log, LoggedJob, Machine
@@ -38,7 +38,7 @@ def scenario_log(scenario: Scenario) -> tuple[Log, tuple[Machine, ...], dict[str
 
 def _job(job: Job, owner: str, slot_seconds: float) -> LoggedJob | None:
     """None for a job whose workers take nothing of the resource."""
-    gang = next(gangs(job, job.max_workers), Gang(job.max_workers, 0))
+    gang = next(gangs(job, job.max_workers), GangUnits(job.max_workers, 0))
     units = math.ceil(gang.workers * job.worker_types[gang.worker_type].amounts[RESOURCE])
     if not units:
         return None

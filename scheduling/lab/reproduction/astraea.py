@@ -5,15 +5,15 @@ Half the paper's hundred servers and half its jobs: as many jobs for each server
 
 from __future__ import annotations
 
-from scheduling.lab.reproduction.describing import Claim, Figure, Line, Omitted, Scale
+from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Omitted, Scale
 
 WORLD = {"preset": "astraea", "tenants": 14, "servers": 50, "cells": False}
 PAPER = {"name": "astraea", "mode": "paper"}
-OURS = Line("astraea", PAPER)
+OURS = FigureLine("astraea", PAPER)
 OTHERS = (
-    Line("batchsche", {"name": "batchsche"}),
-    Line("gandiva_fair", {"name": "gandiva_fair"}),
-    Line("hived", {"name": "hived"}),
+    FigureLine("batchsche", {"name": "batchsche"}),
+    FigureLine("gandiva_fair", {"name": "gandiva_fair"}),
+    FigureLine("hived", {"name": "hived"}),
 )
 ALL = (OURS, *OTHERS)
 MONEY = ("ideal_revenue", "revenue", "awarded")
@@ -121,7 +121,7 @@ FIGURES = (
         title="Part of the offline bound on small inputs, by jobs",
         swept="jobs",
         axis="jobs",
-        lines=(OURS, Line("astraea, values from arrival", {**PAPER, "value_from": "arrival"})),
+        lines=(OURS, FigureLine("astraea, values from arrival", {**PAPER, "value_from": "arrival"})),
         measures=("part_of_optimum", "awarded"),
         claims=(
             Claim("at least", "always above 0.6", "astraea", number=0.6),
@@ -139,7 +139,7 @@ FIGURES = (
         title="Part of the offline bound on small inputs, by servers",
         swept="servers",
         axis="servers",
-        lines=(OURS, Line("astraea, values from arrival", {**PAPER, "value_from": "arrival"})),
+        lines=(OURS, FigureLine("astraea, values from arrival", {**PAPER, "value_from": "arrival"})),
         measures=("part_of_optimum", "awarded"),
         claims=(
             Claim("at least", "always above 0.6", "astraea", number=0.6),
@@ -182,7 +182,7 @@ FIGURES = (
         title="Revenue when the largest price is estimated wrong",
         swept="theta",
         axis="part of the largest value of a unit and slot",
-        lines=(Line("astraea", PAPER, (("theta", None),)),),
+        lines=(FigureLine("astraea", PAPER, (("theta", None),)),),
         measures=("ideal_revenue", "revenue", "awarded"),
         claims=(
             Claim("falls", "too high an estimate earns less than a low one", "astraea"),

@@ -48,7 +48,7 @@ class Effort:
 
 
 @dataclass(frozen=True)
-class Line:
+class FigureLine:
     """One curve: a policy's settings, how its network is trained, what is changed about them or about its world."""
 
     label: str
@@ -88,7 +88,7 @@ class Claim:
 
 
 @dataclass(frozen=True)
-class Check:
+class RunCheck:
     """What every single run of a line shows unless the code is wrong, so that it is no claim: a figure of at least so
     much."""
 
@@ -112,7 +112,7 @@ class Figure:
     title: str
     swept: str
     axis: str
-    lines: tuple[Line, ...]
+    lines: tuple[FigureLine, ...]
     measures: tuple[str, ...]
     claims: tuple[Claim, ...]
     full: Scale
@@ -120,7 +120,7 @@ class Figure:
     world: Mapping[str, Any] = field(default_factory=dict)
     adjust: tuple[Adjustment, ...] = ()
     table: str = ""  # in `tabling.TABLES`, for what no market is needed
-    checks: tuple[Check, ...] = ()
+    checks: tuple[RunCheck, ...] = ()
     speed: str = ""  # in `other_speeds.SPEEDS`; "": the one speed of all policies (0060)
     first_seed: int = FIRST_SEED  # of its draws: elsewhere, where a network was trained on those of the first ones
     note: str = ""

@@ -5,16 +5,16 @@ Those that train networks anew stand in `dl2_training`.
 
 from __future__ import annotations
 
-from scheduling.lab.reproduction.describing import Claim, Figure, Line, Omitted, Scale
+from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Omitted, Scale
 
-OURS = Line("dl2", {"name": "dl2"})
+OURS = FigureLine("dl2", {"name": "dl2"})
 # Nobody behind it: the guard counts a slot's work at the one speed, at which whoever gives all units away does most.
-MEASURED = Line("dl2", {"name": "dl2", "weights": "shipped:measured", "guard": False})
+MEASURED = FigureLine("dl2", {"name": "dl2", "weights": "shipped:measured", "guard": False})
 UNSEEN = 4_000_000  # seeds from here on are no draws of the trainings of shipped weights
-DRF = Line("drf", {"name": "dominant_resource_fairness"})
-TETRIS = Line("tetris", {"name": "tetris"})
-OPTIMUS = Line("optimus", {"name": "optimus"})
-OFFLINE = Line("offline_rl", {"name": "offline_rl"})
+DRF = FigureLine("drf", {"name": "dominant_resource_fairness"})
+TETRIS = FigureLine("tetris", {"name": "tetris"})
+OPTIMUS = FigureLine("optimus", {"name": "optimus"})
+OFFLINE = FigureLine("offline_rl", {"name": "offline_rl"})
 VARIED = (("speed_variation", None),)
 WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 20.0, "servers": 20}
 FEW = {"servers": 8, "jobs": 10}
@@ -50,10 +50,10 @@ FIGURES: tuple[Figure, ...] = (
         axis="machines",
         lines=(
             MEASURED,
-            Line("dl2 of the one speed", {"name": "dl2", "guard": False}),
+            FigureLine("dl2 of the one speed", {"name": "dl2", "guard": False}),
             DRF,
-            Line("tetris", {"name": "tetris", "max_workers": 4}),
-            Line("optimus", {"name": "optimus", "max_ps": MOST, "max_workers": MOST}),
+            FigureLine("tetris", {"name": "tetris", "max_workers": 4}),
+            FigureLine("optimus", {"name": "optimus", "max_ps": MOST, "max_workers": MOST}),
         ),
         measures=("mean_completion", "makespan"),
         claims=(
@@ -79,9 +79,9 @@ FIGURES: tuple[Figure, ...] = (
         swept="speed_variation",
         axis="variation of speed",
         lines=(
-            Line("dl2", OURS.policy, VARIED),
-            Line("drf", DRF.policy, VARIED),
-            Line("optimus", OPTIMUS.policy, VARIED),
+            FigureLine("dl2", OURS.policy, VARIED),
+            FigureLine("drf", DRF.policy, VARIED),
+            FigureLine("optimus", OPTIMUS.policy, VARIED),
         ),
         measures=("mean_completion", "makespan"),
         claims=(

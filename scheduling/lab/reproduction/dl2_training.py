@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from scheduling.lab.reproduction.describing import Claim, Effort, Figure, Line, Scale, Training
+from scheduling.lab.reproduction.describing import Claim, Effort, Figure, FigureLine, Scale, Training
 
 DL2 = {"name": "dl2", "guard": False}
-DRF = Line("drf", {"name": "dominant_resource_fairness"})
-OURS = Line("dl2", DL2, training=Training())
+DRF = FigureLine("drf", {"name": "dominant_resource_fairness"})
+OURS = FigureLine("dl2", DL2, training=Training())
 BARE = Training(first_bundle=False)
 WORLD = {"preset": "dl2", "tenants": 1, "cells": False, "span": 15.0, "servers": 10}
 FEW = {"span": 8.0, "servers": 5}
@@ -32,13 +32,13 @@ def _few(*values: float, **world: int) -> Scale:
     return Scale(values, 2, {**FEW, **world}, LITTLE)
 
 
-def _after(teacher: str, name: str, number: float | None) -> tuple[tuple[Line, ...], tuple[Claim, ...]]:
+def _after(teacher: str, name: str, number: float | None) -> tuple[tuple[FigureLine, ...], tuple[Claim, ...]]:
     """A teacher, what its lessons alone come to, and what rewards make of that."""
     lessons, both = f"lessons of {teacher}", f"dl2 after {teacher}"
     lines = (
-        Line(teacher, {"name": name}),
-        Line(lessons, DL2, training=Training(name, rewards=False)),
-        Line(both, DL2, training=Training(name)),
+        FigureLine(teacher, {"name": name}),
+        FigureLine(lessons, DL2, training=Training(name, rewards=False)),
+        FigureLine(both, DL2, training=Training(name)),
     )
     claims = (
         Claim("less", f"dl2 after {teacher}, times its teacher", both, teacher, number=number),
@@ -61,9 +61,9 @@ FIGURES: tuple[Figure, ...] = (
         swept="steps",
         axis="steps",
         lines=(
-            Line("lessons alone", DL2, training=Training(lessons=ALL_STEPS, rewards=False)),
-            Line("rewards alone", DL2, training=Training(lessons=0)),
-            Line("lessons, then rewards", DL2, training=Training()),
+            FigureLine("lessons alone", DL2, training=Training(lessons=ALL_STEPS, rewards=False)),
+            FigureLine("rewards alone", DL2, training=Training(lessons=0)),
+            FigureLine("lessons, then rewards", DL2, training=Training()),
             DRF,
         ),
         measures=MEASURES,
@@ -86,8 +86,8 @@ FIGURES: tuple[Figure, ...] = (
         swept="steps",
         axis="steps",
         lines=(
-            Line("4 types, then 6, then 8", DL2, training=Training(types=TYPES)),
-            Line("8 types from the beginning", DL2, training=Training()),
+            FigureLine("4 types, then 6, then 8", DL2, training=Training(types=TYPES)),
+            FigureLine("8 types from the beginning", DL2, training=Training()),
         ),
         measures=MEASURES,
         claims=(
@@ -140,10 +140,10 @@ FIGURES: tuple[Figure, ...] = (
         swept="steps",
         axis="steps",
         lines=(
-            Line("dl2", DL2, training=BARE),
-            Line("without actor-critic", DL2, training=replace(BARE, rules=(("critic", False),))),
-            Line("without exploration", DL2, training=replace(BARE, rules=(("explore", 0.0),))),
-            Line("without replay", DL2, training=replace(BARE, rules=(("recall", False),))),
+            FigureLine("dl2", DL2, training=BARE),
+            FigureLine("without actor-critic", DL2, training=replace(BARE, rules=(("critic", False),))),
+            FigureLine("without exploration", DL2, training=replace(BARE, rules=(("explore", 0.0),))),
+            FigureLine("without replay", DL2, training=replace(BARE, rules=(("recall", False),))),
         ),
         measures=MEASURES,
         claims=tuple(

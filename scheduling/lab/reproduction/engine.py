@@ -11,24 +11,24 @@ from scheduling.core.scenario import BadScenario, Scenario, read
 from scheduling.core.simulation import simulate
 from scheduling.core.types import BATCH
 from scheduling.core.workload import synthetic
-from scheduling.lab.comparison import Column, Figures
+from scheduling.lab.comparison import Figures, VariantColumn
 from scheduling.lab.parallel import each
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.reproduction.adjusting import ADJUSTMENTS
-from scheduling.lab.reproduction.describing import LAST, Figure, Line, Scale
-from scheduling.lab.reproduction.judging import Ended, Verdict, judge
-from scheduling.lab.reproduction.learning import SWEPT, Task, task, trained
+from scheduling.lab.reproduction.describing import LAST, Figure, FigureLine, Scale
+from scheduling.lab.reproduction.judging import ClaimVerdict, Ended, judge
+from scheduling.lab.reproduction.learning import SWEPT, TrainingTask, task, trained
 from scheduling.lab.reproduction.measuring import MEASURES
 from scheduling.lab.reproduction.misjudging import BELIEFS
 from scheduling.lab.reproduction.other_speeds import SPEEDS, AtAnotherSpeed
 from scheduling.lab.reproduction.tabling import TABLES
-from scheduling.lab.running import Run, policies_build, run
+from scheduling.lab.running import ScenarioRun, policies_build, run
 
 JOBS = "jobs of the draw"
 
 
 @dataclass(frozen=True)
-class Point:
+class FigureRun:
     """One run of a figure: the place of its line and of its swept value, and the seed of its world. `weights` are what
     was trained for it."""
 
@@ -46,14 +46,14 @@ class Repeated:
 
     figure: Figure
     scale: Scale
-    points: Sequence[Point]
+    points: Sequence[FigureRun]
     found: Sequence[Figures]
 
-    def column(self, line: int, value: int) -> Column:
+    def column(self, line: int, value: int) -> VariantColumn:
         """The figures of all seeds of one point of a curve."""
         seeds = self.scale.seeds
         first = (line * len(self.scale.values) + value) * seeds
-        return Column(self.figure.lines[line].label, self.found[first : first + seeds])
+        return VariantColumn(self.figure.lines[line].label, self.found[first : first + seeds])
 
     def curve(self, line: int, measure: str) -> list[float | None]:
         """The mean over all seeds at each swept value."""
@@ -63,7 +63,7 @@ class Repeated:
         """The standard deviation over the seeds at each swept value."""
         return [self.column(line, value).spread(measure) or 0.0 for value in range(len(self.scale.values))]
 
-    def verdicts(self) -> list[Verdict]:
+    def verdicts(self) -> list[ClaimVerdict]:
         """On every claim of the figure."""
         verdicts_made = []
         for claim in self.figure.claims:
@@ -104,11 +104,11 @@ class Repeated:
         return lines
 
 
-def repeat(figure: Figure, scale: str, processes: int, progress: Progress) -> Repeated:
+def repeat(figure: Figure, scale: str, processes: int, progress: ProgressLine) -> Repeated:
     """Run a figure at a scale."""
     chosen = figure.scale(scale)
     points = [
-        Point(figure, scale, line, value, figure.first_seed + seed)
+        FigureRun(figure, scale, line, value, figure.first_seed + seed)
         for line in range(len(figure.lines))
         for value in range(len(chosen.values))
         for seed in range(chosen.seeds)
@@ -117,7 +117,7 @@ def repeat(figure: Figure, scale: str, processes: int, progress: Progress) -> Re
     return Repeated(figure, chosen, points, each(point_run, points, processes, progress))
 
 
-def _taught(points: Sequence[Point], processes: int, progress: Progress) -> list[Point]:
+def _taught(points: Sequence[FigureRun], processes: int, progress: ProgressLine) -> list[FigureRun]:
     """The points with the weights they need. Those who need the same are trained for once."""
     tasks = [task_of(point) for point in points]
     once = list(dict.fromkeys(wanted for wanted in tasks if wanted is not None))
@@ -128,7 +128,7 @@ def _taught(points: Sequence[Point], processes: int, progress: Progress) -> list
     ]
 
 
-def task_of(point: Point) -> Task | None:
+def task_of(point: FigureRun) -> TrainingTask | None:
     """What has to be trained for a point, if anything."""
     figure, scale = point.figure, point.figure.scale(point.scale)
     given, value = figure.lines[point.line].training, scale.values[point.value]
@@ -141,12 +141,12 @@ def task_of(point: Point) -> Task | None:
     return replace(wanted, marks=scale.values) if figure.swept == "steps" else wanted
 
 
-def _mark(point: Point) -> float:
+def _mark(point: FigureRun) -> float:
     swept = point.figure.swept
     return point.figure.scale(point.scale).values[point.value] if swept == "steps" else LAST
 
 
-def point_run(point: Point) -> Figures:
+def point_run(point: FigureRun) -> Figures:
     """The measures of one run."""
     figure = point.figure
     if figure.table:
@@ -166,7 +166,7 @@ def about(measure: str) -> str:
     return f"{measure}: jobs"
 
 
-def _run(point: Point) -> Run:
+def _run(point: FigureRun) -> ScenarioRun:
     """The run of a point: under a wrong belief, if that is what is swept, and at the speed that the figure has."""
     figure, scenario = point.figure, scenario_of(point)
     belief = figure.lines[point.line].belief or (figure.swept if figure.swept in BELIEFS else "")
@@ -177,10 +177,10 @@ def _run(point: Point) -> Run:
         policy = BELIEFS[belief](policy, scenario, figure.scale(point.scale).values[point.value])
     if figure.speed:
         policy = AtAnotherSpeed(policy, SPEEDS[figure.speed])
-    return Run(scenario, {BATCH: policy}, simulate(scenario, {BATCH: policy}), (), (), {})
+    return ScenarioRun(scenario, {BATCH: policy}, simulate(scenario, {BATCH: policy}), (), (), {})
 
 
-def scenario_of(point: Point) -> Scenario:
+def scenario_of(point: FigureRun) -> Scenario:
     """The world of one run, and the policy that runs in it."""
     figure, scale = point.figure, point.figure.scale(point.scale)
     line, value = figure.lines[point.line], scale.values[point.value]
@@ -199,7 +199,7 @@ def _arguments(figure: Figure, scale: Scale, value: float) -> dict[str, Any]:
     return arguments
 
 
-def _adjusted(scenario: Scenario, figure: Figure, line: Line, value: float) -> Scenario:
+def _adjusted(scenario: Scenario, figure: Figure, line: FigureLine, value: float) -> Scenario:
     settings = line.policy
     for name, number in (*figure.adjust, *line.adjust):
         scenario, settings = ADJUSTMENTS[name](scenario, settings, value if number is None else number)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduling.lab.reproduction.describing import Adjustment, Check, Claim, Figure, Line, Scale
+from scheduling.lab.reproduction.describing import Adjustment, Claim, Figure, FigureLine, RunCheck, Scale
 
 GUARANTEE: Mapping[str, Any] = {"name": "astraea", "mode": "guarantee"}
 PAPER: Mapping[str, Any] = {"name": "astraea", "mode": "paper", "value_from": "arrival"}
@@ -20,16 +20,16 @@ KEEP, RENEW, RENEW_SEARCHED = "kept, posted", "renewed, posted", "renewed, searc
 RENEW_HALF, KEEP_HALF = "renewed, searched, dividend 1/2", "kept, searched, dividend 1/2"
 
 
-def _lines(first: int, paper: Mapping[str, Any]) -> tuple[Line, ...]:
+def _lines(first: int, paper: Mapping[str, Any]) -> tuple[FigureLine, ...]:
     """The rules, with windows that grow from `first` to 32 slots; and the paper's, with values as they are realised."""
     rules = {**GUARANTEE, "clock": {"first": first, "cap": 32, "restart": True}}
     return (
-        Line(KEEP, rules),
-        Line(RENEW, rules, RENEWED),
-        Line(RENEW_SEARCHED, {**rules, "price": "searched"}, RENEWED),
-        Line(RENEW_HALF, {**rules, **HALF}, RENEWED),
-        Line(KEEP_HALF, {**rules, **HALF}),
-        Line("paper, realised values", {**PAPER, **paper}),
+        FigureLine(KEEP, rules),
+        FigureLine(RENEW, rules, RENEWED),
+        FigureLine(RENEW_SEARCHED, {**rules, "price": "searched"}, RENEWED),
+        FigureLine(RENEW_HALF, {**rules, **HALF}, RENEWED),
+        FigureLine(KEEP_HALF, {**rules, **HALF}),
+        FigureLine("paper, realised values", {**PAPER, **paper}),
     )
 
 
@@ -46,7 +46,7 @@ def _figure(
     shares: Mapping[str, float],
     value: float,
     gain: float,
-    lines: tuple[Line, ...] = STEADY,
+    lines: tuple[FigureLine, ...] = STEADY,
 ) -> Figure:
     """`value`: measured under kept floors and posted prices; `gain`: so many times that with renewed plans besides;
     `shares`: the owners' part of the surplus, by line."""
@@ -68,7 +68,7 @@ def _figure(
             ),
             *(Claim("mean is", f"owners' share, {line}", line, "", "owners_share", n) for line, n in shares.items()),
         ),
-        checks=tuple(Check("nobody is below alone", line.label, "least_gain", -1e-6) for line in lines[:-1]),
+        checks=tuple(RunCheck("nobody is below alone", line.label, "least_gain", -1e-6) for line in lines[:-1]),
         world={"preset": "astraea", **world},
         full=Scale((jobs,), 10),
         small=Scale((max(6, jobs // 10),), 2, {"tenants": 3, "servers": 6}),
@@ -95,11 +95,11 @@ def _windows(slots: int) -> Mapping[str, Any]:
 
 
 PIECES = (
-    Line(WHOLE_32, _windows(32), RENEWED),
-    Line(PIECES_32, _windows(32), IN_PIECES),
-    Line(PIECES_16, _windows(16), IN_PIECES),
-    Line(WHOLE_8, _windows(8), RENEWED),
-    Line(PIECES_8, _windows(8), IN_PIECES),
+    FigureLine(WHOLE_32, _windows(32), RENEWED),
+    FigureLine(PIECES_32, _windows(32), IN_PIECES),
+    FigureLine(PIECES_16, _windows(16), IN_PIECES),
+    FigureLine(WHOLE_8, _windows(8), RENEWED),
+    FigureLine(PIECES_8, _windows(8), IN_PIECES),
 )
 
 
@@ -121,7 +121,7 @@ def _in_pieces(
         lines=PIECES,
         measures=("revenue", "owners_share", "idle_in_use", "guests_served", "least_gain"),
         claims=claims,
-        checks=tuple(Check("nobody is below alone", line.label, "least_gain", -1e-6) for line in PIECES),
+        checks=tuple(RunCheck("nobody is below alone", line.label, "least_gain", -1e-6) for line in PIECES),
         world={"preset": "astraea", **_small_market(load)},
         adjust=adjust,
         full=Scale((jobs,), 10),

@@ -38,7 +38,7 @@ Known = Mapping[str, Sequence[float]]  # by line, the mean at each swept value
 
 
 @dataclass(frozen=True)
-class Verdict:
+class ClaimVerdict:
     """What became of a claim."""
 
     claim: Claim
@@ -54,7 +54,7 @@ class Verdict:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ClaimFinding:
     """Direction, our number, and whether the size is the paper's; None where it prints none. At `neutral` there would
     be no difference; None where the claim is a size alone."""
 
@@ -64,7 +64,7 @@ class Finding:
     neutral: float | None = None
 
 
-def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None = None) -> Verdict:
+def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None = None) -> ClaimVerdict:
     """The verdict on one claim, from the runs of its measure over the swept values. `ended` is given where the measure
     is about jobs that ended."""
     needed = [name for name in (claim.line, claim.other, *(claim.beside or ())) if name]
@@ -73,21 +73,21 @@ def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None
         places = [min(places, key=lambda index: abs(values[index] - (claim.at or 0.0)))]
     values = [values[place] for place in places]
     if ended is not None and (words := _apart(needed, places, ended)):
-        return Verdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - {words}")
+        return ClaimVerdict(claim, INCOMPARABLE, None, f"{INCOMPARABLE}: {claim.words} - {words}")
     known: dict[str, list[list[float]]] = {name: [] for name in needed}
     for name in needed:
         for place in places:
             figures = [figure for figure in runs[name][place] if figure is not None]
             if not figures or len(figures) < len(runs[name][place]):
-                return Verdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line has no figure")
+                return ClaimVerdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line has no figure")
             known[name].append(figures)
     value = _found(claim, known, values)
     if not math.isfinite(value.ours):
-        return Verdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line reaches nothing")
+        return ClaimVerdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line reaches nothing")
     spread = _spread(claim, known, values)
     outcome = _outcome(value, spread)
     draws = max(len(figures) for curve in known.values() for figures in curve)
-    return Verdict(claim, outcome, value.ours, _line(claim, outcome, value, spread, draws), spread)
+    return ClaimVerdict(claim, outcome, value.ours, _line(claim, outcome, value, spread, draws), spread)
 
 
 def _apart(lines: Sequence[str], places: Sequence[int], ended: Ended) -> str:
@@ -102,7 +102,7 @@ def _apart(lines: Sequence[str], places: Sequence[int], ended: Ended) -> str:
     return ""
 
 
-def _found(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> Finding:
+def _found(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values: Sequence[float]) -> ClaimFinding:
     means = {name: [fmean(figures) for figures in curve] for name, curve in known.items()}
     return KINDS[claim.kind](claim, means, values)
 
@@ -127,24 +127,24 @@ def _spread(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values
     return spread if spread > EQUAL * abs(middle) else 0.0  # what is less is rounding
 
 
-def _outcome(found: Finding, spread: float | None) -> str:
-    if found.neutral is not None:
+def _outcome(claim_finding: ClaimFinding, spread: float | None) -> str:
+    if claim_finding.neutral is not None:
         if spread is None:
             return NO_DIFFERENCE
-        apart = abs(found.ours - found.neutral)
-        if apart <= spread and (spread > 0 or not found.direction):
+        apart = abs(claim_finding.ours - claim_finding.neutral)
+        if apart <= spread and (spread > 0 or not claim_finding.direction):
             return NO_DIFFERENCE
-    if not found.direction:
+    if not claim_finding.direction:
         return NOT_HELD
-    return DIRECTION if found.size is False else HELD
+    return DIRECTION if claim_finding.size is False else HELD
 
 
-def _line(claim: Claim, outcome: str, found: Finding, spread: float | None, draws: int) -> str:
+def _line(claim: Claim, outcome: str, claim_finding: ClaimFinding, spread: float | None, draws: int) -> str:
     paper = f"paper {figure(claim.number)}, " if claim.number is not None else ""
     unknown = ", one draw" if draws == 1 else ", by how much depends on one draw"
     error = f" ± {figure(float(f'{spread:.2g}'))}" if spread is not None else unknown
     because = f"; {claim.unless}" if outcome != HELD and claim.unless else ""
-    return f"{outcome}: {claim.words} ({paper}ours {figure(round(found.ours, 4))}{error}){because}"
+    return f"{outcome}: {claim.words} ({paper}ours {figure(round(claim_finding.ours, 4))}{error}){because}"
 
 
 def _near(ours: float, paper: float | None) -> bool | None:
@@ -165,87 +165,87 @@ def _ratio(curve: Sequence[float], other: Sequence[float]) -> float:
     return sum(curve) / below if below > 0 else float("inf")
 
 
-def _more(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _more(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     ratio = _ratio(curves[claim.line], curves[claim.other])
-    return Finding(ratio > 1.0 + EQUAL, ratio, _advantage(ratio, claim.number), 1.0)
+    return ClaimFinding(ratio > 1.0 + EQUAL, ratio, _advantage(ratio, claim.number), 1.0)
 
 
-def _less(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _less(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     ratio = _ratio(curves[claim.line], curves[claim.other])
-    return Finding(ratio < 1.0 - EQUAL, ratio, _advantage(ratio, claim.number), 1.0)
+    return ClaimFinding(ratio < 1.0 - EQUAL, ratio, _advantage(ratio, claim.number), 1.0)
 
 
-def _rises(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _rises(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     first, last = curves[claim.line][0], curves[claim.line][-1]
-    return Finding(last > first, last - first, _near(last - first, claim.number), 0.0)
+    return ClaimFinding(last > first, last - first, _near(last - first, claim.number), 0.0)
 
 
-def _falls(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _falls(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     rise = _rises(claim, curves, values)
-    return Finding(rise.ours < 0, rise.ours, _near(rise.ours, claim.number), 0.0)
+    return ClaimFinding(rise.ours < 0, rise.ours, _near(rise.ours, claim.number), 0.0)
 
 
-def _at_least(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _at_least(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     least = min(curves[claim.line])
-    return Finding(least >= (claim.number or 0.0), least, None, claim.number or 0.0)
+    return ClaimFinding(least >= (claim.number or 0.0), least, None, claim.number or 0.0)
 
 
-def _at_most(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _at_most(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     most = max(curves[claim.line])
-    return Finding(most <= (claim.number or 0.0) * (1.0 + EQUAL), most, None, claim.number or 0.0)
+    return ClaimFinding(most <= (claim.number or 0.0) * (1.0 + EQUAL), most, None, claim.number or 0.0)
 
 
-def _mean_is(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _mean_is(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     mean = fmean(curves[claim.line])
-    return Finding(bool(_near(mean, claim.number)), mean)
+    return ClaimFinding(bool(_near(mean, claim.number)), mean)
 
 
-def _steady(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _steady(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     """The largest of a curve over its smallest is no more than halfway from the paper's figure to twice it."""
     least = min(curves[claim.line])
     ratio = max(curves[claim.line]) / least if least > 0 else float("inf")
     if claim.number is None:
-        return Finding(ratio <= STEADY, ratio, None, STEADY)
-    return Finding(ratio <= STEADY, ratio, _advantage(ratio, claim.number) or ratio <= claim.number, STEADY)
+        return ClaimFinding(ratio <= STEADY, ratio, None, STEADY)
+    return ClaimFinding(ratio <= STEADY, ratio, _advantage(ratio, claim.number) or ratio <= claim.number, STEADY)
 
 
-def _widens(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _widens(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     gaps = [mine - theirs for mine, theirs in zip(curves[claim.line], curves[claim.other], strict=True)]
-    return Finding(gaps[-1] > gaps[0], gaps[-1] - gaps[0], None, 0.0)
+    return ClaimFinding(gaps[-1] > gaps[0], gaps[-1] - gaps[0], None, 0.0)
 
 
-def _narrows(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _narrows(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     wider = _widens(claim, curves, values)
-    return Finding(wider.ours < 0, wider.ours, None, 0.0)
+    return ClaimFinding(wider.ours < 0, wider.ours, None, 0.0)
 
 
-def _pulls_away(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _pulls_away(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     """How many times as much the other has rises, of what should be small, and is more in the end."""
     first, last = (curves[claim.other][at] / max(curves[claim.line][at], EQUAL) for at in (0, -1))
-    return Finding(last > max(first, 1.0), last - first, None, 0.0)
+    return ClaimFinding(last > max(first, 1.0), last - first, None, 0.0)
 
 
-def _as_good(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _as_good(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     """No more than a tenth above the other, of what should be small."""
     ratio = _ratio(curves[claim.line], curves[claim.other])
-    return Finding(ratio <= 1.0 + AS_GOOD, ratio, None, 1.0 + AS_GOOD)
+    return ClaimFinding(ratio <= 1.0 + AS_GOOD, ratio, None, 1.0 + AS_GOOD)
 
 
-def _peak_at(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _peak_at(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     """The swept value at which the curve is highest."""
     curve = curves[claim.line]
     place = values[curve.index(max(curve))]
-    return Finding(place == claim.number, place)
+    return ClaimFinding(place == claim.number, place)
 
 
-def _leads_by_more(claim: Claim, curves: Known, values: Sequence[float]) -> Finding:
+def _leads_by_more(claim: Claim, curves: Known, values: Sequence[float]) -> ClaimFinding:
     """How many times as much as the other, less how many times as much the pair beside them has."""
     line, other = claim.beside or (claim.line, claim.other)
     more = _ratio(curves[claim.line], curves[claim.other]) - _ratio(curves[line], curves[other])
-    return Finding(more > EQUAL, more, None, 0.0)
+    return ClaimFinding(more > EQUAL, more, None, 0.0)
 
 
-KINDS: Mapping[str, Callable[[Claim, Known, Sequence[float]], Finding]] = {
+KINDS: Mapping[str, Callable[[Claim, Known, Sequence[float]], ClaimFinding]] = {
     "more": _more,
     "less": _less,
     "rises": _rises,

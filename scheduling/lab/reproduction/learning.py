@@ -14,10 +14,10 @@ from statistics import fmean
 from typing import Any
 
 from scheduling.core.policies.dl2.files import Network, encode
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.scenario import Scenario, read
 from scheduling.core.training import course as courses
-from scheduling.core.training.course import Course, State
+from scheduling.core.training.course import Course, TrainingState
 from scheduling.core.training.learner import Rules
 from scheduling.core.training.lessons import Lessons
 from scheduling.core.workload import synthetic
@@ -31,7 +31,7 @@ FIRST_SEED, APART = 10_000_000, 10_000_000  # of the draws of the first training
 
 
 @dataclass(frozen=True)
-class Task:
+class TrainingTask:
     """One training. `world` are arguments of the workload, `number` tells trainings of one kind apart; a network is
     kept at every mark: the last one with no more steps than that, or at `LAST` the best."""
 
@@ -42,20 +42,22 @@ class Task:
     marks: tuple[float, ...]
 
 
-def task(given: Training, effort: Effort, world: Mapping[str, Any], swept: str, value: float, number: int) -> Task:
+def task(
+    given: Training, effort: Effort, world: Mapping[str, Any], swept: str, value: float, number: int
+) -> TrainingTask:
     """The training of a line where `value` is swept. Steps are swept within one training."""
     if swept == "seen":
         effort = replace(effort, seen=round(value))
     if swept == "clusters":
         given = replace(given, clusters=round(value))
-    return Task(given, effort, tuple(sorted(world.items())), number, (LAST,))
+    return TrainingTask(given, effort, tuple(sorted(world.items())), number, (LAST,))
 
 
 @lru_cache(maxsize=64)  # figures share trainings
-def trained(wanted: Task) -> Mapping[float, bytes]:
+def trained(wanted: TrainingTask) -> Mapping[float, bytes]:
     """The network at each mark, as a file."""
     watched = [draw(wanted, training.LESSONS + k, 0.0) for k in range(wanted.effort.watched)]
-    shape = Shape(
+    shape = NetworkShape(
         jobs=wanted.effort.seen,
         columns=len(MODELS) + 1,
         types=tuple(sorted(model.name for model in MODELS)),
@@ -67,13 +69,13 @@ def trained(wanted: Task) -> Mapping[float, bytes]:
     steps_of_pass = math.ceil(len(given) / rules.batch)
     passes = math.ceil(_steps_of_lessons(wanted) / steps_of_pass)
     course = Course(shape, 1 + wanted.number, wanted.training.clusters, passes, rules=rules)
-    kept: dict[float, State] = {}
+    kept: dict[float, TrainingState] = {}
     for steps, state in _stages(course, wanted, given, steps_of_pass):
         kept |= {mark: state for mark in wanted.marks if steps <= mark}
     return {mark: encode(courses.network(course, state, {})) for mark, state in kept.items()}
 
 
-def draw(wanted: Task, step: int, steps: float) -> Scenario:
+def draw(wanted: TrainingTask, step: int, steps: float) -> Scenario:
     """A market of the training, with jobs of those models that come after so many steps."""
     arguments = dict(wanted.world)
     models = max([count for begin, count in wanted.training.types if begin <= steps], default=len(MODELS))
@@ -85,17 +87,19 @@ def draw(wanted: Task, step: int, steps: float) -> Scenario:
     return replace(scenario, jobs=tuple(replace(job, number=number) for number, job in enumerate(jobs)))
 
 
-def _steps_of_lessons(wanted: Task) -> float:
+def _steps_of_lessons(wanted: TrainingTask) -> float:
     steps = wanted.effort.lessons if wanted.training.lessons is None else wanted.training.lessons
     return min(steps, wanted.effort.steps)
 
 
-def _stages(course: Course, wanted: Task, given: Lessons, steps_of_pass: int) -> Iterator[tuple[float, State]]:
+def _stages(
+    course: Course, wanted: TrainingTask, lessons: Lessons, steps_of_pass: int
+) -> Iterator[tuple[float, TrainingState]]:
     """(steps, state) from the beginning, after every pass over the lessons and after every round."""
     state = courses.begin(course)
     yield 0, state
     while state.passes < course.passes:
-        state = courses.take_lessons(course, state, given)
+        state = courses.take_lessons(course, state, lessons)
         yield state.passes * steps_of_pass, state
     effort, before = wanted.effort, course.passes * steps_of_pass
     chosen = wanted.marks == (LAST,) and wanted.training.rewards
@@ -110,7 +114,7 @@ def _stages(course: Course, wanted: Task, given: Lessons, steps_of_pass: int) ->
     yield effort.steps, _looked_at(course, state, checks)
 
 
-def _looked_at(course: Course, state: State, checks: list[Scenario]) -> State:
+def _looked_at(course: Course, state: TrainingState, checks: list[Scenario]) -> TrainingState:
     """With what it reaches on the draws to choose by, if there are any."""
     if not checks:
         return state

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from scheduling.core.estimates.live import Reports, Running, Target, converged_after, informed
+from scheduling.core.estimates.live import LossReports, LossTarget, Running, converged_after, informed
 from scheduling.core.scenario import Scenario
 from scheduling.core.speed import TOLERANCE, elastic_rate
 from scheduling.core.types import CENTRALIZED, Booking, Job, Plan, Policy, View
@@ -82,7 +82,7 @@ def reported(policy: Policy, scenario: Scenario, times: float) -> Policy:
         for job, left in zip(view.waiting, view.remaining.tolist(), strict=True):
             done = min(int((job.work - left) * job.epochs / job.work + TOLERANCE), job.epochs - 1)
             losses, delta = heard[job.number]
-            running[job.number] = Running(done, Target(delta, declared[job.number], PATIENCE), Reports(losses))
+            running[job.number] = Running(done, LossTarget(delta, declared[job.number], PATIENCE), LossReports(losses))
         return informed(with_epochs(view, declared), running)
 
     return Misjudged(policy, beliefs)
@@ -107,7 +107,7 @@ def losses_of(job: Job) -> tuple[tuple[float, ...], float]:
     for smaller in 0.5 ** np.arange(12):
         losses = (1.0 / (b0 * epochs + 1.0) + b2) * (1.0 + smaller * noise)
         delta = float(np.abs(np.diff(losses))[-PATIENCE:].max() / losses.max()) * (1.0 + TOLERANCE)
-        if converged_after(losses.tolist(), Target(delta, job.epochs, PATIENCE)) == job.epochs:
+        if converged_after(losses.tolist(), LossTarget(delta, job.epochs, PATIENCE)) == job.epochs:
             break
     return tuple(losses.tolist()), delta
 

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from scheduling.lab.reproduction.describing import Check, Claim, Figure, Line, Omitted, Scale
+from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Omitted, RunCheck, Scale
 
 WORLD = {"preset": "oasis", "tenants": 1, "cells": False}
-OURS = Line("oasis", {"name": "oasis", "mode": "paper"})
+OURS = FigureLine("oasis", {"name": "oasis", "mode": "paper"})
 OTHERS = (
-    Line("fifo", {"name": "fifo"}),
-    Line("drf", {"name": "dominant_resource_fairness"}),
-    Line("rrh", {"name": "rrh"}),
-    Line("dorm", {"name": "dorm"}),
+    FigureLine("fifo", {"name": "fifo"}),
+    FigureLine("drf", {"name": "dominant_resource_fairness"}),
+    FigureLine("rrh", {"name": "rrh"}),
+    FigureLine("dorm", {"name": "dorm"}),
 )
 CEILINGS = "prices stay near the floor until a machine is nearly full, so the ceiling hardly matters"
 AT_LEAST_OPTIMAL = 0.999999  # the solver's tolerance
@@ -67,7 +67,7 @@ FIGURES = (
         swept="servers",
         axis="servers in total",
         lines=tuple(
-            Line(f"priority {least} to 100", OURS.policy, (("priority_from", float(least)),))
+            FigureLine(f"priority {least} to 100", OURS.policy, (("priority_from", float(least)),))
             for least in (1, 25, 50, 75)
         ),
         measures=("optimum_over_own",),
@@ -76,7 +76,7 @@ FIGURES = (
             for least in (1, 25, 50, 75)
         ),
         checks=tuple(
-            Check("nobody exceeds the optimum", f"priority {least} to 100", "optimum_over_own", AT_LEAST_OPTIMAL)
+            RunCheck("nobody exceeds the optimum", f"priority {least} to 100", "optimum_over_own", AT_LEAST_OPTIMAL)
             for least in (1, 25, 50, 75)
         ),
         world={**WORLD, "jobs": 10, "slots": 10, "span": 7, "longest": 3},
@@ -90,7 +90,7 @@ FIGURES = (
         title="Total value when the largest prices are estimated wrong",
         swept="jobs",
         axis="jobs",
-        lines=tuple(Line(f"{part:.0%}", OURS.policy, (("ceiling", part),)) for part in PARTS),
+        lines=tuple(FigureLine(f"{part:.0%}", OURS.policy, (("ceiling", part),)) for part in PARTS),
         measures=("value_in_time", "awarded"),
         claims=(
             Claim("more", "half of the true ceiling earns more than five times it", "50%", "500%", unless=CEILINGS),

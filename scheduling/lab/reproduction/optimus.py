@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduling.lab.reproduction.describing import Claim, Figure, Line, Omitted, Scale
+from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Omitted, Scale
 
 WORLD = {
     "preset": "dl2",
@@ -17,11 +17,11 @@ WORLD = {
 MOST = 52  # every container of the testbed: the paper caps no job
 CONTAINERS = (("containers", 4.0),)
 TESTBED = (*CONTAINERS, ("uncapped", 4.0), ("measured", 0.5))  # half of the jobs train synchronously
-OURS = Line("optimus", {"name": "optimus", "young": 1.0, "max_ps": MOST, "max_workers": MOST})
-STRICT = Line("optimus, strict", {**OURS.policy, "placement": "strict"})
-DRF = Line("drf", {"name": "dominant_resource_fairness"})
-TETRIS = Line("tetris", {"name": "tetris", "max_workers": MOST})
-FEW_WORKERS = Line("tetris, four workers", {"name": "tetris", "max_workers": 4})
+OURS = FigureLine("optimus", {"name": "optimus", "young": 1.0, "max_ps": MOST, "max_workers": MOST})
+STRICT = FigureLine("optimus, strict", {**OURS.policy, "placement": "strict"})
+DRF = FigureLine("drf", {"name": "dominant_resource_fairness"})
+TETRIS = FigureLine("tetris", {"name": "tetris", "max_workers": MOST})
+FEW_WORKERS = FigureLine("tetris, four workers", {"name": "tetris", "max_workers": 4})
 LINES = (OURS, STRICT, DRF, TETRIS)
 MEASURES = ("mean_completion", "makespan")
 JOBS_OF_THE_PAPER = 9
@@ -125,7 +125,7 @@ FIGURES = (
         title="Errors of the predicted speed",
         swept="speed_error",
         axis="relative error",
-        lines=(Line(OURS.label, OURS.policy, (("speed_error", None),)),),
+        lines=(FigureLine(OURS.label, OURS.policy, (("speed_error", None),)),),
         measures=MEASURES,
         claims=(
             Claim("rises", "completion rises with the error", "optimus"),
@@ -145,7 +145,7 @@ FIGURES = (
         title="Errors of the predicted epochs",
         swept="epochs_error",
         axis="relative error",
-        lines=(OURS, Line("optimus, young jobs at 0.95", {**OURS.policy, "young": 0.95})),
+        lines=(OURS, FigureLine("optimus, young jobs at 0.95", {**OURS.policy, "young": 0.95})),
         measures=MEASURES,
         claims=(
             Claim("rises", "completion rises with the error", "optimus"),
@@ -183,9 +183,9 @@ FIGURES = (
         swept="overstated",
         axis="most times as long as they are",
         lines=(
-            Line("as declared", OURS.policy, belief="overstated"),
-            Line("by reported losses", OURS.policy, belief="reported"),
-            Line("true epochs", OURS.policy, belief="known"),
+            FigureLine("as declared", OURS.policy, belief="overstated"),
+            FigureLine("by reported losses", OURS.policy, belief="reported"),
+            FigureLine("true epochs", OURS.policy, belief="known"),
         ),
         measures=MEASURES,
         claims=(
@@ -206,7 +206,7 @@ FIGURES = (
         title="Jobs that arrive in a Poisson process",
         swept="poisson",
         axis="arrivals a slot",
-        lines=tuple(Line(line.label, line.policy, (("poisson", None),)) for line in LINES),
+        lines=tuple(FigureLine(line.label, line.policy, (("poisson", None),)) for line in LINES),
         measures=MEASURES,
         claims=better("optimus", (None, None), 3.0),
         world={**WORLD, "jobs": 30},
@@ -222,7 +222,7 @@ FIGURES = (
         title="Parameters of a ResNet-50 on ten parameter servers",
         swept="servers",
         axis="parameter servers",
-        lines=(Line("optimus", {}), Line("mxnet", {})),
+        lines=(FigureLine("optimus", {}), FigureLine("mxnet", {})),
         measures=("size_difference", "request_difference", "requests"),
         claims=(
             Claim("mean is", "difference of sizes, millions", "optimus", number=0.1),
@@ -249,7 +249,7 @@ FIGURES = (
         title="Speed of a ResNet-50 with ten workers, parameters dealt evenly or by MXNet",
         swept="servers",
         axis="parameter servers",
-        lines=(Line("optimus", {}), Line("mxnet", {})),
+        lines=(FigureLine("optimus", {}), FigureLine("mxnet", {})),
         measures=("relative_speed",),
         claims=(
             Claim("more", "faster with parameters dealt evenly", "optimus", "mxnet"),

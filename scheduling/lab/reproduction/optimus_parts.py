@@ -5,7 +5,7 @@ Jobs here run at the speed of their mode, and where a gang's units are tells how
 
 from __future__ import annotations
 
-from scheduling.lab.reproduction.describing import Claim, Figure, Line, Scale
+from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Scale
 from scheduling.lab.reproduction.optimus import (
     CONTAINERS,
     DRF,
@@ -62,7 +62,7 @@ FIGURES = (
         title="Training modes",
         swept="measured",
         axis="part of the jobs that train synchronously",
-        lines=tuple(Line(line.label, line.policy, (("measured", None),)) for line in LINES),
+        lines=tuple(FigureLine(line.label, line.policy, (("measured", None),)) for line in LINES),
         measures=MEASURES,
         claims=_modes(),
         world={**WORLD, "jobs": JOBS_OF_THE_PAPER},
@@ -78,7 +78,7 @@ FIGURES = (
         title="Training modes, with the coefficients of Table 2 in both modes",
         swept="synchronous",
         axis="part of the jobs that train synchronously",
-        lines=tuple(Line(line.label, line.policy, (("synchronous", None),)) for line in (OURS, DRF, TETRIS)),
+        lines=tuple(FigureLine(line.label, line.policy, (("synchronous", None),)) for line in (OURS, DRF, TETRIS)),
         measures=MEASURES,
         claims=_modes(),
         world={**WORLD, "longest": 6, "jobs": 15},
@@ -96,8 +96,8 @@ FIGURES = (
         axis="jobs",
         lines=(
             OURS,
-            Line("drf's numbers", {**OURS.policy, "allocation": FAIRNESS}),
-            Line("tetris' numbers", {**OURS.policy, "allocation": "tetris"}),
+            FigureLine("drf's numbers", {**OURS.policy, "allocation": FAIRNESS}),
+            FigureLine("tetris' numbers", {**OURS.policy, "allocation": "tetris"}),
         ),
         measures=MEASURES,
         claims=_parts("numbers", (2.63, 1.45), (None, None)),
@@ -116,8 +116,8 @@ FIGURES = (
         axis="jobs",
         lines=(
             OURS,
-            Line("drf's places", {**OURS.policy, "placement": FAIRNESS}),
-            Line("tetris' places", {**OURS.policy, "placement": "tetris"}),
+            FigureLine("drf's places", {**OURS.policy, "placement": FAIRNESS}),
+            FigureLine("tetris' places", {**OURS.policy, "placement": "tetris"}),
         ),
         measures=MEASURES,
         claims=_parts("places", (1.18, 1.18), (1.11, 1.11)),

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from scheduling.lab.reproduction.describing import Check, Claim, Figure, Line, Omitted, Scale
+from scheduling.lab.reproduction.describing import Claim, Figure, FigureLine, Omitted, RunCheck, Scale
 from scheduling.lab.reproduction.oasis import AT_LEAST_OPTIMAL
 
 WORLD = {"preset": "pdors", "tenants": 1, "cells": False}
-OURS = Line("pdors", {"name": "pdors", "mode": "paper"})
+OURS = FigureLine("pdors", {"name": "pdors", "mode": "paper"})
 OTHERS = (
-    Line("fifo", {"name": "fifo"}),
-    Line("drf", {"name": "dominant_resource_fairness"}),
-    Line("dorm", {"name": "dorm"}),
+    FigureLine("fifo", {"name": "fifo"}),
+    FigureLine("drf", {"name": "dominant_resource_fairness"}),
+    FigureLine("dorm", {"name": "dorm"}),
 )
-SPLIT = Line("oasis", {"name": "oasis", "mode": "paper"}, (("split", 0.0),))
+SPLIT = FigureLine("oasis", {"name": "oasis", "mode": "paper"}, (("split", 0.0),))
 ROUNDING = {"name": "pdors", "mode": "paper", "external": "rounding", "tries": 20}
 BETTER = (
     *(Claim("more", f"above {line.label}", "pdors", line.label) for line in OTHERS),
@@ -24,8 +24,8 @@ PRACTICAL = " (30, 69, 1 %)"
 MIX_LINES = (
     OURS,
     SPLIT,
-    Line(f"pdors{PRACTICAL}", OURS.policy, MIXED),
-    Line(f"oasis{PRACTICAL}", SPLIT.policy, (*SPLIT.adjust, *MIXED)),
+    FigureLine(f"pdors{PRACTICAL}", OURS.policy, MIXED),
+    FigureLine(f"oasis{PRACTICAL}", SPLIT.policy, (*SPLIT.adjust, *MIXED)),
 )
 MIX_CLAIMS = (
     Claim("more", "10, 55, 35 %: times oasis", "pdors", "oasis"),
@@ -119,7 +119,7 @@ FIGURES = (
         lines=(OURS,),
         measures=("optimum_over_own",),
         claims=(Claim("at most", "1.4 at most", "pdors", number=1.4),),
-        checks=(Check("nobody exceeds the optimum", "pdors", "optimum_over_own", AT_LEAST_OPTIMAL),),
+        checks=(RunCheck("nobody exceeds the optimum", "pdors", "optimum_over_own", AT_LEAST_OPTIMAL),),
         world={**WORLD, "slots": 10, "span": 7, "longest": 1, "servers": 4},
         full=Scale((4, 6, 8), 3),
         small=Scale((4,), 1),
@@ -132,8 +132,8 @@ FIGURES = (
         swept="gain",
         axis="gain",
         lines=(
-            Line("rounding", ROUNDING, (("gain", None),)),
-            Line("exact program", {"name": "pdors", "mode": "paper", "external": "milp"}),
+            FigureLine("rounding", ROUNDING, (("gain", None),)),
+            FigureLine("exact program", {"name": "pdors", "mode": "paper", "external": "milp"}),
         ),
         measures=("value_in_time", "awarded"),
         claims=(

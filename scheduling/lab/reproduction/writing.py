@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from scheduling.lab.comparison import csv_text
 from scheduling.lab.reproduction.engine import Repeated
-from scheduling.lab.reproduction.judging import Verdict
+from scheduling.lab.reproduction.judging import ClaimVerdict
 from scheduling.lab.reproduction.measuring import MEASURES
 from scheduling.lab.tables import table
 
@@ -40,7 +40,7 @@ def means_csv(repeated: Repeated) -> str:
     return csv_text(["figure", "line", figure.swept, "seeds", *header], rows)
 
 
-def verdicts_csv(repeated: Repeated, verdicts: Sequence[Verdict]) -> str:
+def verdicts_csv(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
     """A row for each claim."""
     rows = [
         [
@@ -57,7 +57,7 @@ def verdicts_csv(repeated: Repeated, verdicts: Sequence[Verdict]) -> str:
     return csv_text(["figure", "outcome", "claim", "paper", "ours", "spread", "unless"], rows)
 
 
-def report(repeated: Repeated, verdicts: Sequence[Verdict]) -> str:
+def report(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
     """For the screen: a table for each measure, the verdict on each claim, and one line on the whole."""
     figure = repeated.figure
     parts = [f"{figure.name}: {figure.paper}. {figure.title}."]
@@ -78,7 +78,7 @@ def report(repeated: Repeated, verdicts: Sequence[Verdict]) -> str:
     return "\n".join([*parts, summary(repeated, verdicts)])
 
 
-def summary(repeated: Repeated, verdicts: Sequence[Verdict]) -> str:
+def summary(repeated: Repeated, verdicts: Sequence[ClaimVerdict]) -> str:
     """How many claims came out."""
     held = sum(verdict.came_out for verdict in verdicts)
     return f"{repeated.figure.name}: {held} of {len(verdicts)} claims came out ({repeated.scale.seeds} seeds)."

@@ -11,7 +11,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import ClassVar
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Vacancies
 from scheduling.core.speed import ceiling
 from scheduling.core.types import REJECTED, WAITING, Booking, Job, Plan, Reason, Refusal, View
@@ -47,7 +47,7 @@ class Backfill:
                     promised, spare = _promise(job, free, [*view.active, *bookings])
                     refusals.append(Refusal(job.number, Reason("no_room", {"asked": units}), WAITING))
                 continue
-            gang = Gang(units, 0)
+            gang = GangUnits(units, 0)
             end = view.slot + max(1, ceiling(remaining / gang.rate(job, view.cluster.slot_seconds, servers=1)))
             if looked and end > promised and units > spare:
                 continue

@@ -131,7 +131,7 @@ def widest(figures: Sequence[Sure]) -> Sure:
 
 
 @dataclass(frozen=True, eq=False)
-class Points:
+class DrawQuantiles:
     """Points below which so many parts of some values lie, each value weighing as often as its day is drawn.
 
     The point of level q is the smallest value with at least q of the whole weight at or below it.
@@ -145,14 +145,14 @@ class Points:
         """One of the points with its interval."""
         return interval(float(self.values[level]), self.drawn[:, level], self.left_out[:, level], least=0.0)
 
-    def less(self, other: Points, level: int) -> Sure:
+    def less(self, other: DrawQuantiles, level: int) -> Sure:
         """By how much a point is higher than that of other values of the same jobs, day by day drawn together."""
         value = float(self.values[level] - other.values[level])
         drawn, left_out = self.drawn - other.drawn, self.left_out - other.left_out
         return interval(value, drawn[:, level], left_out[:, level])
 
 
-def points(values: Numbers, days: npt.NDArray[np.intp], weights: Numbers, levels: Sequence[float]) -> Points:
+def points(values: Numbers, days: npt.NDArray[np.intp], weights: Numbers, levels: Sequence[float]) -> DrawQuantiles:
     """The points of values (jobs,), none below zero, on their days (jobs,)."""
     order = np.argsort(values, kind="stable")
     ordered, of_day, parts = values[order], days[order], np.array(levels)
@@ -164,4 +164,4 @@ def points(values: Numbers, days: npt.NDArray[np.intp], weights: Numbers, levels
         sums = np.cumsum(weight[of_day])
         if len(sums) and sums[-1] > 0:
             drawn[row] = ordered[np.searchsorted(sums, parts * sums[-1] * (1 - 1e-12))]
-    return Points(plain, drawn[: len(weights)], drawn[len(weights) :])
+    return DrawQuantiles(plain, drawn[: len(weights)], drawn[len(weights) :])

@@ -15,7 +15,7 @@ from scheduling.lab.histories.history import HOUR, History, hours_by_day
 from scheduling.lab.studies.draws import Sure, day_weights, points, ratio_of_days, sum_of_days, widest
 from scheduling.lab.studies.measures import MEASURES, Numbers, logged_waits, measured, use_by_day, waits
 from scheduling.lab.studies.replays import Replay
-from scheduling.lab.studies.study import Rule, Study
+from scheduling.lab.studies.study import Study, StudyRule
 from tenants import csv_files
 
 OPERATOR, ALL = "operator", "all"  # the rows of the operator, whom no owner is called, and of all assumptions
@@ -37,7 +37,7 @@ class Key(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Figures:
+class HistoryFigures:
     """The figures of a study by their keys, in the order in which they are written."""
 
     by_key: Mapping[Key, Sure]
@@ -58,7 +58,7 @@ def _cell(value: object) -> object:
     return value
 
 
-def figures_of(study: Study, history: History, replays: Mapping[tuple[str, str], Replay]) -> Figures:
+def figures_of(study: Study, history: History, replays: Mapping[tuple[str, str], Replay]) -> HistoryFigures:
     """All figures. `replays` are by the name of their rule and the assumption of worth."""
     weights = day_weights(history.days, study.draws, study.seed)
     by_key: dict[Key, Sure] = dict(_counts(history))
@@ -77,25 +77,25 @@ def figures_of(study: Study, history: History, replays: Mapping[tuple[str, str],
             by_key[key._replace(worth=ALL)] = widest([owners[w][key._replace(worth=w)] for w in owners])
         for worth in (*owners, ALL):
             by_key |= _verdicts(by_key, study, history, rule, worth)
-    return Figures(by_key, days)
+    return HistoryFigures(by_key, days)
 
 
-def _worths(study: Study, rule: Rule) -> tuple[str, ...]:
+def _worths(study: Study, rule: StudyRule) -> tuple[str, ...]:
     """The assumptions under which a rule and the one that it is beside differ from others."""
     return study.worths if rule.has_worth or study.rule(study.against).has_worth else study.worths[:1]
 
 
 def _measured(
-    study: Study, history: History, replays: Mapping[tuple[str, str], Replay], rule: Rule, worth: str
+    study: Study, history: History, replays: Mapping[tuple[str, str], Replay], rule: StudyRule, worth: str
 ) -> Mapping[str, Numbers]:
-    def replay(named: Rule) -> Replay:
+    def replay(named: StudyRule) -> Replay:
         return replays[named.name, worth if named.has_worth else study.worths[0]]
 
     return measured(history, replay(rule), replay(study.rule(study.against)))
 
 
 def _days(
-    study: Study, history: History, rule: Rule, worth: str, table: Mapping[str, Numbers]
+    study: Study, history: History, rule: StudyRule, worth: str, table: Mapping[str, Numbers]
 ) -> Iterator[tuple[Key, float]]:
     """The parts of each owner's figures by day; days on which nothing happened are left out."""
     for measure, amounts in table.items():
@@ -106,7 +106,7 @@ def _days(
 
 
 def _owners(
-    study: Study, history: History, rule: Rule, worth: str, table: Mapping[str, Numbers], weights: Numbers
+    study: Study, history: History, rule: StudyRule, worth: str, table: Mapping[str, Numbers], weights: Numbers
 ) -> Iterator[tuple[Key, Sure]]:
     """The figures of each owner, and of all together."""
     rows: list[tuple[str, int | None]] = [(owner, k) for k, owner in enumerate((*history.owners, OPERATOR))]
@@ -119,7 +119,9 @@ def _owners(
             yield key._replace(measure=measure), ratio_of_days(days[part], days[whole], weights, most=1.0)
 
 
-def _verdicts(figures: Mapping[Key, Sure], study: Study, history: History, rule: Rule, worth: str) -> dict[Key, Sure]:
+def _verdicts(
+    figures: Mapping[Key, Sure], study: Study, history: History, rule: StudyRule, worth: str
+) -> dict[Key, Sure]:
     """How many owners gain, lose, and show no difference. Who surely waits longer, or surely has less work done in
     time, loses, whatever else it gains."""
     counts = {"owners_gain": 0, "owners_lose": 0, "owners_unsure": 0}
@@ -197,7 +199,7 @@ def _counts(history: History) -> Iterator[tuple[Key, Sure]]:
         yield Key("count", "", "", "", "", "", name), Sure(float(count), np.nan, np.nan)
 
 
-def owners_by_loss(figures: Figures, study: Study, history: History, rule: str) -> Sequence[str]:
+def owners_by_loss(figures: HistoryFigures, study: Study, history: History, rule: str) -> Sequence[str]:
     """The owners, the largest loser of waiting first; of two alike the one who came first in the log."""
 
     def saved(owner: str) -> float:

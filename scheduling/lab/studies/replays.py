@@ -21,7 +21,7 @@ from scheduling.lab.files import save
 from scheduling.lab.histories.history import History
 from scheduling.lab.running import policies_build
 from scheduling.lab.studies.backfill import Backfill
-from scheduling.lab.studies.study import ALONE, BACKFILL, Rule, Study
+from scheduling.lab.studies.study import ALONE, BACKFILL, Study, StudyRule
 from scheduling.lab.studies.worlds import by_night, is_night, jobs_of, world
 
 Numbers = npt.NDArray[np.float64]
@@ -44,22 +44,22 @@ class Replay:
 
 
 @dataclass(frozen=True)
-class Task:
+class ReplayTask:
     """One replay to make, and the file that keeps it."""
 
     history: History
     study: Study
-    rule: Rule
+    rule: StudyRule
     worth: str
     path: Path
 
 
-def replay_make(task: Task) -> None:
+def replay_make(task: ReplayTask) -> None:
     """Make a replay and keep it in its file."""
     save(task.path, replay_bytes(task.history, task.study, task.rule, task.worth))
 
 
-def replay_bytes(history: History, study: Study, rule: Rule, worth: str, on_slot: OnSlot | None = None) -> bytes:
+def replay_bytes(history: History, study: Study, rule: StudyRule, worth: str, on_slot: OnSlot | None = None) -> bytes:
     """A replay as it is kept. `on_slot(jobs settled, jobs)` is told of progress, and may end it by an exception."""
     scenario = world(history, study, rule, worth)
     try:
@@ -69,7 +69,7 @@ def replay_bytes(history: History, study: Study, rule: Rule, worth: str, on_slot
     return _written(replay_of(history, rule, scenario, outcomes))
 
 
-def _outcomes(history: History, scenario: Scenario, rule: Rule, on_slot: OnSlot | None) -> list[Outcome]:
+def _outcomes(history: History, scenario: Scenario, rule: StudyRule, on_slot: OnSlot | None) -> list[Outcome]:
     """One run of everybody, or one of each owner."""
     if rule.kind == ALONE:
         homes = [alone_scenario(scenario, owner) for owner in range(len(scenario.cluster.tenants))]
@@ -80,7 +80,7 @@ def _outcomes(history: History, scenario: Scenario, rule: Rule, on_slot: OnSlot 
     return [simulate(scenario, policies, on_slot)]
 
 
-def replay_of(history: History, rule: Rule, scenario: Scenario, outcomes: list[Outcome]) -> Replay:
+def replay_of(history: History, rule: StudyRule, scenario: Scenario, outcomes: list[Outcome]) -> Replay:
     """The runs gathered into arrays by job, owner, day and slot. A job that comes twice is looked at once: what it is
     paid for and the units that it holds count both times."""
     jobs, owners = len(history.jobs), len(scenario.cluster.tenants)
@@ -121,7 +121,7 @@ def _use(held: list[tuple[int, int, int, int]], owners: int) -> Whole:
     return changes.cumsum(axis=1)[:, :slots]
 
 
-def _lends(history: History, rule: Rule, scenario: Scenario, slots: int) -> npt.NDArray[np.bool_]:
+def _lends(history: History, rule: StudyRule, scenario: Scenario, slots: int) -> npt.NDArray[np.bool_]:
     """(owners + 1, slots) whether each lends; the operator does."""
     tenants = scenario.cluster.tenants
     always = np.array([*(tenant.lend == "lend" for tenant in tenants), True])

@@ -21,7 +21,7 @@ from scheduling.lab.studies.figures import (
     OPERATOR,
     POINTS,
     TOGETHER,
-    Figures,
+    HistoryFigures,
     Key,
     owners_by_loss,
 )
@@ -58,11 +58,11 @@ def written(value: float, form: str, *, signed: bool = False) -> str:
     return f"−{text[1:]}" if text.startswith("-") else plus + text
 
 
-class Page:
+class ReportPage:
     """Writes figures by their keys. `reader`: the owner that reads it and to whom no other is named; null: everybody is
     named, and each number says which figure it is."""
 
-    def __init__(self, study: Study, history: History, figures: Figures, reader: str | None = None) -> None:
+    def __init__(self, study: Study, history: History, figures: HistoryFigures, reader: str | None = None) -> None:
         self.study, self.history, self.figures, self.reader = study, history, figures, reader
 
     def owner(self, name: str) -> str:
@@ -117,7 +117,7 @@ class Page:
         return self.number(Key("verdict", rule, self.study.against, worth, "", "", measure), "count")
 
 
-def answer_line(study: Study, history: History, figures: Figures) -> str:
+def answer_line(study: Study, history: History, figures: HistoryFigures) -> str:
     """The answer for a terminal."""
     key = Key("owner", study.answer, study.against, ALL, TOGETHER, "", "saved")
     if key not in figures.by_key:
@@ -131,9 +131,9 @@ def answer_line(study: Study, history: History, figures: Figures) -> str:
     )
 
 
-def report(study: Study, history: History, figures: Figures) -> str:
+def report(study: Study, history: History, figures: HistoryFigures) -> str:
     """The whole file."""
-    page = Page(study, history, figures)
+    page = ReportPage(study, history, figures)
     styles = "\n".join(path.read_text(encoding="utf-8") for path in STYLES)
     title = escape(study.title)
     return (
@@ -147,7 +147,7 @@ def report(study: Study, history: History, figures: Figures) -> str:
     )
 
 
-def body_of(page: Page) -> str:
+def body_of(page: ReportPage) -> str:
     """The panels, one below the other."""
     study = page.study
     beside = [rule.name for rule in study.rules if rule.name != study.against]
@@ -160,7 +160,7 @@ def body_of(page: Page) -> str:
     return "\n".join(parts)
 
 
-def _head(page: Page) -> str:
+def _head(page: ReportPage) -> str:
     study, history = page.study, page.history
     rules = ", ".join(f"<b>{escape(rule.name)}</b>" for rule in study.rules)
     lead = (
@@ -172,7 +172,7 @@ def _head(page: Page) -> str:
     return f'<div class="head"><div>{title}<p class="lead">{lead}</p></div></div>'
 
 
-def _answer(page: Page) -> str:
+def _answer(page: ReportPage) -> str:
     """One number, how sure it is, and who gains and loses."""
     rule, against = page.study.answer, page.study.against
     key = page.owner_key(rule, TOGETHER, "saved")
@@ -196,7 +196,7 @@ def _answer(page: Page) -> str:
     )
 
 
-def _pictures(page: Page) -> str:
+def _pictures(page: ReportPage) -> str:
     rule = page.study.answer
     owners = list(reversed(owners_by_loss(page.figures, page.study, page.history, rule)))
     keys = [page.owner_key(rule, owner, "saved") for owner in owners]
@@ -222,13 +222,13 @@ def _pictures(page: Page) -> str:
     )
 
 
-def _by_day(page: Page, rule: str, worth: str) -> list[float]:
+def _by_day(page: ReportPage, rule: str, worth: str) -> list[float]:
     """Hours saved by all owners, by day."""
     keys = [Key("day", rule, page.study.against, worth, owner, "", "saved") for owner in page.history.owners]
     return [sum(page.figures.days.get(key._replace(day=day), 0.0) for key in keys) for day in page.history.dates]
 
 
-def _winners(page: Page) -> str:
+def _winners(page: ReportPage) -> str:
     """A row for each owner, the largest loser first."""
     rule, answer, against = page.study.answer, page.rule(page.study.answer), page.rule(page.study.against)
     columns: tuple[tuple[str, str, str], ...] = (
@@ -275,7 +275,7 @@ def _winners(page: Page) -> str:
     return _panel("Winners and losers", words, table)
 
 
-def _rules(page: Page, rules: Sequence[str]) -> str:
+def _rules(page: ReportPage, rules: Sequence[str]) -> str:
     """All rules beside the one that they are set against."""
     columns = (
         ("saved", "hours", "Saved, h"),
@@ -304,7 +304,7 @@ def _rules(page: Page, rules: Sequence[str]) -> str:
     return _panel(title, "all owners together", _table("Rules", heads, "".join(rows)))
 
 
-def _believed(page: Page) -> str:
+def _believed(page: ReportPage) -> str:
     """The log beside the replay of its own rule."""
     rule = page.study.log_rule
     has_log = page.history.has_starts
@@ -340,7 +340,7 @@ def _point(name: str) -> str:
     return f'<span class="level">{name.removeprefix("wait_")} of 100</span>'
 
 
-def _assumed(page: Page) -> str:
+def _assumed(page: ReportPage) -> str:
     """What each assumption of worth gives, what was read, and what had to be assumed besides."""
     study, rule = page.study, page.study.answer
     rows = []

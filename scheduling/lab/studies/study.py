@@ -69,7 +69,7 @@ LENDING = ("keep", "nights", "leave")  # of owners, in a market
 
 
 @dataclass(frozen=True)
-class Rule:
+class StudyRule:
     """A way to decide, and what would have been otherwise about the cluster and its owners."""
 
     name: str
@@ -110,7 +110,7 @@ class Study:
     title: str
     history: Mapping[str, Any]
     files: Mapping[str, str]
-    rules: tuple[Rule, ...]
+    rules: tuple[StudyRule, ...]
     against: str
     answer: str
     log_rule: str
@@ -124,17 +124,17 @@ class Study:
         """SHA-256 over the study and the content of its files."""
         return digest_of({"version": VERSION, **asdict(self), "rules": [rule.facts for rule in self.rules]})
 
-    def replay_digest(self, rule: Rule, worth: str) -> str:
+    def replay_digest(self, rule: StudyRule, worth: str) -> str:
         """Of one replay: whatever it depends on, and nothing else, so that another study can use it again."""
         value = [self.seed, self.credits_per_unit_hour, worth] if rule.has_worth else []
         facts = {name: fact for name, fact in rule.facts.items() if name != "name"}
         return digest_of([VERSION, self.history, self.files, facts, value])
 
-    def rule(self, name: str) -> Rule:
+    def rule(self, name: str) -> StudyRule:
         """The rule of that name."""
         return next(rule for rule in self.rules if rule.name == name)
 
-    def worths_of(self, rule: Rule) -> tuple[str, ...]:
+    def worths_of(self, rule: StudyRule) -> tuple[str, ...]:
         """The assumptions that a rule is replayed under; the first stands for all where they make no difference."""
         return self.worths if rule.has_worth else self.worths[:1]
 
@@ -186,7 +186,7 @@ def study_of(document: Mapping[str, Any], title: str, digest: Callable[[str], st
     )
 
 
-def _rule(written: object, place: str) -> Rule:
+def _rule(written: object, place: str) -> StudyRule:
     """A rule by its name, or with what differs from it."""
     fields = written if isinstance(written, Mapping) else {"rule": written}
     row = Section(fields, place, RULE_FIELDS)
@@ -214,7 +214,7 @@ def _rule(written: object, place: str) -> Rule:
         raise BadScenario(f"{place}.add_nodes", "must be a number from 1 to 1,000 for each owner")
     quotas = _counts(row, "quotas") or {}
     name = row.text("name", kind, longest=60)
-    return Rule(name, kind, policy, added, quotas, **owners, pieces=pieces, plan=plan)
+    return StudyRule(name, kind, policy, added, quotas, **owners, pieces=pieces, plan=plan)
 
 
 def files_named(history: Mapping[str, Any]) -> list[str]:

@@ -14,7 +14,7 @@ from scheduling.lab.files import reason
 LARGEST = 2**20  # bytes
 
 
-class _Loader(yaml.SafeLoader):
+class _StudyLoader(yaml.SafeLoader):
     """Days stay texts, names are texts, references are refused: a short text could stand for an endless one."""
 
     yaml_implicit_resolvers = {
@@ -49,7 +49,7 @@ def study_document(path: Path) -> dict[str, Any]:
     if len(content) > LARGEST:
         raise BadScenario(str(path), f"is larger than {LARGEST:,} bytes")
     try:
-        document = yaml.load(content, _Loader)  # noqa: S506 - a safe loader that takes less
+        document = yaml.load(content, _StudyLoader)  # noqa: S506 - a safe loader that takes less
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark
         place = f"{path}, line {mark.line + 1}" if mark else str(path)

@@ -13,7 +13,7 @@ from scheduling.core.scenario import Scenario, read
 from scheduling.core.types import Cluster, Plan, Policy, SettlesAtTheEnd, View
 from scheduling.lab.histories.history import DAY, History
 from scheduling.lab.histories.machines import cells_of_counts
-from scheduling.lab.studies.study import MARKET, MARKETS, PAPER, Rule, Study
+from scheduling.lab.studies.study import MARKET, MARKETS, PAPER, Study, StudyRule
 from scheduling.lab.studies.worth import value_rows
 
 DRAIN_DAYS = 30  # a replay goes on for so long after the last day, for what still waits
@@ -27,7 +27,7 @@ POLICIES: dict[str, dict[str, Any]] = {
 }
 
 
-def world(history: History, study: Study, rule: Rule, worth: str) -> Scenario:
+def world(history: History, study: Study, rule: StudyRule, worth: str) -> Scenario:
     """The history under a rule. A job asks for the units that it had, no fewer and no more, and runs for as long."""
     return read(
         {
@@ -42,7 +42,7 @@ def world(history: History, study: Study, rule: Rule, worth: str) -> Scenario:
     )
 
 
-def jobs_of(history: History, rule: Rule) -> list[int]:
+def jobs_of(history: History, rule: StudyRule) -> list[int]:
     """The jobs of a replay, by their place in the history: each of them, then the second ones of owners whose jobs
     come twice."""
     twice = set(rule.double)
@@ -73,7 +73,7 @@ class ByNight:
         return self.policy.at_the_end(view) if isinstance(self.policy, SettlesAtTheEnd) else Plan()
 
 
-def by_night(policy: Policy, scenario: Scenario, history: History, rule: Rule) -> ByNight:
+def by_night(policy: Policy, scenario: Scenario, history: History, rule: StudyRule) -> ByNight:
     """The policy, where the owners that the rule names lend at night alone."""
     tenants = tuple(
         replace(tenant, lend="keep") if tenant.name in rule.nights else tenant for tenant in scenario.cluster.tenants
@@ -81,7 +81,7 @@ def by_night(policy: Policy, scenario: Scenario, history: History, rule: Rule) -
     return ByNight(policy, replace(scenario.cluster, tenants=tenants), is_night(history, scenario.slots))
 
 
-def _servers(history: History, rule: Rule) -> list[dict[str, Any]]:
+def _servers(history: History, rule: StudyRule) -> list[dict[str, Any]]:
     counts = tuple(rule.quotas.get(owner, 0) for owner in history.owners)
     split = cells_of_counts(history.machines, counts) if rule.quotas else history.cells
     rows = [
@@ -100,7 +100,7 @@ def _servers(history: History, rule: Rule) -> list[dict[str, Any]]:
     return rows
 
 
-def _tenant(owner: str, rule: Rule) -> dict[str, Any]:
+def _tenant(owner: str, rule: StudyRule) -> dict[str, Any]:
     leaves = owner in rule.leave
     lends = not leaves and owner not in rule.keep
     return {
@@ -111,7 +111,7 @@ def _tenant(owner: str, rule: Rule) -> dict[str, Any]:
     }
 
 
-def _jobs(history: History, rule: Rule, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def _jobs(history: History, rule: StudyRule, values: list[dict[str, Any]]) -> list[dict[str, Any]]:
     """One mini-batch is a second of one unit; names are numbers, since a log may have one name twice."""
     in_pieces = {}
     if rule.pieces is not None:

@@ -9,7 +9,7 @@ from django import forms
 
 from scheduling.learner.promotion import EVERY, SLOTS
 from scheduling.learner.read_learner import AS_MADE, LearnerSettings, LearnerState
-from scheduling.operator.pages.changes import ChangeForm, Move
+from scheduling.operator.pages.changes import ChangeForm, PageChange
 from tenants.form_fields import WholeField
 
 WORDS = {True: "yes", False: "no"}
@@ -42,14 +42,14 @@ class LearnerForm(ChangeForm):
         given = {name: value for name, value in self.cleaned_data.items() if name != "reason"}
         return LearnerSettings(**(given | {"margin": given["margin"] / 100}))
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         given = getattr(self, "cleaned_data", None) or {}
         before = {name: getattr(self.now, name) for name in ("is_on", "promotes", "every_seconds", "shadow_slots")}
         before["margin"] = round(100 * self.now.margin)
         return [
-            Move(str(self.fields[name].label), WORDS.get(old, str(old)), WORDS.get(given[name], str(given[name])))
+            PageChange(str(self.fields[name].label), WORDS.get(old, str(old)), WORDS.get(given[name], str(given[name])))
             if isinstance(old, bool)
-            else Move(str(self.fields[name].label), str(old), str(given[name]))
+            else PageChange(str(self.fields[name].label), str(old), str(given[name]))
             for name, old in before.items()
             if name in given and given[name] != old
         ]
@@ -78,7 +78,7 @@ class TakeForm(ChangeForm):
         """The name; "" for those that the pool was made with."""
         return str(self.cleaned_data["weights"])[1:]
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         value = self["weights"].value()
         titles = {each: title for each, _, title, _ in self.options}
-        return [Move("The pool decides with", self.state.title, titles[value])] if value in titles else []
+        return [PageChange("The pool decides with", self.state.title, titles[value])] if value in titles else []

@@ -64,8 +64,8 @@ def operator_learner(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     form = LearnerForm(learner_state(pool, timezone.now()).settings, request.POST)
 
-    def apply(given: ChangeForm) -> object:
-        reason = given.cleaned_data["reason"]
+    def apply(change_form: ChangeForm) -> object:
+        reason = change_form.cleaned_data["reason"]
         return learner_set(pool=pool, settings=form.settings, by=request.access, reason=reason, at=timezone.now())
 
     return answer(
@@ -86,13 +86,13 @@ def operator_weights(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     form = TakeForm(learner_state(pool, timezone.now()), request.POST)
 
-    def apply(given: ChangeForm) -> object:
+    def apply(change_form: ChangeForm) -> object:
         return weights_take(
             pool=pool,
             weights=form.chosen,
-            instead_of=given.cleaned_data["instead_of"] or None,
+            instead_of=change_form.cleaned_data["instead_of"] or None,
             by=request.access,
-            reason=given.cleaned_data["reason"],
+            reason=change_form.cleaned_data["reason"],
             at=timezone.now(),
         )
 

@@ -12,11 +12,11 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from scheduling.core.scenario import BadScenario
-from scheduling.lab.comparison import Column, Figures, Trial, csv_text, every_policy, plan, title, trial_run
+from scheduling.lab.comparison import Figures, Trial, VariantColumn, csv_text, every_policy, plan, title, trial_run
 from scheduling.lab.files import folder_make, save
 from scheduling.lab.parallel import each
 from scheduling.lab.plots import pictures
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.running import check_name
 from scheduling.lab.settings import Setting, Variant, setting, variants
 from scheduling.lab.tables import table
@@ -55,7 +55,7 @@ class Command(FileCommand):
         if not 1 <= options["seeds"] <= MOST_SEEDS:
             raise BadScenario("--seeds", f"must be 1 to {MOST_SEEDS:,}, not {options['seeds']}")
         trials = plan(options["scenario"], compared, _changes(options["changes"], compared), options["seeds"])
-        with Progress("comparing", "runs") as progress:
+        with ProgressLine("comparing", "runs") as progress:
             runs = each(trial_run, trials, cores(), progress)
         columns = _columns(trials, runs)
         measures = list(dict.fromkeys(measure for figures in runs for measure in figures))
@@ -79,10 +79,10 @@ def _changes(written: Iterable[str], compared: Sequence[Variant]) -> Mapping[str
     return changes
 
 
-def _columns(trials: Sequence[Trial], found: Sequence[Figures]) -> list[Column]:
+def _columns(trials: Sequence[Trial], found: Sequence[Figures]) -> list[VariantColumn]:
     """A variant's trials stand side by side."""
     pairs = groupby(zip(trials, found, strict=True), lambda pair: pair[0].variant.label)
-    return [Column(label, [figures for _, figures in group]) for label, group in pairs]
+    return [VariantColumn(label, [figures for _, figures in group]) for label, group in pairs]
 
 
 def _runs(trials: Sequence[Trial]) -> str:
@@ -93,7 +93,7 @@ def _runs(trials: Sequence[Trial]) -> str:
     return f"{steps} {what} with consecutive seeds, mean ± standard deviation"
 
 
-def _table(columns: Sequence[Column], measures: Sequence[str]) -> str:
+def _table(columns: Sequence[VariantColumn], measures: Sequence[str]) -> str:
     """A row for each figure, a column for each policy: names are long, policies are few. Many have a row each."""
     if len(columns) > MOST_COLUMNS:
         rows = [[column.label, *(column.shown(measure) for measure in measures)] for column in columns]
@@ -106,13 +106,13 @@ def _write(
     folder: Path,
     heading: str,
     trials: Sequence[Trial],
-    found: Sequence[Figures],
-    columns: Sequence[Column],
+    figures: Sequence[Figures],
+    columns: Sequence[VariantColumn],
     measures: Sequence[str],
 ) -> None:
     files: dict[str, str | bytes] = {
         "compare.csv": _compare_csv(columns, measures),
-        "runs.csv": _runs_csv(trials, found, measures),
+        "runs.csv": _runs_csv(trials, figures, measures),
         **{f"compare.{form}": content for form, content in pictures(heading, columns, measures).items()},
     }
     folder_make(folder)
@@ -120,7 +120,7 @@ def _write(
         save(folder / name, content)
 
 
-def _compare_csv(columns: Sequence[Column], measures: Sequence[str]) -> str:
+def _compare_csv(columns: Sequence[VariantColumn], measures: Sequence[str]) -> str:
     header = ["policy", "runs", *(f"{_key(m)}{suffix}" for m in measures for suffix in ("", "_spread"))]
     rows = [
         [column.label, len(column.runs), *(n for m in measures for n in (column.mean(m), column.spread(m)))]

@@ -11,9 +11,9 @@ from django.core.management.base import CommandParser
 from scheduling.lab.files import folder_make, save
 from scheduling.lab.histories.history import History
 from scheduling.lab.parallel import each
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.studies.figures import figures_of
-from scheduling.lab.studies.replays import Task, replay_make, replay_read
+from scheduling.lab.studies.replays import ReplayTask, replay_make, replay_read
 from scheduling.lab.studies.report import answer_line, report
 from scheduling.lab.studies.study import history_read, study_read
 from scheduling.management.base import FileCommand, cores
@@ -41,12 +41,14 @@ class Command(FileCommand):
         kept = options["output"] / "replays"
         folder_make(kept)
         tasks = {
-            (rule.name, worth): Task(history, study, rule, worth, kept / f"{study.replay_digest(rule, worth)}.npz")
+            (rule.name, worth): ReplayTask(
+                history, study, rule, worth, kept / f"{study.replay_digest(rule, worth)}.npz"
+            )
             for rule in study.rules
             for worth in study.worths_of(rule)
         }
         missing = {task.path: task for task in tasks.values() if not task.path.exists()}  # two names may be one replay
-        with Progress("replaying", "replays") as progress:
+        with ProgressLine("replaying", "replays") as progress:
             each(replay_make, list(missing.values()), options["processes"], progress)
         figures = figures_of(study, history, {name: replay_read(task.path) for name, task in tasks.items()})
         save(options["output"] / "figures.csv", figures.csv())

@@ -9,7 +9,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from scheduling.core.scenario import BadScenario
 from scheduling.lab.files import folder_make, save
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.reproduction.catalogue import FIGURES, OMITTED, chosen
 from scheduling.lab.reproduction.describing import SCALES, Figure
 from scheduling.lab.reproduction.engine import repeat
@@ -54,7 +54,7 @@ class Command(FileCommand):
 
     def _one(self, figure: Figure, scale: str, processes: int, folder: Path | None) -> str:
         """Repeat one figure, report it and write its files; one line on the whole."""
-        with Progress(figure.name, "runs") as progress:
+        with ProgressLine(figure.name, "runs") as progress:
             repeated = repeat(figure, scale, processes, progress)
         verdicts = repeated.verdicts()
         if folder is not None:

@@ -12,14 +12,14 @@ from scheduling.core.scenario import BadScenario, Scenario, to_json
 from scheduling.lab import reports
 from scheduling.lab.files import flaws_of, folder_make, save, scenario_load
 from scheduling.lab.parallel import each
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.running import check_name, run
 from scheduling.lab.settings import Setting, setting, settings_for, with_changes
 from scheduling.management.base import FileCommand, add_set_option, cores
 
 
 @dataclass(frozen=True)
-class Request:
+class SimulateRequest:
     """One file to run: under which policy, with what changed, and where the result goes."""
 
     path: Path
@@ -44,7 +44,7 @@ class Command(FileCommand):
             check_name(options["policy"], "--policy")
         changes = tuple(setting(written) for written in options["changes"])
         requests = [
-            Request(path, options["policy"], changes, output)
+            SimulateRequest(path, options["policy"], changes, output)
             for path, output in _outputs(options["scenarios"], options["output"])
         ]
         if len(requests) == 1:
@@ -52,18 +52,18 @@ class Command(FileCommand):
         else:
             self._many(requests)
 
-    def _one(self, request: Request) -> None:
+    def _one(self, request: SimulateRequest) -> None:
         scenario = _scenario(request)
-        with Progress("simulating", "jobs") as progress, flaws_of(request.path):
+        with ProgressLine("simulating", "jobs") as progress, flaws_of(request.path):
             result = run(scenario, progress).document()
         if request.output is not None:
             save(request.output, to_json(result))
         self.stdout.write(reports.report(request.path.name, scenario, result))
 
-    def _many(self, requests: list[Request]) -> None:
+    def _many(self, requests: list[SimulateRequest]) -> None:
         if requests[0].output is not None:
             folder_make(requests[0].output.parent)
-        with Progress("simulating", "files") as progress:
+        with ProgressLine("simulating", "files") as progress:
             answers = each(simulate_file, requests, cores(), progress)
         for line, wrong in answers:
             if not wrong:
@@ -72,7 +72,7 @@ class Command(FileCommand):
             self.refuse(flaws)
 
 
-def simulate_file(request: Request) -> tuple[str, bool]:
+def simulate_file(request: SimulateRequest) -> tuple[str, bool]:
     """Run one file of many: a line about it, and whether that says what is wrong with the file."""
     try:
         scenario = _scenario(request)
@@ -85,7 +85,7 @@ def simulate_file(request: Request) -> tuple[str, bool]:
     return reports.line(request.path.name, result), False
 
 
-def _scenario(request: Request) -> Scenario:
+def _scenario(request: SimulateRequest) -> Scenario:
     """The scenario with its policy changed; `instant.` in front of a key is for the policy of the instant lane."""
     scenario = scenario_load(request.path)
     changes: dict[str, list[Setting]] = {"policy": [], "instant": []}

@@ -9,18 +9,18 @@ from typing import Any
 from django.core.management.base import CommandParser
 
 from scheduling.core.policies import POLICIES
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 from scheduling.core.scenario import BadScenario
 from scheduling.core.training import course as courses
-from scheduling.core.training.course import Course, State
+from scheduling.core.training.course import Course, TrainingState
 from scheduling.core.training.learner import Rules
 from scheduling.lab import training
 from scheduling.lab.comparison import csv_text
 from scheduling.lab.curve_plot import pictures
 from scheduling.lab.files import flaws_of, folder_make, save, scenario_load
-from scheduling.lab.progress import Progress
+from scheduling.lab.progress import ProgressLine
 from scheduling.lab.running import check_name
-from scheduling.lab.training import Drawing, Verdict
+from scheduling.lab.training import Drawing, TrainingVerdict
 from scheduling.lab.worlds import ONE, WORLDS
 from scheduling.management.base import FileCommand
 
@@ -95,7 +95,7 @@ class Command(FileCommand):
         rounds = options["rounds"]
         if rounds is None:
             rounds = DEFAULT_ROUNDS if options["slots"] is None else ENDLESS
-        with Progress("training", "passes and rounds") as progress:
+        with ProgressLine("training", "passes and rounds") as progress:
             state = training.train(
                 course,
                 drawing,
@@ -110,7 +110,7 @@ class Command(FileCommand):
             )
         self._finish(options, drawing, course, state, training.judge_teacher(validation, drawing.world))
 
-    def _finish(self, options: Any, drawing: Drawing, course: Course, state: State, teachers: Any) -> None:
+    def _finish(self, options: Any, drawing: Drawing, course: Course, state: TrainingState, teachers: Any) -> None:
         """Judge what came of it on draws that nothing was chosen by, write it all, and say so."""
         held_out = drawing.steps(training.HELD_OUT, options["held_out"])
         facts = {
@@ -125,7 +125,9 @@ class Command(FileCommand):
         }
         network = courses.network(course, state, facts)
         world = drawing.world
-        verdict = Verdict(training.judge_teacher(held_out, world), training.judge_network(network, held_out, world))
+        verdict = TrainingVerdict(
+            training.judge_teacher(held_out, world), training.judge_network(network, held_out, world)
+        )
         network = courses.network(course, state, facts | {"held_out": verdict.document()})
         training.deliver(options["out"], network)
         line = fmean(score.completion for score in teachers)
@@ -159,9 +161,9 @@ def _teachers() -> list[str]:
 
 def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
     """The options as a course."""
-    shape = Shape(
+    shape = NetworkShape(
         jobs=options["jobs"],
-        columns=max(Shape.columns, len(types) + 1),
+        columns=max(NetworkShape.columns, len(types) + 1),
         types=types,
         first_bundle=not options["no_first_bundle"],
     )
@@ -178,12 +180,12 @@ def _course(options: dict[str, Any], types: tuple[str, ...]) -> Course:
     )
 
 
-def _csv(state: State) -> str:
+def _csv(state: TrainingState) -> str:
     heads = ["round", "slots", "completion", "reward"]
     return csv_text(heads, ([point[head] for head in heads] for point in state.curve))
 
 
-def _said(verdict: Verdict, drawing: Drawing, folder: Path) -> str:
+def _said(verdict: TrainingVerdict, drawing: Drawing, folder: Path) -> str:
     """What came of it, in numbers and with their spread."""
     completion, document = verdict.completion, verdict.document()
     where = (

@@ -9,8 +9,8 @@ from typing import Any
 
 from django.core.management.base import BaseCommand, CommandError, CommandParser
 
-from scheduling.audit.verification import Archives, Finding, Verified, intervals_verify, settings_verify
-from scheduling.lab.progress import Progress
+from scheduling.audit.verification import Archives, Finding, VerifiedIntervals, intervals_verify, settings_verify
+from scheduling.lab.progress import ProgressLine
 from scheduling.management.base import WRONG_INPUT
 from scheduling.models import IntervalArchive, Pool
 from tenants.ledger.management.heads import head_argument
@@ -40,7 +40,7 @@ class Command(BaseCommand):
         folder = options.get("archive")
         if folder is not None and not folder.is_dir():
             raise CommandError(f"there is no folder {folder}", returncode=WRONG_INPUT)
-        with Progress("verifying", "intervals") as progress:
+        with ProgressLine("verifying", "intervals") as progress:
             verified = intervals_verify(
                 pool_ids=list(pools),
                 first=options["first"],
@@ -82,7 +82,7 @@ def _pools(slug: str) -> dict[int, str]:
     return {pool_id: name for pool_id, name in pools.items() if name == slug}
 
 
-def _summary(verified: Verified, findings: Sequence[Finding]) -> str:
+def _summary(verified: VerifiedIntervals, findings: Sequence[Finding]) -> str:
     verdict = f"{len(findings)} findings" if findings else "the intervals are in order"
     counted = f"{verified.intervals} intervals, {verified.answers} answers, {verified.awards} awards"
     return f"{verdict}: {counted}"

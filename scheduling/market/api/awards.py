@@ -11,7 +11,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scheduling.common.api.spans import Span, span_filters, span_read
+from scheduling.common.api.spans import SlotSpan, span_filters, span_read
 from scheduling.common.api.views import PoolView
 from scheduling.market.reads.awards import (
     AwardRow,
@@ -195,6 +195,6 @@ class PoolAwards(PoolView):
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
         now = max(self.pool.slot_at(timezone.now()), 0)
-        span = span_read(self.pool, self.parameters, usual=Span(now, now + USUAL_SLOTS), most=MOST_SLOTS)
+        span = span_read(self.pool, self.parameters, usual=SlotSpan(now, now + USUAL_SLOTS), most=MOST_SLOTS)
         rows = awards_anonymous(self.pool, span.first, span.end)
         return self.listed(rows, partial(anonymous_rows, self.pool))

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scheduling.common.api.spans import Span, span_filters, span_read
+from scheduling.common.api.spans import SlotSpan, span_filters, span_read
 from scheduling.common.api.views import PoolView, TenantPoolView
 from scheduling.market.reads.awards import own_bookings
 from scheduling.market.reads.free import free_units
@@ -77,9 +77,9 @@ BOOKING_EXAMPLE: dict[str, Any] = {
 SPAN = span_filters(f"{USUAL_SLOTS} slots from the running one on", MOST_SLOTS)
 
 
-def span_asked(pool: Pool, parameters: Any) -> Span:
+def span_asked(pool: Pool, parameters: Any) -> SlotSpan:
     now = max(pool.slot_at(timezone.now()), 0)
-    return span_read(pool, parameters, usual=Span(now, now + USUAL_SLOTS), most=MOST_SLOTS)
+    return span_read(pool, parameters, usual=SlotSpan(now, now + USUAL_SLOTS), most=MOST_SLOTS)
 
 
 class Calendar(PoolView):

@@ -9,7 +9,7 @@ from django.utils import timezone
 from rest_framework import serializers
 from rest_framework.request import Request
 
-from scheduling.common.api.spans import Span, span_filters, span_read
+from scheduling.common.api.spans import SlotSpan, span_filters, span_read
 from scheduling.common.api.views import PoolView
 from scheduling.market.reads.prices import PricesOfSlots, posted_until, prices_now, resource_kinds
 from scheduling.models import Lane, ResourceKind
@@ -120,7 +120,7 @@ class PricesHistory(_Prices):
     )
     def get(self, request: Request, pool_slug: str) -> HttpResponseBase:
         now = max(self.pool.slot_at(timezone.now()), 0)
-        usual = Span(max(now + 1 - USUAL_SLOTS, 0), now + 1)
+        usual = SlotSpan(max(now + 1 - USUAL_SLOTS, 0), now + 1)
         span = span_read(self.pool, self.parameters, usual=usual, most=MOST_SLOTS)
         lines = PricesOfSlots(self.pool, self.lane, self.kinds(), span.first, span.end)
         return self.listed_values(lines, span.parameters())

@@ -13,7 +13,7 @@ from rest_framework.request import Request
 
 from scheduling.common.api.views import PoolView, TenantPoolView
 from scheduling.market.reads.prices import resource_kinds
-from scheduling.market.reads.use import HOUR, MOST_HOURS, Step, UseColumn, hour_of, use_over_time
+from scheduling.market.reads.use import HOUR, MOST_HOURS, UseColumn, UseStep, hour_of, use_over_time
 from scheduling.models import Pool
 from tenants.api.fields import Answer, CoreCredits, Moment
 from tenants.api.listing import Filter, Listing, moment, word
@@ -72,17 +72,17 @@ EXAMPLE: dict[str, Any] = {
 }
 
 
-def _step(text: str) -> Step:
-    if text not in set(Step):
-        raise ValueError(f"must be one of {', '.join(Step)}")
-    return Step(text)
+def _step(text: str) -> UseStep:
+    if text not in set(UseStep):
+        raise ValueError(f"must be one of {', '.join(UseStep)}")
+    return UseStep(text)
 
 
 FILTERS = (
     Filter(
         "by",
         "",
-        {"type": "string", "enum": [str(step) for step in Step], "default": str(Step.HOUR)},
+        {"type": "string", "enum": [str(step) for step in UseStep], "default": str(UseStep.HOUR)},
         "One line for each hour, or for each day of UTC.",
         _step,
     ),
@@ -101,7 +101,7 @@ def use_asked(pool: Pool, parameters: Any, tenant_id: int | None = None) -> tupl
         errors = [FieldError("before", "invalid_parameter", sentence)]
         raise ProblemRaised(Problem(400, "invalid_request", f"before: {sentence}", errors=errors))
     names = {kind.pk: kind.name for kind in resource_kinds(pool)}
-    step = parameters.get("by", Step.HOUR)
+    step = parameters.get("by", UseStep.HOUR)
     columns = use_over_time(pool=pool, first=first, end=end, step=step, tenant_id=tenant_id, zone=UTC)
     wanted = parameters.get("resource")
     lines = [UseLine(names[column.resource_id], column) for column in columns]

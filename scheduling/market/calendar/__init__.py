@@ -2,11 +2,11 @@
 
 from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.lanes import clocks_of, closes, frontier_of, lane_lock
-from scheduling.market.calendar.units import ROUNDING, Unit, UnitReader, amounts_in, units_release
+from scheduling.market.calendar.units import ROUNDING, CalendarUnit, UnitReader, amounts_in, units_release
 
 __all__ = [
     "ROUNDING",
-    "Unit",
+    "CalendarUnit",
     "UnitReader",
     "amounts_in",
     "clocks_of",

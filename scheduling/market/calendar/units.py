@@ -19,7 +19,7 @@ class UnitsMissing(RuntimeError):
     """Units were to be given back that the calendar does not have. Its promise to hold them was broken."""
 
 
-class Unit(NamedTuple):
+class CalendarUnit(NamedTuple):
     """One place in the calendar."""
 
     server_id: int
@@ -28,7 +28,7 @@ class Unit(NamedTuple):
     slot: int
 
 
-Units = Mapping[Unit, float]  # amounts
+Units = Mapping[CalendarUnit, float]  # amounts
 
 
 class UnitReader:
@@ -37,7 +37,7 @@ class UnitReader:
     def __init__(self, pool: Pool) -> None:
         self._specs = SpecReader(pool)
 
-    def units_of(self, award: Award, job: TrainingJob, *, since: int) -> dict[Unit, float]:
+    def units_of(self, award: Award, job: TrainingJob, *, since: int) -> dict[CalendarUnit, float]:
         """What the award holds from slot `since` on; it holds nothing any more from its cut on."""
         spec = self._specs.read(job)
         worker, ps = spec.worker_types[award.worker_type].demand, spec.ps_types[award.ps_type].demand
@@ -56,15 +56,15 @@ def amounts_in(
     resource_ids: Sequence[int],
     *,
     since: int,
-) -> dict[Unit, float]:
+) -> dict[CalendarUnit, float]:
     """Amounts behind stored rows. What of `allocation` is not on operator's units lies in home cells."""
-    amounts: defaultdict[Unit, float] = defaultdict(float)
+    amounts: defaultdict[CalendarUnit, float] = defaultdict(float)
     for rows, signs in ((allocation, {Part.HOME: 1.0}), (on_operator, {Part.HOME: -1.0, Part.OPERATOR: 1.0})):
         for server_id, start, end, workers, servers in rows:
             for resource_id, amount in zip(resource_ids, workers * worker + servers * ps, strict=True):
                 for slot in range(max(start, since), end if amount else 0):
                     for part, sign in signs.items():
-                        amounts[Unit(server_id, resource_id, part.value, slot)] += sign * float(amount)
+                        amounts[CalendarUnit(server_id, resource_id, part.value, slot)] += sign * float(amount)
     return {unit: amount for unit, amount in sorted(amounts.items()) if amount > ROUNDING}
 
 

@@ -2,7 +2,7 @@
 
 from scheduling.market.decide.answers import (
     AnswerContents,
-    Asked,
+    StoredQuestion,
     answer_contents,
     answer_link,
     answer_place,
@@ -39,10 +39,10 @@ __all__ = [
     "START",
     "UNITS",
     "AnswerContents",
-    "Asked",
     "Contents",
     "Estimate",
     "Pinned",
+    "StoredQuestion",
     "answer_again",
     "answer_contents",
     "answer_link",

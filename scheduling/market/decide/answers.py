@@ -21,7 +21,7 @@ from django.db import connection
 from scheduling.core import policies, records
 from scheduling.core.parts import parts_of
 from scheduling.core.types import OWN, REJECTED, Booking, Cluster, Plan, Reason, Refusal
-from scheduling.market.calendar.units import Unit
+from scheduling.market.calendar.units import CalendarUnit
 from scheduling.market.decide.chain import START, code_version, policy_bytes, unpacked
 from scheduling.market.decide.submissions import submission_document
 from scheduling.market.decide.verdicts import Purse, Question
@@ -46,7 +46,7 @@ class GivenUp(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Asked:
+class StoredQuestion:
     """A question read back: what was submitted, and the given up units behind the view's `resale`."""
 
     question: Question
@@ -167,7 +167,10 @@ def plan_of(job: int, booking: Booking | None, reason: Reason | None) -> Plan:
 
 
 def given_up_sold(
-    phase: str | None, tenant_id: int, taken: Mapping[Unit, float], offered: Iterable[tuple[Unit, GivenUp, float]]
+    phase: str | None,
+    tenant_id: int,
+    taken: Mapping[CalendarUnit, float],
+    offered: Iterable[tuple[CalendarUnit, GivenUp, float]],
 ) -> list[tuple[int, float]]:
     """(id, amount) of the given up units that a booking of the tenant uses, which takes `taken`. `offered`: in which
     place they are, and what part of the units for sale there.
@@ -200,7 +203,7 @@ def _input(question: Question, job: TrainingJob, freed: Sequence[GivenUp]) -> by
     return records.to_bytes(document)
 
 
-def question_of(frame: bytes, input_: bytes) -> Asked:
+def question_of(frame: bytes, input_: bytes) -> StoredQuestion:
     """What the lane was asked, from the bytes of its record; `frame` not compressed."""
     known, document = json.loads(frame), json.loads(input_)
     cluster = records.cluster_of(known["cluster"])
@@ -213,7 +216,7 @@ def question_of(frame: bytes, input_: bytes) -> Asked:
         purse=Purse(purse["available"], purse["budget_left"]),
         own_limit=submission["spec"].get("max_price"),
     )
-    return Asked(question, submission, [GivenUp(*row) for row in document["freed"]])
+    return StoredQuestion(question, submission, [GivenUp(*row) for row in document["freed"]])
 
 
 @lru_cache(maxsize=KEPT)

@@ -14,7 +14,7 @@ from scheduling.core.types import Reason, Refusal
 from scheduling.feed import EventKind, event
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.models import Award, Event, Pool
-from scheduling.money import Limit, limits, period_start
+from scheduling.money import BudgetLimit, limits, period_start
 from tenants.ledger.amounts import credits_of
 
 MARKS = (80, 100)  # per cent of what may be spent, from below
@@ -48,7 +48,7 @@ class BudgetNews:
     data: Mapping[str, Any]
 
 
-def budget_news(limit: Limit) -> list[BudgetNews]:
+def budget_news(limit: BudgetLimit) -> list[BudgetNews]:
     """By what is spent, not by what the last award cost: two awards at once, each of which saw half of it, are told by
     the next one. Of the two marks the higher one that is reached. Marks are of the hard limit, where there is one."""
     named = (limit.tenant_id, limit.member_id, limit.period)

@@ -17,7 +17,7 @@ from scheduling import core
 from scheduling.core import records
 from scheduling.core.types import AsksAnother, Policy
 from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
-from tenants.ledger.seals import Head
+from tenants.ledger.seals import ChainHead
 
 START = "0" * 64  # what the first interval of a pool follows
 FEED = "feed"  # the chain of its seals
@@ -98,16 +98,16 @@ def interval_new(*, pool_id: int, number: int, slot: int, at: datetime, previous
     return interval
 
 
-def market_heads() -> dict[str, Head]:
+def market_heads() -> dict[str, ChainHead]:
     """Where both chains of each pool end, and that of the feed, by the names under which the seals of the ledger note
     them."""
-    heads = dict[str, Head]()
+    heads = dict[str, ChainHead]()
     for name, links in ((intervals_name, Interval.objects), (answers_name, InstantAnswer.objects)):
         newest = links.filter(pool=OuterRef("pk")).order_by("-number")
         pools = Pool.objects.annotate(height=newest.values("number")[:1], digest=newest.values("digest")[:1])
-        heads |= {name(pool.pk): Head(pool.height, pool.digest) for pool in pools.filter(height__isnull=False)}
+        heads |= {name(pool.pk): ChainHead(pool.height, pool.digest) for pool in pools.filter(height__isnull=False)}
     last = FeedSeal.objects.order_by("-number").first()
-    return heads | ({FEED: Head(last.number, last.digest)} if last else {})
+    return heads | ({FEED: ChainHead(last.number, last.digest)} if last else {})
 
 
 def intervals_name(pool_id: int) -> str:

@@ -13,7 +13,7 @@ from scheduling.core import policies, settlement
 from scheduling.core.calendar import counter_parts
 from scheduling.core.types import INSTANT, Booking, Plan, Reason
 from scheduling.feed import EventKind, events_append, job_event, job_subject
-from scheduling.market.calendar.units import Unit, amounts_in, units_take
+from scheduling.market.calendar.units import CalendarUnit, amounts_in, units_take
 from scheduling.market.decide.answers import GivenUp, answer_store, given_up_sold, plan_of
 from scheduling.market.decide.budgets import budget_events
 from scheduling.market.decide.terms import allocation_rows, award_new
@@ -42,7 +42,7 @@ class _TooDear(Exception):
 
 
 @dataclass(frozen=True)
-class Answer:
+class LaneAnswer:
     """What the lane says to one job, before anything is written."""
 
     snapshot: InstantSnapshot
@@ -86,7 +86,7 @@ def purse_of(job: TrainingJob, at: datetime) -> Purse:
     return Purse(spendable, left_for(limits_now, job.tenant_id, job.submitted_by_id), budgeted=bool(limits_now))
 
 
-def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
+def instant_answer(job: TrainingJob, purse: Purse) -> LaneAnswer:
     """What the lane says now; writes nothing. Under the lane's lock it stays true until the transaction ends.
 
     Needs the scope of all tenants. The job need not be saved (a quote).
@@ -94,12 +94,12 @@ def instant_answer(job: TrainingJob, purse: Purse) -> Answer:
     return _answer(instant_view(job, most=purse.most), job, purse)
 
 
-def answer_again(answer: Answer, job: TrainingJob, purse: Purse) -> Answer:
+def answer_again(answer: LaneAnswer, job: TrainingJob, purse: Purse) -> LaneAnswer:
     """What the lane would have said to another job of the same tenant in the same market."""
     return _answer(asked_again(answer.snapshot, job, most=purse.most), job, purse)
 
 
-def _answer(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> Answer:
+def _answer(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> LaneAnswer:
     cluster = snapshot.frame.cluster
     question = Question(
         cluster=cluster,
@@ -109,16 +109,16 @@ def _answer(snapshot: InstantSnapshot, job: TrainingJob, purse: Purse) -> Answer
         purse=purse,
         own_limit=job.spec.get("max_price"),
     )
-    return Answer(snapshot, question, verdict(question))
+    return LaneAnswer(snapshot, question, verdict(question))
 
 
 def _refuse(
     job: TrainingJob,
-    answer: Answer,
+    answer: LaneAnswer,
     booking: Booking | None,
     reason: Reason,
     clock: LaneClock,
-    told: Sequence[Event],
+    events: Sequence[Event],
     at: datetime,
 ) -> None:
     """`booking`: what it would have got, and could not be paid any more."""
@@ -127,13 +127,13 @@ def _refuse(
     job.save(update_fields=["state", "reason_code", "reason_numbers", "ended_at"])
     _record(job, None, answer, plan_of(job.pk, booking, reason), [], clock, at)
     data = {"job": job.pk, "reason": reason.code, "numbers": job.reason_numbers}
-    events_append([*told, job_event(EventKind.JOB_REFUSED, job, at=at, data=data)])
+    events_append([*events, job_event(EventKind.JOB_REFUSED, job, at=at, data=data)])
 
 
 def _record(
     job: TrainingJob,
     award: Award | None,
-    answer: Answer,
+    answer: LaneAnswer,
     plan: Plan,
     resold: Sequence[tuple[int, float]],
     clock: LaneClock,
@@ -153,7 +153,7 @@ def _record(
 
 
 def _award(
-    job: TrainingJob, answer: Answer, booking: Booking, clock: LaneClock, told: Sequence[Event], at: datetime
+    job: TrainingJob, answer: LaneAnswer, booking: Booking, clock: LaneClock, events: Sequence[Event], at: datetime
 ) -> Award:
     snapshot, frame = answer.snapshot, answer.snapshot.frame
     on_operator, _ = counter_parts(booking, len(frame.server_ids))
@@ -170,7 +170,7 @@ def _award(
     job.save(update_fields=["state", "reason_code", "reason_numbers"])
     starts = award.start <= snapshot.settled_slot + 1  # the boundary at which it would have been started is over
     news = _news(job, award, answer.question.purse, digest, starts, at)
-    events_append([*told, *news, *prices_after(snapshot, booking, taken, at)])
+    events_append([*events, *news, *prices_after(snapshot, booking, taken, at)])
     if starts:
         awards_start([(award.pk, job.pk, job.tenant_id, None, award.start)])
         award.state, job.state = AwardState.RUNNING, JobState.RUNNING
@@ -178,7 +178,7 @@ def _award(
     return award
 
 
-def _units(snapshot: InstantSnapshot, award: Award) -> dict[Unit, float]:
+def _units(snapshot: InstantSnapshot, award: Award) -> dict[CalendarUnit, float]:
     """All that the new award holds; the job's demands have been read already."""
     job, ids = snapshot.job, snapshot.frame.resource_ids
     worker, ps = job.worker_types[award.worker_type].demand, job.ps_types[award.ps_type].demand
@@ -196,10 +196,12 @@ def _capacities(frame: PoolFrame) -> dict[tuple[int, int, str], float]:
     }
 
 
-def _sold_again(snapshot: InstantSnapshot, award: Award, taken: Mapping[Unit, float]) -> list[tuple[int, float]]:
+def _sold_again(
+    snapshot: InstantSnapshot, award: Award, taken: Mapping[CalendarUnit, float]
+) -> list[tuple[int, float]]:
     """How much of which given up units the award uses."""
     offered = [
-        (Unit(units.server_id, units.resource_id, units.part, units.slot), _given_up(units), freed.share)
+        (CalendarUnit(units.server_id, units.resource_id, units.part, units.slot), _given_up(units), freed.share)
         for freed in snapshot.freed
         for units in [freed.units]
     ]

@@ -95,13 +95,13 @@ def _decided(clock: LaneClock, slot: int, at: datetime, steps: Steps) -> Interva
 
 
 def _attempt(
-    pool: Pool, clock: LaneClock, slot: int, at: datetime, seen: PoolFrame | None, steps: Steps
+    pool: Pool, clock: LaneClock, slot: int, at: datetime, pool_frame: PoolFrame | None, steps: Steps
 ) -> Interval | None:
     """Rows are written in the order of the locks, the book last. The clock is told once nothing can be refused any
-    more. `seen`: the pool as the glance read it."""
+    more. `pool_frame`: the pool as the glance read it."""
     # 3. Gather: rows become one frozen view.
     plans.floors_missed_void(pool.pk, slot, at)
-    snapshot = batch_view(pool, slot, clock, at, seen=seen)
+    snapshot = batch_view(pool, slot, clock, at, seen=pool_frame)
     policy = batch_policy(snapshot.frame, slot)
     if pool.is_elastic:
         snapshot = replace(snapshot, view=with_reports(snapshot.view, policy))

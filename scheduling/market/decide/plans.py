@@ -24,7 +24,7 @@ from tenants.ledger.postings import Posting, available, held
 from tenants.ledger.split import split
 
 
-class PlanRejected(RuntimeError):
+class UnbookablePlan(RuntimeError):
     """A policy answered with something that this market cannot book."""
 
 
@@ -116,7 +116,7 @@ def award_of(snapshot: BatchSnapshot, booking: Booking, amounts: settlement.Amou
     asked = snapshot.view.jobs.get(booking.job)
     whole = not frame.pool.is_elastic and asked is not None and not asked.divisible
     if job is None or asked is None or (whole and booking.work < asked.work):
-        raise PlanRejected(f"job {booking.job} does not wait, or is not given all it needs")
+        raise UnbookablePlan(f"job {booking.job} does not wait, or is not given all it needs")
     award = award_new(job, frame, booking, amounts, lane=Lane.BATCH)
     award.work = work_in_pieces(asked, booking)
     return award
@@ -171,7 +171,7 @@ def jobs_award(awards: Sequence[Award], states: Sequence[str]) -> None:
     queued = TrainingJob.objects.filter(pk__in=numbers, state__in=states)
     changed = queued.update(state=JobState.AWARDED, reason_code="", reason_numbers={})
     if changed != len(numbers):
-        raise PlanRejected(f"{len(numbers) - changed} jobs stopped waiting while they were given a schedule")
+        raise UnbookablePlan(f"{len(numbers) - changed} jobs stopped waiting while they were given a schedule")
 
 
 _WORTHS = """
@@ -252,12 +252,12 @@ def award_events(awards: Iterable[Award], interval: Interval) -> list[Event]:
 
 
 def refusal_events(
-    snapshot: BatchSnapshot, told: Iterable[Refusal], last: Collection[int], at: datetime
+    snapshot: BatchSnapshot, refusals: Iterable[Refusal], last: Collection[int], at: datetime
 ) -> list[Event]:
     """To each tenant what became of its jobs. Numbers move at every boundary; only a new code is told. `last`: jobs
     that wait and had their last chance, which is told apart."""
     events = []
-    for refusal in told:
+    for refusal in refusals:
         job = snapshot.waiting[refusal.job]
         pauses = job.state != JobState.QUEUED  # it ran until now, in an elastic pool
         if refusal.state != WAITING or pauses or job.reason_code != refusal.reason.code:

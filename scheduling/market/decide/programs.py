@@ -8,7 +8,7 @@ from typing import Any
 
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import Job
-from scheduling.engines.programs import PROGRAMS, Program
+from scheduling.engines.programs import PROGRAMS, RegisteredProgram
 from scheduling.market.view.specs import PROGRAM
 from scheduling.programs.catalogue import LIVE, PARAMETER_SERVER, values_of
 from scheduling.programs.fields import nearest
@@ -20,7 +20,7 @@ UNITS = ("epochs", "chunks", "minibatches")
 MOST_NAMED = 12  # programs in a sentence
 
 
-def program_of(spec: Mapping[str, Any]) -> tuple[Program, dict[str, Any]] | None:
+def program_of(spec: Mapping[str, Any]) -> tuple[RegisteredProgram, dict[str, Any]] | None:
     """The program and all its parameters; None: the job has none. Raises `BadScenario` at the field that is wrong.
 
     Epochs, chunks and mini-batches are the job's own where the parameters do not say them, and must not differ from
@@ -130,7 +130,7 @@ def _shape_check(shape: str, job: Job) -> None:
         raise BadScenario("ps_demand", sentence)
 
 
-def _asked(asked: object) -> tuple[Program, Mapping[str, Any]]:
+def _asked(asked: object) -> tuple[RegisteredProgram, Mapping[str, Any]]:
     if not isinstance(asked, Mapping):
         raise BadScenario(PROGRAM, "must be an object with a name and parameters")
     if unknown := sorted(set(asked) - {"name", "parameters"}):

@@ -32,13 +32,13 @@ class BelowPromise(Refused):
     promised: float  # in some slot to come
 
 
-class _Place(NamedTuple):
+class _PromisedPlace(NamedTuple):
     server_id: int
     resource_id: int
     whose: int | str  # a tenant's id, or a part of the server
 
 
-_Amounts = dict[_Place, float]
+_Amounts = dict[_PromisedPlace, float]
 
 
 def lanes_lock(pool: Pool) -> int:
@@ -81,27 +81,27 @@ def _booked(pool: Pool, server_ids: Collection[int], slot: int) -> _Amounts:
             " WHERE pool_id = %s AND slot >= %s AND server_id = ANY(%s) GROUP BY 1, 2, 3",
             [pool.pk, slot, list(server_ids)],
         )
-        return {_Place(*place): amount for *place, amount in cursor.fetchall()}
+        return {_PromisedPlace(*place): amount for *place, amount in cursor.fetchall()}
 
 
 def _reserved(frame: PoolFrame, floors: list[JobFloor], server_ids: Collection[int], slot: int) -> _Amounts:
     """The most that each tenant's floors take of a server in any slot."""
     reader = JobReader(frame)
     jobs = {row.pk: reader.read(row) for row in TrainingJob.objects.filter(pk__in=[row.job_id for row in floors])}
-    by_slot: defaultdict[tuple[_Place, int], float] = defaultdict(float)
+    by_slot: defaultdict[tuple[_PromisedPlace, int], float] = defaultdict(float)
     for row in floors:
         job = jobs[row.job_id]
         worker, ps = job.worker_types[row.worker_type].demand, job.ps_types[row.ps_type].demand
         for unit, amount in amounts_in(row.allocation, (), worker, ps, frame.resource_ids, since=slot).items():
             if unit.server_id in server_ids:
-                by_slot[_Place(unit.server_id, unit.resource_id, row.tenant_id), unit.slot] += amount
-    most: defaultdict[_Place, float] = defaultdict(float)
+                by_slot[_PromisedPlace(unit.server_id, unit.resource_id, row.tenant_id), unit.slot] += amount
+    most: defaultdict[_PromisedPlace, float] = defaultdict(float)
     for (place, _), amount in by_slot.items():
         most[place] = max(most[place], amount)
     return dict(most)
 
 
-def _left(frame: PoolFrame, place: _Place) -> float:
+def _left(frame: PoolFrame, place: _PromisedPlace) -> float:
     """Units there after the change."""
     resource, server = frame.resource_index[place.resource_id], frame.server_index[place.server_id]
     if isinstance(place.whose, int):
@@ -111,7 +111,7 @@ def _left(frame: PoolFrame, place: _Place) -> float:
     return float(frame.cluster.operator_cells[resource, server])
 
 
-def _refusal(place: _Place, left: float, promised: float) -> BelowPromise:
+def _refusal(place: _PromisedPlace, left: float, promised: float) -> BelowPromise:
     server, resource = Server.objects.get(pk=place.server_id).name, ResourceKind.objects.get(pk=place.resource_id).name
     sentence = f"{promised:g} units of {resource} on {server} are promised; the change would leave {left:g}."
     return BelowPromise("below_promise", sentence, server, resource, left, promised)
@@ -125,7 +125,7 @@ def _learn(frame: PoolFrame, server_ids: Collection[int], slot: int) -> None:
         for resource_id in frame.resource_ids
         for part in Part
     ]
-    left = [_left(frame, _Place(*place)) for place in places]
+    left = [_left(frame, _PromisedPlace(*place)) for place in places]
     if not places:
         return
     columns = [list(column) for column in zip(*places, strict=True)]

@@ -8,7 +8,7 @@ from datetime import datetime
 
 from scheduling.market.reads.market import MyUnits, PriceHistory
 from scheduling.market.reads.now import MarketNow, ResourceNow
-from scheduling.market.reads.windows import Span
+from scheduling.market.reads.windows import WindowSpan
 from scheduling.models import Pool
 from tenants.ledger.amounts import price_digits
 
@@ -43,7 +43,7 @@ class Tile:
 
 
 @dataclass(frozen=True)
-class Square:
+class BoardSquare:
     kind: str  # own | lent | idle | rent
     x: int
     y: int
@@ -88,7 +88,7 @@ def step_line(prices: Sequence[float | None], *, width: int, height: int) -> str
     return "".join(path)
 
 
-def slot_bars(span: Span | None, now: MarketNow) -> tuple[SlotBar, ...]:
+def slot_bars(span: WindowSpan | None, now: MarketNow) -> tuple[SlotBar, ...]:
     """The slots of the interval that runs; none where it is too long to count."""
     if span is None or not 0 < span.end - span.start <= MOST_BARS:
         return ()
@@ -103,16 +103,16 @@ def slot_bars(span: Span | None, now: MarketNow) -> tuple[SlotBar, ...]:
     )
 
 
-def squares(units: MyUnits) -> tuple[Square, ...]:
+def squares(units: MyUnits) -> tuple[BoardSquare, ...]:
     """One for each unit; none where there are too many to tell apart."""
     counts = (("own", units.used), ("lent", units.lent), ("idle", units.idle), ("rent", units.rented))
     kinds = [kind for kind, count in counts for _ in range(count)]
     if len(kinds) > MOST_SQUARES:
         return ()
     return tuple(
-        Square(kind, number % _COLUMNS * _STEP, number // _COLUMNS * _STEP) for number, kind in enumerate(kinds)
+        BoardSquare(kind, number % _COLUMNS * _STEP, number // _COLUMNS * _STEP) for number, kind in enumerate(kinds)
     )
 
 
-def square_rows(found: Sequence[Square]) -> int:
-    return (max((square.y for square in found), default=0) + 20) if found else 0
+def square_rows(board_squares: Sequence[BoardSquare]) -> int:
+    return (max((square.y for square in board_squares), default=0) + 20) if board_squares else 0

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from scheduling.cluster import PoolOverview, ServerView
-from scheduling.market.pages.gantt_bars import PS, WORKERS, Bar, Words, bars_of, word_of
-from scheduling.market.pages.gantt_bars import Span as Span
-from scheduling.market.reads.bookings import HOME, LENT, OTHER, RENTED, Booking, Bookings
+from scheduling.market.pages.gantt_bars import PS, WORKERS, GanttBar, Words, bars_of, word_of
+from scheduling.market.pages.gantt_bars import BarSpan as BarSpan
+from scheduling.market.reads.bookings import HOME, LENT, OTHER, RENTED, BookedSlots, BookedUnits
 from scheduling.market.reads.market import PriceHistory
 from scheduling.market.reads.now import MarketNow
 from scheduling.models import Pool
@@ -39,14 +39,14 @@ class PriceStrip:
 
 
 @dataclass(frozen=True)
-class Tick:
+class GanttTick:
     x: float
     at: datetime
     said: bool  # its time is written; not where the plate of the present moment would cover it
 
 
 @dataclass(frozen=True)
-class Row:
+class GanttRow:
     name: str
     owners: tuple[tuple[str, bool], ...]  # (name, mine); none: the operator
     lost: bool
@@ -59,7 +59,7 @@ class Row:
 
 
 @dataclass(frozen=True)
-class TableRow:
+class GanttTableRow:
     server: str
     start: int
     end: int
@@ -74,12 +74,12 @@ class TableRow:
 
 @dataclass(frozen=True)
 class Chart:
-    rows: tuple[Row, ...]
-    bars: tuple[Bar, ...]
+    rows: tuple[GanttRow, ...]
+    bars: tuple[GanttBar, ...]
     words: tuple[Words, ...]
     prices: tuple[PriceStrip, ...]
-    ticks: tuple[Tick, ...]
-    table: tuple[TableRow, ...]
+    ticks: tuple[GanttTick, ...]
+    table: tuple[GanttTableRow, ...]
     first_at: datetime
     last_at: datetime
     now: float  # per cent
@@ -101,15 +101,15 @@ def chart(
     now: MarketNow,
     overview: PoolOverview,
     server_ids: Mapping[str, int],
-    bookings: Bookings,
+    bookings: BookedSlots,
     history: PriceHistory,
-    span: Span,
+    span: BarSpan,
     tenant_id: int,
     most_servers: int,
 ) -> Chart:
     shown = _servers(overview, server_ids, bookings, tenant_id, most_servers)
     rows = tuple(_row(server, index, tenant_id) for index, server in enumerate(shown))
-    by_server: defaultdict[int, list[Booking]] = defaultdict(list)
+    by_server: defaultdict[int, list[BookedUnits]] = defaultdict(list)
     for booking in bookings.rows:
         by_server[booking.server_id].append(booking)
     at = (now.at - pool.epoch_at).total_seconds() / pool.slot_seconds
@@ -141,7 +141,7 @@ def chart(
 
 
 def _servers(
-    overview: PoolOverview, ids: Mapping[str, int], bookings: Bookings, tenant_id: int, most: int
+    overview: PoolOverview, ids: Mapping[str, int], bookings: BookedSlots, tenant_id: int, most: int
 ) -> list[ServerView]:
     """All of them, or those that are the reader's business first, in the pool's order."""
     if len(overview.servers) <= most:
@@ -156,14 +156,14 @@ def _servers(
     return [server for server in overview.servers if server.name in chosen]
 
 
-def _row(server: ServerView, index: int, tenant_id: int) -> Row:
+def _row(server: ServerView, index: int, tenant_id: int) -> GanttRow:
     owners = {cell.tenant_id: cell.name for capacity in server.capacities for cell in capacity.cells}
     named = sorted(((name, owner == tenant_id) for owner, name in owners.items()), key=lambda one: (not one[1], one[0]))
     y = HEAD + ROW * index
-    return Row(server.name, tuple(named[:2]), server.state == "lost", y, y + 0.5)
+    return GanttRow(server.name, tuple(named[:2]), server.state == "lost", y, y + 0.5)
 
 
-def _prices(history: PriceHistory, span: Span, now: int) -> Iterator[PriceStrip]:
+def _prices(history: PriceHistory, span: BarSpan, now: int) -> Iterator[PriceStrip]:
     """Of the first resource; its number is written where a slot is wide enough."""
     shown = [one for one in history.slots if span.first <= one.slot < span.last]
     highest = max((one.prices[0] or 0.0 for one in shown if one.prices), default=0.0)
@@ -177,16 +177,16 @@ def _prices(history: PriceHistory, span: Span, now: int) -> Iterator[PriceStrip]
         yield PriceStrip(one.slot, x, round(span.x(one.slot + 1) - x, 3), price, height, one.slot == now, said)
 
 
-def _ticks(pool: Pool, span: Span, now: float) -> Iterator[Tick]:
+def _ticks(pool: Pool, span: BarSpan, now: float) -> Iterator[GanttTick]:
     """`now`: in per cent, as all that is drawn."""
     every = max(1, -(-(span.last - span.first) // _MOST_TICKS))
     for slot in range(span.first, span.last, every):
         x = span.x(slot)
-        yield Tick(x, pool.slot_start(slot), said=not now - _PLATE_BEFORE < x < now + _PLATE_AFTER)
+        yield GanttTick(x, pool.slot_start(slot), said=not now - _PLATE_BEFORE < x < now + _PLATE_AFTER)
 
 
-def _table_row(pool: Pool, booking: Booking, names: Mapping[int, str]) -> TableRow:
-    return TableRow(
+def _table_row(pool: Pool, booking: BookedUnits, names: Mapping[int, str]) -> GanttTableRow:
+    return GanttTableRow(
         server=names.get(booking.server_id, ""),
         start=booking.start,
         end=booking.end,

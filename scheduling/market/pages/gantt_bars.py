@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from scheduling.cluster import ServerView
-from scheduling.market.reads.bookings import HOME, LENT, OTHER, RENTED, Booking
+from scheduling.market.reads.bookings import HOME, LENT, OTHER, RENTED, BookedUnits
 from scheduling.models import Pool
 from tenants.templatetags.look import clock
 
@@ -15,7 +15,7 @@ _LEAST_WORDS = 12.0  # px of height that a name needs
 
 
 @dataclass(frozen=True)
-class Bar:
+class GanttBar:
     """`kind`: home | rented | lent | other | planned. `label` only where a reader may know more than the shape."""
 
     kind: str
@@ -43,7 +43,7 @@ class Words:
 
 
 @dataclass(frozen=True)
-class Span:
+class BarSpan:
     first: int
     last: int
 
@@ -53,8 +53,8 @@ class Span:
 
 
 def bars_of(
-    server: ServerView, top_of_row: float, bookings: Sequence[Booking], span: Span, pool: Pool
-) -> Iterator[tuple[Bar, Booking]]:
+    server: ServerView, top_of_row: float, bookings: Sequence[BookedUnits], span: BarSpan, pool: Pool
+) -> Iterator[tuple[GanttBar, BookedUnits]]:
     for index, (top, height) in enumerate((WORKERS, PS)):
         units = server.capacities[index].units if index < len(server.capacities) else 0
         counts = [(booking, booking.workers if index == 0 else booking.ps) for booking in bookings]
@@ -64,7 +64,7 @@ def bars_of(
         for first, last, booking in lanes:
             gap = 1.0 if unit * (last - first) > 3 else 0.25
             yield (
-                Bar(
+                GanttBar(
                     kind="planned" if booking.planned and booking.relation in (HOME, RENTED) else booking.relation,
                     x=span.x(booking.start),
                     width=round(span.x(booking.end) - span.x(booking.start), 3),
@@ -78,7 +78,7 @@ def bars_of(
             )
 
 
-def _lanes(bookings: Sequence[tuple[Booking, int]]) -> list[tuple[int, int, Booking]]:
+def _lanes(bookings: Sequence[tuple[BookedUnits, int]]) -> list[tuple[int, int, BookedUnits]]:
     """(first unit, last unit, booking): units drawn side by side, none of them twice at a time.
 
     By start, each booking takes the lowest units whose last one is over. So as many are enough as are ever busy at
@@ -107,13 +107,13 @@ def _runs(units: Sequence[int]) -> Iterator[tuple[int, int]]:
     yield first, previous + 1
 
 
-def _label(booking: Booking, server: str, index: int, units: int, pool: Pool) -> str:
+def _label(booking: BookedUnits, server: str, index: int, units: int, pool: Pool) -> str:
     what = ("worker", "parameter server")[index] + ("" if units == 1 else "s")
     when = f"{clock(pool.slot_start(booking.start), 's')} to {clock(pool.slot_start(booking.end), 's')}"
     return f"{booking.name or 'another tenant'}: {units} {what} on {server}, {when}"
 
 
-def word_of(bar: Bar, booking: Booking, span: Span, at: float) -> Words | None:
+def word_of(bar: GanttBar, booking: BookedUnits, span: BarSpan, at: float) -> Words | None:
     """The name, right of "now", on the part still to come."""
     if bar.radius != 3 or bar.height < _LEAST_WORDS or booking.relation == OTHER:
         return None

@@ -18,8 +18,8 @@ from scheduling.market.reads.example import (
     Bound,
     Example,
     ExampleJob,
+    ExampleNumbers,
     ExampleOwner,
-    Numbers,
     clock_of,
     example,
     numbers_read,
@@ -112,7 +112,7 @@ def how(request: HttpRequest) -> HttpResponse:
         "flaws": flaws,
         "fields": [
             NumberAsked(field.name, BOUNDS[field.name], getattr(numbers, field.name), flaws.get(field.name, ""))
-            for field in fields(Numbers)
+            for field in fields(ExampleNumbers)
         ],
         "owners": _owners(answer.owners),
         "owners_height": ROW_HEIGHT * sum(owner.units > 0 for owner in answer.owners),

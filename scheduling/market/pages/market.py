@@ -41,7 +41,7 @@ BACK, LEAST_AHEAD, MOST_AHEAD = 8, 12, 32  # slots of the chart
 
 
 @dataclass(frozen=True)
-class Asked:
+class MarketRequest:
     request: AccessRequest
     tenant: Tenant
     pool: Pool
@@ -72,7 +72,7 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
         return render(request, "market/servers_none.html")
     opening, overview = page_opening(request.access.user), pool_overview(pool)
     now = market_now(pool, timezone.now(), back=reads.SLOTS_BACK, overview=overview)
-    asked, frame = Asked(request, tenant, pool, overview, now), frame_of(request.access, tenant, opening, now)
+    asked, frame = MarketRequest(request, tenant, pool, overview, now), frame_of(request.access, tenant, opening, now)
     part = request.GET.get("part")
     context: dict[str, Any] = {"tenant": tenant, "pools": pools, "pool": pool, "frame": frame, "now": asked.now}
     for name, build in BUILDERS.items():
@@ -81,15 +81,15 @@ def tenant_market(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     return part_or_page(request, "market/market.html", PARTS, context)
 
 
-def _board(asked: Asked) -> dict[str, Any]:
-    pool, now, access = asked.pool, asked.now, asked.request.access
-    history = asked.history
+def _board(market_request: MarketRequest) -> dict[str, Any]:
+    pool, now, access = market_request.pool, market_request.now, market_request.request.access
+    history = market_request.history
     span = spans_of([(pool.pk, now.slot)]).get((pool.pk, now.slot))
-    units = reads.my_units(asked.tenant, pool, now, asked.overview)
+    units = reads.my_units(market_request.tenant, pool, now, market_request.overview)
     squares = board.squares(units) if units else ()
     money = None
     if access.allows(Permission.LEDGER_VIEW):
-        (money,), _ = money_since(tenant_id=asked.tenant.pk, starts=[midnight(day_of(now.at))], at=now.at)
+        (money,), _ = money_since(tenant_id=market_request.tenant.pk, starts=[midnight(day_of(now.at))], at=now.at)
     return {
         "tiles": board.tiles(pool, now, history),
         "history": history,
@@ -100,49 +100,49 @@ def _board(asked: Asked) -> dict[str, Any]:
         "squares": squares,
         "squares_height": board.square_rows(squares),
         "money": money,
-        "coming": asked.coming,
+        "coming": market_request.coming,
     }
 
 
-def _prices(asked: Asked) -> dict[str, Any]:
-    history = asked.history
+def _prices(market_request: MarketRequest) -> dict[str, Any]:
+    history = market_request.history
     return {
         "history": history,
         "lines": [
             (resource, board.step_line([one.prices[index] for one in history.slots], width=100, height=100))
-            for index, resource in enumerate(asked.now.resources)
+            for index, resource in enumerate(market_request.now.resources)
         ],
-        "coming": asked.coming,
+        "coming": market_request.coming,
     }
 
 
-def _servers(asked: Asked) -> dict[str, Any]:
+def _servers(market_request: MarketRequest) -> dict[str, Any]:
     return {
         "chart": servers_chart(
-            tenant=asked.tenant,
-            pool=asked.pool,
-            overview=asked.overview,
-            now=asked.now,
-            history=asked.history,
-            span=near(asked.now),
+            tenant=market_request.tenant,
+            pool=market_request.pool,
+            overview=market_request.overview,
+            now=market_request.now,
+            history=market_request.history,
+            span=near(market_request.now),
             most=MOST_SERVERS,
         )
     }
 
 
-def near(now: MarketNow) -> gantt.Span:
+def near(now: MarketNow) -> gantt.BarSpan:
     """From a little before now to well past what is decided."""
     ahead = min(max(now.frontier - now.slot + 4, LEAST_AHEAD), MOST_AHEAD)
-    return gantt.Span(now.slot - BACK, now.slot + ahead)
+    return gantt.BarSpan(now.slot - BACK, now.slot + ahead)
 
 
-def _jobs(asked: Asked) -> dict[str, Any]:
-    if not asked.request.access.allows(Permission.JOBS_VIEW):
+def _jobs(market_request: MarketRequest) -> dict[str, Any]:
+    if not market_request.request.access.allows(Permission.JOBS_VIEW):
         return {"jobs": ()}
-    return {"jobs": reads.my_jobs(asked.tenant, asked.pool, asked.now.at)}
+    return {"jobs": reads.my_jobs(market_request.tenant, market_request.pool, market_request.now.at)}
 
 
-BUILDERS: dict[str, Callable[[Asked], dict[str, Any]]] = {
+BUILDERS: dict[str, Callable[[MarketRequest], dict[str, Any]]] = {
     "board": _board,
     "prices": _prices,
     "servers": _servers,

@@ -18,7 +18,7 @@ def servers_chart(
     overview: PoolOverview,
     now: MarketNow,
     history: PriceHistory,
-    span: gantt.Span,
+    span: gantt.BarSpan,
     most: int,
 ) -> gantt.Chart:
     """`most`: servers drawn. Needs the tenant's scope."""

@@ -11,7 +11,7 @@ from django.views.decorators.http import require_safe
 
 from scheduling.cluster import PoolOverview, pool_list, pool_overview
 from scheduling.cluster.pages.pools import pool_chosen as pool_chosen
-from scheduling.market.pages.gantt import Span
+from scheduling.market.pages.gantt import BarSpan
 from scheduling.market.pages.pool_chart import servers_chart
 from scheduling.market.pages.servers_chart import server_rows, shares
 from scheduling.market.pages.servers_choice import servers_choice
@@ -59,7 +59,7 @@ def _chart(request: AccessRequest, tenant: Tenant, overview: PoolOverview, now: 
         if first_wanted is None
         else min(max(first_wanted, now.slot - FARTHEST), now.slot + FARTHEST)
     )
-    span = Span(first, first + length)
+    span = BarSpan(first, first + length)
     return {
         "chart": servers_chart(
             tenant=tenant,

@@ -14,7 +14,7 @@ _FILLED = 0.86  # of a unit's width; the rest is the gap to the next one
 
 
 @dataclass(frozen=True)
-class Share:
+class ChartShare:
     """One resource, in the whole pool or on one server, by owner."""
 
     name: str  # ps
@@ -29,7 +29,7 @@ class Share:
 
 
 @dataclass(frozen=True)
-class Square:
+class ChartSquare:
     owner: str  # MINE | OTHERS | OPERATOR
     x: float
     width: float
@@ -37,13 +37,13 @@ class Square:
 
 @dataclass(frozen=True)
 class Band:
-    share: Share
+    share: ChartShare
     thick: bool
-    squares: tuple[Square, ...]
+    squares: tuple[ChartSquare, ...]
 
 
 @dataclass(frozen=True)
-class Owner:
+class ChartOwner:
     name: str
     mine: bool
 
@@ -53,11 +53,11 @@ class ServerRow:
     name: str
     trouble: str  # "" in service
     hosts: str  # "" hosts both
-    owners: tuple[Owner, ...]  # mine first, then by name
+    owners: tuple[ChartOwner, ...]  # mine first, then by name
     bands: tuple[Band, ...]  # one per resource of the pool
 
 
-def shares(overview: PoolOverview, tenant_id: int) -> tuple[Share, ...]:
+def shares(overview: PoolOverview, tenant_id: int) -> tuple[ChartShare, ...]:
     return tuple(_share_of_total(total, tenant_id) for total in overview.totals)
 
 
@@ -76,37 +76,39 @@ def server_rows(overview: PoolOverview, tenant_id: int) -> tuple[ServerRow, ...]
     )
 
 
-def _share_of_total(total: ResourceTotal, tenant_id: int) -> Share:
+def _share_of_total(total: ResourceTotal, tenant_id: int) -> ChartShare:
     mine = total.units_by_tenant.get(tenant_id, 0)
-    return Share(total.resource, total.label, mine, total.units - mine - total.operator_units, total.operator_units)
+    return ChartShare(
+        total.resource, total.label, mine, total.units - mine - total.operator_units, total.operator_units
+    )
 
 
-def _shares_on(server: ServerView, overview: PoolOverview, tenant_id: int) -> list[Share]:
+def _shares_on(server: ServerView, overview: PoolOverview, tenant_id: int) -> list[ChartShare]:
     return [
         _share(capacity, total.label, tenant_id)
         for capacity, total in zip(server.capacities, overview.totals, strict=True)
     ]
 
 
-def _share(capacity: CapacityView, label: str, tenant_id: int) -> Share:
+def _share(capacity: CapacityView, label: str, tenant_id: int) -> ChartShare:
     mine, operator = capacity.units_of(tenant_id), capacity.operator_units
-    return Share(capacity.resource, label, mine, capacity.units - mine - operator, operator)
+    return ChartShare(capacity.resource, label, mine, capacity.units - mine - operator, operator)
 
 
-def _squares(share: Share, unit: float, *, whole: bool) -> Iterator[Square]:
+def _squares(share: ChartShare, unit: float, *, whole: bool) -> Iterator[ChartSquare]:
     """`unit`: the width of one, the same on every server, so that a larger server looks larger. `whole`: one bar
     per owner instead of one square per unit."""
     at = 0
     for owner, units in ((MINE, share.mine), (OTHERS, share.others), (OPERATOR, share.operator)):
         runs = [units] if whole and units else [1] * units
         for run in runs:
-            yield Square(owner, round(at * unit, 3), round((run - 1 + _FILLED) * unit, 3))
+            yield ChartSquare(owner, round(at * unit, 3), round((run - 1 + _FILLED) * unit, 3))
             at += run
 
 
-def _owners(server: ServerView, tenant_id: int) -> tuple[Owner, ...]:
+def _owners(server: ServerView, tenant_id: int) -> tuple[ChartOwner, ...]:
     names = {cell.tenant_id: cell.name for capacity in server.capacities for cell in capacity.cells}
-    owners = [Owner(name, owner_id == tenant_id) for owner_id, name in names.items()]
+    owners = [ChartOwner(name, owner_id == tenant_id) for owner_id, name in names.items()]
     return tuple(sorted(owners, key=lambda owner: (not owner.mine, owner.name)))
 
 

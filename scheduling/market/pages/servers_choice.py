@@ -107,11 +107,11 @@ def _asked(address: Mapping[str, str], owners: set[str]) -> ServersAsked:
     )
 
 
-def _fits(server: ServerView, asked: ServersAsked, tenant_id: int) -> bool:
+def _fits(server: ServerView, servers_asked: ServersAsked, tenant_id: int) -> bool:
     return (
-        (not asked.state or server.state == asked.state)
-        and asked.name.lower() in server.name.lower()
-        and (not asked.owner or any(_units(server, asked.owner, tenant_id)))
+        (not servers_asked.state or server.state == servers_asked.state)
+        and servers_asked.name.lower() in server.name.lower()
+        and (not servers_asked.owner or any(_units(server, servers_asked.owner, tenant_id)))
     )
 
 

@@ -22,7 +22,7 @@ from scheduling.market.reads.use import (
     OWN_PARTS,
     POOL_PARTS,
     GroupUse,
-    Step,
+    UseStep,
     hour_of,
     servers_by_hour,
     use_over_time,
@@ -43,22 +43,22 @@ LEAST_HOURS = 3  # of a picture
 
 
 @dataclass(frozen=True)
-class Period:
+class UsePeriod:
     first: datetime
     end: datetime
-    step: Step
+    step: UseStep
 
 
-def period_of(span: str, now: datetime) -> Period:
+def period_of(span: str, now: datetime) -> UsePeriod:
     """The last 24 hours with the running one; the last days with today, of the reader."""
     if span == "day":
         end = hour_of(now) + HOUR
-        return Period(end - timedelta(days=1), end, Step.HOUR)
+        return UsePeriod(end - timedelta(days=1), end, UseStep.HOUR)
     today = day_of(now)
     end = midnight(today + timedelta(days=1))
     if span == "week":
-        return Period(midnight(today - timedelta(days=6)), end, Step.HOUR)
-    return Period(midnight(today - timedelta(days=29)), end, Step.DAY)
+        return UsePeriod(midnight(today - timedelta(days=6)), end, UseStep.HOUR)
+    return UsePeriod(midnight(today - timedelta(days=29)), end, UseStep.DAY)
 
 
 @require_safe
@@ -102,7 +102,7 @@ def _week(pool: Pool, resource: ResourceKind, tenant: Tenant | None) -> Week | N
         pool=pool,
         first=period.first,
         end=period.end,
-        step=Step.HOUR,
+        step=UseStep.HOUR,
         tenant_id=tenant.pk if tenant else None,
         resource_id=resource.pk,
     )
@@ -155,7 +155,7 @@ def use_context(
         "whose": whose,
         "span": span,
         "own": own,
-        "by_day": period.step == Step.DAY,
+        "by_day": period.step == UseStep.DAY,
         "picture": picture,
         "rows": rows,
         "total": total,

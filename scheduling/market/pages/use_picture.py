@@ -89,7 +89,7 @@ class UsePicture:
 
 
 @dataclass(frozen=True)
-class TableRow:
+class UseTableRow:
     """Hundredths of unit-hours: `parts` add up to `capacity`."""
 
     starts_at: datetime | None
@@ -239,10 +239,10 @@ def _price_line(columns: Sequence[UseColumn], first: datetime, end: datetime, hi
 
 def use_table(
     columns: Sequence[UseColumn], *, order: Sequence[str], slot_seconds: int
-) -> tuple[tuple[TableRow, ...], TableRow]:
+) -> tuple[tuple[UseTableRow, ...], UseTableRow]:
     """The rows, and their sum as shown."""
     rows = tuple(_row(column, order, slot_seconds) for column in columns)
-    return rows, TableRow(
+    return rows, UseTableRow(
         starts_at=None,
         capacity=sum(row.capacity for row in rows),
         parts=tuple(sum(row.parts[index] for row in rows) for index in range(len(order))),
@@ -251,10 +251,10 @@ def use_table(
     )
 
 
-def _row(column: UseColumn, order: Sequence[str], slot_seconds: int) -> TableRow:
+def _row(column: UseColumn, order: Sequence[str], slot_seconds: int) -> UseTableRow:
     amounts = [column.parts[name] for name in order]
     capacity = _hundredths(column.capacity, slot_seconds)
-    return TableRow(
+    return UseTableRow(
         starts_at=column.starts_at,
         capacity=capacity,
         parts=split(capacity, amounts) if column.capacity else tuple(0 for _ in amounts),

@@ -17,7 +17,7 @@ from scheduling.core.types import Booking, FloatArray, PostsPrices, View
 from scheduling.feed import EventKind, event, events_append
 from scheduling.market.calendar.lanes import lane_lock
 from scheduling.market.calendar.rows import ticks_write
-from scheduling.market.calendar.units import Unit
+from scheduling.market.calendar.units import CalendarUnit
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.instant import InstantSnapshot, after_booking, counter_view
 from scheduling.models import CalendarCell, Event, Lane, LaneClock, Pool, PriceTick
@@ -47,7 +47,9 @@ def prices_refresh(*, pool: Pool) -> bool:
     return True
 
 
-def prices_after(snapshot: InstantSnapshot, booking: Booking, taken: Mapping[Unit, float], at: datetime) -> list[Event]:
+def prices_after(
+    snapshot: InstantSnapshot, booking: Booking, taken: Mapping[CalendarUnit, float], at: datetime
+) -> list[Event]:
     """What a sale does to the posted prices of its own slots; the event that tells of it, where one changed."""
     frame, end = snapshot.frame, min(booking.end, snapshot.view.slot + snapshot.frame.pool.posted_slots)
     stored = _stored(frame, booking.start, end)

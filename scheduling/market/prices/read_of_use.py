@@ -25,7 +25,7 @@ class UsePriceRow:
 
 
 @dataclass(frozen=True)
-class UsePrices:
+class UsePricesNow:
     """`slot`: the next that is not decided. `prices` by resource name, in the pool's order."""
 
     pool: str
@@ -49,13 +49,13 @@ def in_credits(prices: Mapping[str, int]) -> dict[str, float]:
     return {name: credits_of(amount) for name, amount in prices.items()}
 
 
-def use_prices_of(pool: Pool, at: datetime) -> UsePrices:
+def use_prices_of(pool: Pool, at: datetime) -> UsePricesNow:
     """Four short queries."""
     decided = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).values_list("decided_slot", flat=True).first()
     slot = max(pool.slot_at(at), -1 if decided is None else decided, -1) + 1
     kinds = {kind.pk: kind for kind in ResourceKind.objects.filter(pool=pool).order_by("pk")}
     rows = list(UsePrice.objects.filter(pool=pool).order_by("-pk")[:MOST_CHANGES])
-    return UsePrices(
+    return UsePricesNow(
         pool=pool.slug,
         elastic=pool.is_elastic,
         slot=slot,

@@ -6,13 +6,13 @@ from scheduling.market.reads.explain import JobView, ReasonInWords, job_view, re
 from scheduling.market.reads.intervals import PAGE, IntervalView, interval_list, interval_view
 from scheduling.market.reads.now import is_late
 from scheduling.market.reads.owner_shares import OwnerShare, owners_now
-from scheduling.market.reads.payee_names import Payee, payees
+from scheduling.market.reads.payee_names import NamedPayee, payees
 from scheduling.market.reads.payments import payments_of_latest
 from scheduling.market.reads.period import period_money, total
 from scheduling.market.reads.prices import prices_now
 from scheduling.market.reads.public_intervals import interval_public, interval_rows
 from scheduling.market.reads.share_units import ResourceShare, awards_in, units_now
-from scheduling.market.reads.windows import Span, spans_of
+from scheduling.market.reads.windows import WindowSpan, spans_of
 from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
 
 __all__ = [
@@ -21,11 +21,11 @@ __all__ = [
     "Factor",
     "IntervalView",
     "JobView",
+    "NamedPayee",
     "OwnerShare",
-    "Payee",
     "ReasonInWords",
     "ResourceShare",
-    "Span",
+    "WindowSpan",
     "awards_in",
     "awards_seen",
     "decided_award",

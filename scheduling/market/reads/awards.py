@@ -26,7 +26,7 @@ class Placed:
 
 
 @dataclass(frozen=True)
-class Payee:
+class AwardPayee:
     """`payee`: a tenant's short name, or "operator". Micro-credits by the terms, before anything is given back."""
 
     payee: str
@@ -37,7 +37,7 @@ class Payee:
 class AwardRow:
     award: Award
     placed: tuple[Placed, ...]
-    payees: tuple[Payee, ...]
+    payees: tuple[AwardPayee, ...]
 
 
 def award_list() -> QuerySet[Award]:
@@ -137,7 +137,7 @@ def _sums(award: Award) -> dict[int, int]:
     return dict(sums)
 
 
-def _payees(sums: dict[int, int], slugs: dict[int, str]) -> tuple[Payee, ...]:
+def _payees(sums: dict[int, int], slugs: dict[int, str]) -> tuple[AwardPayee, ...]:
     """The largest part first."""
     ordered = sorted(sums.items(), key=lambda part: (-part[1], part[0]))
-    return tuple(Payee(slugs.get(owner, "operator"), amount) for owner, amount in ordered if amount)
+    return tuple(AwardPayee(slugs.get(owner, "operator"), amount) for owner, amount in ordered if amount)

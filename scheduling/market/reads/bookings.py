@@ -18,7 +18,7 @@ HOME, RENTED, LENT, OTHER = "home", "rented", "lent", "other"
 
 
 @dataclass(frozen=True)
-class Booking:
+class BookedUnits:
     """Units on one server from `start` up to `end` (slots). Another tenant's has neither job nor name."""
 
     server_id: int
@@ -34,12 +34,12 @@ class Booking:
 
 
 @dataclass(frozen=True)
-class Bookings:
-    rows: tuple[Booking, ...]  # by start, then the reader's own first
+class BookedSlots:
+    rows: tuple[BookedUnits, ...]  # by start, then the reader's own first
     cut: bool  # there are more than anybody could look at
 
 
-def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home: Sequence[int]) -> Bookings:
+def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home: Sequence[int]) -> BookedSlots:
     """Of slots [first, last). `home`: the servers on which the tenant has cells. What a renter pays the tenant for is
     lent from its share as far as it lies on those."""
     with scope_disabled("everybody sees that a server is taken, and nobody sees by whose job"):
@@ -55,10 +55,10 @@ def bookings_between(*, tenant: Tenant, pool: Pool, first: int, last: int, home:
     at_home = set(home)
     bookings = [booking for row in awards[:MOST_AWARDS] for booking in _of_award(row, tenant.pk, first, last, at_home)]
     bookings.sort(key=lambda one: (one.start, one.job_id is None, one.server_id))
-    return Bookings(tuple(bookings), len(awards) > MOST_AWARDS)
+    return BookedSlots(tuple(bookings), len(awards) > MOST_AWARDS)
 
 
-def _of_award(row: tuple[object, ...], tenant_id: int, first: int, last: int, home: set[int]) -> list[Booking]:
+def _of_award(row: tuple[object, ...], tenant_id: int, first: int, last: int, home: set[int]) -> list[BookedUnits]:
     owner, job_id, name, phase, lane, state, cut_at, allocation, pays_me = row
     own, rows = owner == tenant_id, []
     for server_id, start, end, workers, ps in allocation:  # type: ignore[attr-defined]
@@ -68,7 +68,7 @@ def _of_award(row: tuple[object, ...], tenant_id: int, first: int, last: int, ho
         abroad = LENT if pays_me and server_id in home else OTHER
         at_home = HOME if phase == "own" else RENTED
         rows.append(
-            Booking(
+            BookedUnits(
                 server_id=server_id,
                 start=start,
                 end=end,

@@ -38,7 +38,7 @@ SMOKE_ARRIVES = NOON + 1.4  # 13:24
 
 
 @dataclass(frozen=True)
-class Numbers:
+class ExampleNumbers:
     """What the reader may change: workers, hours, credits."""
 
     mine: int = 4
@@ -145,7 +145,7 @@ class ExampleHour:
 
 @dataclass(frozen=True)
 class Example:
-    numbers: Numbers
+    numbers: ExampleNumbers
     owners: tuple[ExampleOwner, ...]
     for_sale: int  # when the interval begins
     curve: tuple[tuple[float, float], ...]  # part of what is for sale that is sold, price
@@ -182,10 +182,10 @@ def clock_of(slot: int) -> str:
     return f"{hour:02}:00" + ("" if not days else " the next day" if days == 1 else f" after {days} days")
 
 
-def numbers_read(asked: Mapping[str, str]) -> tuple[Numbers, dict[str, str]]:
+def numbers_read(asked: Mapping[str, str]) -> tuple[ExampleNumbers, dict[str, str]]:
     """The reader's numbers, and what is wrong with those that cannot be used, by name; these are as usual."""
     values, flaws = {}, {}
-    for field in fields(Numbers):
+    for field in fields(ExampleNumbers):
         text, bound = asked.get(field.name, ""), BOUNDS[field.name]
         if not text:
             continue
@@ -193,15 +193,15 @@ def numbers_read(asked: Mapping[str, str]) -> tuple[Numbers, dict[str, str]]:
             values[field.name] = int(text)
         else:
             flaws[field.name] = f"A whole number from {bound.least} to {bound.most}."
-    numbers = Numbers(**values)
+    numbers = ExampleNumbers(**values)
     if numbers.busy > numbers.mine:
         if "busy" in values:
             flaws["busy"] = "No more than there are."
-        numbers = Numbers(**(values | {"busy": numbers.mine}))
+        numbers = ExampleNumbers(**(values | {"busy": numbers.mine}))
     return numbers, flaws
 
 
-def example(numbers: Numbers) -> Example:
+def example(numbers: ExampleNumbers) -> Example:
     """Decide the interval, and read what came of it."""
     scenario = read(_document(numbers))
     policies = {
@@ -260,7 +260,7 @@ def _shown(tenant: str, workers: int, track: Track, names: Sequence[str], idle: 
     )
 
 
-def _document(numbers: Numbers) -> dict[str, Any]:
+def _document(numbers: ExampleNumbers) -> dict[str, Any]:
     """A scenario file: `docs/guide/scenario-files.md`. Parameter servers are left out."""
     servers = [
         _server("s1", numbers.mine, "me"),

@@ -37,7 +37,7 @@ class Bid:
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferedResource:
     """One resource over the whole window, in unit-slots. Prices in micro-credits for one of them."""
 
     label: str
@@ -96,7 +96,7 @@ class IntervalView:
     view_bytes: int
     plan_bytes: int
     bids: tuple[Bid, ...]
-    offers: tuple[Offered, ...]
+    offers: tuple[OfferedResource, ...]
     slots: tuple[SlotPrices, ...]
     labels: tuple[str, ...]
     payouts: tuple[Payout, ...]
@@ -238,9 +238,9 @@ def _tries(windows: Sequence[Published]) -> Iterator[PriceTry]:
             yield PriceTry(kappa, micro(score), kappa == window.kappa)
 
 
-def _offered(kind: ResourceKind, index: int, windows: Sequence[Published]) -> Offered:
+def _offered(kind: ResourceKind, index: int, windows: Sequence[Published]) -> OfferedResource:
     prices = [micro(float(price)) for window in windows for price in window.prices[index]]
-    return Offered(
+    return OfferedResource(
         label=kind.label,
         offered=sum(float(window.offered[index].sum()) for window in windows),
         sold=sum(float(window.sold[index].sum()) for window in windows),

@@ -15,7 +15,7 @@ OTHERS = "Others"
 
 
 @dataclass(frozen=True)
-class Payee:
+class NamedPayee:
     """`colour` 1 to 8, or 0 for the operator, who is striped. Amounts in micro-credits."""
 
     name: str
@@ -30,7 +30,7 @@ class Payee:
         return self.amount - self.settled
 
 
-def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] | None = None) -> tuple[Payee, ...]:
+def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] | None = None) -> tuple[NamedPayee, ...]:
     """In the order of owners everywhere, the operator last. One query."""
     ids = sorted((owner for owner in amounts if amounts[owner]), key=lambda owner: (owner == OPERATOR_ID, owner))
     names = _names(own_id, ids)
@@ -38,7 +38,7 @@ def payees(own_id: int, amounts: Mapping[int, int], settled: Mapping[int, int] |
     for owner in ids:
         name, colour = names[owner]
         span = (100 * before / total, 100 * amounts[owner] / total)
-        parts.append(Payee(name, colour, amounts[owner], (settled or {}).get(owner, 0), *span))
+        parts.append(NamedPayee(name, colour, amounts[owner], (settled or {}).get(owner, 0), *span))
         before += amounts[owner]
     return tuple(parts)
 

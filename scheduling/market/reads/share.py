@@ -15,7 +15,7 @@ from scheduling.market.reads.forgone import Forgone, forgone_in, used_by_own_job
 from scheduling.market.reads.payments import payments_of_intervals
 from scheduling.market.reads.period import PeriodMoney, money_since
 from scheduling.market.reads.share_units import UnitsNow, awards_in, units_now
-from scheduling.market.reads.windows import Published, Span, intervals_between, published_of
+from scheduling.market.reads.windows import Published, WindowSpan, intervals_between, published_of
 from scheduling.models import Award, Lane, LaneClock, Lend, Pool, TenantPolicy
 from scheduling.sharing import sharing_of
 from tenants.ledger.amounts import micro
@@ -114,7 +114,7 @@ class ShareView:
     slot: int
     units: UnitsNow
     pool_parts: tuple[PoolPart, ...]
-    span: Span | None
+    span: WindowSpan | None
     back_at: datetime | None  # when what is lent comes back
     next_at: datetime  # when a change of the policy can first take effect
     policy: TenantPolicy
@@ -158,8 +158,8 @@ def _clock(pool: Pool, tenant_id: int) -> LaneClock:
     return clock or LaneClock(pool=pool, lane=Lane.BATCH)
 
 
-def _span(pool: Pool, window: Published) -> Span:
-    return Span(pool.pk, window.number, window.start, window.end)
+def _span(pool: Pool, window: Published) -> WindowSpan:
+    return WindowSpan(pool.pk, window.number, window.start, window.end)
 
 
 def _pool_parts(units: UnitsNow, windows: Sequence[Published], slot: int) -> tuple[PoolPart, ...]:
@@ -178,7 +178,7 @@ def _money(
     pool: Pool,
     at: datetime,
     windows: Sequence[Published],
-    span: Span | None,
+    span: WindowSpan | None,
     paying: Sequence[Award],
     clock: LaneClock,
     policy: TenantPolicy,
@@ -203,7 +203,7 @@ def _money(
 
 
 def _renters(
-    tenant: Tenant, pool: Pool, at: datetime, span: Span | None, paying: Sequence[Award], clock: LaneClock
+    tenant: Tenant, pool: Pool, at: datetime, span: WindowSpan | None, paying: Sequence[Award], clock: LaneClock
 ) -> list[Renter]:
     """Who pays in the running interval: those that run now, and those that ended since it began."""
     slot = pool.slot_at(at)

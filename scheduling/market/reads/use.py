@@ -32,7 +32,7 @@ SELECT chosen.number, kept.hour, sum(kept.capacity), sum(kept.taken), sum(kept.d
 """
 
 
-class Step(StrEnum):
+class UseStep(StrEnum):
     HOUR = "hour"
     DAY = "day"
 
@@ -86,7 +86,7 @@ def use_over_time(
     pool: Pool,
     first: datetime,
     end: datetime,
-    step: Step,
+    step: UseStep,
     tenant_id: int | None = None,
     resource_id: int | None = None,
     zone: tzinfo | None = None,
@@ -104,7 +104,7 @@ def use_over_time(
         own = {(row.hour, row.resource_id): row for row in mine.values_list(*OWN_COLUMNS, named=True)}
     groups: dict[tuple[datetime, int], list[Any]] = {}
     for hour in hours:
-        start = hour.hour if step == Step.HOUR else midnight(day_of(hour.hour, zone), zone)
+        start = hour.hour if step == UseStep.HOUR else midnight(day_of(hour.hour, zone), zone)
         groups.setdefault((start, hour.resource_id), []).append(hour)
     return tuple(
         _column(pool, start, group, None if tenant_id is None else [own.get((row.hour, resource)) for row in group])

@@ -14,7 +14,7 @@ from scheduling.models import Interval, Pool
 
 
 @dataclass(frozen=True)
-class Span:
+class WindowSpan:
     """An interval's number and the slots [start, end) that it dealt out."""
 
     pool_id: int
@@ -49,7 +49,7 @@ def _ratio(part: FloatArray, whole: FloatArray) -> FloatArray:
     return ratio
 
 
-def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Span]:
+def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], WindowSpan]:
     """(pool id, slot) -> the interval whose window holds it; slots that nobody dealt out are not named. One query."""
     slots_wanted = sorted(set(slots))
     with connection.cursor() as cursor:
@@ -61,7 +61,7 @@ def spans_of(slots: Iterable[tuple[int, int]]) -> dict[tuple[int, int], Span]:
             "                 ORDER BY window_end LIMIT 1) AS i ON i.window_start <= asked.slot",
             [[pool_id for pool_id, _ in slots_wanted], [slot for _, slot in slots_wanted]],
         )
-        return {(pool_id, slot): Span(pool_id, *rest) for pool_id, slot, *rest in cursor.fetchall()}
+        return {(pool_id, slot): WindowSpan(pool_id, *rest) for pool_id, slot, *rest in cursor.fetchall()}
 
 
 def published_of(intervals: Sequence[Interval], owner_id: int) -> list[Published]:

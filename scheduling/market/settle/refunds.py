@@ -17,7 +17,7 @@ from django.db import connection
 from django.db.models import F
 
 from scheduling.feed import EventKind, event, job_subject
-from scheduling.market.calendar.units import Unit, UnitReader, units_release
+from scheduling.market.calendar.units import CalendarUnit, UnitReader, units_release
 from scheduling.models import ALIVE, Award, AwardState, Event, FreedUnits, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES, JobState
 from tenants.ledger.postings import InsufficientFunds, Posting, available, held
@@ -90,7 +90,7 @@ def awards_void(
     # A cancelled job does not wait again, and one whose award was void before does so already.
     live = [a for a in awards if a.state != AwardState.VOID and jobs[a.job_id].state in LIVE_STATES]
     live = list({award.job_id: award for award in reversed(live)}.values())[::-1]  # of each job the first is told of
-    units: defaultdict[str, defaultdict[Unit, float]] = defaultdict(lambda: defaultdict(float))
+    units: defaultdict[str, defaultdict[CalendarUnit, float]] = defaultdict(lambda: defaultdict(float))
     postings: list[Posting] = []
     for award in awards:
         for unit, amount in reader.units_of(award, jobs[award.job_id], since=slot).items():

@@ -21,7 +21,7 @@ from scheduling.market.settle.payments import settle_key, slot_posting
 from scheduling.models import Award, Lane, LaneClock, Pool, RentState, unsettled_from
 from tenants import history
 from tenants.access import Access, Refused
-from tenants.ledger.findings import MOST, Finding
+from tenants.ledger.findings import MOST, LedgerFinding
 from tenants.ledger.postings import InsufficientFunds, held
 from tenants.ledger.selectors import balances, transactions_about_all
 from tenants.ledger.services import post_many
@@ -100,10 +100,10 @@ def _stuck_awards() -> list[Stuck]:
     return [_stuck(award, amount.get(award.pk, 0), settled[award.pool_id], posted) for award in awards]
 
 
-def held_findings() -> Iterator[Finding]:
+def held_findings() -> Iterator[LedgerFinding]:
     """For the audit of the book: credits that are held for what is over."""
     for stuck in stuck_awards()[:MOST]:
-        yield Finding("held", f"award {stuck.award.pk}", str(stuck))
+        yield LedgerFinding("held", f"award {stuck.award.pk}", str(stuck))
 
 
 def stuck_settle(*, by: Access, reason: str, at: datetime) -> Paid | Refused:

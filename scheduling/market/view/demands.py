@@ -15,17 +15,17 @@ from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import quoted
 from scheduling.core.speed import exact, parameter_servers
 from scheduling.core.types import Job, Reason
-from scheduling.engines.launcher.limits import Limits
+from scheduling.engines.launcher.limits import ProcessLimits
 
 DEMANDS = ("worker_demand", "ps_demand")
 ROLES = ("worker", "ps")
 WORDS = {"worker": "worker", "ps": "parameter server"}
-MOST_MEMBERS = Limits().processes - 1  # of a gang: its coordinator is a process too
+MOST_MEMBERS = ProcessLimits().processes - 1  # of a gang: its coordinator is a process too
 LARGEST_STEP = Decimal(10**9)  # the columns have six digits after the point and nine before it
 
 
 @dataclass(frozen=True)
-class Steps:
+class AmountSteps:
     """A unit takes nothing of a resource, or `least`, or as many `step`s more as it likes. `least` is some steps."""
 
     least: Decimal
@@ -53,10 +53,10 @@ def _allowed(least: Decimal, step: Decimal, amount: float) -> bool:
     return wanted == 0 or (wanted >= least and (wanted / Fraction(step)).denominator == 1)
 
 
-ONES = Steps(Decimal(1), Decimal(1))
+ONES = AmountSteps(Decimal(1), Decimal(1))
 
 
-def steps_flaw(steps: Steps) -> str | None:
+def steps_flaw(steps: AmountSteps) -> str | None:
     """What is wrong with the steps that an operator sets; None if nothing is."""
     for name, amount in (("least amount", steps.least), ("step", steps.step)):
         digits = amount.as_tuple().exponent
@@ -67,7 +67,7 @@ def steps_flaw(steps: Steps) -> str | None:
     return None
 
 
-def demands_check(spec: Mapping[str, Any], steps: Mapping[str, Steps]) -> None:
+def demands_check(spec: Mapping[str, Any], steps: Mapping[str, AmountSteps]) -> None:
     """The demands of a specification that the core has read. Raises `BadScenario` at the first amount that is none."""
     for field in (name for name in DEMANDS if name in spec):
         written = spec[field]
@@ -79,7 +79,7 @@ def demands_check(spec: Mapping[str, Any], steps: Mapping[str, Steps]) -> None:
                     raise BadScenario(place, _sentence(steps[resource], amount))
 
 
-def _sentence(steps: Steps, amount: float) -> str:
+def _sentence(steps: AmountSteps, amount: float) -> str:
     below, above = (shown(each) for each in steps.nearest(amount))
     return f"must be 0, or {steps}, not {quoted(amount)}; the nearest are {below} and {above}"
 

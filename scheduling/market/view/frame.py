@@ -15,7 +15,7 @@ import numpy as np
 
 from scheduling.core.parts import Parts, parts_of
 from scheduling.core.types import Cluster, FloatArray, Tenant, read_only
-from scheduling.market.view.pool_rows import KEPT, Sharing, live_tenants, pool_text, rows_of
+from scheduling.market.view.pool_rows import KEPT, SharingRow, live_tenants, pool_text, rows_of
 from scheduling.models import Pool, ServerState, TenantPolicy
 from tenants.ledger.amounts import credits_of
 
@@ -25,7 +25,7 @@ _UNSAID = TenantPolicy()  # not saved: the model says what holds without a row
 
 
 @dataclass(frozen=True, eq=False)
-class Shape:
+class PoolShape:
     """What stays the same from one reading to the next. `cluster` is the whole pool, home and operator parts
     together."""
 
@@ -66,7 +66,7 @@ class PoolFrame:
     """A pool and its shape. The pool's own settings are those of whoever asks; the shape is shared."""
 
     pool: Pool
-    shape: Shape
+    shape: PoolShape
 
     @property
     def cluster(self) -> Cluster:
@@ -141,9 +141,9 @@ def planning_frame(pool: Pool, waiting: Iterable[int]) -> PoolFrame:
 
 
 @lru_cache(maxsize=KEPT)
-def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_plan: str) -> Shape:
+def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_plan: str) -> PoolShape:
     rows = rows_of(text)
-    unsaid = Sharing(str(_UNSAID.rent), _UNSAID.budget, str(_UNSAID.lend), dict(_UNSAID.reserve_price), usual_plan)
+    unsaid = SharingRow(str(_UNSAID.rent), _UNSAID.budget, str(_UNSAID.lend), dict(_UNSAID.reserve_price), usual_plan)
     resource_ids = tuple(resource_id for resource_id, _ in rows.resources)
     names = tuple(name for _, name in rows.resources)
     server_ids = tuple(server_id for server_id, *_ in rows.servers)
@@ -165,7 +165,7 @@ def _shape(text: str, tenant_ids: tuple[int, ...], slot_seconds: float, usual_pl
         cells=cells,
         least_payment=SMALLEST,
     )
-    return Shape(cluster, tenant_ids, server_ids, resource_ids, cells, frozenset(lost))
+    return PoolShape(cluster, tenant_ids, server_ids, resource_ids, cells, frozenset(lost))
 
 
 def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatArray:
@@ -177,12 +177,12 @@ def _counted(rows: Iterable[tuple[int, ...]], *axes: tuple[int, ...]) -> FloatAr
     return array
 
 
-def _tenant(tenant_id: int, said: Sharing, resources: Sequence[str]) -> Tenant:
+def _tenant(tenant_id: int, sharing_row: SharingRow, resources: Sequence[str]) -> Tenant:
     return Tenant(
         name=str(tenant_id),
-        reserve_price=np.array([said.reserve_price.get(name, 0.0) for name in resources]),
-        rent=said.rent,
-        budget=None if said.budget is None else credits_of(said.budget),
-        lend=said.lend,
-        plan=said.plan,
+        reserve_price=np.array([sharing_row.reserve_price.get(name, 0.0) for name in resources]),
+        rent=sharing_row.rent,
+        budget=None if sharing_row.budget is None else credits_of(sharing_row.budget),
+        lend=sharing_row.lend,
+        plan=sharing_row.plan,
     )

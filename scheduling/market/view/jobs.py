@@ -7,7 +7,7 @@ from dataclasses import replace
 from datetime import datetime, timedelta
 from typing import Any
 
-from scheduling.core.scenario.jobs import Jobs
+from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job
 from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.specs import for_the_core
@@ -25,7 +25,7 @@ class JobReader:
 
     def __init__(self, frame: PoolFrame) -> None:
         self.frame = frame
-        self._jobs = Jobs(frame.cluster.resources, frame.with_budgets, frame.cluster.slot_seconds)
+        self._jobs = ScenarioJobs(frame.cluster.resources, frame.with_budgets, frame.cluster.slot_seconds)
 
     def read(self, row: TrainingJob) -> Job:
         """A job that was accepted: its specification was checked when it was submitted."""

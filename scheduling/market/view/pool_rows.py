@@ -40,7 +40,7 @@ SELECT json_build_object(
 
 
 @dataclass(frozen=True)
-class Sharing:
+class SharingRow:
     """A tenant's standing instructions, as stored. `budget`: micro-credits."""
 
     rent: str
@@ -58,7 +58,7 @@ class PoolRows:
     servers: tuple[tuple[int, str, bool, bool], ...]  # id, state, hosts workers, hosts parameter servers
     stock: tuple[tuple[int, int, int], ...]  # resource, server, units
     cells: tuple[tuple[int, int, int, int], ...]  # resource, tenant, server, units
-    sharing: Mapping[int, Sharing]  # by tenant
+    sharing: Mapping[int, SharingRow]  # by tenant
 
 
 def pool_text(pool: Pool) -> str:
@@ -80,5 +80,5 @@ def live_tenants(pool: Pool) -> frozenset[int]:
 def rows_of(text: str) -> PoolRows:
     read = json.loads(text)
     tables: dict[str, Any] = {name: tuple(tuple(row) for row in rows or ()) for name, rows in read.items()}
-    tables["sharing"] = {tenant_id: Sharing(*said) for tenant_id, *said in tables["sharing"]}
+    tables["sharing"] = {tenant_id: SharingRow(*said) for tenant_id, *said in tables["sharing"]}
     return PoolRows(**tables)

@@ -10,9 +10,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from django.db import connection
 
-from scheduling.core.scenario.jobs import Jobs
+from scheduling.core.scenario.jobs import ScenarioJobs
 from scheduling.core.types import Job, Tenant
-from scheduling.market.view.demands import Steps, demands_check, members_check
+from scheduling.market.view.demands import AmountSteps, demands_check, members_check
 from scheduling.market.view.targets import UNTIL
 from scheduling.models import Pool, ResourceKind, TrainingJob
 from tenants.ledger.amounts import credits_of
@@ -35,7 +35,9 @@ class SpecReader:
         self.resource_ids = [pk for pk, _ in resources]
         self.resources = [name for _, name in resources]
         self._slot_seconds = float(pool.slot_seconds)
-        self._jobs: dict[float | None, Jobs] = {}  # by the owner's budget; jobs that demand the same share its array
+        self._jobs: dict[
+            float | None, ScenarioJobs
+        ] = {}  # by the owner's budget; jobs that demand the same share its array
 
     def read(self, row: TrainingJob) -> Job:
         """A job that was accepted. What it was accepted under, its owner's budget, may be gone since."""
@@ -45,15 +47,15 @@ class SpecReader:
         """The job that the words mean; raises `BadScenario` naming the field that cannot be used."""
         if budget not in self._jobs:
             tenant = Tenant(name="tenant", reserve_price=np.zeros(len(self.resources)), budget=budget)
-            self._jobs[budget] = Jobs(self.resources, [tenant], self._slot_seconds)
+            self._jobs[budget] = ScenarioJobs(self.resources, [tenant], self._slot_seconds)
         whose = {"name": "job", "tenant": "tenant", "arrival": arrival, "lane": lane}
         return self._jobs[budget].read({**for_the_core(spec), **whose}, 0)
 
 
-def steps_of(pool: Pool) -> dict[str, Steps]:
+def steps_of(pool: Pool) -> dict[str, AmountSteps]:
     """By the resource's name."""
     rows = ResourceKind.objects.filter(pool=pool).values_list("name", "least", "step")
-    return {name: Steps(least, step) for name, least, step in rows}
+    return {name: AmountSteps(least, step) for name, least, step in rows}
 
 
 @dataclass(frozen=True)
@@ -81,7 +83,7 @@ class NewSpecReader:
     def __init__(self, pool: Pool, resources: Sequence[PoolResource]) -> None:
         budget = resources[0].budget if resources else None
         self._budget = None if budget is None else credits_of(budget)
-        self._steps = {row.name: Steps(row.least, row.step) for row in resources}
+        self._steps = {row.name: AmountSteps(row.least, row.step) for row in resources}
         self._reader = SpecReader(pool, [(row.pk, row.name) for row in resources])
 
     def read(self, spec: Mapping[str, Any], *, arrival: float, lane: str) -> SpecRead:

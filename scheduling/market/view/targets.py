@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from scheduling.core.estimates.live import Target
+from scheduling.core.estimates.live import LossTarget
 from scheduling.core.scenario import BadScenario
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import Job
@@ -17,7 +17,7 @@ MOST_PATIENCE = 100
 MOST_EPOCHS = 2_000  # of a job whose losses are listened to
 
 
-def target_of(spec: Mapping[str, Any], epochs: int) -> Target | None:
+def target_of(spec: Mapping[str, Any], epochs: int) -> LossTarget | None:
     """None: the job trains a number of epochs. `epochs`: its own, which are then the most. Raises `BadScenario` at the
     field that is wrong."""
     if spec.get(UNTIL) is None:
@@ -29,7 +29,7 @@ def target_of(spec: Mapping[str, Any], epochs: int) -> Target | None:
         raise BadScenario("epochs", f"must be at most {MOST_EPOCHS:,} where the loss says when the job ends")
     if patience >= epochs:
         raise BadScenario(f"{UNTIL}.patience", f"must be less than the job's most epochs ({epochs})")
-    return Target(threshold, epochs, patience)
+    return LossTarget(threshold, epochs, patience)
 
 
 def target_check(spec: Mapping[str, Any], job: Job, *, elastic: bool, has_program: bool) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 from drf_spectacular.utils import extend_schema_field
 from rest_framework import serializers
 
-from scheduling.market.view import Steps, shown
+from scheduling.market.view import AmountSteps, shown
 from scheduling.models import AlonePlan
 from tenants.api.fields import Answer, Credits, Flag, Form, Moment, Numbers, Several, Text, Whole
 from tenants.services.members import REASON_LONGEST
@@ -56,10 +56,10 @@ class StepsOfResources(serializers.DictField):
 
     child = NewSteps()
 
-    def to_internal_value(self, data: Any) -> dict[str, Steps]:
+    def to_internal_value(self, data: Any) -> dict[str, AmountSteps]:
         if isinstance(data, dict) and len(data) > MOST_RESOURCES:
             raise serializers.ValidationError(f"Must name at most {MOST_RESOURCES} resources.", "max_length")
-        return {name: Steps(**each) for name, each in super().to_internal_value(data).items()}
+        return {name: AmountSteps(**each) for name, each in super().to_internal_value(data).items()}
 
 
 class Reason(Form):

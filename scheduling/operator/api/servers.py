@@ -107,13 +107,13 @@ class ServerCapacityView(PoolView):
         return _answer(self, server, outcome)
 
 
-class _Change(PoolView):
+class _ServerChange(PoolView):
     def change(self, service: Callable[..., Refused | None]) -> HttpResponse:
         server, body = server_or_404(self), self.read(Reason)
         return _answer(self, server, service(server=server, by=self.access, at=timezone.now(), **body))
 
 
-class ServerDrain(_Change):
+class ServerDrain(_ServerChange):
     @operation(
         "server_drain",
         summary="Drain a server",
@@ -130,7 +130,7 @@ class ServerDrain(_Change):
         return self.change(server_drain)
 
 
-class ServerReturn(_Change):
+class ServerReturn(_ServerChange):
     @operation(
         "server_return",
         summary="Return a server to service",

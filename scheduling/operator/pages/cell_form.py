@@ -9,7 +9,7 @@ from typing import Any
 from django import forms
 
 from scheduling.cluster import CapacityView
-from scheduling.operator.pages.changes import ChangeForm, Move
+from scheduling.operator.pages.changes import ChangeForm, PageChange
 from scheduling.operator.servers import MOST_UNITS
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -107,13 +107,15 @@ class CellsForm(ChangeForm):
             for place in self.places
         ]
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         moves_made = []
         for owner in self.owners:
             for place in self.places:
                 before, after = place.units_of(owner.pk), self._wanted(owner, place)
                 if before != after:
-                    moves_made.append(Move(f"{owner.name}: {self.labels[place.resource]}s", str(before), str(after)))
+                    moves_made.append(
+                        PageChange(f"{owner.name}: {self.labels[place.resource]}s", str(before), str(after))
+                    )
         return moves_made
 
     @property

@@ -22,7 +22,7 @@ REASON_CODES = ("reason_missing", "reason_too_long")
 
 
 @dataclass(frozen=True)
-class Move:
+class PageChange:
     """One thing that would be different, in words."""
 
     what: str
@@ -55,7 +55,7 @@ class ChangeForm(forms.Form):
             widget.attrs.setdefault("class", "input")
         return super().__getitem__(name)
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         """What would be different; of a form with flaws, as far as that can be said."""
         return []
 

@@ -16,7 +16,7 @@ from scheduling.models import Pool
 from scheduling.operator.cluster_import import (
     ACCOUNT,
     PARTITION,
-    Cluster,
+    EngineCluster,
     ServerChange,
     Units,
     cluster_changes,
@@ -24,7 +24,7 @@ from scheduling.operator.cluster_import import (
     cluster_of,
     owners_read,
 )
-from scheduling.operator.pages.changes import ChangeForm, Move, answer
+from scheduling.operator.pages.changes import ChangeForm, PageChange, answer
 from tenants.access import AccessRequest, Refused
 from tenants.models import Tenant
 from tenants.roles import Permission
@@ -71,7 +71,7 @@ class ImportForm(ChangeForm):
     shown = forms.CharField(widget=forms.HiddenInput)
     fields_of = MappingProxyType({"unknown_server": "owners", "unknown_tenant": "owners"})
 
-    def __init__(self, pool: Pool, cluster: Cluster, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, pool: Pool, cluster: EngineCluster, *args: Any, **kwargs: Any) -> None:
         self.pool, self.cluster = pool, cluster
         self.changes: list[ServerChange] = []
         super().__init__(*args, **kwargs)
@@ -96,7 +96,7 @@ class ImportForm(ChangeForm):
         else:
             self.refused = changes.sentence
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         return [_move(change) for change in self.changes]
 
 
@@ -129,14 +129,14 @@ def _page(request: AccessRequest, form: ImportForm) -> HttpResponse:
     return render(request, "operator/cluster_import.html", context)
 
 
-def _move(change: ServerChange) -> Move:
+def _move(change: ServerChange) -> PageChange:
     what, owner = f"Server {change.name}", change.owner or "the operator"
     if change.cluster is None:
         flaw = "The cluster has no such server; it stays in the pool until an operator takes it out."
-        return Move(what, _units(change.now), "the same", flaw)
+        return PageChange(what, _units(change.now), "the same", flaw)
     if change.now is None:
-        return Move(what, "not there", f"{_units(change.cluster)}, of {owner}")
-    return Move(what, _units(change.now), _units(change.cluster))
+        return PageChange(what, "not there", f"{_units(change.cluster)}, of {owner}")
+    return PageChange(what, _units(change.now), _units(change.cluster))
 
 
 def _units(units: Units | None) -> str:

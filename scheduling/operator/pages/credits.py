@@ -15,7 +15,7 @@ from django.utils import timezone
 from django.views.decorators.http import require_http_methods
 
 from scheduling.money import MOST, credits_grant, credits_withdraw, tenant_funds
-from scheduling.operator.pages.changes import ChangeForm, Move, answer
+from scheduling.operator.pages.changes import ChangeForm, PageChange, answer
 from scheduling.operator.read_operator import entries_of
 from tenants.access import AccessRequest, Refused
 from tenants.form_fields import AmountField
@@ -63,7 +63,7 @@ class CreditsForm(ChangeForm):
             refused = replace(refused, sentence=again)
         super().complain(refused)
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         given = self.cleaned_data if self.is_bound else {}
         if not {"tenant", "amount", "direction"} <= given.keys():
             return []
@@ -75,7 +75,7 @@ class CreditsForm(ChangeForm):
         left = funds.earned + funds.available
         flaw = f"Only {credits(left)} can be paid out." if withdrawn and amount > left else ""
         moved = [(f"{tenant.name}: available", funds.available, into), ("Earned", funds.earned, -of_earned)]
-        return [Move(what, credits(before), credits(before + by), flaw) for what, before, by in moved if by]
+        return [PageChange(what, credits(before), credits(before + by), flaw) for what, before, by in moved if by]
 
 
 @require_http_methods(["GET", "HEAD", "POST"])
@@ -95,8 +95,8 @@ def _asked(request: AccessRequest) -> Tenant | None:
 def _move(request: AccessRequest, funds: Funds) -> HttpResponseBase:
     form = CreditsForm(funds, request.POST)
 
-    def apply(given: ChangeForm) -> object:
-        values = given.cleaned_data
+    def apply(change_form: ChangeForm) -> object:
+        values = change_form.cleaned_data
         return SERVICES[values["direction"]](
             tenant=values["tenant"],
             amount=values["amount"],

@@ -11,12 +11,12 @@ from typing import Any
 
 from django import forms
 
-from scheduling.market.prices import MOST_CREDITS, MOST_PRICE, UsePrices
-from scheduling.market.view import Steps, shown
+from scheduling.market.prices import MOST_CREDITS, MOST_PRICE, UsePricesNow
+from scheduling.market.view import AmountSteps, shown
 from scheduling.models import Lane, Pool
-from scheduling.operator.pages.changes import ChangeForm, Move
+from scheduling.operator.pages.changes import ChangeForm, PageChange
 from scheduling.operator.pools import InvalidPolicy
-from scheduling.operator.read_operator import PoolState
+from scheduling.operator.read_operator import PoolClock
 from scheduling.runs import LOCAL
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -58,7 +58,7 @@ RESOURCES = "worker: worker\nps: parameter server"
 class HoldForm(ChangeForm):
     """One of the hands that can be laid on the pool as it is now."""
 
-    def __init__(self, state: PoolState, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, state: PoolClock, *args: Any, **kwargs: Any) -> None:
         self.state = state
         super().__init__(*args, **kwargs)
         self.options = [(code, *ACTIONS[code][:2]) for code in ACTIONS if code not in _NOT_NOW[state.word]]
@@ -66,11 +66,11 @@ class HoldForm(ChangeForm):
             choices=[(code, title) for code, title, _ in self.options], initial=self.options[0][0]
         )
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         action = self["action"].value()
         if action not in ACTIONS:
             return []
-        return [Move(f"{self.state.pool.name} is", self.state.word, ACTIONS[action][2])]
+        return [PageChange(f"{self.state.pool.name} is", self.state.word, ACTIONS[action][2])]
 
 
 class PolicyField(forms.CharField):
@@ -97,7 +97,7 @@ class StepsField(forms.CharField):
     widget = forms.Textarea(attrs={"rows": 3, "spellcheck": "false", "class": "input mono"})
 
     def to_python(self, value: Any) -> Any:
-        steps: dict[str, Steps] = {}
+        steps: dict[str, AmountSteps] = {}
         for line in (super().to_python(value) or "").splitlines():
             if not line.strip():
                 continue
@@ -106,7 +106,7 @@ class StepsField(forms.CharField):
                 raise forms.ValidationError(
                     f"“{line.strip()}” is not a resource, a colon, the least amount and the step, each once."
                 )
-            steps[said[1]] = Steps(Decimal(said[2]), Decimal(said[3]))
+            steps[said[1]] = AmountSteps(Decimal(said[2]), Decimal(said[3]))
         return steps or None
 
 
@@ -150,10 +150,10 @@ class ServersReturnForm(ChangeForm):
         super().__init__(*args, prefix="return", **kwargs)
         self.fields["returns"].initial = pool.servers_return
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         wish = bool((getattr(self, "cleaned_data", None) or {}).get("returns"))
         words = {True: "come back by themselves", False: "wait for an operator"}
-        return [Move("Servers that the engine lost", words[self.now], words[wish])] if wish != self.now else []
+        return [PageChange("Servers that the engine lost", words[self.now], words[wish])] if wish != self.now else []
 
 
 class StepsForm(ChangeForm):
@@ -164,17 +164,17 @@ class StepsForm(ChangeForm):
     )
     fields_of = MappingProxyType({"invalid_step": "steps"})
 
-    def __init__(self, now: Mapping[str, Steps], *args: Any, **kwargs: Any) -> None:
+    def __init__(self, now: Mapping[str, AmountSteps], *args: Any, **kwargs: Any) -> None:
         self.now = now
         super().__init__(*args, prefix="steps", **kwargs)
         self.fields["steps"].initial = "\n".join(
             f"{name}: {shown(each.least)} {shown(each.step)}" for name, each in now.items()
         )
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         given = (getattr(self, "cleaned_data", None) or {}).get("steps") or {}
         return [
-            Move(f"A unit takes of {name}", str(self.now[name]), str(each))
+            PageChange(f"A unit takes of {name}", str(self.now[name]), str(each))
             for name, each in given.items()
             if name in self.now and each != self.now[name]
         ]
@@ -188,15 +188,15 @@ class UsePricesForm(ChangeForm):
     )
     fields_of = MappingProxyType({"invalid_price": "prices", "not_elastic": "prices"})
 
-    def __init__(self, now: UsePrices, *args: Any, **kwargs: Any) -> None:
+    def __init__(self, now: UsePricesNow, *args: Any, **kwargs: Any) -> None:
         self.now = now
         super().__init__(*args, prefix="use", **kwargs)
         self.fields["prices"].initial = "\n".join(f"{name}: {typed(micro)}" for name, micro in now.prices.items())
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         given = (getattr(self, "cleaned_data", None) or {}).get("prices") or {}
         return [
-            Move(f"A slot of a {name}", credits(self.now.prices[name]), credits(micro))
+            PageChange(f"A slot of a {name}", credits(self.now.prices[name]), credits(micro))
             for name, micro in given.items()
             if name in self.now.prices and micro != self.now.prices[name]
         ]
@@ -320,7 +320,7 @@ class PoolForm(ChangeForm):
         else:
             super().complain(refused)
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         given = self.cleaned_data if self.is_bound else {}
         if not given.get("name"):
             return []
@@ -331,4 +331,4 @@ class PoolForm(ChangeForm):
             words.append(f"intervals of {given['clock_first']} to {given['clock_cap']} slots")
         if "instant_policy" in given:
             words.append("no instant lane" if given["instant_policy"] is None else "an instant lane")
-        return [Move(f"Pool {given['name']}", "not there", ", ".join(words) or "there")]
+        return [PageChange(f"Pool {given['name']}", "not there", ", ".join(words) or "there")]

@@ -32,7 +32,7 @@ from scheduling.operator.pages.pool_forms import (
 from scheduling.operator.pools import pool_create
 from scheduling.operator.read_choices import choices_of
 from scheduling.operator.read_engines import engine_state
-from scheduling.operator.read_operator import PoolState, entries_about, kinds_of, pool_states
+from scheduling.operator.read_operator import PoolClock, entries_about, kinds_of, pool_states
 from scheduling.operator.resource_steps import resource_steps_set
 from scheduling.operator.use_prices import use_prices_set
 from scheduling.runs import engine_openness
@@ -68,8 +68,8 @@ def operator_pools(request: AccessRequest) -> HttpResponseBase:
 @posted_from("operator_pools")
 @requires(Permission.CLUSTER_CHANGE)
 def operator_pool_create(request: AccessRequest) -> HttpResponseBase:
-    def apply(given: ChangeForm) -> object:
-        return pool_create(by=request.access, at=timezone.now(), **given.cleaned_data)
+    def apply(change_form: ChangeForm) -> object:
+        return pool_create(by=request.access, at=timezone.now(), **change_form.cleaned_data)
 
     return answer(
         request,
@@ -92,7 +92,7 @@ def _pools_page(request: AccessRequest, form: ChangeForm) -> Any:
     return render(request, "operator/pools.html", context)
 
 
-def _table(states: dict[int, PoolState]) -> Table:
+def _table(states: dict[int, PoolClock]) -> Table:
     def of(name: str) -> Any:
         return lambda row: getattr(states[row.pk], name)
 
@@ -127,8 +127,8 @@ def operator_use_prices(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
-    def apply(given: ChangeForm) -> object:
-        change = {"prices": given.cleaned_data["prices"], "reason": given.cleaned_data["reason"]}
+    def apply(change_form: ChangeForm) -> object:
+        change = {"prices": change_form.cleaned_data["prices"], "reason": change_form.cleaned_data["reason"]}
         return use_prices_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
@@ -149,8 +149,8 @@ def operator_pool_steps(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
-    def apply(given: ChangeForm) -> object:
-        change = {"steps": given.cleaned_data["steps"], "reason": given.cleaned_data["reason"]}
+    def apply(change_form: ChangeForm) -> object:
+        change = {"steps": change_form.cleaned_data["steps"], "reason": change_form.cleaned_data["reason"]}
         return resource_steps_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
@@ -171,8 +171,8 @@ def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
     pool = get_object_or_404(Pool, slug=slug)
     (state,) = pool_states(timezone.now(), [pool])
 
-    def apply(given: ChangeForm) -> object:
-        change = {"returns": given.cleaned_data["returns"], "reason": given.cleaned_data["reason"]}
+    def apply(change_form: ChangeForm) -> object:
+        change = {"returns": change_form.cleaned_data["returns"], "reason": change_form.cleaned_data["reason"]}
         return servers_return_set(pool=pool, by=request.access, at=timezone.now(), **change)
 
     return answer(
@@ -187,7 +187,7 @@ def operator_servers_return(request: AccessRequest, slug: str) -> HttpResponse:
 
 
 @requires(Permission.CLUSTER_CHANGE)
-def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
+def _hand(request: AccessRequest, state: PoolClock) -> HttpResponse:
     pool, action = state.pool, request.POST.get("action", "")
     return answer(
         request,
@@ -204,7 +204,7 @@ def _hand(request: AccessRequest, state: PoolState) -> HttpResponse:
 
 def _pool_page(
     request: AccessRequest,
-    state: PoolState,
+    state: PoolClock,
     form: ChangeForm,
     prices: ChangeForm | None = None,
     steps: ChangeForm | None = None,

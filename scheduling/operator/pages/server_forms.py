@@ -11,7 +11,7 @@ from django import forms
 
 from scheduling.cluster import CapacityView
 from scheduling.models import ResourceKind, Server, ServerState
-from scheduling.operator.pages.changes import ChangeForm, Move
+from scheduling.operator.pages.changes import ChangeForm, PageChange
 from scheduling.operator.servers import MOST_UNITS
 from tenants.access import Refused
 from tenants.form_fields import WholeField
@@ -58,11 +58,11 @@ class ServerAddForm(ChangeForm):
         given = self.cleaned_data
         return {kind.name: given[f"units-{kind.name}"] for kind in self.kinds if f"units-{kind.name}" in given}
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         if not self.is_bound or not self.cleaned_data.get("name"):
             return []
         units = ", ".join(f"{number} {name}" for name, number in self.capacity().items())
-        return [Move(f"Server {self.cleaned_data['name']}", "not there", f"in service with {units}")]
+        return [PageChange(f"Server {self.cleaned_data['name']}", "not there", f"in service with {units}")]
 
     @property
     def units(self) -> list[forms.BoundField]:
@@ -103,15 +103,15 @@ class CapacityForm(ChangeForm):
     def capacity(self) -> dict[str, int]:
         return {place.resource: self.cleaned_data[f"units-{place.resource}"] for place in self.places}
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         moves_made = []
         for place in self.places:
             wanted = self.wanted.get(place.resource)
             if wanted is not None and wanted != place.units:
                 left = wanted - (place.units - place.operator_units)
-                moves_made.append(Move(f"{place.resource}: units", str(place.units), str(wanted)))
+                moves_made.append(PageChange(f"{place.resource}: units", str(place.units), str(wanted)))
                 moves_made.append(
-                    Move(f"{place.resource}: left for the operator", str(place.operator_units), str(left))
+                    PageChange(f"{place.resource}: left for the operator", str(place.operator_units), str(left))
                 )
         return moves_made
 
@@ -130,9 +130,9 @@ class StateForm(ChangeForm):
         self.options = POSSIBLE[ServerState(server.state)]
         self.fields["action"] = forms.ChoiceField(choices=[(code, title) for code, title, _ in self.options])
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         after = BECOMES[self.options[0][0]]
-        return [Move(f"{self.server.name} is", self.server.get_state_display().lower(), after.label.lower())]
+        return [PageChange(f"{self.server.name} is", self.server.get_state_display().lower(), after.label.lower())]
 
 
 @dataclass(frozen=True)
@@ -160,12 +160,12 @@ class LoseForm(ChangeForm):
             raise forms.ValidationError(f"This is {self.server.name}. Nothing was declared.")
         return name
 
-    def moves(self) -> list[Move]:
+    def moves(self) -> list[PageChange]:
         stakes = self.stakes
         return [
-            Move(f"{self.server.name} is", self.server.get_state_display().lower(), "lost"),
-            Move("Refunded to tenants", "0.00", stakes.refunded),
-            Move("Awards cut short", "0", str(stakes.awards)),
-            Move("Jobs that wait again", "0", str(stakes.jobs)),
-            Move("Places at home planned again", "0", str(stakes.floors)),
+            PageChange(f"{self.server.name} is", self.server.get_state_display().lower(), "lost"),
+            PageChange("Refunded to tenants", "0.00", stakes.refunded),
+            PageChange("Awards cut short", "0", str(stakes.awards)),
+            PageChange("Jobs that wait again", "0", str(stakes.jobs)),
+            PageChange("Places at home planned again", "0", str(stakes.floors)),
         ]

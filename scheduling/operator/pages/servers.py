@@ -46,8 +46,8 @@ def server_add(request: AccessRequest, pool_slug: str) -> HttpResponseBase:
     pool = get_object_or_404(Pool, slug=pool_slug)
     form = ServerAddForm(kinds_of(pool), request.POST, prefix="add")
 
-    def apply(given: ChangeForm) -> object:
-        fields = {name: given.cleaned_data[name] for name in ("name", "hosts_workers", "hosts_ps", "reason")}
+    def apply(change_form: ChangeForm) -> object:
+        fields = {name: change_form.cleaned_data[name] for name in ("name", "hosts_workers", "hosts_ps", "reason")}
         return add(pool=pool, capacity=form.capacity(), by=request.access, at=timezone.now(), **fields)
 
     return answer(

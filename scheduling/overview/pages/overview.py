@@ -36,7 +36,7 @@ PARTS = {
 
 
 @dataclass(frozen=True)
-class Asked:
+class OverviewRequest:
     """What several parts show is read once."""
 
     at: datetime
@@ -50,7 +50,7 @@ class Asked:
         return [use.state.pool for use in self.uses] if "uses" in self.__dict__ else pool_list()
 
     @cached_property
-    def uses(self) -> Sequence[reads.PoolUse]:
+    def uses(self) -> Sequence[reads.PoolUseNow]:
         return reads.pools_now(self.at, self.tenants)
 
     @cached_property
@@ -62,11 +62,11 @@ class Asked:
         return reads.troubles(self.engines)
 
     @cached_property
-    def queue(self) -> reads.Queue:
+    def queue(self) -> reads.PoolQueue:
         return reads.queue_now(self.pools, self.tenants)
 
     @cached_property
-    def money(self) -> reads.MoneyNow:
+    def money(self) -> reads.BookNow:
         return reads.money_now(self.at, self.tenants)
 
     @cached_property
@@ -78,7 +78,7 @@ class Asked:
 @requires(Permission.TENANTS_VIEW)
 def overview(request: AccessRequest) -> HttpResponse:
     """`?part=NAME` answers with that part alone. The cursor first: what happens meanwhile is told again."""
-    opening, asked = page_opening(request.access.user), Asked(timezone.now())
+    opening, asked = page_opening(request.access.user), OverviewRequest(timezone.now())
     part = request.GET.get("part")
     frame = {"cursor": opening.cursor, "unread": opening.unread, "now": {"at": asked.at}}
     context: dict[str, Any] = {"at": asked.at, "frame": frame}
@@ -88,61 +88,61 @@ def overview(request: AccessRequest) -> HttpResponse:
     return part_or_page(request, "overview/overview.html", PARTS, context)
 
 
-def _now(asked: Asked) -> dict[str, Any]:
+def _now(reading: OverviewRequest) -> dict[str, Any]:
     wanted = decisions(
-        at=asked.at,
-        pools=asked.uses,
-        servers=asked.servers,
-        engines=asked.engines,
-        tenants=asked.tenants,
-        difference=asked.money.difference,
+        at=reading.at,
+        pools=reading.uses,
+        servers=reading.servers,
+        engines=reading.engines,
+        tenants=reading.tenants,
+        difference=reading.money.difference,
     )
     shown = wanted[:MOST]
-    late = [line for line in asked.intervals if line.is_late]
+    late = [line for line in reading.intervals if line.is_late]
     return {
-        "uses": asked.uses,
-        "queue": asked.queue,
-        "difference": asked.money.difference,
+        "uses": reading.uses,
+        "queue": reading.queue,
+        "difference": reading.money.difference,
         "decisions": [(one, reverse(one.page, args=one.arguments) + one.query) for one in shown],
         "decided": len(wanted),
         "urgent": sum(one.is_urgent for one in wanted),
         "intervals_late": len(late),
-        "intervals_seen": len(asked.intervals),
-        "lost": sum(server.state == "lost" for server in asked.servers),
-        "servers_all": sum(len(use.overview.servers) for use in asked.uses),
+        "intervals_seen": len(reading.intervals),
+        "lost": sum(server.state == "lost" for server in reading.servers),
+        "servers_all": sum(len(use.overview.servers) for use in reading.uses),
     }
 
 
-def _use(asked: Asked) -> dict[str, Any]:
-    return {"uses": asked.uses}
+def _use(reading: OverviewRequest) -> dict[str, Any]:
+    return {"uses": reading.uses}
 
 
-def _queue(asked: Asked) -> dict[str, Any]:
-    return {"queue": asked.queue}
+def _queue(reading: OverviewRequest) -> dict[str, Any]:
+    return {"queue": reading.queue}
 
 
-def _intervals(asked: Asked) -> dict[str, Any]:
-    return {"intervals": asked.intervals}
+def _intervals(reading: OverviewRequest) -> dict[str, Any]:
+    return {"intervals": reading.intervals}
 
 
-def _health(asked: Asked) -> dict[str, Any]:
+def _health(reading: OverviewRequest) -> dict[str, Any]:
     most = reads.MOST_SERVERS
     engines = [
-        engine for engine in asked.engines if engine.alive_at is not None and (engine.is_silent or engine.alerts)
+        engine for engine in reading.engines if engine.alive_at is not None and (engine.is_silent or engine.alerts)
     ]
     return {
         "engines": engines,
-        "engines_all": len(asked.engines),
-        "servers": asked.servers[:most],
-        "servers_more": len(asked.servers[most:]),
+        "engines_all": len(reading.engines),
+        "servers": reading.servers[:most],
+        "servers_more": len(reading.servers[most:]),
     }
 
 
-def _money(asked: Asked) -> dict[str, Any]:
-    return {"money": asked.money}
+def _money(reading: OverviewRequest) -> dict[str, Any]:
+    return {"money": reading.money}
 
 
-BUILDERS: Mapping[str, Callable[[Asked], dict[str, Any]]] = {
+BUILDERS: Mapping[str, Callable[[OverviewRequest], dict[str, Any]]] = {
     "now": _now,
     "use": _use,
     "queue": _queue,

@@ -1,6 +1,6 @@
 """Slurm's batch scripts: what their #SBATCH lines ask for, and what comes of each line here."""
 
-from scheduling.programs.sbatch.lines import IGNORED, NOT_KEPT, UNDERSTOOD, Line, LineRefusal
+from scheduling.programs.sbatch.lines import IGNORED, NOT_KEPT, UNDERSTOOD, LineRefusal, OptionLine
 from scheduling.programs.sbatch.reading import MOST_CHARACTERS, Options, Script, read
 
 __all__ = [
@@ -8,8 +8,8 @@ __all__ = [
     "MOST_CHARACTERS",
     "NOT_KEPT",
     "UNDERSTOOD",
-    "Line",
     "LineRefusal",
+    "OptionLine",
     "Options",
     "Script",
     "read",

@@ -13,7 +13,7 @@ QUOTES = re.compile(r"[\"'\\]")
 
 
 @dataclass(frozen=True)
-class Line:
+class OptionLine:
     """What comes of one option. `ignored` changes nothing in what is computed; `not_kept` is something that the script
     asks for and does not get, though it runs."""
 

@@ -19,8 +19,8 @@ from scheduling.programs.sbatch.lines import (
     OURS,
     PREFIX,
     UNDERSTOOD,
-    Line,
     LineRefusal,
+    OptionLine,
     OptionText,
     options_in,
     words_of,
@@ -71,7 +71,7 @@ class Script:
     the options that count, by field."""
 
     options: Options
-    lines: tuple[Line, ...]
+    lines: tuple[OptionLine, ...]
     body: str
     places: tuple[tuple[str, int], ...] = ()
 
@@ -107,7 +107,7 @@ def read(text: str) -> Script | tuple[LineRefusal, ...]:
     for item in _options(text):
         if isinstance(item, LineRefusal):
             refusals.append(item)
-        elif isinstance(item, Line):
+        elif isinstance(item, OptionLine):
             lines.append(item)
         elif isinstance(item, OurWord):
             _take_ours(item, readings, lines, refusals)
@@ -137,16 +137,16 @@ def _unreadable(text: str) -> LineRefusal | None:
     return None
 
 
-def _shell(text: str) -> Line:
+def _shell(text: str) -> OptionLine:
     """What becomes of the first line: whatever it says, the script is started in one way."""
     words = text.partition("\n")[0].split()
     if {"-eu", "-ue"} & set(words) or {"-e", "-u"} <= set(words):
-        return Line(1, "", UNDERSTOOD, "It is started with bash -eu.")
+        return OptionLine(1, "", UNDERSTOOD, "It is started with bash -eu.")
     sentence = "It is started with bash -eu: a command that fails, or a variable that is not set, ends it."
-    return Line(1, "", NOT_KEPT, sentence)
+    return OptionLine(1, "", NOT_KEPT, sentence)
 
 
-def _options(text: str) -> Iterator[OptionText | OurWord | Line | LineRefusal]:
+def _options(text: str) -> Iterator[OptionText | OurWord | OptionLine | LineRefusal]:
     """The options of the head in their order. What stands behind the first command Slurm does not read, nor do we."""
     head = True
     for number, line in enumerate(text.split("\n"), 1):
@@ -156,19 +156,19 @@ def _options(text: str) -> Iterator[OptionText | OurWord | Line | LineRefusal]:
         if not line.startswith(PREFIX):
             head = head and (not line.strip() or line.lstrip().startswith("#"))
             if line.startswith("#") and re.match(r"#+\s*SBATCH\b", line):
-                yield Line(number, "", IGNORED, f"It is a comment: options begin with {PREFIX} itself.")
+                yield OptionLine(number, "", IGNORED, f"It is a comment: options begin with {PREFIX} itself.")
             continue
         rest = line[len(PREFIX) :]
         if rest[:1] not in ("", " ", "\t"):
-            yield Line(number, "", IGNORED, f"It is a comment: a blank follows {PREFIX}.")
+            yield OptionLine(number, "", IGNORED, f"It is a comment: a blank follows {PREFIX}.")
         elif not head:
-            yield Line(number, "", IGNORED, "It stands behind the first command, where Slurm reads no options.")
+            yield OptionLine(number, "", IGNORED, "It stands behind the first command, where Slurm reads no options.")
         elif len(line) > LONGEST_LINE or not line.replace("\t", " ").isprintable():
             yield LineRefusal(number, "", f"must be at most {LONGEST_LINE:,} printable characters")
         elif (words := words_of(rest)) is None:
             yield LineRefusal(number, "", "has a quote that does not end")
         elif not words:
-            yield Line(number, "", IGNORED, "It says nothing.")
+            yield OptionLine(number, "", IGNORED, "It says nothing.")
         else:
             for item in options_in(number, words, SHORTS, FLAGS):
                 if isinstance(item, str):
@@ -177,18 +177,20 @@ def _options(text: str) -> Iterator[OptionText | OurWord | Line | LineRefusal]:
                     yield item
 
 
-def _our_words(number: int, line: str, *, head: bool) -> Iterator[OurWord | Line | LineRefusal]:
+def _our_words(number: int, line: str, *, head: bool) -> Iterator[OurWord | OptionLine | LineRefusal]:
     words = line[len(OURS) :].split()
     if not head:
-        yield Line(number, "", IGNORED, "It stands behind the first command, where no options are read.")
+        yield OptionLine(number, "", IGNORED, "It stands behind the first command, where no options are read.")
     elif len(line) > LONGEST_LINE:
         yield LineRefusal(number, "", f"must be at most {LONGEST_LINE:,} printable characters")
     elif not words:
-        yield Line(number, "", IGNORED, "It says nothing.")
+        yield OptionLine(number, "", IGNORED, "It says nothing.")
     yield from (OurWord(number, word) for word in words if head and len(line) <= LONGEST_LINE)
 
 
-def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], refusals: list[LineRefusal]) -> None:
+def _take(
+    item: OptionText, readings: dict[str, _Reading], lines: list[OptionLine], refusals: list[LineRefusal]
+) -> None:
     """Decide about one option."""
     option_text = item.option
     name = option_text[2:] if option_text.startswith("--") else SHORTS.get(option_text[1], "")
@@ -203,11 +205,11 @@ def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], re
                 LineRefusal(item.line, option_text, f"{option_text} {value.sentence}", f"--{name}={value.nearest}")
             )
             return
-        _keep(option.field, value, Line(item.line, option_text, UNDERSTOOD, option.meaning), readings, lines)
+        _keep(option.field, value, OptionLine(item.line, option_text, UNDERSTOOD, option.meaning), readings, lines)
     elif name in IGNORED_OPTIONS:
-        lines.append(Line(item.line, option_text, IGNORED, IGNORED_OPTIONS[name]))
+        lines.append(OptionLine(item.line, option_text, IGNORED, IGNORED_OPTIONS[name]))
     elif name in NOT_KEPT_OPTIONS:
-        lines.append(Line(item.line, option_text, NOT_KEPT, NOT_KEPT_OPTIONS[name]))
+        lines.append(OptionLine(item.line, option_text, NOT_KEPT, NOT_KEPT_OPTIONS[name]))
     elif name in REFUSED:
         sentence, instead = REFUSED[name]
         refusals.append(LineRefusal(item.line, option_text, f"{option_text} cannot be kept: {sentence}", instead))
@@ -217,17 +219,19 @@ def _take(item: OptionText, readings: dict[str, _Reading], lines: list[Line], re
         refusals.append(LineRefusal(item.line, option_text, f"{shown(option_text)} is no option of sbatch", instead))
 
 
-def _take_ours(item: OurWord, readings: dict[str, _Reading], lines: list[Line], refusals: list[LineRefusal]) -> None:
+def _take_ours(
+    item: OurWord, readings: dict[str, _Reading], lines: list[OptionLine], refusals: list[LineRefusal]
+) -> None:
     """Decide about a word of ours."""
     if item.word not in OUR_OPTIONS:
         near = nearest(item.word, OUR_OPTIONS) or next(iter(OUR_OPTIONS))
         refusals.append(LineRefusal(item.line, "", f"{shown(item.word)} is no option of {OURS}", near))
         return
     field, value, meaning = OUR_OPTIONS[item.word]
-    _keep(field, value, Line(item.line, item.word, UNDERSTOOD, meaning), readings, lines)
+    _keep(field, value, OptionLine(item.line, item.word, UNDERSTOOD, meaning), readings, lines)
 
 
-def _keep(field: str, value: Any, line: Line, readings: dict[str, _Reading], lines: list[Line]) -> None:
+def _keep(field: str, value: Any, line: OptionLine, readings: dict[str, _Reading], lines: list[OptionLine]) -> None:
     """What an option says counts, and what a line before said of it does not."""
     if field in readings:
         index = readings[field].index

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from scheduling.programs.fields import nearest
 from scheduling.programs.hours import MOST_WORKERS, InHours
-from scheduling.programs.sbatch.lines import NOT_KEPT, Line, LineRefusal
+from scheduling.programs.sbatch.lines import NOT_KEPT, LineRefusal, OptionLine
 from scheduling.programs.sbatch.reading import Options, Script
 from scheduling.programs.sbatch.values import Nodes
 
@@ -19,12 +19,12 @@ MEBIBYTES = 1024  # in a unit of memory of a pool
 
 
 @dataclass(frozen=True)
-class Request:
+class ScriptRequest:
     """The job in hours, the processes and GPUs of each worker, and what of the script this pool cannot keep."""
 
     job: InHours
     processes_per_worker: int
-    not_kept: tuple[Line, ...] = ()
+    not_kept: tuple[OptionLine, ...] = ()
     gpus_per_worker: int = 0
 
 
@@ -39,7 +39,7 @@ class _Workers:
     is_node: bool
 
 
-def ask(script: Script, resources: Sequence[str]) -> Request | tuple[LineRefusal, ...]:
+def ask(script: Script, resources: Sequence[str]) -> ScriptRequest | tuple[LineRefusal, ...]:
     """What the script asks of a pool with these resources; or why that cannot be."""
     options = script.options
     if refusals := tuple(_contradictions(script)):
@@ -57,7 +57,7 @@ def ask(script: Script, resources: Sequence[str]) -> Request | tuple[LineRefusal
         return (demand,)
     worker, lines = demand
     job = InHours(options.time, workers.most, workers.least, tuple(sorted(worker.items())))
-    return Request(job, workers.processes, tuple(lines), workers.gpus)
+    return ScriptRequest(job, workers.processes, tuple(lines), workers.gpus)
 
 
 def _contradictions(script: Script) -> Iterator[LineRefusal]:
@@ -149,11 +149,11 @@ def _uneven(script: Script, field: str, fitting: int, why: str) -> LineRefusal:
 
 def _demand(
     script: Script, workers: _Workers, resources: Sequence[str]
-) -> tuple[dict[str, float], list[Line]] | LineRefusal:
+) -> tuple[dict[str, float], list[OptionLine]] | LineRefusal:
     """What a worker takes of each resource, and the lines that this pool does not count."""
     options = script.options
     demand: dict[str, float] = {}
-    lines: list[Line] = []
+    lines: list[OptionLine] = []
     if workers.gpus:
         field, gpus = next(
             (field, value)
@@ -175,7 +175,7 @@ def _demand(
         demand["cpu"] = float(cpus)
     elif options.cpus_per_task:
         place = script.place("cpus_per_task")
-        lines.append(Line(place, "--cpus-per-task", NOT_KEPT, "The pool does not count processors."))
+        lines.append(OptionLine(place, "--cpus-per-task", NOT_KEPT, "The pool does not count processors."))
     memory = options.mem
     if memory is not None and not workers.is_node and workers.most > 1:
         sentence = "--mem is that of a node: say how many nodes, or the memory of a GPU"
@@ -190,7 +190,7 @@ def _demand(
     elif memory is not None:
         field = "mem" if options.mem is not None else "mem_per_gpu"
         option = f"--{field.replace('_', '-')}"
-        lines.append(Line(script.place(field), option, NOT_KEPT, "The pool does not count memory."))
+        lines.append(OptionLine(script.place(field), option, NOT_KEPT, "The pool does not count memory."))
     if not demand:
         if "worker" not in resources:
             return LineRefusal(1, "", "asks for nothing that the pool counts", "--gpus=1")

@@ -15,7 +15,7 @@ from scheduling.jobs.api.fields import NEW_EXAMPLE, NewJob, ReasonShown
 from scheduling.jobs.api.jobs import SUBMIT_REFUSALS, submission_refused
 from scheduling.market.reads import reason_in_words
 from scheduling.models import Lane, Pool
-from scheduling.quotes.desks import Terms
+from scheduling.quotes.desks import QuotedTerms
 from scheduling.quotes.quotes import Change, Quote, job_quote
 from tenants.access import Refused
 from tenants.api.fields import Answer, CoreCredits, Credits, Moment, Numbers
@@ -189,7 +189,7 @@ def quote_values(pool: Pool, quote: Quote, *, payer: str) -> dict[str, Any]:
     }
 
 
-def _terms(pool: Pool, terms: Terms) -> dict[str, Any]:
+def _terms(pool: Pool, terms: QuotedTerms) -> dict[str, Any]:
     reason = terms.reason
     return {
         "admitted": terms.admitted,

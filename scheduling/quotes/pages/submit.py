@@ -20,8 +20,8 @@ from scheduling.cluster import pool_list
 from scheduling.common import BadText
 from scheduling.jobs import (
     InvalidJob,
+    JobWording,
     NotUnderstood,
-    Said,
     Submitted,
     SubmittedArray,
     array_describe,
@@ -73,7 +73,7 @@ NOT_CARRIED = "What stood there cannot be said here, and was not carried over. I
 
 
 @dataclass(frozen=True)
-class Asked:
+class FormRequest:
     """What a valid form asks for, in the words of a submission."""
 
     name: str
@@ -81,7 +81,7 @@ class Asked:
     otherwise: str | None
     spec: Mapping[str, Any]
     told: ToldCard = NOTHING_TOLD
-    said: Said | None = None  # where it is in hours, or a script
+    said: JobWording | None = None  # where it is in hours, or a script
     read: SpecRead | None = None  # in hours: as it was just checked
 
     @property
@@ -119,7 +119,7 @@ def job_submit(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 
 def _help(request: AccessRequest, pool: Pool, job: TrainingJob, at: datetime) -> HttpResponse:
     """What would help it in its lane, if it came now."""
-    question = Asked(job.name, job.lane, None, for_the_core(job.spec))
+    question = FormRequest(job.name, job.lane, None, for_the_core(job.spec))
     card = _card(request, pool, question, at)
     lane = next((each for each in card.lanes if each.lane == job.lane), None)
     again = f"{reverse('job_submit', args=[open_tenant(request).slug])}?from={job.pk}"
@@ -178,66 +178,70 @@ def _take_file(data: Any, request: AccessRequest) -> str:
 
 
 def _carried(
-    request: AccessRequest, pool: Pool, form: JobForm, asked: Asked | None, target: str, at: datetime
+    request: AccessRequest, pool: Pool, form: JobForm, form_request: FormRequest | None, target: str, at: datetime
 ) -> HttpResponse:
     """The page on another tab, with what stood in the form said there. What cannot be said there stays behind."""
     target = FORM if target == FORM_BUTTON else target
-    named_there = None if asked is None else asked.spec.get(PROGRAM)
+    named_there = None if form_request is None else form_request.spec.get(PROGRAM)
     form.programs = with_named(form.programs, named_there, open_tenant(request).pk)
-    values = None if asked is None else _values_for(target, pool, form, asked, at)
+    values = None if form_request is None else _values_for(target, pool, form, form_request, at)
     data = dict(form.data.items()) | {"source": target} | (values or {})
-    if asked is not None and values is not None:
-        data |= {"name": asked.name} | ({"wanted": asked.wanted} if asked.wanted else {})
-    if values is None and form["source"].value() == TEXT and asked is not None and target == FORM:
+    if form_request is not None and values is not None:
+        data |= {"name": form_request.name} | ({"wanted": form_request.wanted} if form_request.wanted else {})
+    if values is None and form["source"].value() == TEXT and form_request is not None and target == FORM:
         form.add_error("text", "It says things that the form has no field for. Submit it as it is.")
-        return _page(request, pool, form, _card(request, pool, asked, at), asked.told, status=422)
+        return _page(request, pool, form, _card(request, pool, form_request, at), form_request.told, status=422)
     after = JobForm(data, kinds=form.kinds, programs=form.programs)
     again, card = _asked(request, pool, after, at)
     note = "" if values is not None or target == SCRIPT else NOT_CARRIED
     return _page(request, pool, after, _card(request, pool, again, at), card, note=note)
 
 
-def _values_for(target: str, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> dict[str, Any] | None:
+def _values_for(
+    target: str, pool: Pool, form: JobForm, form_request: FormRequest, at: datetime
+) -> dict[str, Any] | None:
     if target == TEXT:
-        return {"text": written(asked.name, asked.lane, asked.spec, asked.otherwise)}
+        return {"text": written(form_request.name, form_request.lane, form_request.spec, form_request.otherwise)}
     if target == HOURS:
-        return values_in_hours(asked.spec, float(pool.slot_seconds), at, form.programs)
-    values = form_values(asked.spec, form.kinds, exact=True, programs=form.programs) if target == FORM else None
+        return values_in_hours(form_request.spec, float(pool.slot_seconds), at, form.programs)
+    values = form_values(form_request.spec, form.kinds, exact=True, programs=form.programs) if target == FORM else None
     return None if values is None else dict.fromkeys(PLAIN, "") | {"program": ""} | values
 
 
-def _quoted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> HttpResponse:
-    card = _card(request, pool, asked, at)
+def _quoted(request: AccessRequest, pool: Pool, form: JobForm, form_request: FormRequest, at: datetime) -> HttpResponse:
+    card = _card(request, pool, form_request, at)
     if card.refused:
         _complain(form, card.refused)
-    return _page(request, pool, form, card, asked.told, status=422 if card.refused else 200)
+    return _page(request, pool, form, card, form_request.told, status=422 if card.refused else 200)
 
 
-def _submitted(request: AccessRequest, pool: Pool, form: JobForm, asked: Asked, at: datetime) -> HttpResponse:
+def _submitted(
+    request: AccessRequest, pool: Pool, form: JobForm, form_request: FormRequest, at: datetime
+) -> HttpResponse:
     wish: dict[str, Any] = {
         "pool": pool,
         "by": request.access,
         "at": at,
         "client_key": f"form:{form.cleaned_data['key']}",
     }
-    if asked.said is not None and asked.lane == Lane.BATCH and is_array(asked.said):
-        array = array_describe(said=asked.said, count=None, together=bool(form.cleaned_data["together"]), **wish)
+    if form_request.said is not None and form_request.lane == Lane.BATCH and is_array(form_request.said):
+        array = array_describe(said=form_request.said, count=None, together=bool(form.cleaned_data["together"]), **wish)
         if isinstance(array, SubmittedArray):
             return redirect(f"{reverse('tenant_jobs', args=[open_tenant(request).slug])}?array={array.array.pk}")
         _complain(form, array)
-        return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
-    wish |= {"lane": asked.lane, "otherwise": asked.otherwise}
-    if asked.said is not None:
-        if asked.said.script is not None and form.cleaned_data["together"] and not is_array(asked.said):
+        return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
+    wish |= {"lane": form_request.lane, "otherwise": form_request.otherwise}
+    if form_request.said is not None:
+        if form_request.said.script is not None and form.cleaned_data["together"] and not is_array(form_request.said):
             _complain(form, NO_ARRAY)
-            return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
-        outcome = job_describe(said=asked.said, **wish)
+            return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
+        outcome = job_describe(said=form_request.said, **wish)
     else:
-        outcome = submission(name=asked.name, spec=asked.spec, **wish)
+        outcome = submission(name=form_request.name, spec=form_request.spec, **wish)
     if isinstance(outcome, Submitted):
         return redirect("job", open_tenant(request).slug, outcome.job.pk)
     _complain(form, outcome)
-    return _page(request, pool, form, QuoteCard(at, at), asked.told, status=422)
+    return _page(request, pool, form, QuoteCard(at, at), form_request.told, status=422)
 
 
 @never_cache
@@ -273,7 +277,7 @@ def _changes(applied: str | None) -> dict[str, Any]:
     return changes if isinstance(changes, dict) else {}
 
 
-def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
+def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[FormRequest | None, ToldCard]:
     """Nothing is asked where the form's fields say what is missing; what is told of a script is told anyway."""
     if not form.is_valid():
         return None, ToldCard()
@@ -281,11 +285,13 @@ def _asked(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> t
     lane, otherwise = WANTED[answers["wanted"]]
     if answers["source"] in (HOURS, SCRIPT):
         return _described(request, pool, form, at)
-    question = Asked(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
+    question = (
+        FormRequest(answers["name"], lane, otherwise, form.spec()) if answers["source"] == FORM else _in_text(form)
+    )
     return question, ToldCard()
 
 
-def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[Asked | None, ToldCard]:
+def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) -> tuple[FormRequest | None, ToldCard]:
     answers = form.cleaned_data
     source, (lane, otherwise) = answers["source"], WANTED[answers["wanted"]]
     name = answers.get("name", "") if source == HOURS else ""
@@ -306,10 +312,10 @@ def _described(request: AccessRequest, pool: Pool, form: JobForm, at: datetime) 
         yardstick(pool, outcome, at),
     )
     read = outcome.read if source == HOURS else None
-    return Asked(outcome.name, lane, otherwise, outcome.spec, card, said, read), card
+    return FormRequest(outcome.name, lane, otherwise, outcome.spec, card, said, read), card
 
 
-def _in_text(form: JobForm) -> Asked | None:
+def _in_text(form: JobForm) -> FormRequest | None:
     answers = form.cleaned_data
     lane, otherwise = WANTED[answers["wanted"]]
     try:
@@ -320,7 +326,7 @@ def _in_text(form: JobForm) -> Asked | None:
     name = written_job.name or answers.get("name") or form.data.get("name", "")
     if written_job.lane is not None:
         lane, otherwise = written_job.lane, None
-    return Asked(name, lane, written_job.otherwise or otherwise, written_job.spec)
+    return FormRequest(name, lane, written_job.otherwise or otherwise, written_job.spec)
 
 
 def _text(found: Mapping[str, Any]) -> str:
@@ -335,30 +341,30 @@ def _text(found: Mapping[str, Any]) -> str:
         raise BadText("The file is not a text in UTF-8.") from error
 
 
-def _card(request: AccessRequest, pool: Pool, asked: Asked | None, at: datetime) -> QuoteCard:
-    if asked is None:
+def _card(request: AccessRequest, pool: Pool, form_request: FormRequest | None, at: datetime) -> QuoteCard:
+    if form_request is None:
         return QuoteCard(at, at)
     with costly(request) as refused:
         if refused:
             return QuoteCard(at, at, refused=refused)
         return quote_card(
             pool=pool,
-            name=asked.name,
-            spec=_quotable(asked),
-            lane=asked.lane,
-            otherwise=asked.otherwise,
+            name=form_request.name,
+            spec=_quotable(form_request),
+            lane=form_request.lane,
+            otherwise=form_request.otherwise,
             by=request.access,
             own_id=open_tenant(request).pk,
             at=at,
-            read=asked.read,
+            read=form_request.read,
         )
 
 
-def _quotable(asked: Asked) -> Mapping[str, Any]:
+def _quotable(form_request: FormRequest) -> Mapping[str, Any]:
     """A script is registered as a program only when it is submitted, and what runs has no part in the price."""
-    if asked.said is None or asked.said.script is None:
-        return asked.spec
-    return for_the_core(asked.spec)
+    if form_request.said is None or form_request.said.script is None:
+        return form_request.spec
+    return for_the_core(form_request.spec)
 
 
 def _complain(form: JobForm, refused: Refused) -> None:
@@ -402,7 +408,7 @@ def _page(
     pool: Pool,
     form: JobForm,
     card: QuoteCard | None,
-    told: ToldCard = NOTHING_TOLD,
+    told_card: ToldCard = NOTHING_TOLD,
     *,
     note: str = "",
     status: int = 200,
@@ -418,7 +424,7 @@ def _page(
         "pools": pool_list(),
         "form": form,
         "card": card,
-        "told": told,
+        "told": told_card,
         "note": note,
         "tabs": TABS,
         "sells_pieces": not pool.is_elastic and gives_floors(pool),

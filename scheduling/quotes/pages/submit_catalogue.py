@@ -16,7 +16,7 @@ from scheduling.programs.stored import OPERATOR, usable_programs
 
 
 @dataclass(frozen=True)
-class Offered:
+class OfferedProgram:
     """One version of a program that a new job may name."""
 
     program: Program
@@ -126,12 +126,12 @@ def typed_value(value: Value) -> str:
     return word_of(int(value) if whole else value)
 
 
-def offered_programs(tenant_id: int) -> tuple[Offered, ...]:
+def offered_programs(tenant_id: int) -> tuple[OfferedProgram, ...]:
     """The newest version of each, the tenant's own first."""
-    return tuple(Offered(each.program) for each in usable_programs(tenant_id=tenant_id))
+    return tuple(OfferedProgram(each.program) for each in usable_programs(tenant_id=tenant_id))
 
 
-def with_named(programs: Sequence[Offered], asked: object, tenant_id: int) -> tuple[Offered, ...]:
+def with_named(programs: Sequence[OfferedProgram], asked: object, tenant_id: int) -> tuple[OfferedProgram, ...]:
     """With the version that a specification names, where it is an earlier one of a program that may be used."""
     if not isinstance(asked, Mapping) or (meant(programs, asked) is not None):
         return tuple(programs)
@@ -139,10 +139,10 @@ def with_named(programs: Sequence[Offered], asked: object, tenant_id: int) -> tu
     if not isinstance(name, str) or type(version) is not int or not 0 < version < 2**31:
         return tuple(programs)
     rows = usable_programs(tenant_id=tenant_id, name=name, owner=OPERATOR if owner else None, version=version)
-    return (*programs, *(Offered(each.program) for each in rows[:1]))
+    return (*programs, *(OfferedProgram(each.program) for each in rows[:1]))
 
 
-def meant(programs: Sequence[Offered], asked: Mapping[str, Any]) -> Offered | None:
+def meant(programs: Sequence[OfferedProgram], asked: Mapping[str, Any]) -> OfferedProgram | None:
     """The program that a specification names: the tenant's own before the operator's, the newest where none is said."""
     for each in programs:
         is_owner = asked.get("owner") in (None, each.owner or None)
@@ -191,7 +191,7 @@ class ParameterCard:
         return " · ".join(row.shown for row in self.rows)
 
 
-def parameter_card(form: forms.Form, chosen: Offered | None, shown_for: str | None) -> ParameterCard:
+def parameter_card(form: forms.Form, chosen: OfferedProgram | None, shown_for: str | None) -> ParameterCard:
     """`shown_for`: the choice whose parameters stood on the page; None: there was no page before."""
     if chosen is None:
         return ParameterCard("", (), open=False)

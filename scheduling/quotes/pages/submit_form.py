@@ -12,9 +12,9 @@ from typing import Any
 from django import forms
 
 from scheduling.engines.programs import PROGRAMS
-from scheduling.market.view import ONES, PROGRAM, UNTIL, Steps
+from scheduling.market.view import ONES, PROGRAM, UNTIL, AmountSteps
 from scheduling.models import Lane, ResourceKind
-from scheduling.quotes.pages.submit_catalogue import Offered, meant
+from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
 from scheduling.quotes.pages.submit_hours import HOURS, RESERVE, SCRIPT, short_fields
 from scheduling.quotes.pages.submit_pieces import AS_PROGRAM, PIECES, WHOLE_ONLY, pieces_asked, pieces_word
 from scheduling.quotes.pages.submit_program import parameter_fields, program_asked, program_values
@@ -183,7 +183,7 @@ class JobForm(forms.Form):
         data: Any = None,
         *args: Any,
         kinds: Sequence[ResourceKind],
-        programs: Sequence[Offered] = (),
+        programs: Sequence[OfferedProgram] = (),
         **kwargs: Any,
     ) -> None:
         """`programs`: those of the catalogue that may be chosen. The chosen one has its parameters as fields; those
@@ -202,7 +202,7 @@ class JobForm(forms.Form):
         self.fields["text"].widget.attrs |= {"class": "input log", "rows": 14, "spellcheck": "false"}
         for unit, words in (("worker", "A worker takes"), ("ps", "A parameter server takes")):
             for kind in kinds:
-                steps = Steps(kind.least, kind.step)
+                steps = AmountSteps(kind.least, kind.step)
                 help_text = "" if steps == ONES else f"{steps}; empty: nothing."
                 self.fields[f"{unit}_takes_{kind.name}"] = _number(f"{words}, {kind.label}s", help_text)
 
@@ -281,7 +281,7 @@ def form_values(
     kinds: Sequence[ResourceKind],
     *,
     exact: bool = False,
-    programs: Sequence[Offered] = (),
+    programs: Sequence[OfferedProgram] = (),
 ) -> dict[str, Any] | None:
     """The form filled with a job; None where the job says something that the form has no field for. `programs`: those
     of the catalogue that it shows."""
@@ -336,7 +336,7 @@ def _rounded(number: Any) -> Any:
     return plain(credits_up(number))
 
 
-def field_of(place: str, program: str = "", chosen: Offered | None = None) -> str | None:
+def field_of(place: str, program: str = "", chosen: OfferedProgram | None = None) -> str | None:
     """The form's field for a field of the job, as a refusal names it. None: it is about the whole job. `chosen`: of
     the catalogue."""
     head, _, rest = place.partition(".")

@@ -12,13 +12,13 @@ from django import forms
 from django.utils import timezone
 
 from scheduling.common import as_sentence
-from scheduling.jobs import NotUnderstood, Said, Understood, lines_shown
+from scheduling.jobs import JobWording, NotUnderstood, Understood, lines_shown
 from scheduling.market.reads import prices_now
 from scheduling.market.view import PROGRAM
 from scheduling.models import Pool
 from scheduling.programs import hours, worth
 from scheduling.programs.saving import DIVISIBLE, SAVE_SLOTS
-from scheduling.quotes.pages.submit_catalogue import Offered, meant
+from scheduling.quotes.pages.submit_catalogue import OfferedProgram, meant
 from scheduling.quotes.pages.submit_pieces import pieces_in_hours, pieces_said, pieces_word
 from tenants.ledger.amounts import micro, typed
 
@@ -49,7 +49,7 @@ FIELDS = {
 }
 
 
-def short_fields(programs: Sequence[Offered]) -> dict[str, forms.Field]:
+def short_fields(programs: Sequence[OfferedProgram]) -> dict[str, forms.Field]:
     """None of them is needed by itself: the reader of a description says what is missing. The last choice of what runs
     starts nothing."""
     runs = [(each.choice, each.label) for each in programs if not each.has_servers]
@@ -115,7 +115,7 @@ def short_start(pool: Pool, at: datetime) -> dict[str, Any]:
 
 
 def short_values(
-    said: Mapping[str, Any], program: Mapping[str, Any] | None, programs: Sequence[Offered]
+    said: Mapping[str, Any], program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]
 ) -> dict[str, Any]:
     """The fields that say a job as it was said. By when it was wanted is over: that is said anew. `program`: as the
     job's specification has it, with its version."""
@@ -142,7 +142,7 @@ def clock_text(moment: datetime) -> str:
     return timezone.localtime(moment).strftime("%Y-%m-%dT%H:%M:%S")
 
 
-def runs_values(program: Mapping[str, Any] | None, programs: Sequence[Offered]) -> dict[str, str] | None:
+def runs_values(program: Mapping[str, Any] | None, programs: Sequence[OfferedProgram]) -> dict[str, str] | None:
     """The fields that say what runs in hours, with its parameters; None where they cannot."""
     if program is None:
         return {"runs": ""}
@@ -151,21 +151,21 @@ def runs_values(program: Mapping[str, Any] | None, programs: Sequence[Offered]) 
     return None if chosen is None or values is None else values | {"runs": chosen.choice}
 
 
-def said_in(found: Mapping[str, Any], source: str, name: str, program: Mapping[str, Any] | None) -> Said:
+def said_in(found: Mapping[str, Any], source: str, name: str, program: Mapping[str, Any] | None) -> JobWording:
     """What a form says whose fields are texts. `program`: what runs, as a specification names it."""
     answers = {"by": found.get("by") or None, "credits": found.get("by_worth"), "later": found.get("later")}
     said: dict[str, Any] = {"begin": found.get("begin"), "name": name, "zone": timezone.get_current_timezone()}
     said |= {"worth": {field: answer for field, answer in answers.items() if answer is not None}}
     said |= {"divisible": pieces_said(found)}
     if source == SCRIPT:
-        return Said(script=found.get("script", "").replace("\r\n", "\n"), **said)
+        return JobWording(script=found.get("script", "").replace("\r\n", "\n"), **said)
     sizes = re.fullmatch(r"\s*([0-9]{1,9})\s*(?:to|-|–)\s*([0-9]{1,9})\s*", found.get("gpus", ""), re.ASCII)
     text = str(found.get("gpus", "")).strip()
     most: Any = int(sizes[2]) if sizes else int(text) if re.fullmatch(r"[0-9]{1,9}", text, re.ASCII) else text
     said["hours"] = {"hours": found.get("hours", ""), "most": most, "scaling": found.get("scaling") or hours.PERFECT}
     if sizes:
         said["hours"]["least"] = int(sizes[1])
-    return Said(program=program, **said)
+    return JobWording(program=program, **said)
 
 
 def complaints(refused: NotUnderstood, source: str) -> list[tuple[str | None, str]]:
@@ -188,7 +188,7 @@ def _sentence(fault: Mapping[str, Any]) -> str:
 
 
 def values_in_hours(
-    spec: Mapping[str, Any], slot_seconds: float, at: datetime, programs: Sequence[Offered]
+    spec: Mapping[str, Any], slot_seconds: float, at: datetime, programs: Sequence[OfferedProgram]
 ) -> dict[str, Any] | None:
     """The fields of the short form that mean a job; None where they cannot say it."""
     rest = {name: entry for name, entry in spec.items() if name not in (PROGRAM, DIVISIBLE, SAVE_SLOTS)}

@@ -14,7 +14,7 @@ from scheduling.core.workload.model_types import MODEL_TYPES
 from scheduling.jobs import description_shown, with_description
 from scheduling.market.view import PROGRAM
 from scheduling.models import Pool, ResourceKind, TrainingJob
-from scheduling.quotes.pages.submit_catalogue import Offered
+from scheduling.quotes.pages.submit_catalogue import OfferedProgram
 from scheduling.quotes.pages.submit_form import BATCH, FORM, TEXT, JobForm, form_values, plain
 from scheduling.quotes.pages.submit_hours import HOURS, SCRIPT, short_start, short_values
 from scheduling.quotes.pages.submit_program import defaults
@@ -46,7 +46,7 @@ def opening(
     job: TrainingJob | None,
     by: str | None,
     at: datetime,
-    programs: Sequence[Offered] = (),
+    programs: Sequence[OfferedProgram] = (),
 ) -> dict[str, Any]:
     """`job`: one of the open tenant's to begin with; `by`: the tab that the address names."""
     runs = next((each.choice for each in programs if not each.has_servers), "")

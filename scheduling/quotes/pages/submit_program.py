@@ -9,19 +9,19 @@ from typing import Any
 from django import forms
 from django.forms import BoundField
 
-from scheduling.engines.programs import CHOICE, PROGRAMS, WHOLE, Parameter, Program
+from scheduling.engines.programs import CHOICE, PROGRAMS, WHOLE, RegisteredProgram, TrainerParameter
 from scheduling.market.decide import UNITS
 from scheduling.market.view import PROGRAM
 
 SHOWN = 4  # parameters; the rest stands folded up
 
 
-def field_name(program: Program, parameter: Parameter) -> str:
+def field_name(program: RegisteredProgram, parameter: TrainerParameter) -> str:
     """Of the form; two programs may call a parameter the same."""
     return f"{program.name}__{parameter.name}"
 
 
-def own_parameters(program: Program) -> list[Parameter]:
+def own_parameters(program: RegisteredProgram) -> list[TrainerParameter]:
     """Without epochs, chunks and mini-batches: those are the job's."""
     return [parameter for parameter in program.parameters if parameter.name not in UNITS]
 
@@ -29,7 +29,7 @@ def own_parameters(program: Program) -> list[Parameter]:
 class ParameterField(forms.CharField):
     """The program's own rules say what may stand in it."""
 
-    def __init__(self, parameter: Parameter) -> None:
+    def __init__(self, parameter: TrainerParameter) -> None:
         widget: forms.Widget
         if parameter.kind == CHOICE:
             widget = forms.Select(attrs={"class": "input"}, choices=parameter.choices)
@@ -107,7 +107,7 @@ def program_choices(form: forms.Form) -> list[ProgramChoice]:
     return [_choice(form, program) for program in PROGRAMS.values()]
 
 
-def _choice(form: forms.Form, program: Program) -> ProgramChoice:
+def _choice(form: forms.Form, program: RegisteredProgram) -> ProgramChoice:
     parameters = own_parameters(program)
     bound = [(form[field_name(program, each)], each.unit) for each in parameters]
     telling = [

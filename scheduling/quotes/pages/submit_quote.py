@@ -10,14 +10,14 @@ from typing import Any
 
 from scheduling.jobs import CourseRecord, Record, courses_record, estimates_record, lanes_refused
 from scheduling.market.calendar import closes
-from scheduling.market.reads import Payee, payees, reason_in_words
+from scheduling.market.reads import NamedPayee, payees, reason_in_words
 from scheduling.market.view import SpecRead, arrival_of
 from scheduling.models import Lane, Pool
-from scheduling.quotes.desks import Course
+from scheduling.quotes.desks import LikelyCourse
 from scheduling.quotes.elastic_quotes import ByUse
 from scheduling.quotes.pages.submit_form import plain, value_fields
 from scheduling.quotes.pages.value_picture import ValuePicture, value_picture
-from scheduling.quotes.quotes import Change, Quote, Terms, job_quote
+from scheduling.quotes.quotes import Change, Quote, QuotedTerms, job_quote
 from scheduling.quotes.restarts import Restarts
 from scheduling.runs import offer
 from tenants.access import Access, Refused
@@ -61,11 +61,11 @@ class LaneCard:
     home_worth: int | None = None
     home_starts_at: datetime | None = None
     home_ends_at: datetime | None = None
-    payees: tuple[Payee, ...] = ()
+    payees: tuple[NamedPayee, ...] = ()
     change: ChangeCard | None = None
     by_use: ByUse | None = None  # of an elastic pool
     restarts: Restarts | None = None
-    course: Course | None = None  # of a job that would be begun in pieces
+    course: LikelyCourse | None = None  # of a job that would be begun in pieces
     course_ends_at: datetime | None = None
 
     @property
@@ -220,7 +220,7 @@ def _change(pool: Pool, change: Change, spec: Spec) -> ChangeCard:
     return ChangeCard(words, change.terms.price if change.terms else None, _then(pool, change.terms), fill)
 
 
-def _then(pool: Pool, terms: Terms | None) -> str:
+def _then(pool: Pool, terms: QuotedTerms | None) -> str:
     if terms is None:
         return "Then there would be enough to pay for it."
     if terms.start is None or terms.end is None:

@@ -37,7 +37,7 @@ LOG = Table(
 )
 
 
-class WebhookForm(forms.Form):
+class NewWebhookForm(forms.Form):
     url = forms.CharField(
         max_length=LONGEST_URL,
         label="Address",
@@ -52,7 +52,7 @@ class WebhookForm(forms.Form):
 @require_safe
 @requires(Permission.WEBHOOKS_CHANGE)
 def tenant_webhooks(request: AccessRequest, tenant_slug: str) -> HttpResponse:
-    return _page(request, WebhookForm())
+    return _page(request, NewWebhookForm())
 
 
 @never_cache
@@ -60,14 +60,14 @@ def tenant_webhooks(request: AccessRequest, tenant_slug: str) -> HttpResponse:
 @requires(Permission.WEBHOOKS_CHANGE)
 def webhook_create(request: AccessRequest, tenant_slug: str) -> HttpResponse:
     """The answer shows the secret, once."""
-    form = WebhookForm(request.POST)
+    form = NewWebhookForm(request.POST)
     if not form.is_valid():
         return _page(request, form)
     outcome = changes.webhook_create(by=request.access, at=timezone.now(), **form.cleaned_data)
     if isinstance(outcome, Refused):
         form.add_error("url", outcome.sentence)
         return _page(request, form)
-    return _page(request, WebhookForm(), outcome)
+    return _page(request, NewWebhookForm(), outcome)
 
 
 @require_safe
@@ -82,7 +82,7 @@ def tenant_webhook(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
         return csv_response(request, rows, LOG)
     table = table_of(request, rows, LOG)
     seen: list[DeliverySeen] = deliveries_seen(table.rows)
-    form = WebhookForm(initial={"url": webhook.url, "kinds": webhook.kinds})
+    form = NewWebhookForm(initial={"url": webhook.url, "kinds": webhook.kinds})
     context = {"webhook": webhook, "table": table, "deliveries": seen, "form": form, "state": state}
     return render(request, "webhooks/webhook.html", context | {"states": DeliveryState.choices})
 
@@ -97,7 +97,7 @@ def webhook_change(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
         outcome = changes.webhook_change(webhook_id=pk, active=active, by=request.access, at=at)
         tell(request, outcome, "It is switched on, and told what it missed." if active else "It is switched off.")
         return redirect("tenant_webhook", tenant_slug, pk)
-    form = WebhookForm(request.POST)
+    form = NewWebhookForm(request.POST)
     if not form.is_valid():
         field, errors = next(iter(form.errors.items()))
         messages.error(request, f"Nothing was changed. {field.capitalize()}: {errors[0]}")
@@ -114,7 +114,7 @@ def webhook_secret(request: AccessRequest, tenant_slug: str, pk: int) -> HttpRes
     outcome = changes.webhook_secret_renew(webhook_id=pk, by=request.access, at=timezone.now())
     if isinstance(outcome, Refused):
         raise Http404
-    return _page(request, WebhookForm(), outcome)
+    return _page(request, NewWebhookForm(), outcome)
 
 
 @posted_from("tenant_webhook")
@@ -133,7 +133,7 @@ def webhook_replay(request: AccessRequest, tenant_slug: str, pk: int, delivery: 
     return redirect("tenant_webhook", tenant_slug, pk)
 
 
-def _page(request: AccessRequest, form: WebhookForm, issued: changes.IssuedWebhook | None = None) -> HttpResponse:
+def _page(request: AccessRequest, form: NewWebhookForm, issued: changes.IssuedWebhook | None = None) -> HttpResponse:
     context = {"webhooks": list(webhook_list().order_by("pk")), "form": form, "issued": issued}
     return render(request, "webhooks/webhooks.html", context)
 

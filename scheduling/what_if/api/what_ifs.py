@@ -46,15 +46,15 @@ REFUSALS = (
 
 
 class _WhatIfs(TenantView):
-    def _answered(self, found: WhatIfSeen | Refused, status: int = HTTPStatus.OK) -> HttpResponseBase:
-        if isinstance(found, Misasked):
-            return self.refused(found, {"interval": found.interval} if found.interval else None)
-        if isinstance(found, Refused):
-            return self.refused(found)
-        row = _rows([found])[0]
-        response = self.shown(WhatIfShown, row | {"result": _result(found)}, status)
+    def _answered(self, outcome: WhatIfSeen | Refused, status: int = HTTPStatus.OK) -> HttpResponseBase:
+        if isinstance(outcome, Misasked):
+            return self.refused(outcome, {"interval": outcome.interval} if outcome.interval else None)
+        if isinstance(outcome, Refused):
+            return self.refused(outcome)
+        row = _rows([outcome])[0]
+        response = self.shown(WhatIfShown, row | {"result": _result(outcome)}, status)
         if status == HTTPStatus.ACCEPTED:
-            response.headers["Location"] = reverse("api_what_if", args=[self.tenant.slug, found.id])
+            response.headers["Location"] = reverse("api_what_if", args=[self.tenant.slug, outcome.id])
         return response
 
 
@@ -152,19 +152,19 @@ class WhatIfCancel(_WhatIfs):
         return self._answered(what_if_cancel(what_if_id=what_if_id, by=self.access, at=timezone.now()))
 
 
-def _rows(found: Sequence[WhatIfSeen]) -> list[dict[str, Any]]:
-    slugs = dict(Pool.objects.filter(pk__in={row.pool_id for row in found}).values_list("pk", "slug"))
-    return [{"id": row.id, "pool": slugs[row.pool_id], "seen": row} for row in found]
+def _rows(answers: Sequence[WhatIfSeen]) -> list[dict[str, Any]]:
+    slugs = dict(Pool.objects.filter(pk__in={row.pool_id for row in answers}).values_list("pk", "slug"))
+    return [{"id": row.id, "pool": slugs[row.pool_id], "seen": row} for row in answers]
 
 
-def _result(found: WhatIfSeen) -> dict[str, Any] | None:
-    result = found.result
+def _result(answer: WhatIfSeen) -> dict[str, Any] | None:
+    result = answer.result
     row_of_question = next((row for row in result.jobs if row.is_asked), None) if result else None
     if result is None or row_of_question is None:
         return None
     slugs = _slugs(result)
     return {
-        "in_words": outcome_sentence(f"J-{found.job_id}", row_of_question.before, row_of_question.after),
+        "in_words": outcome_sentence(f"J-{answer.job_id}", row_of_question.before, row_of_question.after),
         "is_whole": result.is_whole,
         "jobs": [
             {"job": row.job, "tenant": slugs.get(row.tenant), "is_asked": row.is_asked}

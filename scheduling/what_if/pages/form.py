@@ -59,13 +59,13 @@ class Chosen:
         return said_words(self.field, self.said)
 
 
-def chosen_of(found: IntervalAsked, asked: Mapping[str, str]) -> Chosen:
+def chosen_of(question: IntervalAsked, asked: Mapping[str, str]) -> Chosen:
     """Where nothing is chosen, or what is not there, it is the first job, and its worth."""
     text = asked.get("job", "").strip().removeprefix("J-")
     number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-    job, field = found.job(number), asked.get("field", VALUE)
+    job, field = question.job(number), asked.get("field", VALUE)
     is_found = job is not None or not text
-    return Chosen(job or next(iter(found.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
+    return Chosen(job or next(iter(question.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
 
 
 def field_choices() -> list[tuple[str, list[tuple[str, str]]]]:

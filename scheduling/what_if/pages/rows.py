@@ -11,7 +11,7 @@ from django.urls import reverse
 from scheduling.market.view import OPERATOR_ID
 from scheduling.models import Pool
 from scheduling.what_if.read_words import FIELD_WORDS, gains_sentence, outcome_sentence, outcome_words, said_words
-from scheduling.what_if.seen import JobRow, Result, WhatIfSeen
+from scheduling.what_if.seen import Result, SeenJob, WhatIfSeen
 from tenants.ledger.amounts import credits_of, micro
 from tenants.models import Tenant
 
@@ -20,7 +20,7 @@ STEPS = ("", "The interval is read.", "It is decided as it was.", "It is decided
 
 
 @dataclass(frozen=True)
-class Line:
+class ComparisonLine:
     """`before`, `after`: credits where `is_money`, else words."""
 
     title: str
@@ -49,19 +49,19 @@ class OtherJob:
 
 
 @dataclass(frozen=True)
-class Answer:
+class AnswerRow:
     sentence: str
     gains: str
-    lines: tuple[Line, ...]
+    lines: tuple[ComparisonLine, ...]
     others: tuple[OtherJob, ...]
-    prices: tuple[Line, ...]
+    prices: tuple[ComparisonLine, ...]
     all_together: float
     promises: bool  # whether what waiting jobs are promised would be another
     result: Result
 
 
 @dataclass(frozen=True)
-class Question:
+class QuestionRow:
     """With the addresses that lead on from it; `tenant`: in whose place it is shown, or over all."""
 
     seen: WhatIfSeen
@@ -99,24 +99,24 @@ class Question:
 
     @property
     def there(self) -> str:
-        return Places(self.tenant).question(self.seen.id)
+        return WhatIfPlaces(self.tenant).question(self.seen.id)
 
     @property
     def cancel(self) -> str:
-        return Places(self.tenant).cancel(self.seen.id)
+        return WhatIfPlaces(self.tenant).cancel(self.seen.id)
 
     @property
     def again(self) -> str:
-        ask = Places(self.tenant).ask(self.pool, self.seen.number)
+        ask = WhatIfPlaces(self.tenant).ask(self.pool, self.seen.number)
         return f"{ask}?job={self.seen.job_id}&field={self.seen.field}"
 
     @property
     def interval(self) -> str:
-        return Places(self.tenant).interval(self.pool, self.seen.number)
+        return WhatIfPlaces(self.tenant).interval(self.pool, self.seen.number)
 
 
 @dataclass(frozen=True)
-class Places:
+class WhatIfPlaces:
     """The same pages in a tenant, and over all of them."""
 
     tenant: Tenant | None
@@ -143,7 +143,7 @@ class Places:
         return reverse("fairness_interval", args=[pool.slug, number])
 
 
-def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> Answer | None:
+def answer_of(question: QuestionRow, names: Names, labels: Mapping[str, str]) -> AnswerRow | None:
     """None until it is worked out. `names`: of the jobs that the reader may see; `labels`: of the resources."""
     seen = question.seen
     result, row_of_question = seen.result, _asked(seen.result)
@@ -152,13 +152,13 @@ def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> An
     by_tenant = {row.tenant: row.difference for row in result.tenants if row.tenant is not None}
     own, operator = by_tenant.get(seen.tenant_id, 0.0), by_tenant.get(OPERATOR_ID, 0.0)
     total = credits_of(sum(micro(row.difference) for row in result.tenants))
-    return Answer(
+    return AnswerRow(
         sentence=question.sentence,
         gains=gains_sentence(own, total - own - operator, operator),
         lines=tuple(_lines(row_of_question)),
         others=tuple(_other(row, names) for row in result.jobs if not row.is_asked),
         prices=tuple(
-            Line(labels.get(row.resource, row.resource), row.before, row.after, True) for row in result.prices
+            ComparisonLine(labels.get(row.resource, row.resource), row.before, row.after, True) for row in result.prices
         ),
         all_together=total,
         promises=any(micro(row.promised) for row in result.tenants),
@@ -166,25 +166,27 @@ def answer_of(question: Question, names: Names, labels: Mapping[str, str]) -> An
     )
 
 
-def _asked(result: Result | None) -> JobRow | None:
+def _asked(result: Result | None) -> SeenJob | None:
     return next((row for row in result.jobs if row.is_asked), None) if result else None
 
 
-def _lines(asked: JobRow) -> Iterable[Line]:
-    before, after = asked.before, asked.after
-    yield Line("What it gets", outcome_words(before), outcome_words(after))
-    yield Line("Worth", float(before["value"]), float(after["value"]), is_money=True)
-    yield Line("Pays", float(before["paid"]), float(after["paid"]), is_money=True)
-    yield Line("Worth less what it pays", _left(before), _left(after), is_money=True)
+def _lines(seen_job: SeenJob) -> Iterable[ComparisonLine]:
+    before, after = seen_job.before, seen_job.after
+    yield ComparisonLine("What it gets", outcome_words(before), outcome_words(after))
+    yield ComparisonLine("Worth", float(before["value"]), float(after["value"]), is_money=True)
+    yield ComparisonLine("Pays", float(before["paid"]), float(after["paid"]), is_money=True)
+    yield ComparisonLine("Worth less what it pays", _left(before), _left(after), is_money=True)
     if before["floor"] or after["floor"]:
-        yield Line("Promised at home while it waits", float(before["floor"]), float(after["floor"]), is_money=True)
+        yield ComparisonLine(
+            "Promised at home while it waits", float(before["floor"]), float(after["floor"]), is_money=True
+        )
 
 
 def _left(outcome: Mapping[str, Any]) -> float:
     return float(outcome["value"]) - float(outcome["paid"])
 
 
-def _other(row: JobRow, names: Names) -> OtherJob:
+def _other(row: SeenJob, names: Names) -> OtherJob:
     name, slug = names.get(row.job or 0, ("", ""))
     label = f"J-{row.job} {name}".rstrip() + (f", {slug}" if slug else "") if row.job else row.label
     words = outcome_words(row.before), outcome_words(row.after)

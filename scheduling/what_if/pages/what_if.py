@@ -21,7 +21,7 @@ from scheduling.models import Interval, Pool, ResourceKind
 from scheduling.what_if.asking import what_if_cancel, what_if_read, what_if_start, what_ifs_newest
 from scheduling.what_if.otherwise import Misasked
 from scheduling.what_if.pages.form import Chosen, OtherwiseForm, chosen_of, field_choices
-from scheduling.what_if.pages.rows import Places, Question, answer_of
+from scheduling.what_if.pages.rows import QuestionRow, WhatIfPlaces, answer_of
 from scheduling.what_if.read_jobs import IntervalAsked, interval_asked, jobs_named, last_decided
 from scheduling.what_if.seen import WhatIfSeen
 from tenants.access import AccessRequest, Refused
@@ -51,14 +51,14 @@ def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str =
     return _asked(request, pool, interval, OtherwiseForm(chosen, request.POST, kinds=kinds))
 
 
-def _asked(request: AccessRequest, pool: Pool, found: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
+def _asked(request: AccessRequest, pool: Pool, question: IntervalAsked, form: OtherwiseForm) -> HttpResponse:
     chosen: Chosen = form.chosen
     if chosen.job is None or not form.is_valid():
-        return _asking(request, pool, found, form, status=422)
+        return _asking(request, pool, question, form, status=422)
     with costly(request) as refused:
         outcome = refused or what_if_start(
             pool_id=pool.pk,
-            number=found.interval.number,
+            number=question.interval.number,
             job_id=chosen.job.id,
             field=chosen.field,
             value=form.said_instead(),
@@ -66,14 +66,14 @@ def _asked(request: AccessRequest, pool: Pool, found: IntervalAsked, form: Other
             at=timezone.now(),
         )
     if isinstance(outcome, WhatIfSeen):
-        return redirect(Places(request.access.tenant).question(outcome.id))
-    return _asking(request, pool, found, form, refused=outcome)
+        return redirect(WhatIfPlaces(request.access.tenant).question(outcome.id))
+    return _asking(request, pool, question, form, refused=outcome)
 
 
 def _asking(
     request: AccessRequest,
     pool: Pool,
-    found: IntervalAsked,
+    question: IntervalAsked,
     form: OtherwiseForm,
     *,
     refused: Refused | None = None,
@@ -83,14 +83,14 @@ def _asking(
     if refused and about == "value":
         form.complain(refused)
     instead = refused.interval if isinstance(refused, Misasked) else None
-    places = Places(request.access.tenant)
+    places = WhatIfPlaces(request.access.tenant)
     context = _frame(request) | {
         "pool": pool,
-        "found": found,
-        "number": found.interval.number,
-        "before": places.ask(pool, found.before) if found.before else "",
-        "after": places.ask(pool, found.after) if found.after else "",
-        "interval_url": places.interval(pool, found.interval.number),
+        "found": question,
+        "number": question.interval.number,
+        "before": places.ask(pool, question.before) if question.before else "",
+        "after": places.ask(pool, question.after) if question.after else "",
+        "interval_url": places.interval(pool, question.interval.number),
         "form": form,
         "chosen": form.chosen,
         "fields": field_choices(),
@@ -112,7 +112,7 @@ def _questions(request: AccessRequest, tenant_slug: str = "") -> HttpResponse:
     pool = pool_chosen(pools, request.GET.get("pool"))
     wanted = request.GET.get("interval", "").strip()
     if pool is not None and wanted and _is_there(pool, wanted):
-        return redirect(Places(tenant).ask(pool, int(wanted)))
+        return redirect(WhatIfPlaces(tenant).ask(pool, int(wanted)))
     questions = what_ifs_newest(by=request.access, at=timezone.now())
     rows = _rows(questions, tenant)
     context = _frame(request) | {
@@ -160,20 +160,20 @@ def _cancel(request: AccessRequest, pk: int, tenant_slug: str = "") -> HttpRespo
         messages.error(request, outcome.sentence)
     else:
         tell(request, outcome, "The question is called off.")
-    return redirect(Places(request.access.tenant).question(pk))
+    return redirect(WhatIfPlaces(request.access.tenant).question(pk))
 
 
 def _rows(
-    found: Sequence[WhatIfSeen], tenant: Tenant | None, names: dict[int, tuple[str, str]] | None = None
-) -> list[Question]:
-    known = jobs_named([row.job_id for row in found], tenant=tenant) if names is None else names
-    pools = Pool.objects.in_bulk({row.pool_id for row in found})
-    return [Question(row, pools[row.pool_id], *known[row.job_id], tenant) for row in found]
+    answers: Sequence[WhatIfSeen], tenant: Tenant | None, names: dict[int, tuple[str, str]] | None = None
+) -> list[QuestionRow]:
+    known = jobs_named([row.job_id for row in answers], tenant=tenant) if names is None else names
+    pools = Pool.objects.in_bulk({row.pool_id for row in answers})
+    return [QuestionRow(row, pools[row.pool_id], *known[row.job_id], tenant) for row in answers]
 
 
 def _frame(request: AccessRequest) -> dict[str, Any]:
     tenant = request.access.tenant
-    return {"tenant": tenant, "frame_template": FRAMES[tenant is not None], "places": Places(tenant)}
+    return {"tenant": tenant, "frame_template": FRAMES[tenant is not None], "places": WhatIfPlaces(tenant)}
 
 
 tenant_what_if_ask, what_if_ask = (requires(right)(_ask) for right in (Permission.JOBS_VIEW, Permission.FAIRNESS_VIEW))

@@ -22,7 +22,7 @@ ENDLESS_OR_FILE = ("text/event-stream", "application/zip")
 
 
 @dataclass(frozen=True)
-class Parameter:
+class OperationParameter:
     name: str
     place: str  # path, query or header
     kind: str
@@ -44,7 +44,7 @@ class Body:
 
 
 @dataclass(frozen=True)
-class Fault:
+class OperationFault:
     status: int
     words: str
     codes: tuple[str, ...]
@@ -60,12 +60,12 @@ class OperationShown:
     words: str
     scope: str  # of a token; empty where it needs none
     open: bool  # to everybody, without a log-in
-    parameters: tuple[Parameter, ...]
+    parameters: tuple[OperationParameter, ...]
     request: Body | None
     sent: Any  # the example of a request, as it is
     status: int  # of the answer that is no error
     answers: tuple[Body, ...]
-    faults: tuple[Fault, ...]
+    faults: tuple[OperationFault, ...]
     is_list: bool
 
     @property
@@ -87,7 +87,7 @@ class OperationShown:
 
 
 @dataclass(frozen=True)
-class Group:
+class OperationGroup:
     tag: str
     words: str
     operations: tuple[OperationShown, ...]
@@ -101,7 +101,7 @@ def schema() -> Mapping[str, Any]:
 
 
 @cache
-def groups() -> tuple[Group, ...]:
+def groups() -> tuple[OperationGroup, ...]:
     """In the order of the tags; one that nobody has described comes last."""
     tags: dict[str, list[OperationShown]] = {tag: [] for tag in TAGS}
     whole = schema()
@@ -109,7 +109,7 @@ def groups() -> tuple[Group, ...]:
         for method, operation_document in methods.items():
             shown = _operation(path, method, operation_document, whole["components"]["schemas"])
             tags.setdefault(shown.tag, []).append(shown)
-    return tuple(Group(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in tags.items() if each)
+    return tuple(OperationGroup(tag, TAGS.get(tag, ""), tuple(each)) for tag, each in tags.items() if each)
 
 
 @cache
@@ -165,10 +165,10 @@ def _operation(path: str, method: str, told: Schema, schemas: Mapping[str, Schem
     )
 
 
-def _parameter(told: Schema, schemas: Mapping[str, Schema]) -> Parameter:
+def _parameter(told: Schema, schemas: Mapping[str, Schema]) -> OperationParameter:
     form = told["schema"]
     inner = form.get("items", form)
-    return Parameter(
+    return OperationParameter(
         name=told["name"],
         place=told["in"],
         kind=kind_of(form, schemas),
@@ -180,8 +180,8 @@ def _parameter(told: Schema, schemas: Mapping[str, Schema]) -> Parameter:
     )
 
 
-def _place(found: Parameter) -> int:
-    return ("path", "query", "header").index(found.place)
+def _place(operation_parameter: OperationParameter) -> int:
+    return ("path", "query", "header").index(operation_parameter.place)
 
 
 def _body(media: str, told: Schema, schemas: Mapping[str, Schema], answer: Schema) -> Body:
@@ -195,10 +195,10 @@ def _first_example(told: Schema) -> Any:
     return next((each["value"] for each in told.get("examples", {}).values()), None)
 
 
-def _fault(status: int, told: Schema) -> Fault:
+def _fault(status: int, told: Schema) -> OperationFault:
     said = told["description"]
     codes = CODES.search(said)
-    return Fault(status, CODES.sub("", said), tuple(re.findall(r"`([^`]+)`", codes[1])) if codes else ())
+    return OperationFault(status, CODES.sub("", said), tuple(re.findall(r"`([^`]+)`", codes[1])) if codes else ())
 
 
 def _written(value: Any) -> str:

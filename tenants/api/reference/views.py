@@ -18,9 +18,9 @@ from django.views.decorators.http import require_safe
 from tenants.access import AccessRequest
 from tenants.api.reference.calls import PLACES, command, curl, example_path, library, variable_parts
 from tenants.api.reference.operations import (
-    Group,
+    OperationGroup,
+    OperationParameter,
     OperationShown,
-    Parameter,
     groups,
     operations,
     preface,
@@ -34,20 +34,20 @@ MOST_TENANTS = 50  # that are offered to choose from
 
 
 @dataclass(frozen=True)
-class Entry:
+class OperationPage:
     """An operation as its page shows it. `fields`: of the form that tries it; none where it cannot be tried."""
 
     operation: OperationShown
     curl: str
     command: str
     library: str
-    fields: tuple[tuple[Parameter, str], ...]  # with what stands in it
+    fields: tuple[tuple[OperationParameter, str], ...]  # with what stands in it
     token: ApiToken | None  # of the reader's own, one that may call it
     fault: str = ""  # what is wrong with what was tried
 
 
 @dataclass(frozen=True)
-class Reader:
+class ReferenceReader:
     """For whom lines are written, so that they work when they are copied: `places` stand in addresses."""
 
     base: str
@@ -88,7 +88,7 @@ def api_docs(request: AccessRequest) -> HttpResponse:
     return render(request, "api/index.html", context)
 
 
-def _kept(group: Group, words: list[str], method: str) -> list[OperationShown]:
+def _kept(group: OperationGroup, words: list[str], method: str) -> list[OperationShown]:
     return [each for each in group.operations if each.says(words) and method in ("", each.method)]
 
 
@@ -143,7 +143,7 @@ def _tag_page(request: AccessRequest, tag: str, tried: OperationShown | None = N
     return render(request, "api/tag.html", context, status=422 if tried else 200)
 
 
-def _entry(operation: OperationShown, reader: Reader, request: AccessRequest, tried: bool) -> Entry:
+def _entry(operation: OperationShown, reader: ReferenceReader, request: AccessRequest, tried: bool) -> OperationPage:
     query = request.GET if tried else {}
     fields = [
         (each, query.get(each.name, str(reader.places.get(each.name, "")) if each.place == "path" else ""))
@@ -162,7 +162,7 @@ def _entry(operation: OperationShown, reader: Reader, request: AccessRequest, tr
     by_library = library(
         operation.method, operation.path, reader.base, body=body, is_list=operation.is_list, places=reader.places
     )
-    return Entry(
+    return OperationPage(
         operation=operation,
         curl=called,
         command=words,
@@ -173,7 +173,7 @@ def _entry(operation: OperationShown, reader: Reader, request: AccessRequest, tr
     )
 
 
-def _reader(request: AccessRequest) -> Reader:
+def _reader(request: AccessRequest) -> ReferenceReader:
     """`?tenant=slug` chooses among the tenants that the reader reaches; else it is the first."""
     user, reached = request.access.user, tenants_reached(request.access)
     slugs = [each.slug for each in reached]
@@ -182,7 +182,7 @@ def _reader(request: AccessRequest) -> Reader:
     own: dict[str, object] = {}
     if user is not None and slug:
         own = {"tenant_slug": slug, "owner_slug": slug, **import_string(settings.REFERENCE_PLACES)(user, slug)}
-    return Reader(
+    return ReferenceReader(
         base=f"{request.scheme}://{request.get_host()}",
         slug=slug,
         places={**PLACES, **own},

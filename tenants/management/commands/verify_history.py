@@ -20,7 +20,7 @@ class Command(BaseCommand):
 
     def handle(self, *args: Any, **options: Any) -> None:
         verdict = history.verify(known_heads=options["heads"])
-        if isinstance(verdict, history.Verified):
+        if isinstance(verdict, history.VerifiedHistory):
             self.stdout.write(f"{verdict.entries} entries, unbroken; the last is {verdict.hash}")
             return
         for finding in verdict.findings:

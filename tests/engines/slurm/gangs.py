@@ -15,7 +15,7 @@ import psutil
 
 from scheduling.engines.base import ENDED, Fault, Gang, Generation, Handle, Status
 from scheduling.engines.launcher import files
-from scheduling.engines.launcher.files import Folder, Records
+from scheduling.engines.launcher.files import Folder, GangRecords
 from scheduling.engines.launcher.parts import part_name
 from scheduling.engines.slurm.commands import queue
 from scheduling.engines.slurm.engine import SlurmEngine
@@ -146,7 +146,7 @@ def nobody_is_left(handle: Handle, patience: float = PATIENCE) -> None:
 
 
 def log_of(engine: SlurmEngine, handle: Handle) -> str:
-    page = Records(engine.root).log_tail(handle.home, handle.key, 1_000)
+    page = GangRecords(engine.root).log_tail(handle.home, handle.key, 1_000)
     return "\n".join(f"{line.role} {line.rank} {line.text}" for line in page.lines)
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scheduling.engines.base import ENDED, LOST, RUNNING, STOPPED, UNKNOWN, Fault
-from scheduling.engines.slurm.commands import Answer, queue
+from scheduling.engines.slurm.commands import CommandAnswer, queue
 from scheduling.operator.engine_servers import servers_due
 from tests.engines.slurm.cluster import Cluster, cluster, program
 from tests.engines.slurm.cluster import until as comes_true
@@ -121,7 +121,7 @@ def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_h
     with engine_on(slurm) as engine:
         handle = start(engine, gang(ONE))
         runs(engine, handle)
-        monkeypatch.setattr("scheduling.engines.slurm.engine.sinfo", lambda commands: (Answer(True), silent))
+        monkeypatch.setattr("scheduling.engines.slurm.engine.sinfo", lambda commands: (CommandAnswer(True), silent))
         engine._servers_at = 0.0
         first = engine.servers()
         look(engine, handle)

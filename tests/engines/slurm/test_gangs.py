@@ -8,7 +8,7 @@ import time
 import pytest
 
 from scheduling.engines.base import ENDED, FAILED, FINISHED, LOST, PAUSED, RUNNING, STOPPED, Fault, Generation
-from scheduling.engines.launcher.files import Records
+from scheduling.engines.launcher.files import GangRecords
 from scheduling.engines.slurm.commands import queue
 from tests.engines.local import people_of
 from tests.engines.slurm.cluster import Cluster
@@ -48,7 +48,7 @@ def test_gang_with_an_uneven_split_begins_at_its_slot_and_does_its_work(slurm: C
         log = log_of(engine, handle)
         assert "Started: 3 processes and a coordinator on n1." in log
         assert "Started: 1 processes on n2." in log
-        epochs = [row for row in Records(engine.root).progress(handle.home, handle.key) if row["event"] == "epoch"]
+        epochs = [row for row in GangRecords(engine.root).progress(handle.home, handle.key) if row["event"] == "epoch"]
         assert [row["epoch"] for row in epochs] == [1, 2, 3, 4]
         nobody_is_left(handle)
 
@@ -115,7 +115,9 @@ def test_next_generation_goes_on_elsewhere_from_what_was_saved(slurm: Cluster) -
         assert record(engine, handle, "n1")["ended_at"] <= begin
         runs(engine, handle, before + 5)
         epochs = [
-            row["epoch"] for row in Records(engine.root).progress(handle.home, handle.key) if row["event"] == "epoch"
+            row["epoch"]
+            for row in GangRecords(engine.root).progress(handle.home, handle.key)
+            if row["event"] == "epoch"
         ]
         assert epochs == list(range(1, epochs[-1] + 1))
         engine.stop(handle)

@@ -22,14 +22,14 @@ from scheduling.engines.base import (
     UNKNOWN,
     UP,
     WAITING,
+    ClusterFinding,
     Counts,
     Fault,
-    Finding,
     Gang,
     Generation,
     Handle,
     Report,
-    ServerState,
+    ServerHealth,
     Status,
 )
 from scheduling.engines.slurm.settings import TIMINGS
@@ -137,18 +137,18 @@ class Cluster:
     def pause_all(self) -> int:
         return 0
 
-    def servers(self) -> dict[str, ServerState]:
+    def servers(self) -> dict[str, ServerHealth]:
         now, away = self.room.now, self._is_away("controller")
         states = {}
         for name in self.room.capacity:
             since = self.room.down.get(name)
-            states[name] = ServerState(UNKNOWN if away else UP if since is None else DOWN, since or now)
+            states[name] = ServerHealth(UNKNOWN if away else UP if since is None else DOWN, since or now)
         return states
 
     def report(self) -> Report:
         return Report()
 
-    def check(self, sold: Counts) -> list[Finding]:
+    def check(self, sold: Counts) -> list[ClusterFinding]:
         return []
 
     # What goes wrong.

@@ -1,7 +1,7 @@
 """Astraea, in the reading of the paper and as a market that guarantees every job what its owner has alone."""
 
-from scheduling.core.policies.astraea.moves import Why, why_moved
+from scheduling.core.policies.astraea.moves import MoveCause, why_moved
 from scheduling.core.policies.astraea.policy import Astraea, build
-from scheduling.core.policies.astraea.what_if import WhatIf
+from scheduling.core.policies.astraea.what_if import OpenDecision
 
-__all__ = ["Astraea", "WhatIf", "Why", "build", "why_moved"]
+__all__ = ["Astraea", "MoveCause", "OpenDecision", "build", "why_moved"]

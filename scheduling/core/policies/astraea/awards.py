@@ -8,17 +8,17 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.astraea.pieces import end_at_home
-from scheduling.core.policies.astraea.pool import Pool
+from scheduling.core.policies.astraea.pool import IdlePool
 from scheduling.core.policies.astraea.round import Round
 from scheduling.core.policies.astraea.schedule import Schedule
 from scheduling.core.policies.astraea.terms import PairTerms
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, OWN, SHARED, Booking, FloatArray, Floor, Job
 
 
-def own_booking(round_: Round, job: Job, found: Schedule, prices: FloatArray) -> Booking:
+def own_booking(round_: Round, job: Job, schedule: Schedule, prices: FloatArray) -> Booking:
     """Phase one on shares: free; `prices` (resources, slots) only steered the choice."""
-    shadow_cost = float((found.amounts @ prices[:, found.start : found.end]).sum())
-    return Booking(**_schedule(round_, job, found), phase=OWN, shadow_cost=shadow_cost)
+    shadow_cost = float((schedule.amounts @ prices[:, schedule.start : schedule.end]).sum())
+    return Booking(**_schedule(round_, job, schedule), phase=OWN, shadow_cost=shadow_cost)
 
 
 def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
@@ -47,24 +47,26 @@ def home_booking(round_: Round, job: Job, floor: Floor) -> Booking:
     )
 
 
-def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, terms: PairTerms, floor: float) -> Booking:
+def rented_booking(
+    round_: Round, job: Job, schedule: Schedule, pool: IdlePool, terms: PairTerms, floor: float
+) -> Booking:
     """Phase two: each slot's cost goes to the owners by contribution; a net payer is spared its own part (R21, G7).
 
     Where the payer's terms ask for more than that comes to, the owners get what they ask for.
     """
-    slots = slice(found.start, found.end)
-    costs = found.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
+    slots = slice(schedule.start, schedule.end)
+    costs = schedule.amounts[:, None] * pool.prices[:, slots]  # (resources, slots)
     slot_payouts = np.einsum("rs,ros->so", costs, pool.contribution[:, :, slots])
     cost = paid = float(costs.sum())
     if round_.settings.payment == "net":
         slot_payouts[:, job.tenant] = 0.0
         paid = float(slot_payouts.sum())
     if terms.raised[slots].any():
-        _raise(slot_payouts, round_, job, found, pool, terms)
+        _raise(slot_payouts, round_, job, schedule, pool, terms)
         paid = float(slot_payouts.sum())
         cost = float(np.maximum(costs.sum(axis=0), slot_payouts.sum(axis=1)).sum())
     return Booking(
-        **_schedule(round_, job, found),
+        **_schedule(round_, job, schedule),
         phase=SHARED,
         floor=floor,
         cost=cost,
@@ -74,36 +76,38 @@ def rented_booking(round_: Round, job: Job, found: Schedule, pool: Pool, terms: 
     )
 
 
-def _raise(slot_payouts: FloatArray, round_: Round, job: Job, found: Schedule, pool: Pool, terms: PairTerms) -> None:
+def _raise(
+    slot_payouts: FloatArray, round_: Round, job: Job, schedule: Schedule, pool: IdlePool, terms: PairTerms
+) -> None:
     """Slots in which a unit costs the least that can be paid: the same owners share that, or where the posted price is
     nothing the other tenants, by what they sell. The operator has asked for nothing."""
-    for slot in np.flatnonzero(terms.raised[found.start : found.end]).tolist():
-        at, weights = found.start + slot, slot_payouts[slot]
+    for slot in np.flatnonzero(terms.raised[schedule.start : schedule.end]).tolist():
+        at, weights = schedule.start + slot, slot_payouts[slot]
         if not weights.any():
-            weights = found.amounts @ pool.contribution[:, :, at]
+            weights = schedule.amounts @ pool.contribution[:, :, at]
             weights[-1] = 0.0
             weights[job.tenant] *= round_.settings.payment != "net"
-        due = found.workers * terms.price_worker[at] + found.ps * terms.price_ps[at]
+        due = schedule.workers * terms.price_worker[at] + schedule.ps * terms.price_ps[at]
         slot_payouts[slot] = weights * (due / weights.sum())
 
 
-def _schedule(round_: Round, job: Job, found: Schedule) -> dict[str, Any]:
+def _schedule(round_: Round, job: Job, schedule: Schedule) -> dict[str, Any]:
     """The fields of a booking that follow from its schedule."""
-    start, end = round_.start + found.start, round_.start + found.end
+    start, end = round_.start + schedule.start, round_.start + schedule.end
     since = round_.start if round_.settings.value_from == "round_start" else job.arrival
     return {
         "job": job.number,
         "start": start,
         "end": end,
         "allocation": tuple(
-            replace(row, start=round_.start + row.start, end=round_.start + row.end) for row in found.rows
+            replace(row, start=round_.start + row.start, end=round_.start + row.end) for row in schedule.rows
         ),
         "work": round_.rests[job.number].work if job.number in round_.rests else job.work,
-        "workers": found.workers,
-        "ps": found.ps,
-        "worker_type": found.pair.worker_type,
-        "ps_type": found.pair.ps_type,
-        "placement": CENTRALIZED if found.central else DISTRIBUTED,
+        "workers": schedule.workers,
+        "ps": schedule.ps,
+        "worker_type": schedule.pair.worker_type,
+        "ps_type": schedule.pair.ps_type,
+        "placement": CENTRALIZED if schedule.central else DISTRIBUTED,
         "value": float(job.value(end - since)),
         "ideal": float(job.value(end - round_.start)),
     }

@@ -38,7 +38,7 @@ class Pair:
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class PairCandidates:
     """The candidates of one pair of types and placement, (candidates,) each, by ascending workers.
 
     So their durations fall and their parameter servers do not: what bounds either is an end of the arrays.
@@ -67,7 +67,7 @@ class Candidates:
     most_ps: int
     shortest: int  # slots of the fastest way; 0 where there is none at all
     fewest: int  # workers of the fastest way, at least
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PairCandidates, ...]
     by_duration: IntArray  # (candidates,) index of the shortest first, then in their order
 
 
@@ -135,7 +135,7 @@ def _find_candidates(job: Job, cluster: Cluster, exact: bool, work: int) -> Cand
             mine = np.flatnonzero((pair == index) & (central == on_one_server))
             if len(mine):
                 columns = (column[mine] for column in (workers, duration, level, least_ps))
-                kinds.append(Kind(each, on_one_server, mine, *columns))
+                kinds.append(PairCandidates(each, on_one_server, mine, *columns))
     by_duration = np.argsort(duration, kind="stable")
     ways = (pair, central == 1, workers, duration, level, least_ps)
     return Candidates(pairs, *ways, most_ps, shortest, fewest, tuple(kinds), by_duration)

@@ -10,7 +10,7 @@ import numpy as np
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.awards import home_booking
 from scheduling.core.policies.astraea.candidates import Candidates, IntArray, candidates
-from scheduling.core.policies.astraea.home import Calendar
+from scheduling.core.policies.astraea.home import HomeCalendar
 from scheduling.core.policies.astraea.minima import WindowMinimum
 from scheduling.core.policies.astraea.placing import Spot
 from scheduling.core.policies.astraea.round import Round
@@ -27,7 +27,7 @@ def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tup
     They start with the coming window, [start, end), or later.
     """
     start, end = window
-    calendars = {job.tenant: Calendar(view.cluster, job.tenant, start) for job in jobs}
+    calendars = {job.tenant: HomeCalendar(view.cluster, job.tenant, start) for job in jobs}
     for floor in view.floors.values():
         job = view.jobs[floor.job]
         if job.tenant in calendars:
@@ -78,7 +78,7 @@ class FloorSearch:
     that are worth as much, R17 decides. For one candidate that is always its earliest start.
     """
 
-    def __init__(self, calendar: Calendar, job: Job, ways: Candidates, used: FloatArray | None) -> None:
+    def __init__(self, calendar: HomeCalendar, job: Job, ways: Candidates, used: FloatArray | None) -> None:
         self.calendar, self.job, self.ways, self.used = calendar, job, ways, used
         self.kinds = self._kinds()
         self.shortest = min((int(ways.duration[kind.candidates[-1]]) for kind in self.kinds), default=0)

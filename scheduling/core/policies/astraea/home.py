@@ -19,7 +19,7 @@ from scheduling.core.policies.astraea.round import cells_of
 from scheduling.core.types import Allocation, Cluster, FloatArray, Floor, Job
 
 
-class Calendar:
+class HomeCalendar:
     """One tenant's private calendar, (resources, slots, own servers), from slot `origin` on; free beyond its end."""
 
     def __init__(self, cluster: Cluster, tenant: int, origin: int) -> None:
@@ -30,7 +30,7 @@ class Calendar:
         self._cells = cells[:, self.servers]
         self._hosts = cluster.hosts_workers[self.servers], cluster.hosts_ps[self.servers]
         self._starts, self._ends = [0], {0}
-        self._figures: dict[tuple[bytes, bytes], Figures] = {}
+        self._figures: dict[tuple[bytes, bytes], HomeFigures] = {}
         self.room = self._empty(64)
 
     def reserve(self, floor: Floor, job: Job) -> None:
@@ -64,11 +64,11 @@ class Calendar:
         """Slots worth considering as a start: the earliest that fits is the origin or the end of a reservation."""
         return np.array(self._starts, dtype=np.int64)
 
-    def figures(self, pair: Pair) -> Figures:
+    def figures(self, pair: Pair) -> HomeFigures:
         """Window minima of the figures per slot, for one pair of types."""
         found = self._figures.get(pair.key)
         if found is None:
-            found = self._figures[pair.key] = Figures(self.room.of(pair))
+            found = self._figures[pair.key] = HomeFigures(self.room.of(pair))
         return found
 
     def used(self, slots: int) -> FloatArray:
@@ -100,7 +100,7 @@ class Calendar:
         return Room(free, *self._hosts)
 
 
-class Figures:
+class HomeFigures:
     """Bounds of what fits at home over windows, from the figures per slot of a PairRoom, whose last slot is free."""
 
     def __init__(self, space: PairRoom) -> None:

@@ -10,13 +10,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 
-from scheduling.core.policies.astraea.home import Calendar
+from scheduling.core.policies.astraea.home import HomeCalendar
 from scheduling.core.policies.astraea.renewal import LEAST_VALUE, Waiting, waiting_from
 from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import RENEW, Floor, Plan, View
 
 
-class Why(StrEnum):
+class MoveCause(StrEnum):
     PRIORITY = "higher_priority"  # of the jobs that have its place now
     WORTH = "worth_more"  # by worker and slot, of jobs of the same priority
     EARLIER = "came_earlier"  # of jobs that are worth as much
@@ -32,7 +32,7 @@ class Move:
 
     before: Floor
     after: Floor
-    why: Why
+    why: MoveCause
     jobs: tuple[int, ...] = ()
 
 
@@ -52,21 +52,27 @@ def why_moved(settings: Settings, view: View, plan: Plan, number: int) -> Move |
     old = {n: view.floors[n] for n in ranks if n in view.floors and view.floors[n].allocation}
     calendar = _started(view, tenant, start)
     if any(floor.start < start for floor in old.values()):
-        return Move(before, after, Why.PASSED)
+        return Move(before, after, MoveCause.PASSED)
     if not all(calendar.holds(floor, view.jobs[n]) for n, floor in old.items()):
-        return Move(before, after, Why.CELLS)
+        return Move(before, after, MoveCause.CELLS)
     ahead = [n for n in ranks if ranks[n] < ranks[number] and floors[n].allocation]
     calendar = _started(view, tenant, start)
     for n in ahead:
         calendar.reserve(floors[n], view.jobs[n])
     if calendar.holds(before, view.jobs[number]):
         ends_earlier = bool(after.allocation) and after.end < before.end
-        return Move(before, after, Why.BETTER if ends_earlier else Why.UNKNOWN)
+        return Move(before, after, MoveCause.BETTER if ends_earlier else MoveCause.UNKNOWN)
     takers = tuple(n for n in ahead if _meet(floors[n], before) and _place(floors[n]) != _place(old.get(n)))
     if not takers:
-        return Move(before, after, Why.UNKNOWN)
+        return Move(before, after, MoveCause.UNKNOWN)
     (priority, density, *_), (its_priority, its_density, *_) = ranks[takers[0]], ranks[number]
-    why = Why.PRIORITY if priority < its_priority else Why.WORTH if density < its_density else Why.EARLIER
+    why = (
+        MoveCause.PRIORITY
+        if priority < its_priority
+        else MoveCause.WORTH
+        if density < its_density
+        else MoveCause.EARLIER
+    )
     return Move(before, after, why, takers)
 
 
@@ -80,9 +86,9 @@ def _world(settings: Settings, view: View, changed: Mapping[int, Floor], tenant:
     return [each for each in waiting if each.best > LEAST_VALUE]
 
 
-def _started(view: View, tenant: int, start: int) -> Calendar:
+def _started(view: View, tenant: int, start: int) -> HomeCalendar:
     """The tenant's cells with what has started there, and what is kept for good."""
-    calendar = Calendar(view.cluster, tenant, start)
+    calendar = HomeCalendar(view.cluster, tenant, start)
     for number, floor in view.floors.items():
         if not floor.draft and view.jobs[number].tenant == tenant:
             calendar.reserve(floor, view.jobs[number])

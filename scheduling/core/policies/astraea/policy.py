@@ -27,7 +27,7 @@ from scheduling.core.policies.astraea.together import (
     sort_out,
     tries_among,
 )
-from scheduling.core.policies.astraea.what_if import WhatIf
+from scheduling.core.policies.astraea.what_if import OpenDecision
 from scheduling.core.types import Booking, Cluster, Floor, Job, Plan, Reason, Refusal, View, Window
 
 
@@ -90,9 +90,9 @@ class Astraea(Settings):
             return None
         return now.closes_at, view.memory if now.memory is None else now.memory
 
-    def one_more(self, view: View) -> WhatIf:
+    def one_more(self, view: View) -> OpenDecision:
         """The decision at the view's slot, of whose waiting jobs the last is the one in question."""
-        return WhatIf(self, view)
+        return OpenDecision(self, view)
 
     def last_chances(self, view: View, plan: Plan) -> Mapping[int, Reason]:
         """Jobs that the plan outbids, and that the next boundary will find worth nothing: by job, what outbid them."""

@@ -17,7 +17,7 @@ def reserve_prices(cluster: Cluster) -> FloatArray:
     return np.array(listed, dtype=np.float64).reshape(-1, len(cluster.resources)).T
 
 
-class Pool:
+class IdlePool:
     """Idle units by owner, frozen as renting begins: (resources, owners, slots). Prices move, and with them who sells.
 
     An owner takes part in a slot while the posted price has reached its reserve price; a contribution is its part

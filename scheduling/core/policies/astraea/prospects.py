@@ -109,7 +109,7 @@ class Prospect:
 
 
 @dataclass(frozen=True, eq=False)
-class Kind:
+class PairPlacement:
     """A placement of one pair of types, and the gangs of a job that it allows."""
 
     central: bool
@@ -127,7 +127,7 @@ class Kinds:
     """The placements of one pair of types that a job may have."""
 
     pair: Pair
-    kinds: tuple[Kind, ...]
+    kinds: tuple[PairPlacement, ...]
     rates: tuple[float, ...]  # by kind, mini-batches per worker and slot, at best
     rate: FloatArray  # the same, (kinds, 1)
     slots: FloatArray  # (kinds, 1) of a worker for a mini-batch, at best
@@ -167,7 +167,7 @@ def _kinds(job: Job, cluster: Cluster, pair: Pair, exact: bool) -> Kinds:
         workers, least_ps = workers[least_ps <= most_ps], least_ps[least_ps <= most_ps]
         if len(workers):
             types = pair.worker_type, pair.ps_type
-            kinds.append(Kind(central, workers, least_ps))
+            kinds.append(PairPlacement(central, workers, least_ps))
             rates.append(booked_rate(job, cluster, types, 1 if central else 2, centralized=central))
     rate = np.array(rates, dtype=np.float64).reshape(-1, 1)
     return Kinds(pair, tuple(kinds), tuple(rates), rate, 1.0 / rate)

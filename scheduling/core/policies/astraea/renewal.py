@@ -17,7 +17,7 @@ import numpy as np
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
 from scheduling.core.policies.astraea.clock import Span
 from scheduling.core.policies.astraea.floors import FloorSearch
-from scheduling.core.policies.astraea.home import Calendar
+from scheduling.core.policies.astraea.home import HomeCalendar
 from scheduling.core.policies.astraea.pieces import Rest, standing
 from scheduling.core.policies.astraea.search import TIE
 from scheduling.core.policies.astraea.settings import Settings
@@ -142,7 +142,7 @@ class _World:
     def _ever_fits(self, each: Waiting) -> bool:
         """Whether the job would have a schedule of positive value if all of its owner's cells were free. If not it
         never has one, for value never rises: dropped at once, it leaves no rent open while it is worth anything."""
-        empty = Calendar(self.view.cluster, self.tenant, self.start)
+        empty = HomeCalendar(self.view.cluster, self.tenant, self.start)
         return FloorSearch(empty, each.job, each.ways, None).floor().value > 0
 
     def _better_of_two(self, waiting: Sequence[Waiting]) -> Drafts:
@@ -168,14 +168,14 @@ class _World:
     def _has_draft(self, job: Job) -> bool:
         return job.number in self.view.floors and bool(self.view.floors[job.number].allocation)
 
-    def _calendar(self) -> Calendar:
+    def _calendar(self) -> HomeCalendar:
         """The tenant's cells with what has started, and what is kept for good, on them."""
-        calendar = Calendar(self.view.cluster, self.tenant, self.start)
+        calendar = HomeCalendar(self.view.cluster, self.tenant, self.start)
         for floor in self.fixed:
             calendar.reserve(floor, self.view.jobs[floor.job])
         return calendar
 
-    def _planned(self, waiting: Sequence[Waiting], calendar: Calendar) -> Drafts:
+    def _planned(self, waiting: Sequence[Waiting], calendar: HomeCalendar) -> Drafts:
         """One after the other, each with its best schedule of positive value on what those before it leave."""
         drafts: Drafts = {}
         least_used = self.settings.server_choice == "least_used"

@@ -12,7 +12,7 @@ from scheduling.core.occupancy import units_in_use
 from scheduling.core.policies.astraea.awards import home_booking, rented_booking
 from scheduling.core.policies.astraea.dividend import Dividend
 from scheduling.core.policies.astraea.pieces import Met, pieces, standing
-from scheduling.core.policies.astraea.pool import Pool, reserve_prices
+from scheduling.core.policies.astraea.pool import IdlePool, reserve_prices
 from scheduling.core.policies.astraea.prospects import Prospect
 from scheduling.core.policies.astraea.room import within
 from scheduling.core.policies.astraea.round import Round, cells_of, demands
@@ -83,7 +83,7 @@ class Renting:
         self.round, self.settings, self.floors = round_, round_.settings, floors
         self.sold: FloatArray = np.zeros_like(round_.allocated)  # (resources, slots)
         self.held_back = held if self.settings.floor and (held := HeldBack(round_)).idle else None
-        self.pool = Pool(self.settings, round_.cluster, self._idle(), kappa)
+        self.pool = IdlePool(self.settings, round_.cluster, self._idle(), kappa)
         self.gains: list[float] = []  # of each sale, as the search for a price counts it
         self.buyers: set[int] = set()  # jobs that bought something
         self.easings = 0  # sales after which a job that follows may find better terms than one before it

@@ -54,8 +54,8 @@ class _Phase:
         }
         return scarcity(self.theta, used[self.round.settings.own_price], total)
 
-    def award(self, job: Job, found: Schedule, terms: Terms) -> None:
-        booking = own_booking(self.round, job, found, terms.prices)
+    def award(self, job: Job, schedule: Schedule, terms: Terms) -> None:
+        booking = own_booking(self.round, job, schedule, terms.prices)
         if booking.value - booking.shadow_cost > 0:
             self.round.awards[job.number] = booking
             self.round.take_home(job, booking)

@@ -140,8 +140,8 @@ def _tried(groups: Groups, slot: int, tries: int) -> list[int]:
     return sorted(drawn[:tries])
 
 
-def _apart(groups: Groups, found: Served) -> bool:
-    return any(found.in_part(members) for members in groups.values())
+def _apart(groups: Groups, served: Served) -> bool:
+    return any(served.in_part(members) for members in groups.values())
 
 
 def _members(groups: Groups, stay: Collection[int]) -> frozenset[int]:

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from scheduling.core.policies.astraea.policy import Astraea
 
 
-class WhatIf:
+class OpenDecision:
     """One decision without its last waiting job, which may then be asked about in any form."""
 
     def __init__(self, policy: Astraea, view: View) -> None:
@@ -99,9 +99,9 @@ class WhatIf:
         best = float(self.round.values(job)[shortest - 1])  # no later end is worth more
         return best <= floor.value + TIE * max(1.0, floor.value)
 
-    def _plan(self, said: Plan | None = None, refused: list[Refusal] | None = None) -> Plan:
+    def _plan(self, plan: Plan | None = None, refused: list[Refusal] | None = None) -> Plan:
         return replace(
-            said or Plan(), refusals=tuple(refused or ()), memory=self.now.memory, frontier=self.now.frontier
+            plan or Plan(), refusals=tuple(refused or ()), memory=self.now.memory, frontier=self.now.frontier
         )
 
     def _view_with(self, job: Job) -> View:

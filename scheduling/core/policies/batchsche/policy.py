@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.cells import deal_cells
-from scheduling.core.policies.batchsche.ways import THETA_LEAST, Fit, Way, Window, usual_theta, ways
+from scheduling.core.policies.batchsche.ways import THETA_LEAST, Fit, ServerWindow, Way, usual_theta, ways
 from scheduling.core.prices import scarcity
 from scheduling.core.scenario.fields import Section
 from scheduling.core.speed import most_servers
@@ -79,7 +79,7 @@ class _Homes:
         cells = self.cluster.cells
         self.cells = deal_cells(self.cluster.capacity, self.cluster.quota) if cells is None else cells
         self.servers = [np.flatnonzero(self.cells[:, tenant].any(axis=0)) for tenant in range(self.cells.shape[1])]
-        self.empty: dict[int, Window] = {}  # by tenant, a slot with nothing on its machines
+        self.empty: dict[int, ServerWindow] = {}  # by tenant, a slot with nothing on its machines
 
     def open(self, start: int, slots: int) -> None:
         """A window in which only what the view holds occupied is taken."""
@@ -123,7 +123,7 @@ class _Homes:
         prices = scarcity(self.theta, own.sum(axis=2), home.sum(axis=1)[:, None])  # (resources, slots)
         left = self.cluster.capacity[:, None, servers] - self.taken[:, :, servers]
         free = np.minimum(home[:, None, :] - own, left)
-        window = Window(free, self._hosts(job.tenant), prices)
+        window = ServerWindow(free, self._hosts(job.tenant), prices)
         worth = np.asarray(job.value(np.arange(1, self.slots + 1)), dtype=np.float64)
         offers: list[tuple[float, int, Way, Fit]] = []
         best = 0.0
@@ -151,11 +151,11 @@ class _Homes:
         servers = self.servers[tenant]
         return self.cluster.hosts_workers[servers], self.cluster.hosts_ps[servers]
 
-    def _empty(self, tenant: int) -> Window:
+    def _empty(self, tenant: int) -> ServerWindow:
         """A slot with nothing on the tenant's machines."""
         if tenant not in self.empty:
             home = self.cells[:, tenant, self.servers[tenant]][:, None, :]
-            self.empty[tenant] = Window(home, self._hosts(tenant), np.zeros(home.shape[:2]))
+            self.empty[tenant] = ServerWindow(home, self._hosts(tenant), np.zeros(home.shape[:2]))
         return self.empty[tenant]
 
     def _booked(self, job: Job, start: int, way: Way, fit: Fit, prices: FloatArray) -> Booking:

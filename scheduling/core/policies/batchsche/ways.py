@@ -61,7 +61,7 @@ def _ways(job: Job, slot_seconds: float, servers: int | None) -> Iterator[Way]:
                     last = slots
 
 
-class Window:
+class ServerWindow:
     """Some servers during a window: how many units they hold, and what units cost. Ways of a job ask for the same, so
     all of it is worked out once.
 
@@ -101,7 +101,7 @@ class Fit:
     replaces the run's own duration.
     """
 
-    def __init__(self, job: Job, way: Way, window: Window, slots: int | None = None) -> None:
+    def __init__(self, job: Job, way: Way, window: ServerWindow, slots: int | None = None) -> None:
         worker, server = job.worker_types[way.types[0]], job.ps_types[way.types[1]]
         self.way, self.window = way, window
         slots = way.slots if slots is None else slots

@@ -31,7 +31,7 @@ class Choose(Protocol):
 
 
 @dataclass(frozen=True, eq=False)
-class Choice:
+class Inference:
     """One inference as it was: for learning from it."""
 
     state: Floats  # (inputs,)
@@ -40,7 +40,7 @@ class Choice:
     chance: float  # with which the network took it then
 
 
-def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Choice], None] | None = None) -> int:
+def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Inference], None] | None = None) -> int:
     """Serve a batch that is open; how often the network was asked. Raises `NotFinite`."""
     w2, b2, w3, b3 = weights["w2"], weights["b2"], weights["w3"], weights["b3"]
     void, shut = batch.shape.void, batch.shut
@@ -61,7 +61,7 @@ def give_out(weights: Weights, batch: Batch, choose: Choose, note: Callable[[Cho
         np.add(logits, shut, out=logits)
         units_dealt += 1
         action, chance = choose(logits, batch)
-        choice = None if note is None else Choice(batch.state.copy(), batch.allowed.copy(), action, chance)
+        choice = None if note is None else Inference(batch.state.copy(), batch.allowed.copy(), action, chance)
         if action != void:
             row = batch.apply(action)
             if row is None:
@@ -95,7 +95,7 @@ def best(logits: Floats, batch: Batch) -> tuple[int, float]:
 
 
 @dataclass(frozen=True, eq=False)
-class Drawn:
+class DrawnAction:
     """An action drawn with the network's probabilities; in poor states, with probability `explore`, the one that mends
     them instead."""
 

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from scheduling.core.policies.dl2.networks import NAMES, Weights
-from scheduling.core.policies.dl2.shape import Shape
+from scheduling.core.policies.dl2.shape import NetworkShape
 
 FORMAT = "dl2/1"
 LARGEST = 2**28  # bytes that arrays may take once unpacked
@@ -32,7 +32,7 @@ class BadWeights(ValueError):
 class Network:
     """A policy network and what it was made for. `facts` say how it was trained: seed, teacher, rounds and more."""
 
-    shape: Shape
+    shape: NetworkShape
     weights: Weights
     facts: Mapping[str, Any]
     digest: str = ""  # SHA-256 of the bytes it was read from
@@ -66,7 +66,7 @@ def unpack(content: bytes) -> dict[str, Any]:
         raise BadWeights("is no .npz of weights") from error
 
 
-def schema(shape: Shape, facts: Mapping[str, Any]) -> dict[str, Any]:
+def schema(shape: NetworkShape, facts: Mapping[str, Any]) -> dict[str, Any]:
     """What a file of weights says of itself."""
     return {"format": FORMAT, "shape": shape.document(), "training": dict(facts)}
 
@@ -91,7 +91,7 @@ def decode(content: bytes) -> Network | str:
     if not isinstance(document, dict) or document.get("format") != FORMAT:
         return "weights_outdated"
     try:
-        shape = Shape.read(document["shape"])
+        shape = NetworkShape.read(document["shape"])
     except (KeyError, TypeError, ValueError):
         return "weights_outdated"
     expected = sizes(shape)
@@ -103,7 +103,7 @@ def decode(content: bytes) -> Network | str:
     return Network(shape, weights, document.get("training", {}), hashlib.sha256(content).hexdigest())
 
 
-def sizes(shape: Shape) -> dict[str, tuple[int, ...]]:
+def sizes(shape: NetworkShape) -> dict[str, tuple[int, ...]]:
     """The shape of each array of a policy network."""
     hidden, outputs = shape.hidden, shape.actions
     matrices = {"w1": (shape.inputs, hidden), "w2": (hidden, hidden), "w3": (hidden, outputs)}

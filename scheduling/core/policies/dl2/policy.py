@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.policies.dl2.choosing import Choose, Drawn, NotFinite, best, give_out
+from scheduling.core.policies.dl2.choosing import Choose, DrawnAction, NotFinite, best, give_out
 from scheduling.core.policies.dl2.files import BadWeights, Network, WeightFile, decode, shipped
 from scheduling.core.policies.dl2.guard import Memory, reward, units
 from scheduling.core.policies.dl2.slot import Slot, shares_of
@@ -22,7 +22,7 @@ TEACHER = "dominant_resource_fairness"
 Teachers = Mapping[str, Callable[[Mapping[str, Any], Cluster, Sequence[Job]], Policy]]
 
 
-class _Carried:
+class _CarriedShares:
     """What the policy carries beside its settings."""
 
     _network: Network | None
@@ -31,7 +31,7 @@ class _Carried:
 
 
 @dataclass(frozen=True, eq=False)
-class Dl2(_Carried):
+class Dl2(_CarriedShares):
     """`weights` is the file they come from (None: shipped with the program), `digest` that of its bytes. `mode` shadow
     lets the teacher decide and remembers what the network would have done. `choice` draw takes actions at random,
     with dice of `seed` and the slot, argmax the likeliest. `first_bundle` (None: as trained) gives each job its
@@ -100,7 +100,7 @@ class Dl2(_Carried):
             shape = replace(shape, first_bundle=self.first_bundle)
         shares, never = shares_of(view, lambda job: memory.ran.get(str(job.number), 0))
         slot = Slot(view, shares, shape)
-        choose: Choose = Drawn(np.random.default_rng((self.seed, view.slot))) if self.choice == DRAW else best
+        choose: Choose = DrawnAction(np.random.default_rng((self.seed, view.slot))) if self.choice == DRAW else best
         with np.errstate(all="ignore"):  # what comes of it is looked at, not how
             for batch in slot.batches():
                 batch.open()

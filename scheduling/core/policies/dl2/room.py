@@ -17,7 +17,7 @@ from scheduling.core.types import FloatArray, UnitType, View
 WORKER, PS = 0, 1
 
 
-class Room:
+class SlotRoom:
     """What is free in the coming slot. A kind of unit (demand, and whether it is a worker) is known by its index."""
 
     def __init__(self, view: View, units: Sequence[tuple[int, UnitType]]) -> None:

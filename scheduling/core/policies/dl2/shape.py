@@ -22,7 +22,7 @@ WORKER_ONLY, PS_ONLY, BOTH = 0, 1, 2
 
 
 @dataclass(frozen=True)
-class Shape:
+class NetworkShape:
     """Sizes and scales that weights belong to. Weights of another shape would take one number for another."""
 
     jobs: int = 40  # J
@@ -67,7 +67,7 @@ class Shape:
         return {field.name: getattr(self, field.name) for field in fields(self)} | {"types": list(self.types)}
 
     @classmethod
-    def read(cls, document: Mapping[str, Any]) -> Shape:
+    def read(cls, document: Mapping[str, Any]) -> NetworkShape:
         """From plain JSON. Raises `ValueError` where a field is missing, unknown or of no use."""
         known = {field.name for field in fields(cls)}
         if set(document) != known:

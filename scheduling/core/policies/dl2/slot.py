@@ -11,11 +11,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduling.core.empty import possible_types
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Placement
 from scheduling.core.policies.dl2.networks import FORBIDDEN, Floats
-from scheduling.core.policies.dl2.room import PS, WORKER, Room
-from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, Shape
+from scheduling.core.policies.dl2.room import PS, WORKER, SlotRoom
+from scheduling.core.policies.dl2.shape import ACTIONS, BOTH, PS_ONLY, WORKER_ONLY, NetworkShape
 from scheduling.core.slot_bookings import slot_booking
 from scheduling.core.types import Booking, BoolArray, Job, UnitType, View
 
@@ -23,7 +23,7 @@ Pair = tuple[int, int]  # worker type, parameter server type
 
 
 @dataclass(eq=False)
-class Share:
+class JobShare:
     """A job in this slot: the servers of its units so far, in the order they were dealt in."""
 
     job: Job
@@ -47,17 +47,17 @@ class Share:
 
     def booking(self, view: View) -> Booking:
         """The coming slot."""
-        gang = Gang(len(self.workers), len(self.ps), *self.types)
+        gang = GangUnits(len(self.workers), len(self.ps), *self.types)
         return slot_booking(self.job, self.remaining, Placement(gang, self.workers, self.ps, Cursors()), view)
 
 
-def shares_of(view: View, ran: Callable[[Job], int]) -> tuple[list[Share], list[Job]]:
+def shares_of(view: View, ran: Callable[[Job], int]) -> tuple[list[JobShare], list[Job]]:
     """The waiting jobs that could run here, and those that never could."""
     shares, never = [], []
     for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
         choices = possible_types(job, view.cluster)
         if choices:
-            shares.append(Share(job, remaining, ran(job), choices, choices[0]))
+            shares.append(JobShare(job, remaining, ran(job), choices, choices[0]))
         else:
             never.append(job)
     return shares, never
@@ -66,12 +66,12 @@ def shares_of(view: View, ran: Callable[[Job], int]) -> tuple[list[Share], list[
 class Slot:
     """The whole slot. With first bundles every job gets its least gang, in order of arrival, while there is room."""
 
-    def __init__(self, view: View, shares: Sequence[Share], shape: Shape) -> None:
+    def __init__(self, view: View, shares: Sequence[JobShare], shape: NetworkShape) -> None:
         units: list[tuple[int, UnitType]] = []
         for share in shares:
             units += [(WORKER, unit) for unit in share.job.worker_types] + [(PS, unit) for unit in share.job.ps_types]
         self.shape, self.shares = shape, shares
-        self.room = Room(view, units)
+        self.room = SlotRoom(view, units)
         total = view.cluster.total
         part = np.divide(self.room.demand, total, out=np.zeros_like(self.room.demand), where=total > 0)
         self._part: list[list[float]] = part.tolist()
@@ -80,7 +80,7 @@ class Slot:
             for share in shares:
                 self._first_bundle(share)
 
-    def kinds(self, share: Share) -> Pair:
+    def kinds(self, share: JobShare) -> Pair:
         """The kinds of the job's worker and parameter server."""
         worker, ps = share.units
         return self.room.kind(WORKER, worker), self.room.kind(PS, ps)
@@ -96,7 +96,7 @@ class Slot:
         size = self.shape.jobs
         return [Batch(self, self.shares[begin : begin + size]) for begin in range(0, len(self.shares), size)]
 
-    def _first_bundle(self, share: Share) -> None:
+    def _first_bundle(self, share: JobShare) -> None:
         for types in share.choices:
             share.types = types
             worker, ps = self.kinds(share)
@@ -126,7 +126,7 @@ class Batch:
     what is not.
     """
 
-    def __init__(self, slot: Slot, shares: Sequence[Share]) -> None:
+    def __init__(self, slot: Slot, shares: Sequence[JobShare]) -> None:
         self.slot, self.shares, self.shape = slot, shares, slot.shape
         self.width, self.first = slot.shape.row, slot.shape.columns + 2
 

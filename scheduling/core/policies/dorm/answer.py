@@ -7,16 +7,16 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Vacancies
-from scheduling.core.policies.dorm.problem import Held, Problem, Wish
+from scheduling.core.policies.dorm.problem import HeldUnits, JobWish, SharingProblem
 from scheduling.core.policies.dorm.program import solved
 from scheduling.core.speed import parameter_servers
 
 LARGEST = 100  # jobs times servers; above it units are counted for the cluster as a whole, and then placed
 
 
-def allocation(problem: Problem) -> dict[int, Held]:
+def allocation(problem: SharingProblem) -> dict[int, HeldUnits]:
     """The answer to an event: every job with its least number if that can be, else at least the oldest; else what
     was held before. Who begins with nothing is served at any share."""
     if not problem.wishes:
@@ -34,7 +34,7 @@ def allocation(problem: Problem) -> dict[int, Held]:
     return find(replace(problem, fairness=math.inf, adjustment=1.0), set()) or {}
 
 
-def _pooled(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
+def _pooled(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] | None:
     """A large event: numbers as if the cluster were one server, then places, unchanged jobs first in their old ones.
 
     A gang for which there is no place is halved until there is; one that finds none waits.
@@ -48,14 +48,14 @@ def _pooled(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
         hosts_ps=np.array([cluster.hosts_ps.any()]),
         cells=None,
     )
-    before = {number: Held(((0, held.workers, held.ps),)) for number, held in problem.before.items()}
+    before = {number: HeldUnits(((0, held.workers, held.ps),)) for number, held in problem.before.items()}
     free = np.maximum(problem.free, 0.0).sum(axis=1, keepdims=True)
     numbers = solved(replace(problem, cluster=one, free=free, before=before), certain)
     if numbers is None:
         return None
     kept = {n: problem.before[n] for n, held in numbers.items() if before.get(n) == held}
     vacancies, cursors = Vacancies(cluster, (cluster.capacity - problem.free)[:, None, :]), Cursors()
-    pooled: dict[int, Held] = {}
+    pooled: dict[int, HeldUnits] = {}
     for wish in sorted(problem.wishes, key=lambda wish: wish.job.number not in kept):
         if wish.job.number in kept:
             held = kept[wish.job.number]
@@ -69,14 +69,14 @@ def _pooled(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
     return pooled
 
 
-def _placed(wish: Wish, workers: int, vacancies: Vacancies, cursors: Cursors) -> tuple[Held, Cursors] | None:
+def _placed(wish: JobWish, workers: int, vacancies: Vacancies, cursors: Cursors) -> tuple[HeldUnits, Cursors] | None:
     """The largest gang of at most so many workers, halving, for which there is room."""
     worker, ps = wish.units
     while workers >= wish.job.min_workers:
-        gang = Gang(workers, parameter_servers(workers, worker.mbps, ps.mbps), wish.worker_type, wish.ps_type)
+        gang = GangUnits(workers, parameter_servers(workers, worker.mbps, ps.mbps), wish.worker_type, wish.ps_type)
         placement = vacancies.place(wish.job, gang, cursors)
         if placement is not None:
             counts = ((row.server, row.workers, row.ps) for row in placement.allocation(0, 1))
-            return Held(tuple(counts)), placement.cursors
+            return HeldUnits(tuple(counts)), placement.cursors
         workers //= 2
     return None

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from scheduling.core.empty import fits_empty
-from scheduling.core.gangs import Gang, gangs
+from scheduling.core.gangs import GangUnits, gangs
 from scheduling.core.placement import Cursors, Placement
 from scheduling.core.policies.dorm.answer import allocation
-from scheduling.core.policies.dorm.problem import Held, Problem, Wish
+from scheduling.core.policies.dorm.problem import HeldUnits, JobWish, SharingProblem
 from scheduling.core.scenario import Section
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Job, Plan, Reason, Refusal, View
@@ -38,7 +38,7 @@ class Dorm:
         numbers = list(wishes)
         before = _held(view.memory, numbers)
         free = view.cluster.capacity - view.occupied[:, :1].sum(axis=1)
-        problem = Problem(view.cluster, free, tuple(wishes.values()), before, self.fairness, self.adjustment)
+        problem = SharingProblem(view.cluster, free, tuple(wishes.values()), before, self.fairness, self.adjustment)
         same = view.memory.get("jobs") == numbers and problem.room_for_held()
         held = before if same else allocation(problem)
         bookings: list[Booking] = []
@@ -55,33 +55,33 @@ class Dorm:
         return Plan(bookings, refusals, memory={"jobs": numbers, "held": rows})
 
 
-def _wishes(view: View) -> dict[int, Wish]:
+def _wishes(view: View) -> dict[int, JobWish]:
     """The jobs of which an empty cluster holds the least gang, each on the first pair of types with which it does."""
-    known: dict[tuple[object, ...], Gang | None] = {}
-    wishes: dict[int, Wish] = {}
+    known: dict[tuple[object, ...], GangUnits | None] = {}
+    wishes: dict[int, JobWish] = {}
     for job in view.waiting:
         key = (job.min_workers, job.max_ps, *map(id, job.worker_types), *map(id, job.ps_types))
         if key not in known:
             least = gangs(job, job.min_workers)
             known[key] = next((gang for gang in least if fits_empty(job, gang, view.cluster)), None)
         if (gang := known[key]) is not None:
-            wishes[job.number] = Wish(job, gang.worker_type, gang.ps_type)
+            wishes[job.number] = JobWish(job, gang.worker_type, gang.ps_type)
     return wishes
 
 
-def _held(memory: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, Held]:
+def _held(memory: Mapping[str, Any], numbers: Sequence[int]) -> dict[int, HeldUnits]:
     """What the jobs that are still there held in the last slot."""
     remembered = memory.get("held", {})
     return {
-        number: Held(tuple((row[0], row[1], row[2]) for row in remembered[str(number)]))
+        number: HeldUnits(tuple((row[0], row[1], row[2]) for row in remembered[str(number)]))
         for number in numbers
         if str(number) in remembered
     }
 
 
-def _booking(job: Job, wish: Wish, held: Held, remaining: float, lost: float, view: View) -> Booking:
+def _booking(job: Job, wish: JobWish, held: HeldUnits, remaining: float, lost: float, view: View) -> Booking:
     """The coming slot. What the run is worth stands on the booking that completes the job."""
-    gang = Gang(held.workers, held.ps, wish.worker_type, wish.ps_type)
+    gang = GangUnits(held.workers, held.ps, wish.worker_type, wish.ps_type)
     workers = [server for server, count, _ in held.rows for _ in range(count)]
     ps = [server for server, _, count in held.rows for _ in range(count)]
     placement = Placement(gang, workers, ps, Cursors())

@@ -12,7 +12,7 @@ from scheduling.core.types import Cluster, FloatArray, Job, UnitType
 
 
 @dataclass(frozen=True)
-class Held:
+class HeldUnits:
     """What a job holds: (server, workers, parameter servers) in order of the servers."""
 
     rows: tuple[tuple[int, int, int], ...]
@@ -27,7 +27,7 @@ class Held:
 
 
 @dataclass(frozen=True, eq=False)
-class Wish:
+class JobWish:
     """A job that wants units, and the types it runs on."""
 
     job: Job
@@ -46,13 +46,13 @@ class Wish:
 
 
 @dataclass(frozen=True, eq=False)
-class Problem:
+class SharingProblem:
     """One event: who wants units, and who holds some."""
 
     cluster: Cluster
     free: FloatArray  # (resources, servers)
-    wishes: tuple[Wish, ...]
-    before: Mapping[int, Held]
+    wishes: tuple[JobWish, ...]
+    before: Mapping[int, HeldUnits]
     fairness: float
     adjustment: float
 
@@ -61,6 +61,6 @@ class Problem:
         used = np.zeros_like(self.free)
         for wish in self.wishes:
             worker, ps = wish.units
-            for server, workers, servers in self.before.get(wish.job.number, Held(())).rows:
+            for server, workers, servers in self.before.get(wish.job.number, HeldUnits(())).rows:
                 used[:, server] += workers * worker.demand + servers * ps.demand
         return bool((used <= self.free + ROUNDING).all())

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from scheduling.core.policies.dorm.problem import Held, Problem, Wish
+from scheduling.core.policies.dorm.problem import HeldUnits, JobWish, SharingProblem
 from scheduling.core.policies.dorm.shares import dominant_resource, fair_shares
 from scheduling.core.speed import TOLERANCE, parameter_servers
 from scheduling.core.types import FloatArray
@@ -75,7 +75,7 @@ class _Columns:
         return self.active(job) + 2 * self.jobs
 
 
-def solved(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
+def solved(problem: SharingProblem, certain: set[int]) -> dict[int, HeldUnits] | None:
     """The program's answer; the jobs in `certain` get at least their least number. None where there is none."""
     from scipy.optimize import Bounds, milp
 
@@ -110,7 +110,7 @@ def solved(problem: Problem, certain: set[int]) -> dict[int, Held] | None:
     return None if answer.x is None else _read(np.rint(answer.x[: at.active(0)]).astype(np.int64), at, problem)
 
 
-def _job_rows(rows: _Rows, at: _Columns, k: int, wish: Wish, fair: float, total: FloatArray) -> None:
+def _job_rows(rows: _Rows, at: _Columns, k: int, wish: JobWish, fair: float, total: FloatArray) -> None:
     """Between the least and the most workers or nothing; parameter servers for them; the distance from the share."""
     job, (worker, ps) = wish.job, wish.units
     workers = [(column, 1.0) for column in at.workers(k)]
@@ -130,7 +130,7 @@ def _job_rows(rows: _Rows, at: _Columns, k: int, wish: Wish, fair: float, total:
     rows.add([*share, (at.distance(k), 1.0)], fair, np.inf)
 
 
-def _change_rows(rows: _Rows, at: _Columns, k: int, problem: Problem) -> None:
+def _change_rows(rows: _Rows, at: _Columns, k: int, problem: SharingProblem) -> None:
     """A running job counts as changed if any of its numbers on any server does."""
     before = problem.before.get(problem.wishes[k].job.number)
     if before is None:
@@ -145,7 +145,7 @@ def _change_rows(rows: _Rows, at: _Columns, k: int, problem: Problem) -> None:
             rows.add([(column, 1.0), (at.changed(k), most)], number, np.inf)
 
 
-def _common_rows(rows: _Rows, at: _Columns, problem: Problem) -> None:
+def _common_rows(rows: _Rows, at: _Columns, problem: SharingProblem) -> None:
     """Capacities, and the two limits over all jobs."""
     for server in range(at.servers):
         for resource, amount in enumerate(problem.free[:, server].tolist()):
@@ -166,9 +166,9 @@ def _common_rows(rows: _Rows, at: _Columns, problem: Problem) -> None:
         rows.add([(at.changed(k), 1.0) for k in jobs], 0.0, float(math.ceil(problem.adjustment * running - TOLERANCE)))
 
 
-def _read(numbers: np.ndarray, at: _Columns, problem: Problem) -> dict[int, Held] | None:
+def _read(numbers: np.ndarray, at: _Columns, problem: SharingProblem) -> dict[int, HeldUnits] | None:
     """The answer by job; none if the solver's tolerance left somebody without a parameter server it needs."""
-    held: dict[int, Held] = {}
+    held: dict[int, HeldUnits] = {}
     for k, wish in enumerate(problem.wishes):
         workers, ps = numbers[list(at.workers(k))], numbers[list(at.ps(k))]
         if not workers.any():
@@ -177,5 +177,5 @@ def _read(numbers: np.ndarray, at: _Columns, problem: Problem) -> dict[int, Held
         if ps.sum() < parameter_servers(int(workers.sum()), worker.mbps, server.mbps):
             return None
         places = np.flatnonzero(workers + ps).tolist()
-        held[wish.job.number] = Held(tuple((place, int(workers[place]), int(ps[place])) for place in places))
+        held[wish.job.number] = HeldUnits(tuple((place, int(workers[place]), int(ps[place])) for place in places))
     return held

@@ -50,7 +50,7 @@ class Short:
 
 
 @dataclass(frozen=True)
-class Limit:
+class SlotLimit:
     """What a job may have in the slot, since it cannot pay for what the policy gave it at `first`."""
 
     first: Booking

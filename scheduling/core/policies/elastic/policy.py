@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.policies.elastic.means import Limit, Short, shortages
+from scheduling.core.policies.elastic.means import Short, SlotLimit, shortages
 from scheduling.core.policies.elastic.prices import owners_shares, priced
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, WAITING, Booking, Cluster, Plan, Policy, Reason, Refusal, View
@@ -34,7 +34,7 @@ class Elastic:
         """The policy's plan with its prices, each job as large as it can pay."""
         rates = np.array([self.prices.get(name, 0.0) for name in view.cluster.resources])
         shares = owners_shares(view.cluster)
-        limits: dict[int, Limit] = {}
+        limits: dict[int, SlotLimit] = {}
         unpaid: dict[int, Reason] = {}
         for _ in range(MOST_ROUNDS):
             plan = self.policy.decide(_limited(view, limits, unpaid))
@@ -50,16 +50,16 @@ class Elastic:
         return replace(plan, bookings=kept, refusals=_refusals(view, plan, kept, limits, unpaid), smaller=smaller)
 
 
-def _less(number: int, short: Short, limits: dict[int, Limit], unpaid: dict[int, Reason]) -> None:
+def _less(number: int, short: Short, limits: dict[int, SlotLimit], unpaid: dict[int, Reason]) -> None:
     """The job's next limit, or that it gets nothing: where no size is small enough, or the policy heeds no limit."""
     before = limits.get(number)
     if short.size is None or (before is not None and not before.keeps(short.booking)):
         unpaid[number] = short.reason
     else:
-        limits[number] = Limit(before.first if before else short.booking, short, short.size)
+        limits[number] = SlotLimit(before.first if before else short.booking, short, short.size)
 
 
-def _limited(view: View, limits: Mapping[int, Limit], unpaid: Mapping[int, Reason]) -> View:
+def _limited(view: View, limits: Mapping[int, SlotLimit], unpaid: Mapping[int, Reason]) -> View:
     """The view without those who get nothing, and the others within their limits."""
     if not limits and not unpaid:
         return view
@@ -73,7 +73,7 @@ def _refusals(
     view: View,
     plan: Plan,
     bookings: Sequence[Booking],
-    limits: Mapping[int, Limit],
+    limits: Mapping[int, SlotLimit],
     unpaid: Mapping[int, Reason],
 ) -> tuple[Refusal, ...]:
     """One for every job that does not run in the slot, in order. A job that has begun is never refused for good: a

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Cursors, Placement, Vacancies
-from scheduling.core.policies.gandiva_fair.turns import Turn
+from scheduling.core.policies.gandiva_fair.turns import JobTurn
 from scheduling.core.types import UnitType, View
 
 BOTH = 2  # kinds of hosts: for workers, for parameter servers, for both
@@ -21,7 +21,7 @@ class FirstFit:
         self.hosts = (*kinds, [all(pair) for pair in zip(*kinds, strict=True)])
         self.none: dict[tuple[object, ...], int] = {}  # by units, the least gang that no server holds now
 
-    def place(self, turn: Turn, *, stay: bool) -> Placement | None:
+    def place(self, turn: JobTurn, *, stay: bool) -> Placement | None:
         """Where the job was, if it shall stay; else the first server that holds the gang; else unit by unit."""
         job, gang, places = turn.job, turn.gang, turn.past.places
         units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
@@ -41,7 +41,7 @@ class FirstFit:
             return None
         return Placement(gang, workers, servers, Cursors())
 
-    def _holds_all(self, units: tuple[UnitType, UnitType], gang: Gang) -> int | None:
+    def _holds_all(self, units: tuple[UnitType, UnitType], gang: GangUnits) -> int | None:
         """The first server that holds so many workers and their parameter server. Room only shrinks: where a smaller
         gang found none, nobody looks."""
         workers, hosts = gang.workers, self.hosts[BOTH if gang.ps else 0]

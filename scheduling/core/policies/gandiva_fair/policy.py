@@ -16,9 +16,9 @@ from scheduling.core.empty import EmptyCluster
 from scheduling.core.gangs import workers_asked
 from scheduling.core.policies.gandiva_fair.placing import FirstFit
 from scheduling.core.policies.gandiva_fair.turns import (
+    JobTurn,
     Past,
-    Queue,
-    Turn,
+    TenantQueue,
     entitle,
     level_passes,
     places_of,
@@ -48,7 +48,7 @@ class GandivaFair:
     def decide(self, view: View) -> Plan:
         """One slot for every gang that finds room in its turn."""
         empty = EmptyCluster(view.cluster)
-        queues: dict[int, Queue] = {}
+        queues: dict[int, TenantQueue] = {}
         refusals: list[Refusal] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             gangs_wanted = single_gangs(job, workers_asked(job, self.workers, self.seed))
@@ -56,8 +56,8 @@ class GandivaFair:
             if gang is None:
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
                 continue
-            queue = queues.setdefault(job.tenant, Queue(job.tenant))
-            queue.turns.append(Turn(job, remaining, gang, Past.of(job, view.memory)))
+            queue = queues.setdefault(job.tenant, TenantQueue(job.tenant))
+            queue.turns.append(JobTurn(job, remaining, gang, Past.of(job, view.memory)))
         tickets = tickets_of(view.cluster, [turn.job for queue in queues.values() for turn in queue.turns])
         entitle(list(queues.values()), tickets, view)
         room = FirstFit(view)
@@ -75,7 +75,7 @@ class GandivaFair:
         }
         return Plan(bookings, refusals, memory=memory)
 
-    def _booking(self, turn: Turn, view: View) -> Booking:
+    def _booking(self, turn: JobTurn, view: View) -> Booking:
         """The coming slot; what a move takes of it is lost."""
         assert turn.placement is not None  # noqa: S101 - only placed turns are booked
         booking = slot_booking(turn.job, turn.remaining, turn.placement, view)

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Placement
 from scheduling.core.speed import TOLERANCE
 from scheduling.core.types import Cluster, FloatArray, Job, View
@@ -32,12 +32,12 @@ class Past:
 
 
 @dataclass(eq=False)
-class Turn:
+class JobTurn:
     """A job in the coming slot."""
 
     job: Job
     remaining: float
-    gang: Gang
+    gang: GangUnits
     past: Past
     placement: Placement | None = None
 
@@ -48,11 +48,11 @@ class Turn:
 
 
 @dataclass(eq=False)
-class Queue:
+class TenantQueue:
     """A tenant with its jobs. `owed` is the pass times the tickets: workers received less workers entitled to."""
 
     tenant: int
-    turns: list[Turn] = field(default_factory=list)
+    turns: list[JobTurn] = field(default_factory=list)
     tickets: float = 0.0
     owed: float = 0.0
 
@@ -66,12 +66,12 @@ def places_of(placement: Placement) -> list[list[int]]:
     return [list(placement.workers), list(placement.ps)]
 
 
-def single_gangs(job: Job, workers: int) -> Iterator[Gang]:
+def single_gangs(job: Job, workers: int) -> Iterator[GangUnits]:
     """Like `gangs`, with one parameter server each, or none. Mostly the first is the one."""
     while workers >= job.min_workers:
         for worker_type in range(len(job.worker_types)):
             for ps_type in range(len(job.ps_types)):
-                yield Gang(workers, job.least_ps, worker_type, ps_type)
+                yield GangUnits(workers, job.least_ps, worker_type, ps_type)
         workers //= 2
 
 
@@ -85,7 +85,7 @@ def tickets_of(cluster: Cluster, jobs: Sequence[Job]) -> FloatArray:
     return tickets
 
 
-def entitle(queues: Sequence[Queue], tickets: FloatArray, view: View) -> None:
+def entitle(queues: Sequence[TenantQueue], tickets: FloatArray, view: View) -> None:
     """Passes as they were, less what each tenant is entitled to in the coming slot.
 
     The workers to be shared are those asked for, as far as the scarcest of their resources goes round.
@@ -125,7 +125,7 @@ def max_min(demands: FloatArray, weights: FloatArray, total: float) -> FloatArra
     return shares
 
 
-def level_passes(queues: Sequence[Queue]) -> None:
+def level_passes(queues: Sequence[TenantQueue]) -> None:
     """Count passes from their mean, so that who becomes active now begins at the mean of those who are."""
     for group in ([q for q in queues if q.tickets > 0], [q for q in queues if q.tickets <= 0]):
         mean = sum(queue.owed for queue in group) / (sum(queue.tickets or 1.0 for queue in group) or 1.0)
@@ -133,7 +133,7 @@ def level_passes(queues: Sequence[Queue]) -> None:
             queue.owed -= mean * (queue.tickets or 1.0)
 
 
-def turns_of(queues: list[Queue], within: str) -> Iterator[Turn]:
+def turns_of(queues: list[TenantQueue], within: str) -> Iterator[JobTurn]:
     """The jobs one by one: next always one of the tenant with the smallest pass. Who is placed is charged for it."""
     for queue in queues:
         if within == "stride":

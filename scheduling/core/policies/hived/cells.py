@@ -15,7 +15,7 @@ from functools import lru_cache
 import numpy as np
 
 from scheduling.core.cells import deal_cells
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING, room
 from scheduling.core.placement import Cursors, Placement
 from scheduling.core.types import OWN, Allocation, Booking, BoolArray, Cluster, Demand, FloatArray, Job, UnitType, View
@@ -59,7 +59,7 @@ class Counted:
             insort(self.ranked, (count, server))
 
 
-class Units:
+class WholeUnits:
     """How many whole units of a demand every server holds, of what is free there.
 
     A demand that comes again is followed: only servers that changed since are looked at. What is free is kept in
@@ -135,7 +135,7 @@ class VirtualClusters:
                 self._hold(job.tenant, row, units)
         last[:] = [(held, self.left.copy(), self.spare.copy())]
 
-    def could_hold(self, job: Job, gang: Gang) -> bool:
+    def could_hold(self, job: Job, gang: GangUnits) -> bool:
         """Whether what the tenant has left of its cells holds the workers, and the parameter servers if there
         were no workers: more than `place` could find, and quickly said no to."""
         left, cluster = self.left[:, job.tenant], self.cluster
@@ -143,10 +143,10 @@ class VirtualClusters:
         kinds = ((units[0], cluster.hosts_workers, gang.workers), (units[1], cluster.hosts_ps, gang.ps))
         return all(np.maximum(room(left, unit.demand), 0.0)[hosts].sum() >= count for unit, hosts, count in kinds)
 
-    def place(self, job: Job, gang: Gang, free: FloatArray) -> Placement | None:
+    def place(self, job: Job, gang: GangUnits, free: FloatArray) -> Placement | None:
         """The gang in cells of its tenant that are `free` (resources, servers) as well, now taken; None: no room."""
         own = np.minimum(self.left[:, job.tenant], free - self.spare)
-        placement = place(job, gang, Units(own, self.cluster))
+        placement = place(job, gang, WholeUnits(own, self.cluster))
         if placement is not None:
             units = (job.worker_types[gang.worker_type], job.ps_types[gang.ps_type])
             for row in placement.allocation(0, 1):
@@ -165,7 +165,7 @@ class VirtualClusters:
         self.left[:, tenant, row.server] = left
 
 
-def place(job: Job, gang: Gang, units: Units) -> Placement | None:
+def place(job: Job, gang: GangUnits, units: WholeUnits) -> Placement | None:
     """The gang in cells of `units`: the server with the fewest free workers that has a cell for all.
 
     Where none has one, all that is left of the server with the most is taken, until there is a cell for the rest.
@@ -186,7 +186,7 @@ def place(job: Job, gang: Gang, units: Units) -> Placement | None:
     return None if servers is None else Placement(gang, sorted(workers), servers, Cursors())
 
 
-def _beside(units: Units, ps: UnitType, count: int, worker: UnitType, workers: Sequence[int]) -> list[int] | None:
+def _beside(units: WholeUnits, ps: UnitType, count: int, worker: UnitType, workers: Sequence[int]) -> list[int] | None:
     """Servers of the parameter servers: those of the workers first, then the others in order."""
     near = Counter(workers)
     spots: list[int] = []

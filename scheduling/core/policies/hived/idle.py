@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.placement import Cursors, Placement
-from scheduling.core.policies.hived.cells import Units, place, taken
+from scheduling.core.policies.hived.cells import WholeUnits, place, taken
 from scheduling.core.types import Cluster, Demand, FloatArray, Job
 
 
-def named(job: Job, gang: Gang) -> tuple[Demand, Demand]:
+def named(job: Job, gang: GangUnits) -> tuple[Demand, Demand]:
     """What a worker and a parameter server of the gang take."""
     return job.worker_types[gang.worker_type].named, job.ps_types[gang.ps_type].named
 
@@ -20,11 +20,11 @@ class Idle:
     """What nobody holds in the coming slot. It only shrinks."""
 
     def __init__(self, free: FloatArray, cluster: Cluster) -> None:
-        self.units = Units(free, cluster)
+        self.units = WholeUnits(free, cluster)
         self.full: set[tuple[object, ...]] = set()  # gangs that found no room
         self.sound = bool((free >= -ROUNDING).all())
 
-    def place(self, job: Job, gang: Gang, before: Sequence[Sequence[int]] | None) -> Placement | None:
+    def place(self, job: Job, gang: GangUnits, before: Sequence[Sequence[int]] | None) -> Placement | None:
         """Where it was, if that is idle; else in cells of the idle cluster."""
         if before is not None and self.sound:
             again = Placement(gang, before[0], before[1], Cursors())

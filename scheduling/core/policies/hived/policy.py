@@ -14,8 +14,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from scheduling.core.gangs import Gang, gangs, workers_asked
-from scheduling.core.policies.hived.cells import Units, VirtualClusters, homes, place
+from scheduling.core.gangs import GangUnits, gangs, workers_asked
+from scheduling.core.policies.hived.cells import VirtualClusters, WholeUnits, homes, place
 from scheduling.core.policies.hived.idle import Idle, named
 from scheduling.core.scenario.fields import BadScenario, Section, quoted, whole_or_range
 from scheduling.core.slot_bookings import slot_booking
@@ -54,7 +54,7 @@ class Hived:
         asks = _Asks(self, view)
         bookings: list[Booking] = []
         refusals: list[Refusal] = []
-        waiting: list[tuple[Job, float, Gang]] = []
+        waiting: list[tuple[Job, float, GangUnits]] = []
         blocked: set[int] = set()
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             gang, guaranteed = asks.gang(job)
@@ -77,7 +77,7 @@ class Hived:
         return Plan(bookings, refusals, memory=memory)
 
     def _runs(
-        self, row: tuple[Job, float, Gang], idle: Idle, view: View, bookings: list[Booking], memory: dict[str, Any]
+        self, row: tuple[Job, float, GangUnits], idle: Idle, view: View, bookings: list[Booking], memory: dict[str, Any]
     ) -> bool:
         """Whether the job gets the coming slot on idle cells; then it is booked and remembered."""
         job, remaining, gang = row
@@ -107,7 +107,7 @@ class _Asks:
         self.known = _known(view.cluster)
         self.now = view.occupied[:, 0].copy() if view.occupied.shape[1] else np.zeros_like(view.cluster.capacity)
 
-    def gang(self, job: Job) -> tuple[Gang | None, bool]:
+    def gang(self, job: Job) -> tuple[GangUnits | None, bool]:
         """What the job asks for, halved until it fits; and whether its owner's cells could ever hold it."""
         workers = workers_asked(job, self.settings.workers, self.settings.seed)
         own = next((gang for gang in gangs(job, workers) if self._holds(job, gang, job.tenant)), None)
@@ -147,12 +147,12 @@ class _Asks:
             if not self.stays_free:
                 self.later[:, : booking.end - self.view.slot, row.server] += amounts[:, None]
 
-    def _holds(self, job: Job, gang: Gang, tenant: int | None) -> bool:
+    def _holds(self, job: Job, gang: GangUnits, tenant: int | None) -> bool:
         """Whether the tenant's cells, or the whole cluster, could ever hold the gang."""
         key = (tenant, gang.workers, gang.ps, *named(job, gang))
         if key not in self.known:
             where = self.cluster.capacity if tenant is None else homes(self.cluster)[:, tenant]
-            self.known[key] = place(job, gang, Units(where, self.cluster)) is not None
+            self.known[key] = place(job, gang, WholeUnits(where, self.cluster)) is not None
         return self.known[key]
 
 
@@ -163,7 +163,7 @@ def _known(cluster: Cluster) -> dict[tuple[object, ...], bool]:
     return {}
 
 
-def _guaranteed(job: Job, remaining: float, gang: Gang, virtual: VirtualClusters, asks: _Asks) -> Booking | None:
+def _guaranteed(job: Job, remaining: float, gang: GangUnits, virtual: VirtualClusters, asks: _Asks) -> Booking | None:
     """The job's gang in its owner's cells from now until it is done; None: it must wait."""
     if not virtual.could_hold(job, gang):
         return None

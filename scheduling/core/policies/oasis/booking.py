@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from scheduling.core.policies.oasis.curves import Offer
-from scheduling.core.policies.oasis.market import Market, Stall
-from scheduling.core.policies.oasis.quote import Best
+from scheduling.core.policies.oasis.curves import UnitOffers
+from scheduling.core.policies.oasis.market import OasisMarket, Stall
+from scheduling.core.policies.oasis.quote import BestSchedule
 from scheduling.core.posted.answers import payment, terms
 from scheduling.core.posted.pieces import merged
 from scheduling.core.types import Allocation, Booking, FloatArray, Job
 
 
-def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booking:
+def book(job: Job, best: BestSchedule, market: OasisMarket, mode: str, floor: float) -> Booking:
     """Deploy the workers and parameter servers of each slot on the cheapest servers, and split the payment.
 
     `floor`: what its tenant's own idle cells would have given the job for nothing.
@@ -45,7 +45,7 @@ def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booki
     )
 
 
-def _row(offer: Offer, offset: int) -> int:
+def _row(offer: UnitOffers, offset: int) -> int:
     """The row of a slot: all slots after the last row are like that one."""
     return min(offset, len(offer.price) - 1)
 

@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from scheduling.core.policies.oasis.work import chunk_slots, ps_counts, worker_slots
-from scheduling.core.posted.bounds import Bounds, Worth, proposed_floor
+from scheduling.core.posted.bounds import PriceBounds, WorthBounds, proposed_floor
 from scheduling.core.posted.menu import best_value
 from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, FloatArray, Job
@@ -26,7 +26,7 @@ class _Unit:
     unit_slots: float  # units * slots the whole job takes
 
 
-def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> tuple[Bounds, Bounds]:
+def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> tuple[PriceBounds, PriceBounds]:
     """(worker bounds, ps bounds) from past jobs.
 
     Ceiling: the largest value of a shortest run per amount of the resource in one unit (O7). Floor: a quarter of the
@@ -48,14 +48,16 @@ def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> tuple[Bounds, B
     return _proposal(workers, cluster.resources), _proposal(servers, cluster.resources)
 
 
-def _proposal(units: Sequence[_Unit], resources: Sequence[str]) -> Bounds:
+def _proposal(units: Sequence[_Unit], resources: Sequence[str]) -> PriceBounds:
     demanding = [unit for unit in units if unit.demand.sum() > 0]
     if not demanding:
-        return Bounds(1.0, {})
-    floor = proposed_floor([Worth(unit.best, unit.best / (unit.unit_slots * unit.demand.sum())) for unit in demanding])
+        return PriceBounds(1.0, {})
+    floor = proposed_floor(
+        [WorthBounds(unit.best, unit.best / (unit.unit_slots * unit.demand.sum())) for unit in demanding]
+    )
     ceiling = {}
     for index, name in enumerate(resources):
         values = [unit.best / unit.demand[index] for unit in demanding if unit.demand[index] > 0]
         if values:
             ceiling[name] = max(floor, max(values))
-    return Bounds(floor, ceiling)
+    return PriceBounds(floor, ceiling)

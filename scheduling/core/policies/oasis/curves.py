@@ -19,7 +19,7 @@ IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
-class Offer:
+class UnitOffers:
     """What one kind of unit costs on each server in each slot, and how many still fit; servers cheapest first."""
 
     order: IntArray  # (slots, servers) server indices
@@ -50,7 +50,7 @@ class Offer:
 
 def offer(
     prices: FloatArray, others: FloatArray, free: FloatArray, demand: FloatArray, hosts: npt.NDArray[np.bool_]
-) -> Offer:
+) -> UnitOffers:
     """The offer for units of `demand` (resources,) by `prices`, with those of another measure and `free` amounts, all
     (resources, slots, servers)."""
     fits = np.where(hosts, room(free, demand), 0.0)
@@ -60,10 +60,10 @@ def offer(
     if others is not prices:
         unit = np.einsum("r,rts->ts", demand[demand > 0], others[demand > 0])
         other = np.take_along_axis(unit, order, axis=1)
-    return Offer(order, price, other, np.take_along_axis(fits, order, axis=1))
+    return UnitOffers(order, price, other, np.take_along_axis(fits, order, axis=1))
 
 
-def cost_curves(workers: Offer, ps: Offer, ps_needed: IntArray, *, other: bool = False) -> FloatArray:
+def cost_curves(workers: UnitOffers, ps: UnitOffers, ps_needed: IntArray, *, other: bool = False) -> FloatArray:
     """(slots, most + 1) cost of 0, 1, ... workers and `ps_needed` (most + 1,) parameter servers, infinite if short; or
     the `other` cost of the same units."""
     slots, most = len(workers.price), len(ps_needed) - 1

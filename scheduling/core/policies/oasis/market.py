@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from scheduling.core.policies.oasis.curves import Offer, offer
+from scheduling.core.policies.oasis.curves import UnitOffers, offer
 from scheduling.core.posted import market
-from scheduling.core.posted.bounds import Bounds
+from scheduling.core.posted.bounds import PriceBounds
 from scheduling.core.prices import payable
 from scheduling.core.types import BoolArray, FloatArray, UnitType, View
 
@@ -27,17 +27,17 @@ class Stall:
     free: FloatArray
     hosts: BoolArray  # (servers,)
 
-    def by_net_price(self) -> Offer:
+    def by_net_price(self) -> UnitOffers:
         return offer(self.net_prices, self.prices, self.free, self.unit.demand, self.hosts)
 
-    def by_price(self) -> Offer:
+    def by_price(self) -> UnitOffers:
         return offer(self.prices, self.net_prices, self.free, self.unit.demand, self.hosts)
 
 
-class Market(market.Market):
+class OasisMarket(market.PostedMarket):
     """Workers and parameter servers each have price bounds of their own."""
 
-    def __init__(self, view: View, worker_price: Bounds, ps_price: Bounds) -> None:
+    def __init__(self, view: View, worker_price: PriceBounds, ps_price: PriceBounds) -> None:
         super().__init__(view)
         self.worker_price, self.ps_price = worker_price, ps_price
 
@@ -49,7 +49,7 @@ class Market(market.Market):
         """The first `rows` slots' parameter servers."""
         return self._stall(unit, self.ps_price, self.cluster.hosts_ps, rows, payer)
 
-    def _stall(self, unit: UnitType, bounds: Bounds, hosts: BoolArray, rows: int, payer: int | None) -> Stall:
+    def _stall(self, unit: UnitType, bounds: PriceBounds, hosts: BoolArray, rows: int, payer: int | None) -> Stall:
         rows = min(rows, self.rows)
         posted = self.posted(bounds, np.flatnonzero(unit.demand > 0), rows)
         posted = payable(posted, unit.demand, self.cluster.least_payment)

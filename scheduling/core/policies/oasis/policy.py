@@ -8,10 +8,10 @@ from typing import Any, ClassVar
 
 from scheduling.core.policies.oasis.booking import book
 from scheduling.core.policies.oasis.bounds import propose
-from scheduling.core.policies.oasis.market import Market
-from scheduling.core.policies.oasis.quote import Best, best_schedule, soonest, unservable
+from scheduling.core.policies.oasis.market import OasisMarket
+from scheduling.core.policies.oasis.quote import BestSchedule, best_schedule, soonest, unservable
 from scheduling.core.posted import menu
-from scheduling.core.posted.bounds import Bounds, read_bounds
+from scheduling.core.posted.bounds import PriceBounds, read_bounds
 from scheduling.core.posted.home import COUNTED, home_view
 from scheduling.core.posted.tariff import Side, tariff
 from scheduling.core.scenario.fields import Section
@@ -34,7 +34,7 @@ class Oasis:
 
     def decide(self, view: View) -> Plan:
         """Every waiting job, one by one in order of arrival, each at the prices that the one before left."""
-        market = Market(view, Bounds(**self.worker_price), Bounds(**self.ps_price))
+        market = OasisMarket(view, PriceBounds(**self.worker_price), PriceBounds(**self.ps_price))
         bookings, refusals = [], []
         for job in view.waiting:
             answer = self._answer(job, market, view)
@@ -48,11 +48,11 @@ class Oasis:
     def posted(self, view: View, slots: int) -> FloatArray:
         """(resources, slots) the price of one unit more. A job's gang of one worker and one parameter server pays the
         sum over what the two take; a resource that both take shows the larger of the two prices."""
-        workers = Side(Bounds(**self.worker_price), view.cluster.hosts_workers)
-        ps = Side(Bounds(**self.ps_price), view.cluster.hosts_ps)
+        workers = Side(PriceBounds(**self.worker_price), view.cluster.hosts_workers)
+        ps = Side(PriceBounds(**self.ps_price), view.cluster.hosts_ps)
         return tariff(view, (workers, ps), slots)
 
-    def _answer(self, job: Job, market: Market, view: View) -> Booking | Reason:
+    def _answer(self, job: Job, market: OasisMarket, view: View) -> Booking | Reason:
         """On its tenant's own idle cells, or rented, if that leaves the tenant more."""
         if (reason := unservable(job, market.cluster)) is not None:
             return reason
@@ -61,7 +61,7 @@ class Oasis:
         floor = home.value if home else 0.0
         least = menu.to_beat(floor)
         answers = [best_schedule(job, w, p, market, self.units, self.mode, least) for w, p in pairs]
-        schedules = [answer for answer in answers if isinstance(answer, Best)]
+        schedules = [answer for answer in answers if isinstance(answer, BestSchedule)]
         if schedules:  # of equals the first: lowest types
             return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
         return home or next(answer for answer in answers if isinstance(answer, Reason))
@@ -71,7 +71,7 @@ class Oasis:
         own = home_view(view) if self.mode == menu.MARKET else None
         if own is None:
             return None
-        market = Market(own, COUNTED, COUNTED)
+        market = OasisMarket(own, COUNTED, COUNTED)
         offers = [soonest(job, w, p, market, self.units, self.mode) for w, p in pairs]
         schedules = [best for best in offers if best is not None]
         if not schedules:

@@ -18,7 +18,7 @@ from scheduling.core.types import FloatArray
 
 
 @dataclass
-class Table:
+class WorkTable:
     """The forward table, made slot by slot. `curves` is (slots, most + 1), what is to be small; `work` the worker-slots
     to collect; `beside` the costs in the other measure, where that is another one."""
 

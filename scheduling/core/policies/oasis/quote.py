@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.core.currency import MICRO
-from scheduling.core.policies.oasis.curves import IntArray, Offer, cost_curves
-from scheduling.core.policies.oasis.market import Market, Stall
-from scheduling.core.policies.oasis.program import Table
+from scheduling.core.policies.oasis.curves import IntArray, UnitOffers, cost_curves
+from scheduling.core.policies.oasis.market import OasisMarket, Stall
+from scheduling.core.policies.oasis.program import WorkTable
 from scheduling.core.policies.oasis.work import chunk_slots, gangs, ps_counts
 from scheduling.core.posted import menu
 from scheduling.core.speed import most_servers
@@ -19,7 +19,7 @@ from scheduling.core.types import Cluster, FloatArray, Job, Reason
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class BestSchedule:
     """The schedule a job gains most from: workers in each slot from `first` on, and its price."""
 
     worker_type: int
@@ -48,12 +48,12 @@ class Stalls:
 class Offers:
     """What the stalls offer, cheapest first in one measure."""
 
-    workers: Offer
-    ps: Offer
+    workers: UnitOffers
+    ps: UnitOffers
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class OasisQuestion:
     """One job on one pair of unit types: the work, and the gang that so much work in one slot takes."""
 
     job: Job
@@ -82,8 +82,8 @@ def unservable(job: Job, cluster: Cluster) -> Reason | None:
 
 
 def best_schedule(
-    job: Job, worker_type: int, ps_type: int, market: Market, units: str, mode: str, least: float
-) -> Best | Reason:
+    job: Job, worker_type: int, ps_type: int, market: OasisMarket, units: str, mode: str, least: float
+) -> BestSchedule | Reason:
     """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
     more than `least`, which the job has without."""
     question = ask(job, worker_type, ps_type, market, units, mode)
@@ -98,7 +98,9 @@ def best_schedule(
     return _choose(question, stalls, rows, least)
 
 
-def soonest(job: Job, worker_type: int, ps_type: int, market: Market, units: str, mode: str) -> Best | None:
+def soonest(
+    job: Job, worker_type: int, ps_type: int, market: OasisMarket, units: str, mode: str
+) -> BestSchedule | None:
     """The schedule that ends first, of those the one with the fewest units: what is best where all of it is free. None
     where there is no schedule of positive value."""
     question = ask(job, worker_type, ps_type, market, units, mode)
@@ -108,7 +110,7 @@ def soonest(job: Job, worker_type: int, ps_type: int, market: Market, units: str
     stalls = _stalls(question, market, slots)
     offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
     rows = np.minimum(np.arange(slots), market.rows - 1)
-    table = Table(_curves(question, offers)[rows], question.work)
+    table = WorkTable(_curves(question, offers)[rows], question.work)
     for slot, (units_taken, _) in enumerate(table.costs()):
         if math.isfinite(units_taken):
             free = menu.free_of_charge(slot, float(question.values[slot]))
@@ -116,7 +118,7 @@ def soonest(job: Job, worker_type: int, ps_type: int, market: Market, units: str
     return None
 
 
-def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str, mode: str) -> Question:
+def ask(job: Job, worker_type: int, ps_type: int, market: OasisMarket, units: str, mode: str) -> OasisQuestion:
     """The question in numbers."""
     worker, ps = job.worker_types[worker_type], job.ps_types[ps_type]
     per_chunk = chunk_slots(job, worker, ps, market.cluster.slot_seconds, most_servers(job, market.cluster))
@@ -127,15 +129,15 @@ def ask(job: Job, worker_type: int, ps_type: int, market: Market, units: str, mo
     first = max(market.slot, job.first_slot)
     values = menu.values_of(job, first, market.horizon, mode)
     payer = None if mode == menu.PAPER else job.tenant
-    return Question(job, worker_type, ps_type, payer, work, gang, counts, values, first)
+    return OasisQuestion(job, worker_type, ps_type, payer, work, gang, counts, values, first)
 
 
-def shortest(question: Question) -> int:
+def shortest(question: OasisQuestion) -> int:
     """Slots of the fastest run, on servers without end."""
     return math.ceil(question.work / (len(question.gang) - 1))
 
 
-def hopeless(question: Question) -> Reason | None:
+def hopeless(question: OasisQuestion) -> Reason | None:
     """Refusals that need no prices: too little time, or worth nothing even on an empty cluster."""
     if len(question.gang) == 1:
         return Reason("no_room", {"asked": 1, "free": 0.0})
@@ -147,7 +149,7 @@ def hopeless(question: Question) -> Reason | None:
     return None
 
 
-def least_price(question: Question, market: Market) -> float:
+def least_price(question: OasisQuestion, market: OasisMarket) -> float:
     """No schedule costs less in the end: every unit costs at least the floor, workers bring their parameter servers,
     and no more than the largest part comes back."""
     worker = question.job.worker_types[question.worker_type]
@@ -159,14 +161,14 @@ def least_price(question: Question, market: Market) -> float:
     return float(per_worker * question.work * fewest) * market.least_net(question.payer)
 
 
-def paying_slots(question: Question, market: Market, least: float) -> int:
+def paying_slots(question: OasisQuestion, market: OasisMarket, least: float) -> int:
     """Slots in which a completion might still gain more than `least`; values never rise with time."""
     bound = least_price(question, market) * (1.0 - 1e-9) - 1.0 / MICRO
     worth = np.flatnonzero(question.values > bound + least)
     return int(worth[-1]) + 1 if len(worth) else 0
 
 
-def _stalls(question: Question, market: Market, slots: int) -> Stalls:
+def _stalls(question: OasisQuestion, market: OasisMarket, slots: int) -> Stalls:
     """The slots in question that differ from each other."""
     job, payer, rows = question.job, question.payer, min(slots, market.rows)
     return Stalls(
@@ -175,13 +177,13 @@ def _stalls(question: Question, market: Market, slots: int) -> Stalls:
     )
 
 
-def _curves(question: Question, offers: Offers, *, other: bool = False) -> FloatArray:
+def _curves(question: OasisQuestion, offers: Offers, *, other: bool = False) -> FloatArray:
     """(rows, steps + 1) cost of 0, 1, 2, ... units of work in a slot."""
     needed = np.array(question.ps[: question.gang[-1] + 1], dtype=np.int64)
     return cost_curves(offers.workers, offers.ps, needed, other=other)[:, question.gang]
 
 
-def _choose(question: Question, stalls: Stalls, rows: IntArray, least: float) -> Best | Reason:
+def _choose(question: OasisQuestion, stalls: Stalls, rows: IntArray, least: float) -> BestSchedule | Reason:
     """The best of the menu, with its workers in each slot. `rows` (slots,) are those of the stalls."""
     offers = Offers(stalls.workers.by_net_price(), stalls.ps.by_net_price())
     curves = _curves(question, offers)[rows]
@@ -199,22 +201,24 @@ def _choose(question: Question, stalls: Stalls, rows: IntArray, least: float) ->
 
 
 def _ways(
-    question: Question, stalls: Stalls, offers: Offers, curves: FloatArray, rows: IntArray
-) -> Iterator[tuple[tuple[Table, Offers], Iterator[menu.Costs]]]:
+    question: OasisQuestion, stalls: Stalls, offers: Offers, curves: FloatArray, rows: IntArray
+) -> Iterator[tuple[tuple[WorkTable, Offers], Iterator[menu.Costs]]]:
     """The schedules of the least net cost, and those of the least cost; both are one where nothing comes back."""
     if not stalls.something_comes_back:
-        table = Table(curves, question.work)
+        table = WorkTable(curves, question.work)
         yield (table, offers), table.costs()
         return
-    table = Table(curves, question.work, _curves(question, offers, other=True)[rows])
+    table = WorkTable(curves, question.work, _curves(question, offers, other=True)[rows])
     yield (table, offers), table.costs()
     offers = Offers(stalls.workers.by_price(), stalls.ps.by_price())
-    table = Table(_curves(question, offers)[rows], question.work, _curves(question, offers, other=True)[rows])
+    table = WorkTable(_curves(question, offers)[rows], question.work, _curves(question, offers, other=True)[rows])
     yield (table, offers), ((net, cost) for cost, net in table.costs())
 
 
-def _best(question: Question, steps: list[int], choice: menu.Choice, stalls: Stalls, offers: Offers) -> Best:
-    return Best(
+def _best(
+    question: OasisQuestion, steps: list[int], choice: menu.Choice, stalls: Stalls, offers: Offers
+) -> BestSchedule:
+    return BestSchedule(
         worker_type=question.worker_type,
         ps_type=question.ps_type,
         first=question.first,
@@ -226,7 +230,9 @@ def _best(question: Question, steps: list[int], choice: menu.Choice, stalls: Sta
     )
 
 
-def _dismissal(question: Question, curves: FloatArray, bounds: FloatArray, stalls: Stalls, offers: Offers) -> Reason:
+def _dismissal(
+    question: OasisQuestion, curves: FloatArray, bounds: FloatArray, stalls: Stalls, offers: Offers
+) -> Reason:
     """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
     if int(np.isfinite(curves[:, 1:]).sum()) < question.work:
         workers_wanted = question.gang[-1]

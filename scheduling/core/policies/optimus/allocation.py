@@ -26,7 +26,7 @@ LEAST_WEIGHT = 1e-12  # of a unit that takes nothing
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class JobDemands:
     """What jobs, in order of (arrival, number), could use. Kinds are (parameter server, worker), in this order."""
 
     seconds: FloatArray  # (jobs, ps, workers) remaining time with that many more than the least
@@ -45,13 +45,13 @@ def dominant(demand: FloatArray, total: FloatArray, unit: str) -> FloatArray:
     return np.maximum(np.take_along_axis(weights, chosen, axis=2)[:, :, 0], LEAST_WEIGHT)
 
 
-def allocate(asked: Asked, free: FloatArray, stop: str = SKIP) -> IntArray:
+def allocate(demands: JobDemands, free: FloatArray, stop: str = SKIP) -> IntArray:
     """(jobs, kinds) units of each job; (0, 0) where not even the least gang fits into the rest of `free` (resources,).
 
     With `skip` a unit that does not fit ends only that kind for that job; with `break` it ends everything.
     Ties: the earlier job; of one job the parameter server.
     """
-    greedy = _Greedy(asked, free)
+    greedy = _Greedy(demands, free)
     greedy.first_round()
     for _ in range(ROUNDS):
         if not greedy.advance() or stop == BREAK:
@@ -59,13 +59,13 @@ def allocate(asked: Asked, free: FloatArray, stop: str = SKIP) -> IntArray:
         greedy.retire()
     else:
         greedy.one_by_one()
-    return np.where(greedy.served[:, None], asked.least + greedy.more, 0)
+    return np.where(greedy.served[:, None], demands.least + greedy.more, 0)
 
 
 class _Greedy:
     """The state of an allocation. `more` is what a job has beyond its least, `left` what nobody has."""
 
-    def __init__(self, asked: Asked, free: FloatArray) -> None:
+    def __init__(self, asked: JobDemands, free: FloatArray) -> None:
         self.asked = asked
         self.left = free + ROUNDING * np.maximum(1.0, free)
         self.more = np.zeros_like(asked.least)
@@ -156,21 +156,21 @@ class _Greedy:
         return steps[order], workers[order].astype(np.intp)  # PS is 0, WORKER is 1
 
 
-def _gains(asked: Asked, kind: int) -> FloatArray:
+def _gains(demands: JobDemands, kind: int) -> FloatArray:
     """(jobs, ps, workers) what one more unit of a kind gains at each pair of numbers, -inf where it may not be.
 
     A gain depends on the pair alone, so all are worked out at once, in place: there are many of them.
     """
-    seconds, axis = asked.seconds, 1 + kind
+    seconds, axis = demands.seconds, 1 + kind
     gains = np.full_like(seconds, -np.inf)
     before, after = [slice(None)] * 3, [slice(None)] * 3
     before[axis], after[axis] = slice(None, -1), slice(1, None)
     some = gains[tuple(before)]
     np.subtract(seconds[tuple(before)], seconds[tuple(after)], out=some)
-    some /= asked.weight[:, kind, None, None]
-    if (asked.factor != 1.0).any():
-        some *= asked.factor[:, None, None]  # below zero as well: what is lost is never looked at
-    full = np.arange(seconds.shape[axis] - 1) >= (asked.most - asked.least)[:, kind, None]  # (jobs, more)
+    some /= demands.weight[:, kind, None, None]
+    if (demands.factor != 1.0).any():
+        some *= demands.factor[:, None, None]  # below zero as well: what is lost is never looked at
+    full = np.arange(seconds.shape[axis] - 1) >= (demands.most - demands.least)[:, kind, None]  # (jobs, more)
     if full.any():
         np.copyto(some, -np.inf, where=full[:, :, None] if kind == PS else full[:, None, :])
     return gains

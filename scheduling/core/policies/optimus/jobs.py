@@ -51,7 +51,7 @@ def facts_of(job: Job, max_ps: int, max_workers: int) -> Facts:
 
 
 @dataclass(eq=False)
-class Elastic:
+class ElasticJob:
     """A waiting job. `held` is where it was in the last slot, by server, and `numbers` what it had there; None if it
     did not run then. `probed`: the most that it was allowed when its speed function was fitted, None before that."""
 
@@ -67,7 +67,7 @@ class Elastic:
     numbers: Pair | None = None  # parameter servers, workers
 
     @classmethod
-    def read(cls, job: Job, facts: Facts, remaining: float, row: Mapping[str, Any] | None) -> Elastic:
+    def read(cls, job: Job, facts: Facts, remaining: float, row: Mapping[str, Any] | None) -> ElasticJob:
         """The job with what the last plan remembered of it."""
         if row is None:
             return cls(job, facts, remaining)
@@ -132,7 +132,7 @@ def _counted(rows: Sequence[Row] | None) -> Pair | None:
     return ps, workers
 
 
-def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
+def fit_speeds(jobs: Sequence[ElasticJob], most: Sequence[Pair]) -> None:
     """Fit the speed function of every job that has new measurements, or none at all: then it is probed first."""
     stale = [(each, limit) for each, limit in zip(jobs, most, strict=True) if _is_stale(each, limit)]
     for each, limit in stale:
@@ -150,19 +150,19 @@ def fit_speeds(jobs: Sequence[Elastic], most: Sequence[Pair]) -> None:
         each.coefficients = coefficients
 
 
-def _is_stale(each: Elastic, limit: Pair) -> bool:
+def _is_stale(each: ElasticJob, limit: Pair) -> bool:
     """Not fitted, or when it was allowed less: a job whose money limited it was not tried with as much as it may have
     now."""
     grown = each.probed is not None and (limit[0] > each.probed[0] or limit[1] > each.probed[1])
     return not each.coefficients or (grown and not each.facts.own)
 
 
-def _probe(each: Elastic, ps: int, workers: int) -> float:
+def _probe(each: ElasticJob, ps: int, workers: int) -> float:
     """Mini-batches a second in a short run, spread over servers as most runs are."""
     return elastic_rate(each.job, workers, ps, each.types, 1.0, centralized=False)
 
 
-def remaining_seconds(jobs: Sequence[Elastic], least: FloatArray, shape: Pair) -> FloatArray:
+def remaining_seconds(jobs: Sequence[ElasticJob], least: FloatArray, shape: Pair) -> FloatArray:
     """(jobs, ps, workers) seconds to go with so many units more than the least: Q / f(p, w), as measured where it was.
 
     Without the owner's coefficients f counts mini-batches of all workers. With them a step of a synchronous job is a

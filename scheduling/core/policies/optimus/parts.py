@@ -8,10 +8,10 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.placement import Placement, Vacancies
-from scheduling.core.policies.optimus.jobs import Elastic, Pair
+from scheduling.core.policies.optimus.jobs import ElasticJob, Pair
 from scheduling.core.policies.optimus.placing import Row
 from scheduling.core.types import Policy, View
 
@@ -25,11 +25,11 @@ OWN_PLACES = (EVEN, STRICT, OWN)
 class Placer(Policy, Protocol):
     """A policy that can also place gangs whose numbers somebody else gave."""
 
-    def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
+    def place(self, view: View, gangs: Mapping[int, GangUnits]) -> Mapping[int, Placement]:
         """By job, where its gang is in the coming slot; those who find no place are left out."""
 
 
-def numbers_of(policy: Policy, jobs: Sequence[Elastic], view: View) -> list[Pair]:
+def numbers_of(policy: Policy, jobs: Sequence[ElasticJob], view: View) -> list[Pair]:
     """(parameter servers, workers) that a policy gives each job in the coming slot, (0, 0) where it gives none; the
     jobs take its types."""
     given = {booking.job: booking for booking in policy.decide(view).bookings}
@@ -40,7 +40,7 @@ def numbers_of(policy: Policy, jobs: Sequence[Elastic], view: View) -> list[Pair
     return [(0, 0) if booking is None else (booking.ps, booking.workers) for booking in given_numbers]
 
 
-def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, Gang], view: View) -> dict[int, list[Row]]:
+def rows_of(placer: Placer, vacancies: Vacancies, gangs: Mapping[int, GangUnits], view: View) -> dict[int, list[Row]]:
     """By job, where a policy puts its gang among what is vacant. Nothing is taken yet."""
     taken = view.cluster.capacity - (np.array(vacancies.free).T - ROUNDING)  # (resources, servers)
     kept = [index for index, job in enumerate(view.waiting) if job.number in gangs]

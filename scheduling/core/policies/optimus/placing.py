@@ -30,7 +30,7 @@ class Order(NamedTuple):
         return needs_of(self.worker, self.server)
 
 
-class Servers:
+class PlacingServers:
     """The servers while gangs are placed: those that host both kinds in decreasing order of what is free of the key
     resource, ties by index. The order is a heap; an entry whose server has changed since is passed over."""
 

@@ -9,14 +9,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from scheduling.core.empty import possible_types
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.placement import Vacancies
-from scheduling.core.policies.optimus.allocation import SKIP, Asked, allocate, dominant
-from scheduling.core.policies.optimus.jobs import Elastic, Pair, facts_of, fit_speeds, remaining_seconds
+from scheduling.core.policies.optimus.allocation import SKIP, JobDemands, allocate, dominant
+from scheduling.core.policies.optimus.jobs import ElasticJob, Pair, facts_of, fit_speeds, remaining_seconds
 from scheduling.core.policies.optimus.parts import EVEN, OWN, OWN_PLACES, Placer, numbers_of, rows_of
-from scheduling.core.policies.optimus.placing import Order, Row, Servers
+from scheduling.core.policies.optimus.placing import Order, PlacingServers, Row
 from scheduling.core.policies.optimus.pools import choose_types, demands, free_now, gang_share, is_mixed, pools
-from scheduling.core.slot_bookings import Part, part_booking
+from scheduling.core.slot_bookings import SlotPart, part_booking
 from scheduling.core.speed import elastic_rate
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, REJECTED, Booking, Cluster, Job, Plan, Reason, Refusal, View
 
@@ -76,13 +76,13 @@ class Optimus(_Carried):
     def decide(self, view: View) -> Plan:
         """One slot for every job that gets a gang and a place."""
         known: Mapping[str, Any] = view.memory.get("jobs", {})
-        jobs: list[Elastic] = []
+        jobs: list[ElasticJob] = []
         refusals: list[Refusal] = []
         choices: list[Sequence[Pair]] = []
         for job, remaining in zip(view.waiting, view.remaining.tolist(), strict=True):
             if types := possible_types(job, view.cluster):
                 facts = facts_of(job, self.max_ps, self.max_workers)
-                jobs.append(Elastic.read(job, facts, remaining, known.get(str(job.number))))
+                jobs.append(ElasticJob.read(job, facts, remaining, known.get(str(job.number))))
                 choices.append(types)
             else:
                 refusals.append(Refusal(job.number, Reason("no_room", {"asked": job.min_workers}), REJECTED))
@@ -97,7 +97,7 @@ class Optimus(_Carried):
         ]
         return Plan(bookings, refusals, memory={"jobs": {str(each.job.number): each.memory() for each in jobs}})
 
-    def _numbers(self, jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], view: View) -> list[Pair]:
+    def _numbers(self, jobs: Sequence[ElasticJob], choices: Sequence[Sequence[Pair]], view: View) -> list[Pair]:
         """(parameter servers, workers) of every job; (0, 0) for those that get nothing."""
         if self._allocator is not None:
             return numbers_of(self._allocator, jobs, view)
@@ -109,7 +109,7 @@ class Optimus(_Carried):
         fit_speeds(jobs, limits)
         shape = (int((most - least)[:, 0].max()) + 1, int((most - least)[:, 1].max()) + 1)
         demand = np.array([demands(each.job, each.types, mixed) for each in jobs])
-        asked = Asked(
+        asked = JobDemands(
             seconds=remaining_seconds(jobs, least, shape),
             least=least,
             most=most,
@@ -122,30 +122,30 @@ class Optimus(_Carried):
             self._worth_it(each, pair, asked, index) for index, (each, pair) in enumerate(zip(jobs, given, strict=True))
         ]
 
-    def _frozen(self, each: Elastic) -> Pair | None:
+    def _frozen(self, each: ElasticJob) -> Pair | None:
         """The numbers of a job that may not be restarted any more."""
         if self.max_restarts is None or each.restarts < self.max_restarts:
             return None
         return each.numbers
 
-    def _least(self, each: Elastic) -> Pair:
+    def _least(self, each: ElasticJob) -> Pair:
         return self._frozen(each) or each.facts.least
 
-    def _most(self, each: Elastic) -> Pair:
+    def _most(self, each: ElasticJob) -> Pair:
         return self._frozen(each) or each.facts.most
 
-    def _worth_it(self, each: Elastic, given: Pair, asked: Asked, index: int) -> Pair:
+    def _worth_it(self, each: ElasticJob, pair: Pair, asked: JobDemands, index: int) -> Pair:
         """What is given, or what the job has if growing would not save twice what it costs."""
         now = each.numbers
-        if now is None or given == now or given[0] < now[0] or given[1] < now[1]:
-            return given
+        if now is None or pair == now or pair[0] < now[0] or pair[1] < now[1]:
+            return pair
         ps, workers = asked.least[index].tolist()
-        before, after = (asked.seconds.item(index, p - ps, w - workers) for p, w in (now, given))
-        return given if before - after > WORTH * self.restart else now
+        before, after = (asked.seconds.item(index, p - ps, w - workers) for p, w in (now, pair))
+        return pair if before - after > WORTH * self.restart else now
 
-    def _placed(self, jobs: Sequence[Elastic], numbers: Sequence[Pair], view: View) -> list[Booking]:
+    def _placed(self, jobs: Sequence[ElasticJob], numbers: Sequence[Pair], view: View) -> list[Booking]:
         """Bookings in order of arrival. Who keeps its numbers keeps its servers; then the smallest gang goes first."""
-        servers = Servers(Vacancies(view.cluster, view.occupied), self._key(view.cluster))
+        servers = PlacingServers(Vacancies(view.cluster, view.occupied), self._key(view.cluster))
         rows: dict[int, Sequence[Row]] = {}
         moving = []
         total = view.cluster.total.tolist()
@@ -169,7 +169,7 @@ class Optimus(_Carried):
                 rows[index] = place
         return [booking for index, each in enumerate(jobs) if (booking := self._book(each, rows.get(index), view))]
 
-    def _place(self, servers: Servers, order: Order) -> list[Row] | None:
+    def _place(self, servers: PlacingServers, order: Order) -> list[Row] | None:
         """The smallest number of servers; anywhere where the freest lack room, or kinds have servers of their own."""
         gang_rows = servers.nearly(order) if self.placement == EVEN else servers.evenly(order)
         if gang_rows is None and (self.scatter or servers.apart):
@@ -177,12 +177,12 @@ class Optimus(_Carried):
         return gang_rows
 
     def _found_by_another(
-        self, servers: Servers, moving: Sequence[tuple[Elastic, Order]], view: View
+        self, servers: PlacingServers, moving: Sequence[tuple[ElasticJob, Order]], view: View
     ) -> dict[int, list[Row]]:
         """By job, where the other policy puts the gangs that keep no place."""
         if self._placer is None:
             return {}
-        gangs = {each.job.number: Gang(order.workers, order.ps, *each.types) for each, order in moving}
+        gangs = {each.job.number: GangUnits(order.workers, order.ps, *each.types) for each, order in moving}
         orders = {each.job.number: order for each, order in moving}
         gang_rows = rows_of(self._placer, servers.vacancies, gangs, view)
         return {number: rows for number, rows in gang_rows.items() if servers.again(orders[number].needs, rows)}
@@ -191,21 +191,21 @@ class Optimus(_Carried):
         name = self.key or "cpu"
         return cluster.resources.index(name) if name in cluster.resources else 0
 
-    def _book(self, each: Elastic, rows: Sequence[Row] | None, view: View) -> Booking | None:
+    def _book(self, each: ElasticJob, rows: Sequence[Row] | None, view: View) -> Booking | None:
         """The coming slot, and what is remembered of it. What the run is worth stands on the last booking."""
         moves = each.put(rows)
         if each.held is None or each.numbers is None:
             return None
         slot_seconds = view.cluster.slot_seconds
         ps, workers = each.numbers
-        gang, centralized = Gang(workers, ps, *each.types), ps <= 1 and len(each.held) == 1
+        gang, centralized = GangUnits(workers, ps, *each.types), ps <= 1 and len(each.held) == 1
         spread = len(each.held) if each.job.all_reduce else None
         rate = elastic_rate(each.job, workers, ps, each.types, slot_seconds, centralized=centralized, servers=spread)
         each.note((ps, workers), rate / slot_seconds)
         if moves and each.remaining < each.job.work:
             each.restarts += 1
             rate *= 1.0 - min(self.restart / slot_seconds, LONGEST_RESTART)
-        part = Part(gang, CENTRALIZED if centralized else DISTRIBUTED, each.held)
+        part = SlotPart(gang, CENTRALIZED if centralized else DISTRIBUTED, each.held)
         return part_booking(each.job, each.remaining, part, rate, view)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.policies.optimus.jobs import Elastic, Pair
+from scheduling.core.policies.optimus.jobs import ElasticJob, Pair
 from scheduling.core.policies.optimus.placing import Need
 from scheduling.core.types import Cluster, FloatArray, Job, View
 
@@ -42,7 +42,7 @@ def demands(job: Job, types: Pair, mixed: bool) -> tuple[tuple[float, ...], tupl
     return (*nothing, *ps, *ps), (*worker, *nothing, *worker)
 
 
-def choose_types(jobs: Sequence[Elastic], choices: Sequence[Sequence[Pair]], free: FloatArray, mixed: bool) -> None:
+def choose_types(jobs: Sequence[ElasticJob], choices: Sequence[Sequence[Pair]], free: FloatArray, mixed: bool) -> None:
     """Each job's types: those it runs on, or the first of which the jobs before it leave room for the least gang."""
     left = free + ROUNDING * np.maximum(1.0, free)
     if all(len(types) == 1 for types in choices):

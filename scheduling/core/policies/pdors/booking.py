@@ -6,15 +6,15 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from scheduling.core.policies.pdors.quote import Best
+from scheduling.core.policies.pdors.quote import BestGangs
 from scheduling.core.policies.pdors.solver import Deployment
 from scheduling.core.posted.answers import payment, terms
-from scheduling.core.posted.market import Market
+from scheduling.core.posted.market import PostedMarket
 from scheduling.core.posted.pieces import merged
 from scheduling.core.types import CENTRALIZED, DISTRIBUTED, Allocation, Booking, FloatArray, Job
 
 
-def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booking:
+def book(job: Job, best: BestGangs, market: PostedMarket, mode: str, floor: float) -> Booking:
     """Write the deployments down, and split the payment slot by slot by what was bought of whom.
 
     `floor`: what its tenant's own idle cells would have given the job for nothing.
@@ -43,13 +43,13 @@ def book(job: Job, best: Best, market: Market, mode: str, floor: float) -> Booki
     )
 
 
-def _amounts(job: Job, best: Best, found: Deployment, offset: int) -> FloatArray:
+def _amounts(job: Job, best: BestGangs, deployment: Deployment, offset: int) -> FloatArray:
     """(resources, servers) what a deployment costs in its slot."""
     worker, ps = job.worker_types[best.worker_type].demand, job.ps_types[best.ps_type].demand
     prices = best.slots.prices[:, min(offset, best.slots.prices.shape[1] - 1)]
-    return prices * (worker[:, None] * found.workers + ps[:, None] * found.ps)
+    return prices * (worker[:, None] * deployment.workers + ps[:, None] * deployment.ps)
 
 
-def _pieces(slot: int, found: Deployment) -> Iterable[Allocation]:
-    for server in np.flatnonzero((found.workers > 0) | (found.ps > 0)).tolist():
-        yield Allocation(server, slot, slot + 1, int(found.workers[server]), int(found.ps[server]))
+def _pieces(slot: int, deployment: Deployment) -> Iterable[Allocation]:
+    for server in np.flatnonzero((deployment.workers > 0) | (deployment.ps > 0)).tolist():
+        yield Allocation(server, slot, slot + 1, int(deployment.workers[server]), int(deployment.ps[server]))

@@ -8,20 +8,20 @@ from collections.abc import Iterable
 import numpy as np
 
 from scheduling.core.policies.pdors.work import speed_of
-from scheduling.core.posted.bounds import Bounds, Worth, proposed_floor
+from scheduling.core.posted.bounds import PriceBounds, WorthBounds, proposed_floor
 from scheduling.core.posted.menu import best_value
 from scheduling.core.speed import most_servers
 from scheduling.core.types import Cluster, Job
 
 
-def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> Bounds:
+def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> PriceBounds:
     """One floor for all resources, and a ceiling for each.
 
     Ceiling: the largest value of a shortest run per amount in a worker and a parameter server, which takes the
     internal speed and all workers. Floor: a quarter of the median value per amount and slot at the external speed, of
     the jobs that are not hopeless.
     """
-    worth: list[Worth] = []
+    worth: list[WorthBounds] = []
     ceiling: dict[str, float] = {}
     for job in jobs:
         for worker in job.worker_types:
@@ -36,9 +36,9 @@ def propose(cluster: Cluster, jobs: Iterable[Job], mode: str) -> Bounds:
             amount = float(worker.demand.sum())
             if speed.ps_ratio is not None:
                 amount += float(ps.demand.sum() / float(speed.ps_ratio))
-            worth.append(Worth(best, best / (work * amount)))
+            worth.append(WorthBounds(best, best / (work * amount)))
             for resource in np.flatnonzero(demand > 0).tolist():
                 name = cluster.resources[resource]
                 ceiling[name] = max(ceiling.get(name, 0.0), best / float(demand[resource]))
     floor = proposed_floor(worth)
-    return Bounds(floor, {name: max(floor, most) for name, most in ceiling.items()})
+    return PriceBounds(floor, {name: max(floor, most) for name, most in ceiling.items()})

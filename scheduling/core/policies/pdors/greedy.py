@@ -16,7 +16,7 @@ MOST_UNITS = 2.0**31  # of one kind on one server
 
 
 @dataclass(frozen=True, eq=False)
-class Units:
+class SlotUnits:
     """One kind of unit in one slot. `order` has the servers cheapest first."""
 
     demand: FloatArray  # (resources,)
@@ -36,7 +36,7 @@ def units_of(
     free: FloatArray,
     *,
     last_first: bool,
-) -> Units:
+) -> SlotUnits:
     """Units of `demand` at `prices`, with those of another measure and `free` amounts, all (resources, servers).
 
     Of equally dear servers workers take the first and parameter servers the last, so that they meet late.
@@ -44,7 +44,7 @@ def units_of(
     fits = np.where(hosts, _whole(free, demand), 0.0)
     rank = np.arange(len(hosts), dtype=np.float64) * (-1.0 if last_first else 1.0)
     price = demand @ prices
-    return Units(demand, hosts, price, demand @ others, np.maximum(fits, 0.0), rank, np.lexsort((rank, price)))
+    return SlotUnits(demand, hosts, price, demand @ others, np.maximum(fits, 0.0), rank, np.lexsort((rank, price)))
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,7 +59,7 @@ class Filling:
     second_units: FloatArray
 
 
-def fill(first: Units, second: Units, firsts: IntArray, seconds: IntArray, free: FloatArray) -> Filling:
+def fill(first: SlotUnits, second: SlotUnits, firsts: IntArray, seconds: IntArray, free: FloatArray) -> Filling:
     """`firsts` units on the cheapest servers, then `seconds` of the other kind where there is room left.
 
     Both numbers rise. Only servers that one of the numbers reaches are looked at. Among equally dear servers the
@@ -104,7 +104,7 @@ def _dealt(numbers: IntArray, rooms: FloatArray) -> FloatArray:
 
 
 @dataclass(frozen=True, eq=False)
-class Spread:
+class GangSpread:
     """Gangs of rising size on several servers: their costs, and where they would go."""
 
     ps_first: Filling
@@ -138,6 +138,6 @@ class Spread:
         return workers, ps
 
 
-def spread(workers: Units, ps: Units, counts: IntArray, ps_counts: IntArray, free: FloatArray) -> Spread:
+def spread(workers: SlotUnits, ps: SlotUnits, counts: IntArray, ps_counts: IntArray, free: FloatArray) -> GangSpread:
     """The gangs with `counts` workers and `ps_counts` parameter servers each; both (gangs,) and rising."""
-    return Spread(fill(ps, workers, ps_counts, counts, free), fill(workers, ps, counts, ps_counts, free))
+    return GangSpread(fill(ps, workers, ps_counts, counts, free), fill(workers, ps, counts, ps_counts, free))

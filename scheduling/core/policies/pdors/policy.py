@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 
 from scheduling.core.policies.pdors.booking import book
 from scheduling.core.policies.pdors.bounds import propose
-from scheduling.core.policies.pdors.quote import Best, Counter, best_schedule, soonest, unservable
-from scheduling.core.policies.pdors.slots import EXTERNAL, GREEDY, Search
+from scheduling.core.policies.pdors.quote import BestGangs, BuyingCounter, best_schedule, soonest, unservable
+from scheduling.core.policies.pdors.slots import EXTERNAL, GREEDY, GangSearch
 from scheduling.core.posted import menu
-from scheduling.core.posted.bounds import Bounds, read_bounds
+from scheduling.core.posted.bounds import PriceBounds, read_bounds
 from scheduling.core.posted.home import COUNTED, home_view
-from scheduling.core.posted.market import Market
+from scheduling.core.posted.market import PostedMarket
 from scheduling.core.posted.tariff import Side, tariff
 from scheduling.core.scenario.fields import Section
 from scheduling.core.types import REJECTED, Booking, Cluster, FloatArray, Job, Plan, Reason, Refusal, View
@@ -43,7 +43,7 @@ class Pdors:
 
     def decide(self, view: View) -> Plan:
         """Every waiting job, one by one in order of arrival, each at the prices that the one before left."""
-        market = Market(view)
+        market = PostedMarket(view)
         bookings, refusals = [], []
         for job in view.waiting:
             answer = self._answer(job, market, view)
@@ -57,18 +57,18 @@ class Pdors:
     def posted(self, view: View, slots: int) -> FloatArray:
         """(resources, slots) the price of one unit more; the same for workers and parameter servers."""
         hosts = view.cluster.hosts_workers | view.cluster.hosts_ps
-        return tariff(view, (Side(Bounds(**self.price), hosts),), slots)
+        return tariff(view, (Side(PriceBounds(**self.price), hosts),), slots)
 
-    def _answer(self, job: Job, market: Market, view: View) -> Booking | Reason:
+    def _answer(self, job: Job, market: PostedMarket, view: View) -> Booking | Reason:
         """On its tenant's own idle cells, or rented, if that leaves the tenant more."""
         if (reason := unservable(job)) is not None:
             return reason
         pairs = [(w, p) for w in range(len(job.worker_types)) for p in range(len(job.ps_types))]
         home = self._at_home(job, pairs, view)
         floor = home.value if home else 0.0
-        counter = self._counter(market, Bounds(**self.price))
+        counter = self._counter(market, PriceBounds(**self.price))
         answers = [best_schedule(job, w, p, counter, menu.to_beat(floor)) for w, p in pairs]
-        schedules = [answer for answer in answers if isinstance(answer, Best)]
+        schedules = [answer for answer in answers if isinstance(answer, BestGangs)]
         if schedules:  # of equals the first: lowest types
             return book(job, max(schedules, key=lambda best: best.choice.gain), market, self.mode, floor)
         return home or next(answer for answer in answers if isinstance(answer, Reason))
@@ -78,16 +78,16 @@ class Pdors:
         own = home_view(view) if self.mode == menu.MARKET else None
         if own is None:
             return None
-        counter = self._counter(Market(own), COUNTED)
+        counter = self._counter(PostedMarket(own), COUNTED)
         schedules = [best for w, p in pairs if (best := soonest(job, w, p, counter)) is not None]
         if not schedules:
             return None
         best = max(schedules, key=lambda best: best.choice.value)
         return book(job, best, counter.market, self.mode, best.choice.value)
 
-    def _counter(self, market: Market, bounds: Bounds) -> Counter:
-        search = Search(self.external, self.gain, self.tries, self.seed)
-        return Counter(market, bounds, self.grid, search, self.mode)
+    def _counter(self, market: PostedMarket, bounds: PriceBounds) -> BuyingCounter:
+        search = GangSearch(self.external, self.gain, self.tries, self.seed)
+        return BuyingCounter(market, bounds, self.grid, search, self.mode)
 
 
 def build(fields: Mapping[str, Any], cluster: Cluster, jobs: Sequence[Job]) -> Pdors:

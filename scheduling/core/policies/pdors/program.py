@@ -12,7 +12,7 @@ from scheduling.core.types import FloatArray
 
 
 @dataclass
-class Table:
+class QuantaTable:
     """The table, made slot by slot. A gang may train more than is left: the work is at least collected.
 
     row_t[x] = min over gangs y of cost_t(y) + row_{t-1}[max(0, x - size(y))], and row_t[0] = 0.

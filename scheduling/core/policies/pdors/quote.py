@@ -9,19 +9,19 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduling.core.currency import MICRO
-from scheduling.core.policies.pdors.program import Table
-from scheduling.core.policies.pdors.slots import Search, Slots, slots_of
+from scheduling.core.policies.pdors.program import QuantaTable
+from scheduling.core.policies.pdors.slots import GangSearch, Slots, slots_of
 from scheduling.core.policies.pdors.solver import Deployment
 from scheduling.core.policies.pdors.work import Grid, grid_of, parts_of, speed_of
 from scheduling.core.posted import menu
-from scheduling.core.posted.bounds import Bounds
-from scheduling.core.posted.market import Market
+from scheduling.core.posted.bounds import PriceBounds
+from scheduling.core.posted.market import PostedMarket
 from scheduling.core.speed import most_servers
 from scheduling.core.types import FloatArray, Job, Reason
 
 
 @dataclass(frozen=True, eq=False)
-class Best:
+class BestGangs:
     """The schedule a job gains most from, and its price."""
 
     worker_type: int
@@ -34,7 +34,7 @@ class Best:
 
 
 @dataclass(frozen=True, eq=False)
-class Question:
+class PdorsQuestion:
     """One job on one pair of unit types, in numbers."""
 
     job: Job
@@ -57,17 +57,17 @@ def unservable(job: Job) -> Reason | None:
 
 
 @dataclass(frozen=True, eq=False)
-class Counter:
+class BuyingCounter:
     """Where a job buys, and how: the market with its bounds, the least quanta of a worker's slot, and how gangs on
     several servers are found."""
 
-    market: Market
-    bounds: Bounds
+    market: PostedMarket
+    bounds: PriceBounds
     parts: int
-    search: Search
+    search: GangSearch
     mode: str
 
-    def slots_of(self, question: Question, rows: int, *, by_price: bool = False) -> Slots:
+    def slots_of(self, question: PdorsQuestion, rows: int, *, by_price: bool = False) -> Slots:
         """The first `rows` slots, as they are for the question."""
         job = question.job
         return slots_of(
@@ -76,7 +76,7 @@ class Counter:
         )  # fmt: skip
 
 
-def best_schedule(job: Job, worker_type: int, ps_type: int, counter: Counter, least: float) -> Best | Reason:
+def best_schedule(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter, least: float) -> BestGangs | Reason:
     """The completion slot with the largest value less net price, the first of equals; or why there is none that gains
     more than `least`, which the job has without."""
     question = ask(job, worker_type, ps_type, counter)
@@ -90,7 +90,7 @@ def best_schedule(job: Job, worker_type: int, ps_type: int, counter: Counter, le
     return _choose(question, counter, rows, least)
 
 
-def soonest(job: Job, worker_type: int, ps_type: int, counter: Counter) -> Best | None:
+def soonest(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter) -> BestGangs | None:
     """The schedule that ends first, of those the one with the fewest amounts: what is best where all of it is free.
     None where there is no schedule of positive value."""
     question = ask(job, worker_type, ps_type, counter)
@@ -98,14 +98,14 @@ def soonest(job: Job, worker_type: int, ps_type: int, counter: Counter) -> Best 
         return None
     rows = int(np.flatnonzero(question.values > 0)[-1]) + 1
     slots = counter.slots_of(question, rows, by_price=True)
-    table = Table(_expanded(slots, rows)[0], question.grid.sizes, question.grid.work)
+    table = QuantaTable(_expanded(slots, rows)[0], question.grid.sizes, question.grid.work)
     for slot, (amounts, _) in enumerate(table.costs()):
         if math.isfinite(amounts):
             return _best(question, table, menu.free_of_charge(slot, float(question.values[slot])), slots)
     return None
 
 
-def ask(job: Job, worker_type: int, ps_type: int, counter: Counter) -> Question:
+def ask(job: Job, worker_type: int, ps_type: int, counter: BuyingCounter) -> PdorsQuestion:
     """The question in numbers."""
     market = counter.market
     types = job.worker_types[worker_type], job.ps_types[ps_type]
@@ -114,7 +114,7 @@ def ask(job: Job, worker_type: int, ps_type: int, counter: Counter) -> Question:
     values = menu.values_of(job, first, market.horizon, counter.mode)
     grid = grid_of(speed, parts_of(speed, counter.parts), job.max_ps)
     payer = None if counter.mode == menu.PAPER else job.tenant
-    return Question(job, worker_type, ps_type, payer, grid, speed.most, values, first)
+    return PdorsQuestion(job, worker_type, ps_type, payer, grid, speed.most, values, first)
 
 
 def shortest(grid: Grid) -> int:
@@ -122,7 +122,7 @@ def shortest(grid: Grid) -> int:
     return math.ceil(grid.work / int(grid.sizes[-1]))
 
 
-def hopeless(question: Question) -> Reason | None:
+def hopeless(question: PdorsQuestion) -> Reason | None:
     """Refusals that need no prices: too little time, or worth nothing even on an empty cluster."""
     if not len(question.grid.sizes):
         return Reason("no_room", {"asked": question.job.min_workers, "free": 0.0})
@@ -134,7 +134,7 @@ def hopeless(question: Question) -> Reason | None:
     return None
 
 
-def least_price(question: Question, counter: Counter) -> float:
+def least_price(question: PdorsQuestion, counter: BuyingCounter) -> float:
     """No schedule costs less in the end: every unit costs at least the floor, and no more than the largest part comes
     back."""
     worker = question.job.worker_types[question.worker_type].demand.sum()
@@ -155,7 +155,7 @@ def _expanded(slots: Slots, rows: int) -> FloatArray:
     return slots.costs[:, np.minimum(np.arange(rows), slots.costs.shape[1] - 1)]
 
 
-def _choose(question: Question, counter: Counter, rows: int, least: float) -> Best | Reason:
+def _choose(question: PdorsQuestion, counter: BuyingCounter, rows: int, least: float) -> BestGangs | Reason:
     """The best of the menu, with where its gangs go."""
     grid, slots = question.grid, counter.slots_of(question, rows)
     costs = _expanded(slots, rows)
@@ -172,22 +172,22 @@ def _choose(question: Question, counter: Counter, rows: int, least: float) -> Be
 
 
 def _ways(
-    question: Question, counter: Counter, slots: Slots, costs: FloatArray
-) -> Iterator[tuple[tuple[Table, Slots], Iterator[menu.Costs]]]:
+    question: PdorsQuestion, counter: BuyingCounter, slots: Slots, costs: FloatArray
+) -> Iterator[tuple[tuple[QuantaTable, Slots], Iterator[menu.Costs]]]:
     """The schedules of the least net cost, and those of the least cost; both are one where nothing comes back."""
     grid, rows = question.grid, costs.shape[1]
-    table = Table(costs[0], grid.sizes, grid.work, costs[1] if slots.something_comes_back else None)
+    table = QuantaTable(costs[0], grid.sizes, grid.work, costs[1] if slots.something_comes_back else None)
     yield (table, slots), table.costs()
     if slots.something_comes_back:
         slots = counter.slots_of(question, rows, by_price=True)
         costs = _expanded(slots, rows)
-        table = Table(costs[0], grid.sizes, grid.work, costs[1])
+        table = QuantaTable(costs[0], grid.sizes, grid.work, costs[1])
         yield (table, slots), ((net, cost) for cost, net in table.costs())
 
 
-def _best(question: Question, table: Table, choice: menu.Choice, slots: Slots) -> Best:
+def _best(question: PdorsQuestion, table: QuantaTable, choice: menu.Choice, slots: Slots) -> BestGangs:
     gangs = table.chosen(choice.slot)
-    return Best(
+    return BestGangs(
         worker_type=question.worker_type,
         ps_type=question.ps_type,
         first=question.first,
@@ -198,7 +198,7 @@ def _best(question: Question, table: Table, choice: menu.Choice, slots: Slots) -
     )
 
 
-def _dismissal(question: Question, slots: Slots, costs: FloatArray, bounds: FloatArray) -> Reason:
+def _dismissal(question: PdorsQuestion, slots: Slots, costs: FloatArray, bounds: FloatArray) -> Reason:
     """Why no completion slot was even priced: too few units fit, or the bound alone is above the value."""
     grid = question.grid
     if np.where(np.isfinite(costs), grid.sizes, 0).max(axis=1).sum() < grid.work:

@@ -9,11 +9,11 @@ import numpy as np
 import numpy.typing as npt
 
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.policies.pdors.greedy import Spread, Units, spread, units_of
+from scheduling.core.policies.pdors.greedy import GangSpread, SlotUnits, spread, units_of
 from scheduling.core.policies.pdors.solver import Deployment, program_of, relaxed, rounded_at_random, whole_optimum
 from scheduling.core.policies.pdors.work import Grid
-from scheduling.core.posted.bounds import Bounds
-from scheduling.core.posted.market import Market
+from scheduling.core.posted.bounds import PriceBounds
+from scheduling.core.posted.market import PostedMarket
 from scheduling.core.prices import payable
 from scheduling.core.types import FloatArray, UnitType
 
@@ -22,7 +22,7 @@ EXTERNAL = (GREEDY, ROUNDING_AT_RANDOM, MILP)
 
 
 @dataclass(frozen=True)
-class Search:
+class GangSearch:
     """How gangs on several servers are found."""
 
     external: str = GREEDY
@@ -34,13 +34,15 @@ class Search:
 class SlotState:
     """One slot as one job finds it. All slots in the same state share one."""
 
-    def __init__(self, workers: Units, ps: Units, free: FloatArray, grid: Grid, draws: Callable[..., FloatArray]):
+    def __init__(
+        self, workers: SlotUnits, ps: SlotUnits, free: FloatArray, grid: Grid, draws: Callable[..., FloatArray]
+    ):
         self.workers, self.ps, self.free, self.grid = workers, ps, free, grid
         self._draws = draws  # (workers, tries, columns) -> the dice of one rounding
         self._inside, self._outside = np.flatnonzero(grid.internal), np.flatnonzero(~grid.internal)
         self._found: dict[int, Deployment] = {}  # gang -> what a solver found
 
-    def costs(self, search: Search, most: int) -> FloatArray:
+    def costs(self, search: GangSearch, most: int) -> FloatArray:
         """(2, gangs) the cost of each gang in either measure; infinite where there is no room for it."""
         costs = np.full((2, len(self.grid.sizes)), np.inf)
         if len(self._inside) and len(self.workers.room):
@@ -67,7 +69,7 @@ class SlotState:
         spread_costs = self._spread(np.array([gang]))
         return Deployment(*spread_costs.deployment(0, len(workers)), float(spread_costs.cost[0]))
 
-    def _spread(self, gangs: npt.NDArray[np.intp]) -> Spread:
+    def _spread(self, gangs: npt.NDArray[np.intp]) -> GangSpread:
         """Gangs of rising size on several servers."""
         return spread(self.workers, self.ps, self.grid.workers[gangs], self.grid.ps[gangs], self.free)
 
@@ -83,7 +85,7 @@ class SlotState:
         other = workers[:, None] * self.workers.other + ps[:, None] * self.ps.other
         return np.where(fits, cost, np.inf), np.where(fits, other, np.inf)
 
-    def _solve(self, search: Search, most: int, costs: FloatArray) -> None:
+    def _solve(self, search: GangSearch, most: int, costs: FloatArray) -> None:
         """Ask a solver for the gangs on several servers, and put its costs (2, gangs) in."""
         program = program_of(self.workers, self.ps, self.free, most)
         apart = self._apart()
@@ -134,8 +136,8 @@ class Slots:
 
 
 def slots_of(
-    job: int, worker: UnitType, ps: UnitType, grid: Grid, most: int, rows: int, market: Market, bounds: Bounds,
-    search: Search, payer: int | None, *, by_price: bool = False,
+    job: int, worker: UnitType, ps: UnitType, grid: Grid, most: int, rows: int, market: PostedMarket,
+    bounds: PriceBounds, search: GangSearch, payer: int | None, *, by_price: bool = False,
 ) -> Slots:  # fmt: skip
     """The first `rows` slots of the market, cheapest by what does not come back to the payer, or `by_price`. The dice
     of a state are those of the first slot that is in it: they depend on the seed, the job's number, the slot and the

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from scheduling.core.occupancy import ROUNDING
-from scheduling.core.policies.pdors.greedy import Indices, Units
+from scheduling.core.policies.pdors.greedy import Indices, SlotUnits
 from scheduling.core.types import FloatArray
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ class Deployment:
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class SlotProgram:
     """The rows of one slot: upper bounds of sums over workers, then parameter servers, on servers with room."""
 
     worker_servers: Indices
@@ -57,7 +57,7 @@ class Program:
         return Deployment(workers, ps, float(self.price @ columns))
 
 
-def program_of(workers: Units, ps: Units, free: FloatArray, most: int) -> Program:
+def program_of(workers: SlotUnits, ps: SlotUnits, free: FloatArray, most: int) -> SlotProgram:
     """The rows for one slot's units and `free` amounts (resources, servers)."""
     from scipy.sparse import coo_matrix
 
@@ -79,10 +79,10 @@ def program_of(workers: Units, ps: Units, free: FloatArray, most: int) -> Progra
     matrix = coo_matrix((weight, (row, column)), shape=(len(limits) + 3, cut + len(ps_at)))
     price = np.concatenate([workers.price[at], ps.price[ps_at]])
     rooms = np.concatenate([workers.room[at], ps.room[ps_at]])
-    return Program(at, ps_at, len(workers.room), price, rooms, matrix.tocsr(), np.array([*limits, float(most)]))
+    return SlotProgram(at, ps_at, len(workers.room), price, rooms, matrix.tocsr(), np.array([*limits, float(most)]))
 
 
-def relaxed(program: Program, workers: int, ps: int) -> FloatArray | None:
+def relaxed(program: SlotProgram, workers: int, ps: int) -> FloatArray | None:
     """(columns,) the fractional optimum, if there is one."""
     if not len(program.price):
         return None
@@ -96,7 +96,7 @@ def relaxed(program: Program, workers: int, ps: int) -> FloatArray | None:
 
 
 def rounded_at_random(
-    program: Program, fractions: FloatArray, workers: int, ps: int, gain: float, draws: FloatArray
+    program: SlotProgram, fractions: FloatArray, workers: int, ps: int, gain: float, draws: FloatArray
 ) -> Deployment | None:
     """The cheapest feasible of so many roundings (the paper's (27) and (28)); None where none is feasible.
 
@@ -112,7 +112,7 @@ def rounded_at_random(
     return program.deployment(columns[int(np.argmin(costs))])
 
 
-def whole_optimum(program: Program, workers: int, ps: int) -> Deployment | None:
+def whole_optimum(program: SlotProgram, workers: int, ps: int) -> Deployment | None:
     """The cheapest gang, found by HiGHS; None where there is none, or none was found in time."""
     if not len(program.price):
         return None

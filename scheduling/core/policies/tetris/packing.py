@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from scheduling.core.estimates.remaining import seconds_left
-from scheduling.core.gangs import Gang
+from scheduling.core.gangs import GangUnits
 from scheduling.core.occupancy import ROUNDING
 from scheduling.core.placement import Cursors, Placement
 from scheduling.core.policies.tetris.scores import DIGITS, Scores
@@ -24,7 +24,7 @@ class Option:
 
     job: Job
     remaining: float
-    least: Gang
+    least: GangUnits
     most: int  # workers
     exactly: int | None = None
     workers: list[int] = field(default_factory=list)
@@ -96,7 +96,7 @@ class Packing:
                 continue
             before = self._fill(best)
             if option.enough:
-                gang = Gang(len(option.workers), len(option.ps), option.least.worker_type, option.least.ps_type)
+                gang = GangUnits(len(option.workers), len(option.ps), option.least.worker_type, option.least.ps_type)
                 placed[option.job.number] = Placement(gang, option.workers, option.ps, Cursors())
                 self.open[self.ways[option.job.number]] = False
                 self.failed.clear()

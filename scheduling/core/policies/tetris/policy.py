@@ -15,7 +15,7 @@ from typing import Any, ClassVar
 
 from scheduling.core.empty import EmptyCluster
 from scheduling.core.estimates.remaining import check_speeds
-from scheduling.core.gangs import Gang, even_gangs
+from scheduling.core.gangs import GangUnits, even_gangs
 from scheduling.core.placement import Placement
 from scheduling.core.policies.tetris.packing import Option, Packing
 from scheduling.core.scenario.fields import Section
@@ -55,7 +55,7 @@ class Tetris:
                 refusals.append(Refusal(number, Reason("no_room", {"asked": job.min_workers})))
         return Plan(bookings, refusals)
 
-    def place(self, view: View, gangs: Mapping[int, Gang]) -> Mapping[int, Placement]:
+    def place(self, view: View, gangs: Mapping[int, GangUnits]) -> Mapping[int, Placement]:
         """By job, where its gang is, packed like the tasks of Tetris' own."""
         pairs = zip(view.waiting, view.remaining.tolist(), strict=True)
         wanted = ((job, remaining, gangs[job.number]) for job, remaining in pairs)
