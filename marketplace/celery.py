@@ -2,16 +2,23 @@
 
 import os
 import signal
+from collections.abc import Mapping, MutableMapping
+from contextvars import Token
 from typing import Any
 
-from celery import Celery
-from celery.signals import beat_init, celeryd_init, setup_logging
+from celery import Celery, Task
+from celery.signals import beat_init, before_task_publish, celeryd_init, setup_logging, task_postrun, task_prerun
 from django.conf import settings
+from structlog.contextvars import bind_contextvars, get_contextvars, reset_contextvars
 
 from marketplace.heartbeat import HEARTBEAT_SECONDS
+from marketplace.request_ids import IN_LOG
 from tenants.patience import process_is
 
 os.environ.setdefault("DJANGO_SETTINGS_MODULE", "marketplace.settings")
+
+CARRIED = "bourse_request"  # among the headers of a task's message: from which request it comes
+_before: dict[str, Mapping[str, Token[Any]]] = {}  # by task at work in this process, what log lines had before it
 
 app = Celery("marketplace")
 app.config_from_object("django.conf:settings", namespace="CELERY")
@@ -91,3 +98,23 @@ def beat_begins(**_: Any) -> None:
     and one that comes in the middle of a call to the broker is taken for the broker's: beat then goes on, for ever."""
     process_is("beat")
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+
+
+@before_task_publish.connect
+def task_asked(headers: MutableMapping[str, Any] | None = None, **_: Any) -> None:
+    """By a request, or by a task that a request asked for."""
+    if headers is not None and (request_id := get_contextvars().get(IN_LOG)):
+        headers[CARRIED] = request_id
+
+
+@task_prerun.connect
+def task_begins(task_id: str, task: Task, **_: Any) -> None:
+    """Its log lines have its name, its id, and the request's."""
+    request_id = task.request.get(CARRIED)
+    words = {"task": task.name, "task_id": task_id} | ({IN_LOG: request_id} if request_id else {})
+    _before[task_id] = bind_contextvars(**words)
+
+
+@task_postrun.connect
+def task_ends(task_id: str, **_: Any) -> None:
+    reset_contextvars(**_before.pop(task_id, {}))

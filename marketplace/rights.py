@@ -83,7 +83,7 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "scheduling_pricetick": CHANGES,
     "scheduling_startestimate": changes("started", "paid"),
     "scheduling_run": CHANGES,
-    "scheduling_jobreport": CHANGES,
+    "scheduling_jobreport": REMOVES,
     "scheduling_enginepulse": CHANGES,
     "scheduling_event": ADDS,
     "scheduling_feedseal": ADDS,

@@ -79,6 +79,7 @@ INSTALLED_APPS = [
 ]
 
 MIDDLEWARE = [
+    "marketplace.request_ids.RequestIdMiddleware",
     "marketplace.requests.MeasuringMiddleware",
     "django.middleware.security.SecurityMiddleware",
     "marketplace.compression.CompressionMiddleware",
@@ -279,6 +280,7 @@ PUBLIC_URL = env.text("PUBLIC_URL", "http://127.0.0.1:8000" if DEVELOPMENT else 
 RETENTION_DELIVERIES_DAYS = env.integer("RETENTION_DELIVERIES_DAYS", 90, least=0, most=36_500)
 RETENTION_NOTICES_READ_DAYS = env.integer("RETENTION_NOTICES_READ_DAYS", 90, least=0, most=36_500)
 RETENTION_NOTICES_UNREAD_DAYS = env.integer("RETENTION_NOTICES_UNREAD_DAYS", 365, least=0, most=36_500)
+RETENTION_REPORTS_DAYS = env.integer("RETENTION_REPORTS_DAYS", 365, least=0, most=36_500)
 RETENTION_RUN_FILES_DAYS = env.integer("RETENTION_RUN_FILES_DAYS", 0, least=0, most=36_500)
 
 # --- Programs -----------------------------------------------------------------------------------------------------

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from django.http import HttpRequest
 
-VERSION = "1.0.0.dev0"
+VERSION = "1.0.0"
 
 
 def shown(request: HttpRequest) -> dict[str, str]:

@@ -1,5 +1,5 @@
-"""What an installation keeps for a time and no longer: the log of webhooks, notices, files of programs, sessions that
-are over.
+"""What an installation keeps for a time and no longer: the log of webhooks, notices, files and reports of programs,
+sessions that are over.
 
 Only rows that the serving role may change anyway are deleted. What it can only add to (the book, the history,
 intervals, answers, events and their seals, fairness) and what these prove (jobs, awards, estimates) stays.
@@ -20,6 +20,7 @@ from scheduling.common import alone
 from scheduling.models import Interval, IntervalArchive, Pool, WebhookTry
 from scheduling.notices.forgetting import notices_forget, notices_over
 from scheduling.runs.old_files import files_remove, folder_bytes, jobs_with_old_files
+from scheduling.runs.old_reports import reports_forget, reports_over
 from scheduling.webhooks.forgetting import deliveries_forget, deliveries_over
 from tenants import history
 from tenants.access import access_of_system
@@ -42,6 +43,7 @@ class RetentionLimits:
     deliveries: datetime | None
     notices_read: datetime | None
     notices_unread: datetime | None
+    reports: datetime | None
     run_files: datetime | None
 
 
@@ -57,6 +59,7 @@ def limits_at(at: datetime) -> RetentionLimits:
         deliveries=limit(settings.RETENTION_DELIVERIES_DAYS),
         notices_read=limit(settings.RETENTION_NOTICES_READ_DAYS),
         notices_unread=limit(settings.RETENTION_NOTICES_UNREAD_DAYS),
+        reports=limit(settings.RETENTION_REPORTS_DAYS),
         run_files=limit(settings.RETENTION_RUN_FILES_DAYS),
     )
 
@@ -72,6 +75,9 @@ def retention_preview(*, at: datetime) -> Counts:
     if limits.notices_read or limits.notices_unread:
         notices = notices_over(read_before=limits.notices_read, unread_before=limits.notices_unread)
         counts |= {"notices": notices.count()}
+    if limits.reports:
+        with scope_disabled("what every tenant's programs reported is as old"):
+            counts |= {"reports": reports_over(limits.reports).count()}
     if limits.run_files:
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)
         size = sum(folder_bytes(settings.RUNS_DIR / f"job-{job}") for job in jobs)
@@ -114,6 +120,13 @@ def _apply(clock: Callable[[], datetime]) -> Counts:
             after = piece.last
     if limits.notices_read or limits.notices_unread:
         counts |= {"notices": _notices_forget(limits, clock, ends)}
+    if limits.reports:
+        counts |= {"reports": 0}
+        after = 0
+        while after is not None and clock() < ends:
+            some = reports_forget(before=limits.reports, after=after)
+            counts["reports"] += some.reports
+            after = some.last
     if limits.run_files:
         counts |= {"run_files_of_jobs": 0, "run_files_bytes": 0, "run_files_refused": 0}
         jobs = jobs_with_old_files(settings.RUNS_DIR, limits.run_files)

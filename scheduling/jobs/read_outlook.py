@@ -70,7 +70,8 @@ class Outlook:
 
 
 def job_outlook(job: TrainingJob) -> Outlook | None:
-    """Needs the tenant's scope. None: the job trains a number of epochs, whatever its loss."""
+    """Needs the tenant's scope. None: the job trains a number of epochs, whatever its loss; or it
+    is over, and no report of it is there."""
     if job.spec.get(UNTIL) is None:
         return None
     try:
@@ -79,7 +80,10 @@ def job_outlook(job: TrainingJob) -> Outlook | None:
         return None
     if target is None:
         return None
-    row = JobReport.objects.filter(job=job).first() or JobReport(job=job)
+    row = JobReport.objects.filter(job=job).first()
+    if row is None and job.ended_at is not None:
+        return None  # nothing was reported, or it is kept no longer
+    row = row or JobReport(job=job)
     over = row.source in (CONVERGED, EXHAUSTED) or job.ended_at is not None
     done = len(row.losses)
     low, left, high = (

@@ -6,10 +6,8 @@ what was there before: the weights in use change by a promotion alone.
 
 from __future__ import annotations
 
-import ctypes
 import logging
 import os
-import signal
 import subprocess
 import sys
 import zlib
@@ -39,7 +37,6 @@ from tenants.scoping import scope_disabled
 
 LONGEST = timedelta(minutes=20)  # of one step, after which its process is ended
 PAUSE_SECONDS = 2.0
-PR_SET_PDEATHSIG = 1
 TOO_YOUNG = "The pool has no window of slots with jobs yet from which to learn, and another to choose by."
 TOO_LONG = f"The last step took more than {LONGEST.seconds // 60} minutes and was ended. The next one begins it again."
 KILLED = "The process of the last step was killed (signal {signal}). The next one begins it again."
@@ -197,16 +194,6 @@ def step_started(pool_id: int) -> subprocess.Popen[bytes]:
     one_core = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # Those who serve keep what they measure in a file each: a process for each step would fill the folder.
     around = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
-    command = [sys.executable, "-m", "django", "learner", "--work", str(pool_id), "--parent", str(os.getpid())]
+    words = [str(os.getpid()), "learner", "--work", str(pool_id)]
+    command = [sys.executable, "-m", "scheduling.learner.idle", *words]
     return subprocess.Popen(command, env=around | one_core, stdin=subprocess.DEVNULL)
-
-
-def lowest_priority(parent: int | None = None) -> None:
-    """This process runs where nobody else wants to, and ends with its parent."""
-    os.nice(19)
-    if hasattr(os, "SCHED_IDLE"):
-        os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    if sys.platform == "linux" and parent is not None:
-        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, int(signal.SIGKILL))
-        if os.getppid() != parent:
-            sys.exit("The process that began this step is gone.")

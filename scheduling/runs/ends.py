@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
+import structlog
 from django.db import transaction
 
 from scheduling.engines.base import FAILED, FINISHED, LOST, PAUSED, STOPPED, Status
@@ -21,6 +22,7 @@ STATES = {
     FAILED: RunState.FAILED,
     LOST: RunState.LOST,
 }
+log = structlog.stdlib.get_logger(__name__)
 
 
 @transaction.atomic
@@ -45,6 +47,7 @@ def run_end(*, run: Run, status: Status, at: datetime) -> bool:
     )
     if not moved:
         return False
+    log.info("end", id=f"run job {run.job_id}", run=run.key, award=run.award_id, how=status.end, detail=status.detail)
     if status.end == FINISHED:
         job_end_early(award_id=run.award_id, state=JobState.FINISHED, code="", numbers={}, at=at)
     elif status.end == FAILED:

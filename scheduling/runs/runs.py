@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Any
 
+import structlog
 from django.db import IntegrityError, transaction
 from django.db.models import Exists, OuterRef, Q
 
@@ -31,6 +32,7 @@ from scheduling.runs.slots import next_slot, still_open
 from tenants.scoping import scope_disabled
 
 LOOKED = timedelta(seconds=4)  # how often a run notes that its engine is there
+log = structlog.stdlib.get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -198,6 +200,7 @@ def _submit(engine: Engine, runs: Sequence[Run], at: datetime) -> set[int]:
         if isinstance(answer, Handle):
             run.reference = dict(answer.reference)
             run.save(update_fields=["reference"])
+            log.info("begin", id=f"run job {run.job_id}", run=run.key, award=run.award_id, engine=run.engine)
         elif isinstance(answer, Fault):
             ends[run.key] = Status(ENDED, end=LOST, detail=answer.sentence)
         if run.key in ends:

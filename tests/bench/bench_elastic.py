@@ -51,6 +51,7 @@ PRICES = {"worker": 50_000, "ps": 20_000}  # micro-credits
 PLENTY, LITTLE = 10**6, 2  # credits of a tenant; the little is what a size or two of ten jobs costs
 EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
 SEED = 7
+EPOCHS = (50, 500)
 POLICIES: tuple[Mapping[str, Any], ...] = (
     {"name": "optimus", "restart": 1},
     {"name": "dominant_resource_fairness"},
@@ -212,7 +213,7 @@ def _pool(policy: Mapping[str, Any], poor: int, tenants: list[Tenant], name: str
 def _spec(draw: np.random.Generator) -> dict[str, Any]:
     """More to do than there are slots."""
     return {
-        "epochs": int(draw.integers(50, 500)),
+        "epochs": int(draw.integers(*EPOCHS)),
         "chunks": int(draw.integers(4, 17)),
         "minibatches": 200,
         "minibatch_seconds": float(draw.uniform(0.5, 2.0)),

@@ -1,8 +1,11 @@
 """How long a slot of an elastic pool takes beside a learner at work, and without it: one slot each in turn, in one run.
 
 The pool is decided by DL2's shipped weights. The learner's process is the one that the worker starts; it is stopped
-(SIGSTOP) for two slots of three, so that whatever else the machine does touches all alike. How far two equal ways,
-both without it, are apart says what the machine's other work makes of the figure.
+(SIGSTOP) for two slots of three, so that whatever else the machine does touches all alike. A turn is one slot of each
+way, in another order each time. Two of the ways are equal, both without the learner: how far these two are apart says
+what the machine's other work makes of the figure. Every quotient has an interval, by drawing blocks of turns again;
+once more for the half of the turns in which others used the processors least. Slots are short (few jobs), since the
+same delay is a larger part of a short one.
 """
 
 from __future__ import annotations
@@ -10,15 +13,18 @@ from __future__ import annotations
 import os
 import signal
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator
+from itertools import permutations
 from typing import Any
 from unittest.mock import patch
 
 import numpy as np
 import psutil
+from django.db import connection
 from django.utils import timezone
 
 from scheduling.app.clock import slot_advance
+from scheduling.core.types import FloatArray
 from scheduling.learner.working import learner_step, step_started
 from scheduling.models import Pool, PoolLearner
 from tenants.scoping import scope_disabled
@@ -26,16 +32,21 @@ from tests.bench import bench_elastic as elastic
 
 NEEDS_DATABASE = True
 
-JOBS, SERVERS = 60, 100
-TURNS = int(os.environ.get("TURNS", "400"))  # a slot of each way
+JOBS, SERVERS = int(os.environ.get("BENCH_JOBS", "20")), int(os.environ.get("BENCH_SERVERS", "40"))
+SECONDS = float(os.environ.get("BENCH_SECONDS", "360"))  # of turns
 PAST = 50  # slots to learn from: five windows, one of them to choose by
-STILL, STILL_TOO, BESIDE = "without", "without_again", "beside"
-ORDER = (STILL, BESIDE, STILL_TOO)
+EPOCHS = (100_000, 200_000)  # no job ends
+STILL, BESIDE, STILL_TOO = WAYS = ("without", "beside", "without again")
+OF_SMALL_SLOTS = patch.multiple(elastic, JOBS=JOBS, SERVERS=SERVERS, EPOCHS=EPOCHS)
+ORDERS = tuple(permutations(range(len(WAYS))))
+BLOCK = 6  # turns that are drawn together: one of each order
+DRAWS = 2000
 PARTS = (50, 90, 99)
+SEED = 7
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    with scope_disabled("the benchmark fills a whole pool"), patch.multiple(elastic, JOBS=JOBS, SERVERS=SERVERS):
+    with scope_disabled("the benchmark fills a whole pool"), OF_SMALL_SLOTS:
         tenants = elastic._tenants("learner")
         pool = elastic._pool({"name": "dl2"}, 0, tenants)
         for slot in range(PAST):
@@ -45,16 +56,54 @@ def measure() -> Iterator[dict[str, Any]]:
         learner_step(pool_id=pool.pk, clock=timezone.now)
         alone = time.perf_counter() - began
         beside = Beside(pool)
-        times: dict[str, list[float]] = {STILL: [], STILL_TOO: [], BESIDE: []}
         try:
-            for turn in range(TURNS):
-                for place in range(len(ORDER)):
-                    way = ORDER[(turn + place) % len(ORDER)]
-                    beside.turn(way == BESIDE)
-                    times[way].append(_slot(pool, tenants, PAST + len(ORDER) * turn + place))
+            times, strangers = _turns(pool, tenants, beside)
         finally:
             beside.end()
-    yield _figure(times, alone, beside.seconds, pool)
+        learner = PoolLearner.objects.get(pool=pool)
+        detail = {
+            "jobs": JOBS,
+            "servers": SERVERS,
+            "slots_each": len(times),
+            "steps_of_the_learner": learner.step,
+            "a_step_alone_s": round(alone, 1),
+            "processor_seconds_of_the_learner": round(beside.seconds, 1),
+            "load": round(os.getloadavg()[0], 1),
+            "says": learner.sentence,
+        }
+        yield from _figures(times, strangers, detail)
+
+
+def _turns(pool: Pool, tenants: list[Any], beside: Beside) -> tuple[FloatArray, FloatArray]:
+    """Milliseconds of each turn's slots, by way; how many processors others used during it."""
+    times, strangers = [], []
+    slot, ends = PAST, time.perf_counter() + SECONDS
+    while time.perf_counter() < ends:
+        began, others, turn = time.perf_counter(), _others_seconds(), [0.0] * len(WAYS)
+        for way in ORDERS[len(times) % len(ORDERS)]:
+            beside.turn(WAYS[way] == BESIDE)
+            turn[way] = _slot(pool, tenants, slot)
+            slot += 1
+        times.append(turn)
+        strangers.append((_others_seconds() - others) / (time.perf_counter() - began))
+    return np.array(times), np.array(strangers)
+
+
+def _others_seconds() -> float:
+    """Of processors, by all but this process, its learner and its database, up to now."""
+    machine, us = psutil.cpu_times(), psutil.Process()
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT pg_backend_pid()")
+        database = psutil.Process(cursor.fetchone()[0]).parent()
+    assert database is not None
+    ours = [us, *us.children(recursive=True), database, *database.children(recursive=True)]
+    spent = 0.0
+    for process in ours:
+        try:
+            spent += sum(process.cpu_times()[:4])  # and of its children that have ended
+        except psutil.NoSuchProcess:  # its parent has its time now
+            continue
+    return machine.user + machine.nice + machine.system + machine.irq + machine.softirq - spent
 
 
 class Beside:
@@ -81,30 +130,49 @@ class Beside:
         self.process.wait()
 
 
-def _figure(times: Mapping[str, Sequence[float]], alone: float, seconds: float, pool: Pool) -> dict[str, Any]:
-    found = {way: [round(float(np.percentile(each, part)), 1) for part in PARTS] for way, each in times.items()}
-    learner = PoolLearner.objects.get(pool=pool)
-    differences = np.array(times[BESIDE]) - np.array(times[STILL])
-    error = 2.0 * float(differences.std(ddof=1)) / len(differences) ** 0.5
-    detail = {
-        **{f"{way}_p50_p90_p99_ms": figures for way, figures in found.items()},
-        "p50_times": round(found[BESIDE][0] / found[STILL][0], 3),
-        "p99_of_two_runs_without_times": round(found[STILL_TOO][2] / found[STILL][2], 3),
-        "mean_difference_ms": f"{differences.mean():.2f} ± {error:.2f}",
-        "slots_each": len(differences),
-        "steps_of_the_learner": learner.step,
-        "a_step_alone_s": round(alone, 1),
-        "processor_seconds_of_the_learner": round(seconds, 1),
-        "load": round(os.getloadavg()[0], 1),
-        "says": learner.sentence,
-    }
-    return {
-        "name": "p99 of a slot beside a learner, times that without",
-        "value": round(found[BESIDE][2] / found[STILL][2], 3),
-        "unit": "times",
-        "target": "<= 1.05",
-        "detail": detail,
-    }
+def _figures(times: FloatArray, strangers: FloatArray, detail: dict[str, Any]) -> Iterator[dict[str, Any]]:
+    quiet = strangers <= np.median(strangers)
+    for about, turns in (("", times), (", the quieter half of the turns", times[quiet])):
+        still, beside, still_too = turns.T
+        parts = np.percentile(turns, PARTS, axis=0).T.round(1).tolist()
+        quotients = {
+            f"{words}_{name}_times": _said(function, column, still)
+            for words, column in (("beside", beside), ("equal", still_too))
+            for name, function in (("p99", _p99), ("p90", _p90), ("p50", np.median), ("mean", np.mean))
+        }
+        yield {
+            "name": f"p99 of a slot beside a learner, times that without{about}",
+            "value": round(_p99(beside) / _p99(still), 3),
+            "unit": "times",
+            "target": "<= 1.05",
+            "detail": {
+                **quotients,
+                "p50_p90_p99_ms": dict(zip(WAYS, parts, strict=True)),
+                "turns": len(turns),
+                "others_processors": round(float(strangers[quiet if about else slice(None)].mean()), 2),
+                **detail,
+            },
+        }
+
+
+def _p99(column: FloatArray) -> float:
+    return float(np.percentile(column, 99))
+
+
+def _p90(column: FloatArray) -> float:
+    return float(np.percentile(column, 90))
+
+
+def _said(function: Callable[[FloatArray], Any], one: FloatArray, other: FloatArray) -> str:
+    """A quotient and where 95 of 100 draws of blocks of turns have it."""
+    chance, blocks = np.random.default_rng(SEED), len(one) // BLOCK
+    one_blocks, other_blocks = (column[: blocks * BLOCK].reshape(blocks, BLOCK) for column in (one, other))
+    draws = []
+    for _ in range(DRAWS):
+        chosen = chance.integers(blocks, size=blocks)
+        draws.append(function(one_blocks[chosen].ravel()) / function(other_blocks[chosen].ravel()))
+    low, high = np.percentile(draws, (2.5, 97.5))
+    return f"{function(one) / function(other):.3f} ({low:.3f} to {high:.3f})"
 
 
 def _slot(pool: Pool, tenants: list[Any], slot: int) -> float:

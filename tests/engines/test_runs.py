@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from datetime import datetime, timedelta
 from typing import Any
@@ -39,9 +40,16 @@ def engine(monkeypatch: pytest.MonkeyPatch) -> Iterator[LocalEngine]:
         yield found
 
 
-def test_program_that_is_done_early_finishes_its_job_and_goes_on_paying(engine: LocalEngine) -> None:
+def test_program_that_is_done_early_finishes_its_job_and_goes_on_paying(
+    engine: LocalEngine, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
     pool, _tenant, award = world(epochs=3)
     run = drive(engine, award, RunState.FINISHED)
+    lines = [line.msg for line in caplog.records if isinstance(line.msg, dict) and line.msg.get("run") == run.key]
+    assert [(line["event"], line["id"]) for line in lines] == [
+        (each, f"run job {award.job_id}") for each in ("begin", "end")
+    ]
     assert run.progress["epoch"] == 3
     assert run.started_at is not None
     assert (jobs_of(award).state, again(award).cut_at) == (JobState.FINISHED, 1)

@@ -112,6 +112,7 @@ def test_step_is_a_process_of_its_own_that_a_kill_ends_without_a_trace(monkeypat
     for name, address in serving_addresses().items():
         monkeypatch.setenv(name, address)
     process = step_started(pool.pk)
+    assert "scheduling.learner.idle" in process.args  # at the lowest priority before it reads anything else
     process.kill()
     assert process.wait(timeout=PATIENCE) == -signal.SIGKILL
     assert (learner_of(pool).step, in_place(pool)) == (0, [])

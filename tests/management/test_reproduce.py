@@ -213,6 +213,13 @@ def test_a_direction_needs_more_than_the_paired_spread(
     assert verdict.spread == (None if spread is None else pytest.approx(spread, rel=0.15, abs=1e-9))
 
 
+@pytest.mark.parametrize("nothing", [0.0, 1e-90])
+def test_a_number_that_hangs_on_one_draw_has_no_spread_and_shows_no_difference(nothing: float) -> None:
+    verdict = judge(Claim("more", "times dorm", "a", "b"), {"a": [(3.0, 4.0)], "b": [(nothing, 2.0)]}, (1.0,))
+    assert (verdict.outcome, verdict.spread) == ("no difference seen", None)
+    assert verdict.line.endswith("(ours 3.500, by how much depends on one draw)")
+
+
 @pytest.mark.parametrize("seed", range(5))
 def test_the_spread_of_a_difference_is_twice_its_paired_standard_error(seed: int) -> None:
     mine, other = np.random.default_rng(seed).normal(5.0, 1.0, (2, 9))

@@ -10,6 +10,7 @@ import sys
 import tarfile
 import threading
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -33,15 +34,21 @@ ELSEWHERE = "restored"
 TABLES = ("ledger_entry", "scheduling_interval", "scheduling_award")
 
 
-@pytest.fixture
-def elsewhere() -> Iterator[str]:
-    """An empty database of the same owner."""
+@contextmanager
+def empty_database() -> Iterator[str]:
+    """Of the same owner."""
     with as_superuser():
         run(f"DROP DATABASE IF EXISTS {ELSEWHERE} WITH (FORCE)")
         run(f"CREATE DATABASE {ELSEWHERE} OWNER {OWNER}")
     yield ELSEWHERE
     with as_superuser():
         run(f"DROP DATABASE {ELSEWHERE} WITH (FORCE)")
+
+
+@pytest.fixture
+def elsewhere() -> Iterator[str]:
+    with empty_database() as name:
+        yield name
 
 
 def installation(var: Path, database: str, key: str) -> dict[str, str]:

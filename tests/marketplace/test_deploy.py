@@ -94,7 +94,10 @@ def test_nginx_takes_its_example(tmp_path: Path) -> None:
     (tmp_path / "site.conf").write_text(
         re.sub(r"listen (\d+)", lambda port: f"listen 127.0.0.1:{20_000 + int(port[1])}", site)
     )
-    main = f"events {{}} pid {tmp_path}/pid; error_log stderr; http {{ access_log off; include {tmp_path}/site.conf; }}"
+    kinds = ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")  # Debian's own folders are there as a service only
+    folders = " ".join(f"{kind}_temp_path {tmp_path}/{kind};" for kind in kinds)
+    served = f"access_log off; {folders} include {tmp_path}/site.conf;"
+    main = f"events {{}} pid {tmp_path}/pid; error_log stderr; http {{ {served} }}"
     (tmp_path / "main.conf").write_text(main)
     told = ran("nginx", "-t", "-c", tmp_path / "main.conf")
     assert told.returncode == 0, told.stderr

@@ -12,7 +12,8 @@ from django.core.management import call_command
 from pytest_django.fixtures import Settings
 
 from scheduling.app.retention import retention_apply, retention_preview
-from scheduling.models import Event, JobState, TrainingJob, Webhook, WebhookDelivery, WebhookTry
+from scheduling.models import Event, JobReport, JobState, TrainingJob, Webhook, WebhookDelivery, WebhookTry
+from scheduling.runs.old_reports import reports_forget
 from scheduling.webhooks.changes import webhook_remove, webhook_replay
 from scheduling.webhooks.deliveries import deliveries_collect
 from scheduling.webhooks.forgetting import deliveries_forget
@@ -31,6 +32,7 @@ LATER = NOW + timedelta(days=100)
 def _limits(settings: Settings, tmp_path: Path) -> None:
     settings.RETENTION_DELIVERIES_DAYS, settings.RETENTION_RUN_FILES_DAYS = 90, 30
     settings.RETENTION_NOTICES_READ_DAYS, settings.RETENTION_NOTICES_UNREAD_DAYS = 90, 365
+    settings.RETENTION_REPORTS_DAYS = 90
     settings.RUNS_DIR = tmp_path / "runs"
 
 
@@ -56,7 +58,8 @@ class TestDeliveries:
         go(Receiver(), LATER - timedelta(days=1))
         events = Event.objects.count()
         assert retention_preview(at=LATER) == {
-            "sessions": 0, "deliveries": 5, "tries": 5, "notices": 0, "run_files_of_jobs": 0, "run_files_bytes": 0
+            "sessions": 0, "deliveries": 5, "tries": 5, "notices": 0, "reports": 0,
+            "run_files_of_jobs": 0, "run_files_bytes": 0,
         }  # fmt: skip
         assert len(rows(WebhookDelivery)) == 6
         assert (apply()["deliveries"], apply()["deliveries"]) == (5, 0)
@@ -100,6 +103,7 @@ class TestDeliveries:
     def test_nothing_goes_where_it_is_kept_for_good(self, settings: Settings) -> None:
         settings.RETENTION_DELIVERIES_DAYS = settings.RETENTION_RUN_FILES_DAYS = 0
         settings.RETENTION_NOTICES_READ_DAYS = settings.RETENTION_NOTICES_UNREAD_DAYS = 0
+        settings.RETENTION_REPORTS_DAYS = 0
         by = owner()
         make(by)
         tell(by.tenant, "job_started")
@@ -107,6 +111,32 @@ class TestDeliveries:
         assert apply() == {"sessions": 0}
         assert len(rows(WebhookDelivery)) == 1
         assert lines() == []
+
+
+class TestReports:
+    def test_what_programs_of_jobs_reported_that_ended_long_ago_goes(self) -> None:
+        by = owner()
+        old = make_job(by, JobState.FINISHED, NOW)
+        fresh = make_job(by, JobState.FINISHED, LATER - timedelta(days=1))
+        live = make_job(by, JobState.RUNNING, None)
+        for job in (old, fresh, live):
+            report(job)
+        assert retention_preview(at=LATER)["reports"] == 1
+        assert (apply()["reports"], apply()["reports"]) == (1, 0)
+        assert {row.job_id for row in rows(JobReport)} == {fresh.pk, live.pk}
+        assert [line["reports"] for line in lines()] == [1]
+        assert len(rows(TrainingJob)) == 3
+
+    def test_pieces_are_small_and_go_to_the_newest_job(self) -> None:
+        by = owner()
+        for number in range(5):
+            report(make_job(by, JobState.FINISHED, NOW if number % 2 else LATER))
+        after, counts = 0, []
+        while after is not None:
+            piece = reports_forget(before=LATER, after=after, most=2)
+            counts.append(piece.reports)
+            after = piece.last
+        assert counts == [1, 1, 0]
 
 
 class TestFiles:
@@ -151,11 +181,13 @@ def test_command_says_what_would_go_and_applies_it_once(settings: Settings) -> N
         "RETENTION_DELIVERIES_DAYS: 90 days",
         "RETENTION_NOTICES_READ_DAYS: 90 days",
         "RETENTION_NOTICES_UNREAD_DAYS: 365 days",
+        "RETENTION_REPORTS_DAYS: 90 days",
         "RETENTION_RUN_FILES_DAYS: 30 days",
         "sessions: 1 would go",
         "deliveries: 0 would go",
         "tries: 0 would go",
         "notices: 0 would go",
+        "reports: 0 would go",
         "run files of jobs: 0 would go",
         "run files bytes: 0 would go",
     ]
@@ -188,3 +220,8 @@ def make_job(by: Access, state: str, ended_at: datetime | None) -> TrainingJob:
             arrival=0.0,
             ended_at=ended_at,
         )
+
+
+def report(job: TrainingJob) -> None:
+    with scope(job.tenant):
+        JobReport.objects.create(job=job, tenant=job.tenant, heard_at=NOW, losses=[1.0, 0.5], source="fitted")

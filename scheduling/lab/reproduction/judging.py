@@ -29,6 +29,7 @@ EQUAL = 1e-9  # relative
 AS_GOOD = 0.1  # relative
 
 ERRORS = 2.0  # standard errors to each side
+LARGEST = 1e6  # times the number: what one draw moves further has no bound, as a quotient by next to nothing
 STEADY = 1.5  # the largest over the smallest of what is still steady
 
 Runs = Mapping[str, Sequence[Sequence[float | None]]]  # by line, at each swept value the figure of each draw
@@ -44,7 +45,7 @@ class ClaimVerdict:
     outcome: str
     ours: float | None
     line: str
-    spread: float | None = None  # twice the paired standard error; None with one draw
+    spread: float | None = None  # twice the paired standard error; None with one draw, or where it has no bound
 
     @property
     def came_out(self) -> bool:
@@ -85,7 +86,8 @@ def judge(claim: Claim, runs: Runs, values: Sequence[float], ended: Ended | None
         return ClaimVerdict(claim, UNKNOWN, None, f"{UNKNOWN}: {claim.words} - a line reaches nothing")
     spread = _spread(claim, known, values)
     outcome = _outcome(value, spread)
-    return ClaimVerdict(claim, outcome, value.ours, _line(claim, outcome, value, spread), spread)
+    draws = max(len(figures) for curve in known.values() for figures in curve)
+    return ClaimVerdict(claim, outcome, value.ours, _line(claim, outcome, value, spread, draws), spread)
 
 
 def _apart(lines: Sequence[str], places: Sequence[int], ended: Ended) -> str:
@@ -117,7 +119,8 @@ def _spread(claim: Claim, known: Mapping[str, Sequence[Sequence[float]]], values
             for name, curve in known.items()
         }
         without.append(_found(claim, rest, values).ours)
-    if not all(map(math.isfinite, without)):
+    whole = abs(_found(claim, known, values).ours)
+    if not all(math.isfinite(each) and abs(each) <= LARGEST * max(whole, 1.0) for each in without):
         return None
     middle = fmean(without)
     spread = ERRORS * math.sqrt((draws - 1) / draws * sum((each - middle) ** 2 for each in without))
@@ -136,9 +139,10 @@ def _outcome(claim_finding: ClaimFinding, spread: float | None) -> str:
     return DIRECTION if claim_finding.size is False else HELD
 
 
-def _line(claim: Claim, outcome: str, claim_finding: ClaimFinding, spread: float | None) -> str:
+def _line(claim: Claim, outcome: str, claim_finding: ClaimFinding, spread: float | None, draws: int) -> str:
     paper = f"paper {figure(claim.number)}, " if claim.number is not None else ""
-    error = f" ± {figure(float(f'{spread:.2g}'))}" if spread is not None else ", one draw"
+    unknown = ", one draw" if draws == 1 else ", by how much depends on one draw"
+    error = f" ± {figure(float(f'{spread:.2g}'))}" if spread is not None else unknown
     because = f"; {claim.unless}" if outcome != HELD and claim.unless else ""
     return f"{outcome}: {claim.words} ({paper}ours {figure(round(claim_finding.ours, 4))}{error}){because}"
 

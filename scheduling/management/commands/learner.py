@@ -9,9 +9,10 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 from django.utils import timezone
 
 from scheduling.lab.tables import table
+from scheduling.learner.idle import lowest_priority
 from scheduling.learner.promotion import learner_set, weights_back, weights_take
 from scheduling.learner.read_learner import LearnerState, learner_state
-from scheduling.learner.working import learner_step, lowest_priority
+from scheduling.learner.working import learner_step
 from scheduling.models import Pool
 from tenants.access import Refused, access_of_system
 
@@ -38,11 +39,9 @@ class Command(BaseCommand):
         parser.add_argument("--reason", default="by command", help="it stands in the history")
         parser.add_argument("--step", action="store_true", help="do one step now, at the lowest priority")
         parser.add_argument("--work", type=int, metavar="ID", help="what the worker starts: one step of this pool")
-        parser.add_argument("--parent", type=int, metavar="PID", help="the process without which the step ends")
 
     def handle(self, **options: Any) -> None:
         if options["work"] is not None:
-            lowest_priority(options["parent"])
             learner_step(pool_id=options["work"], clock=timezone.now)
             return
         pool = Pool.objects.filter(slug=options["pool"] or "").first()
