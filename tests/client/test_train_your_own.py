@@ -60,6 +60,7 @@ def test_commands_of_the_page_answer_as_it_says(
         shown = (ended.err + ended.out).splitlines()
         assert [line for line in lines if line not in shown] == [], shown
         assert ended.status == (1 if "refused.sbatch" in command else 0), ended.err
+        assert ended.err.count("cannot be kept") == ("refused.sbatch" in command), ended.err  # said once
     with scope(tenant):
         job = TrainingJob.objects.get()
     assert job.spec["program"] == {"name": "fit-a-line-sbatch", "version": 1, "parameters": {}}

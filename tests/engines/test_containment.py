@@ -185,6 +185,16 @@ def test_walls_hold_for_root_with_all_its_rights_too(tmp_path: Path) -> None:
     assert "PermissionError" in done.stderr
 
 
+@no_landlock
+@pytest.mark.skipif(not Path("/sys/bus/pci/devices").exists(), reason="this machine has no PCI")
+def test_walls_let_a_program_see_which_devices_there_are_as_pytorch_does_before_it_begins(tmp_path: Path) -> None:
+    code = (
+        "import os\nat = '/sys/bus/pci/devices'\nprint([open(f'{at}/{name}/class').read() for name in os.listdir(at)])"
+    )
+    done = launched(tmp_path, code, readable=(*possible().readable, *python_itself()))
+    assert done.returncode == 0, done.stderr
+
+
 def python_itself() -> tuple[str, ...]:
     """What the Python of these tests reads: gangs may have a copy."""
     return ours(FOLDER, ALL.values()).readable

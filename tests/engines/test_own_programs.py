@@ -35,6 +35,7 @@ from tests.engines.local import (
     until,
 )
 from tests.engines.own import HERE, RING, archive, own, resized, script, with_environment, workers
+from tests.patience import PATIENCE
 
 
 def ran(engine: LocalEngine, gang: Gang) -> tuple[Status, str]:
@@ -132,10 +133,11 @@ def test_at_its_end_it_is_asked_to_save_and_what_does_not_go_is_killed() -> None
 
 
 def test_a_program_with_one_size_is_not_started_at_another() -> None:
-    now = time.time()
+    gang = own(script("echo here; sleep 60\n"), (time.time(), workers(1)), seconds=PATIENCE)
     with engine_in() as engine:
-        parts = ((now, workers(1)), (now + 3.0, workers(2)))
-        status, _ = ran(engine, own(script("sleep 60\n"), *parts))
+        handle = resized(engine, gang, workers(2), lambda handle: "here" in text_of(engine, handle))
+        status = ended(engine, handle)
+        nobody_is_left(gang.key)
         assert (status.end, status.detail) == (LOST, "its size was to change, and the program keeps one")
 
 

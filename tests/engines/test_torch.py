@@ -10,6 +10,7 @@ from dataclasses import replace
 import pytest
 
 from scheduling.engines.base import FINISHED, Handle
+from scheduling.engines.launcher.confine import landlock_version
 from scheduling.engines.launcher.limits import ProcessLimits
 from scheduling.engines.local.accounts import Rights
 from scheduling.engines.local.surroundings import code_for, ours
@@ -29,7 +30,8 @@ def test_distributed_data_parallel_ends_with_the_loss_of_an_undisturbed_run() ->
     files = archive(ddp_train__py=(HERE / "ddp_train.py").read_bytes())
     roomy = ProcessLimits(address_space_mb=32_768, memory_mb=8_192, processes=400, cpu_least=600)
     here = ours(code_for([], ROOT, FOLDER / "torch-code"), [])  # a copy of PyTorch for other accounts would be large
-    chosen = Rights(here.python, here.environment, own=False, bare=os.geteuid() == 0, readable=())
+    walled = here.readable if landlock_version() else ()
+    chosen = Rights(here.python, here.environment, own=False, bare=os.geteuid() == 0, readable=walled)
     with engine_in(limits=roomy, rights=chosen) as engine:
 
         def loss(handle: Handle) -> tuple[float, str]:

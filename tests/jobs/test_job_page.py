@@ -32,6 +32,7 @@ from tenants.ledger.selectors import transactions_about
 from tenants.models import Tenant
 from tenants.roles import BILLING, OWNER, ROLES_ALLOWED, STAFF_ROLES, SUBMITTER, TENANT_ROLES, VIEWER, Permission
 from tenants.scoping import scope, scope_disabled
+from tests.database import as_superuser
 from tests.scheduling.builders import make_server, make_tenant
 from tests.scheduling.live import (
     INSTANT,
@@ -197,6 +198,20 @@ def test_finished_job_has_paid_everything(scene: Story) -> None:
     assert after.slots is not None
     assert (after.slots.settled, after.slots.held) == (after.slots.paid, 0)
     assert {row.state for row in after.slots.rows} == {SETTLED}
+
+
+def test_finished_job_says_when_it_was_done_where_that_was_before_its_end(scene: Story) -> None:
+    award = page_of(scene.running, scene.renter).award
+    assert award is not None
+    pool_advance(pool_id=scene.pool.pk, at=scene.pool.slot_start(award.end + 1))
+    client = client_as(OWNER, scene.renter)
+    page = text_of(client.get(address(scene, scene.running), secure=True).content.decode())
+    assert "Ran on" in page
+    assert "was done at" not in page
+    with scope(scene.renter), as_superuser():
+        TrainingJob.objects.filter(pk=scene.running.pk).update(ended_at=scene.pool.slot_start(award.end - 1))
+    page = text_of(client.get(address(scene, scene.running), secure=True).content.decode())
+    assert ", and was done at" in page
 
 
 def test_slots_have_the_states_of_their_time_and_a_bar_each(scene: Story) -> None:

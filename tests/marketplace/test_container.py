@@ -5,12 +5,15 @@ from __future__ import annotations
 import re
 import shutil
 import subprocess
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
 import pytest
 import yaml
 from django.conf import settings
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from tests.patience import PATIENCE
 
@@ -40,6 +43,29 @@ def test_every_pin_names_the_digest_of_its_files(path: str) -> None:
     without = [pin for pin in re.findall(r"^[a-z0-9-]+==.*$", text, re.M) if not pin.endswith("\\")]
     assert without == []
     assert text.count("--hash=sha256:") >= len(pins(ROOT / path))
+
+
+@pytest.mark.parametrize("python", ["3.11.0", "3.11.14", "3.12.0", "3.13.0", "3.14.0"])
+def test_pins_have_what_every_python_needs_that_may_run_it(python: str) -> None:
+    """They are made with one Python, and another one may need more: with it, nothing could be installed."""
+    ours = pins(ROOT / "requirements.txt")
+    about = {"python_full_version": python, "python_version": python.rpartition(".")[0], "extra": ""}
+    wanted = [
+        (name, Requirement(line)) for name in ours if is_installed(name) for line in metadata.requires(name) or ()
+    ]
+    assert len(wanted) > 50
+    without = {
+        (name, str(each)) for name, each in wanted
+        if (each.marker is None or each.marker.evaluate(about)) and canonicalize_name(each.name) not in ours
+    }  # fmt: skip
+    assert without == set()
+
+
+def is_installed(name: str) -> bool:
+    try:
+        return bool(metadata.version(name))
+    except metadata.PackageNotFoundError:  # this Python does not need it
+        return False
 
 
 def test_everything_that_the_image_copies_is_there() -> None:

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from django.db import connection, transaction
+from django.test.utils import CaptureQueriesContext
 
 from scheduling.app.clock import pool_advance
 from scheduling.audit.verification import intervals_verify
 from scheduling.jobs.cancellation import job_cancel
+from scheduling.jobs.describing import JobWording, Understood, job_understood
 from scheduling.jobs.submission import Submitted
 from scheduling.models import Award, Pool, StartEstimate
 from scheduling.operator.holds import pool_drain, pool_hold
@@ -70,6 +72,31 @@ def test_instant_quote_is_what_a_submission_at_that_moment_pays(slot: float) -> 
     for owner, amount in (part for parts in award.charges for part in parts):
         paid[owner] = paid.get(owner, 0) + amount
     assert terms.payees == paid
+
+
+def test_quote_of_a_job_in_hours_asks_the_database_no_more_than_one_in_detail() -> None:
+    pool, lumen, _ = market()
+    by, at = member(lumen), moment(0.0)
+    worth = {"within_seconds": 3600, "credits": "10", "later": "half"}
+    said = JobWording(worth=worth, hours={"hours": "0.01", "most": 2, "worker": {"worker": 1}})
+
+    def described(spec: Mapping[str, Any] | None) -> Mapping[str, Any]:
+        """The specification of the quote: that of the description, where none is given."""
+        read = None
+        if spec is None:
+            understood = job_understood(pool=pool, said=said, by=by, at=at)
+            assert isinstance(understood, Understood), understood
+            spec, read = understood.spec, understood.read
+        outcome = job_quote(pool=pool, name="train", spec=spec, lane="batch", by=by, at=at, read=read)
+        assert isinstance(outcome, Quote), outcome
+        return spec
+
+    spec = described(None)  # what is read once and kept is there from now on
+    with CaptureQueriesContext(connection) as in_hours:
+        described(None)
+    with CaptureQueriesContext(connection) as in_detail:
+        described(spec)
+    assert len(in_hours) <= len(in_detail), [query["sql"][:90] for query in in_hours]
 
 
 @pytest.mark.parametrize("lane", ["instant", "batch"])

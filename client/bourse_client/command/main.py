@@ -97,7 +97,7 @@ def _say_more(session: Session, refused: Refused) -> None:
     for error in refused.errors:
         field, detail = error.get("field", ""), str(error.get("detail"))
         line = detail if detail.startswith(f"{field}:") or not field else f"{field}: {detail}"
-        if line != refused.detail:
+        if refused.detail not in (line, detail):
             screen.note(f"  {line}")
     numbers = dict(refused.numbers)
     for fault in numbers.pop("faults", [])[1:]:  # the first one is the refusal's sentence

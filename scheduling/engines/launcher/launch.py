@@ -36,7 +36,7 @@ def words(
     """What follows the Python interpreter on the command line, before the command itself. `launch`: how it finds us."""
     listed = ",".join(f"{name}={limits[name]}" for name in NEEDED)
     account = "-" if uid is None else str(uid)
-    place = [folder, account, str(cpu_seconds), str(int(bare)), listed, ":".join(readable), ",".join(map(str, ports))]
+    place = [folder, account, str(cpu_seconds), str(int(bare)), listed, "\n".join(readable), ",".join(map(str, ports))]
     return [*launch, *place]
 
 
@@ -76,7 +76,7 @@ def _give_up(
         None if uid == "-" else int(uid),
         int(cpu_seconds),
         bare=bare == "1",
-        readable=readable.split(":") if readable else [],
+        readable=readable.splitlines(),
         ports=[int(port) for port in ports.split(",") if port],
     )
     # Last: a change of account would forget it. Whoever watches over us is gone: so are we.

@@ -34,6 +34,8 @@ SYSTEM = (
     "/bin", "/lib", "/lib64", "/usr/bin", "/usr/lib", "/usr/lib64", "/usr/share/zoneinfo", "/etc/ld.so.cache",
     "/etc/ssl/openssl.cnf", "/dev/zero", "/dev/random", "/dev/urandom", "/proc/cpuinfo", "/proc/meminfo",
     "/sys/devices/system/cpu",
+    # Before PyTorch's gloo begins it looks up which devices there are, to know which networks are fast.
+    "/sys/bus/pci/devices", *sorted(map(str, Path("/sys/devices").glob("pci*"))),
 )  # fmt: skip
 CLIENT = Path("client", "bourse_progress.py")
 SAFE = {"PYTHONSAFEPATH": "1"}  # no code from a folder into which the gang writes
@@ -144,8 +146,8 @@ def _place_of(distribution: str) -> Path:
 
 
 def _there(paths: Iterable[str]) -> tuple[str, ...]:
-    """Each once, without those that a list with colons cannot hold."""
-    return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path) and ":" not in path)
+    """Each once, without those that a list by lines cannot hold."""
+    return tuple(path for path in dict.fromkeys(paths) if os.path.exists(path) and len(path.splitlines()) == 1)
 
 
 def _short_hash(about: Iterable[object]) -> str:

@@ -204,7 +204,7 @@ def _shared(engine: SlurmEngine, servers: list[str]) -> Iterator[ClusterFinding]
     while waiting and time.monotonic() < deadline:
         for server in list(waiting):
             if record := files.read(folder / server):
-                settings_by_name[server] = record, time.time()
+                settings_by_name[server] = record, engine.clock()
                 waiting.discard(server)
         time.sleep(0.05)
     engine.commands.run("scancel", f"--name={engine.settings.prefix}-probe-{folder.name}")

@@ -177,12 +177,14 @@ class Cluster:
         )
 
     def reserve(
-        self, name: str = "bourse", nodes: Sequence[str] = (), minutes: str = "UNLIMITED", flags: str = "IGNORE_JOBS"
-    ) -> None:
+        self, name: str = "bourse", nodes: Sequence[str] = (), minutes: str = "UNLIMITED", flags: str = "IGNORE_JOBS",
+        users: Sequence[str] = (),
+    ) -> None:  # fmt: skip
         """The standing reservation of whole servers, as the site makes it."""
+        everybody, servers = ",".join([getpass.getuser(), *users]), ",".join(nodes or self.nodes)
         said = self.call(
             "scontrol", "create", "reservation", f"ReservationName={name}", "StartTime=now", f"Duration={minutes}",
-            f"Users={getpass.getuser()}", f"Nodes={','.join(nodes or self.nodes)}", f"Flags={flags}",
+            f"Users={everybody}", f"Nodes={servers}", f"Flags={flags}",
         )  # fmt: skip
         assert said.returncode == 0, said.stderr
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import secrets
 import sys
@@ -44,12 +45,15 @@ def settings(slurm: Cluster, **changed: Any) -> SlurmSettings:
 
 @contextmanager
 def engine_on(
-    slurm: Cluster, own: Path | None = None, knows: Sequence[Handle] = (), **changed: Any
+    slurm: Cluster, own: Path | None = None, knows: Sequence[Handle] = (), tools: Path | None = None, **changed: Any
 ) -> Iterator[SlurmEngine]:
-    """An engine with a folder and a prefix of its own, or another's; whatever of it is left in the end is cancelled."""
+    """An engine with a folder and a prefix of its own, or another's; whatever of it is left in the end is cancelled.
+    `tools`: programs that it calls in place of those of the same name."""
     root = own or slurm.folder / f"own-{secrets.token_hex(4)}"
     whole = settings(slurm, **{"prefix": root.name.replace("-", "")} | changed)
     engine = SlurmEngine("slurm", whole, root, ROOT, ALL, limits=SMALL)
+    if tools:
+        engine.commands.environment["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
     engine.touch()
     engine.reconcile(knows)
     try:
@@ -60,6 +64,15 @@ def engine_on(
         for process in members_of(slurm, root):
             with suppress(psutil.Error):  # it has ended meanwhile
                 process.kill()
+
+
+def tool(slurm: Cluster, name: str, script: str) -> Path:
+    """A folder with that program."""
+    folder = slurm.folder / f"tools-{secrets.token_hex(4)}"
+    folder.mkdir()
+    (folder / name).write_text(script)
+    (folder / name).chmod(0o755)
+    return folder
 
 
 def members_of(slurm: Cluster, root: Path) -> list[psutil.Process]:

@@ -15,12 +15,12 @@ from tests.engines.slurm.gangs import ended, engine_on, gang, nobody_is_left, st
 
 def test_cluster_that_is_set_up_as_we_need_it_breaks_no_promise(slurm: Cluster) -> None:
     with engine_on(slurm, resources={"worker": "gres:gpu", "ps": "cpus"}) as engine:
-        sold = {name: {"worker": 2, "ps": 8} for name in ("n1", "n2", "n3")}
+        sold = {name: {"worker": 2, "ps": 16} for name in ("n1", "n2", "n3")}
         assert [finding.sentence for finding in engine.check(sold) if finding.breaks] == []
         assert not list((engine.shared / "probes").iterdir())
         nodes = nodes_of(engine.commands)[1]
         assert [(node.name, node.cpus, node.memory_mb, node.amount("gres:gpu")) for node in nodes] == [
-            ("n1", 8, 1024, 2), ("n2", 8, 1024, 2), ("n3", 8, 1024, 2),
+            ("n1", 16, 1024, 2), ("n2", 16, 1024, 2), ("n3", 16, 1024, 2),
         ]  # fmt: skip
 
 
@@ -28,12 +28,12 @@ def test_everything_that_is_wrong_is_said(slurm: Cluster) -> None:
     with engine_on(slurm, reservation="other", user="nobody", resources={"worker": "gres:gpu", "ps": "cpus"}) as engine:
         slurm.reserve("other", ["n1"], "60", "IGNORE_JOBS,OVERLAP")
         try:
-            sold = {"n1": {"worker": 3, "ps": 9}, "n2": {"worker": 1}, "n9": {"worker": 1}}
+            sold = {"n1": {"worker": 3, "ps": 17}, "n2": {"worker": 1}, "n9": {"worker": 1}}
             said = {finding.sentence for finding in engine.check(sold) if finding.breaks}
         finally:
             slurm.call("scontrol", "delete", "ReservationName=other")
         assert "The server n1 has 2 of gres:gpu, and its pools sell 3." in said
-        assert "The server n1 has 8 of cpus, and its pools sell 9." in said
+        assert "The server n1 has 16 of cpus, and its pools sell 17." in said
         assert "The partition main has no server n9." in said
         assert "The reservation other does not have the servers n2, n9." in said
         assert "The reservation other is not for the account nobody." in said
@@ -71,10 +71,10 @@ def test_configuration_against_us_is_said() -> None:
         assert finding.sentence.startswith("Slurm does not answer: ")
 
 
-def test_clock_that_differs_is_said(slurm: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    ours = time.time
+@pytest.mark.beside
+def test_clock_that_differs_is_said(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
-        monkeypatch.setattr("scheduling.engines.slurm.check.time.time", lambda: ours() + 5.0)
+        engine.clock = lambda: time.time() + 5.0
         said = [finding.sentence for finding in engine.check({}) if finding.breaks]
     assert len(said) == 3
     assert re.fullmatch(r"The clock of n1 differs by -[45]\.\d s from ours\.", said[0])

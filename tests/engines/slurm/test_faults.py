@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from scheduling.engines.base import ENDED, LOST, RUNNING, STOPPED, UNKNOWN, Fault
-from scheduling.engines.slurm.commands import CommandAnswer, queue
+from scheduling.engines.slurm.commands import queue
 from scheduling.operator.engine_servers import servers_due
 from tests.engines.slurm.cluster import Cluster, cluster, program
 from tests.engines.slurm.cluster import until as comes_true
@@ -24,6 +24,7 @@ from tests.engines.slurm.gangs import (
     nobody_is_left,
     runs,
     start,
+    tool,
     until,
 )  # fmt: skip
 from tests.patience import PATIENCE
@@ -114,14 +115,14 @@ def test_server_whose_slurmd_is_killed_is_lost_and_its_gang_is_ended(own: Cluste
         comes_true(lambda: engine.servers()["n1"].state == "up")
 
 
-def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_heard_of(
-    slurm: Cluster, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    silent = [["n1", "down*", "Not responding", "127.0.0.1"], ["n2", "down*", "Not responding", "127.0.0.1"]]
+@pytest.mark.beside
+def test_server_of_which_slurm_hears_nothing_is_not_lost_while_a_gang_on_it_is_heard_of(slurm: Cluster) -> None:
     with engine_on(slurm) as engine:
         handle = start(engine, gang(ONE))
         runs(engine, handle)
-        monkeypatch.setattr("scheduling.engines.slurm.engine.sinfo", lambda commands: (CommandAnswer(True), silent))
+        silent = "\n".join(f"{name}|down*|Not responding|127.0.0.1" for name in ("n1", "n2"))
+        tools = tool(slurm, "sinfo", f"#!/bin/sh\ncat <<'SERVERS'\n{silent}\nSERVERS\n")
+        engine.commands.environment["PATH"] = f"{tools}{os.pathsep}{os.environ['PATH']}"
         engine._servers_at = 0.0
         first = engine.servers()
         look(engine, handle)

@@ -22,7 +22,7 @@ from tests.engines.local import ROOT
 from tests.engines.slurm.cluster import cluster
 from tests.scheduling.builders import make_tenant
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.meanwhile]  # it has a cluster of its own
 PAGE = (ROOT / "docs" / "guide" / "slurm.md").read_text()
 
 

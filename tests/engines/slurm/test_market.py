@@ -91,6 +91,7 @@ def drive(engine: Any, award: Award, *states: str, epoch: int = 0, patience: flo
         time.sleep(0.1)
 
 
+@pytest.mark.meanwhile
 def test_award_runs_on_the_cluster_and_what_an_operator_cancels_is_refunded_once(
     slurm: Cluster, described: Path
 ) -> None:
@@ -157,6 +158,7 @@ def test_pools_of_other_engines_are_left_alone(slurm: Cluster, described: Path) 
         assert not Run.objects.filter(award=award).exists()
 
 
+@pytest.mark.meanwhile
 def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster, described: Path) -> None:
     pool = on_slurm(make_live_pool(slot_seconds=60))
     make_tenant("physics")
@@ -169,13 +171,13 @@ def test_cluster_is_shown_before_it_is_made_and_differences_after(slurm: Cluster
         return out.getvalue()
 
     shown = said("import", "--owner", "physics")
-    assert "n2: new, with 2 worker, 8 ps, of physics" in shown
+    assert "n2: new, with 2 worker, 16 ps, of physics" in shown
     assert "Nothing was made." in shown
     assert not Server.objects.filter(pool=pool).exists()
     assert "3 servers are as the cluster says." in said("import", "--owner", "physics", "--confirm")
     with scope_disabled("the test looks at cells"):
         cells = {(cell.server.name, cell.resource.name, cell.units) for cell in Cell.objects.filter(server__pool=pool)}
-    assert cells == {(name, *units) for name in ("n1", "n2", "n3") for units in (("worker", 2), ("ps", 8))}
+    assert cells == {(name, *units) for name in ("n1", "n2", "n3") for units in (("worker", 2), ("ps", 16))}
     assert said("import") == "The pool has what the cluster has.\n"
     assert "can keep what the market promises" in said("--check")
     make_server(pool, "n7", worker=1, ps=1)
@@ -204,8 +206,8 @@ def test_owners_of_new_servers_are_named_by_the_account_to_which_a_partition_is_
             words = (f"PartitionName={name}", f"Nodes={nodes}", f"AllowAccounts={accounts}")
             assert slurm.call("scontrol", "create", *words).returncode == 0
         shown = said("account:phys,physics")
-        assert "n1: new, with 2 worker, 8 ps, of physics" in shown
-        assert "n3: new, with 2 worker, 8 ps, of the operator" in shown
+        assert "n1: new, with 2 worker, 16 ps, of physics" in shown
+        assert "n3: new, with 2 worker, 16 ps, of the operator" in shown
         with pytest.raises(CommandError, match="n2 is kept to accounts of chemistry and physics: say whose it is"):
             said("account:phys,physics", "account:chem,chemistry")
         shown = said("account:phys,physics", "account:chem,chemistry", "n2,chemistry")
@@ -224,14 +226,14 @@ def test_operators_page_brings_in_a_cluster_and_another_pool_does_not_get_the_sa
     page = text_of(client.get(f"/operator/pools/{pool.slug}/").content.decode())
     assert "files unless they run in containers." in page
     page = text_of(client.get(there).content.decode())
-    assert "Server n1 not there 2 worker, 8 ps, of the operator" in page
+    assert "Server n1 not there 2 worker, 16 ps, of the operator" in page
     form = {"owner": "physics", "owners": "n3: nobody", "reason": "It is ours now.", "shown": "another one"}
     page = text_of(client.post(there, form).content.decode())
     assert "There is no tenant nobody." in page
     assert "The cluster has changed since it was shown." in page
     form |= {"owners": "partition:main: physics", "owner": "", "shown": cluster_of("slurm").digest}
     page = text_of(client.post(f"{there}?part=effect", form).content.decode())
-    assert "Server n1 not there 2 worker, 8 ps, of physics" in page
+    assert "Server n1 not there 2 worker, 16 ps, of physics" in page
     assert not Server.objects.filter(pool=pool).exists()
     assert client.post(there, form).status_code == 302
     with scope_disabled("the test looks at cells"):
@@ -240,7 +242,7 @@ def test_operators_page_brings_in_a_cluster_and_another_pool_does_not_get_the_sa
     other = on_slurm(make_live_pool(slug="other", slot_seconds=60))
     assert "has 3 servers" in (page := text_of(client.get(f"/operator/pools/{other.slug}/import/").content.decode()))
     assert "Nothing would change yet." in page
-    stale = [ServerChange("n1", None, {"worker": 2, "ps": 8})]  # from before the first pool had it
+    stale = [ServerChange("n1", None, {"worker": 2, "ps": 16})]  # from before the first pool had it
     refusal = cluster_import(
         pool=other, changes=stale, by=access_of_system("a test"), reason="It is", at=timezone.now()
     )

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import secrets
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -13,8 +12,8 @@ import pytest
 from scheduling.engines.base import FINISHED, Fault, Gang, Generation
 from scheduling.engines.slurm.commands import queue
 from tests.engines.own import script, told_to_engines
-from tests.engines.slurm.cluster import Cluster
-from tests.engines.slurm.gangs import ended, engine_on, log_of, nobody_is_left, start, story, until
+from tests.engines.slurm.cluster import Cluster, cluster
+from tests.engines.slurm.gangs import ended, engine_on, log_of, nobody_is_left, start, story, tool, until
 
 USERS = {"physics": "daemon", "chemistry": "bin"}  # every Debian has them
 # What sudo does with `-n -u USER VARIABLE=VALUE ... COMMAND ...`, for whoever is root.
@@ -28,23 +27,11 @@ id -un
 ls "$OTHER" > /dev/null 2>&1 && echo "looked into $OTHER" || echo "kept out"
 sleep "${WAIT:-0}"
 """
-pytestmark = pytest.mark.skipif(os.geteuid() != 0, reason="only root can stand in for sudo")
 
 
-@pytest.fixture
-def rule(slurm: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A sudo, and a reservation for the users of both tenants."""
-    tool = tmp_path / "sudo"
-    tool.write_text(SUDO)
-    tool.chmod(0o755)
-    made = slurm.call(
-        "scontrol", "create", "reservation", "ReservationName=both", "StartTime=now", "Duration=UNLIMITED",
-        "Users=root,daemon,bin", "Nodes=n1,n2,n3", "Flags=IGNORE_JOBS,OVERLAP",
-    )  # fmt: skip
-    assert made.returncode == 0, made.stderr
-    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
-    yield
-    slurm.call("scontrol", "delete", "ReservationName=both")
+def only_root() -> None:
+    if os.geteuid() != 0:
+        pytest.skip("only root can stand in for sudo")
 
 
 def peeking(tenant: str, server: str, other: Path, seconds: int = 0) -> Gang:
@@ -57,12 +44,19 @@ def peeking(tenant: str, server: str, other: Path, seconds: int = 0) -> Gang:
     )  # fmt: skip
 
 
-def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cancelled_as_them(
-    slurm: Cluster, rule: None
-) -> None:
-    settings = {"run_as": "tenant", "users": USERS, "reservation": "both", "python": "/usr/bin/python3"}
+@pytest.mark.beside
+def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cancelled_as_them(slurm: Cluster) -> None:
+    only_root()
+    with cluster(("n1", "n2")) as own:  # in the other one, its reservation would be in the way of everybody
+        own.reserve(users=list(USERS.values()))
+        run_as_their_users(own)
+
+
+def run_as_their_users(slurm: Cluster) -> None:
+    settings = {"run_as": "tenant", "users": USERS, "python": "/usr/bin/python3", "tools": tool(slurm, "sudo", SUDO)}
     with engine_on(slurm, **settings) as engine:
-        assert [finding.sentence for finding in engine.check({}) if finding.breaks] == []
+        broken = [finding.sentence for finding in engine.check({}) if finding.breaks]
+        assert [sentence for sentence in broken if not sentence.startswith("The clock of")] == []
         physics = peeking("physics", "n1", slurm.shared, 100)
         first = start(engine, physics)
         chemistry = peeking("chemistry", "n2", slurm.shared / physics.home)
@@ -75,7 +69,7 @@ def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cance
         users = {job.comment.split(":")[1]: job.user for job in queue(engine.commands)[1]}
         assert (users[first.key], users[second.key]) == ("daemon", "bin")
         # It knows of nobody, and cancels as whoever they are.
-        with engine_on(slurm, **settings, prefix=engine.settings.prefix) as stranger:
+        with engine_on(slurm, prefix=engine.settings.prefix, **settings) as stranger:
             stranger.observe([])
             nobody_is_left(first)
         (slurm.shared / first.home / first.key / "part-1-n1" / "log").unlink()
@@ -87,12 +81,12 @@ def test_jobs_run_as_their_tenants_users_cannot_look_at_each_other_and_are_cance
         assert engine.submit([unknown])[unknown.key] == Fault(sentence)
 
 
-def test_check_says_what_the_rule_does_not_allow(slurm: Cluster, tmp_path: Path) -> None:
+@pytest.mark.beside
+def test_check_says_what_the_rule_does_not_allow(slurm: Cluster) -> None:
+    only_root()
     users = {"physics": "daemon", "chemistry": "nobody-there"}
-    with engine_on(slurm, run_as="tenant", users=users) as engine:
-        engine.commands.environment["PATH"] = f"{tmp_path}{os.pathsep}/usr/bin"  # without the rule
-        (tmp_path / "sudo").write_text("#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
-        (tmp_path / "sudo").chmod(0o755)
+    without_rule = tool(slurm, "sudo", "#!/bin/sh\necho 'sudo: a password is required' >&2\nexit 1\n")
+    with engine_on(slurm, run_as="tenant", users=users, tools=without_rule) as engine:
         said = {finding.sentence for finding in engine.check({}) if finding.breaks}
     assert "Nothing of physics can be run: sbatch as daemon: sudo: a password is required." in said
     assert "Nothing of chemistry can be run: there is no user nobody-there here." in said
