@@ -1,4 +1,6 @@
-"""YAML or JSON that people write, as plain values: what JSON can say, and nothing that keeps a process busy."""
+"""YAML or JSON that people write, as plain values: what JSON can say, and nothing that keeps a process busy.
+
+A long text takes a second, in which others go first."""
 
 from __future__ import annotations
 
@@ -7,6 +9,8 @@ from collections.abc import Mapping
 from typing import Any
 
 import yaml
+
+from tenants.patience import give_way
 
 DEEPEST = 8
 LONGEST_NUMBER = 40  # characters
@@ -40,7 +44,12 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.events.AliasEvent):
             raise BadText("References (*name) are not allowed; write the value out.")
+        give_way()
         return super().compose_node(parent, index)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        give_way()
+        return super().construct_object(node, deep)
 
     def fetch_flow_collection_start(self, token: Any) -> None:
         """The reader goes over all open brackets for each token: a kilobyte of them takes it a second."""
