@@ -1,8 +1,8 @@
 """`python -m tests.soak SEED MINUTES [PROCESSES [KIND]]`: one seed after the other, until the time is over.
 
-A seed of the kind `chance` is a world of 400 steps; of the kind `machine` it is 30 markets of up to 60 steps, which
-hypothesis chooses. Ends with 0 where nothing broke. What broke is printed with its seed, and how to repeat just that
-one: MINUTES=0 runs one seed.
+A seed of the kind `chance` is a world of 400 steps; of the kind `machine` it is 30 markets (BOURSE_SOAK_EXAMPLES) of up
+to 60 steps, which hypothesis chooses. Ends with 0 where nothing broke. What broke is printed with its seed, and how to
+repeat just that one: MINUTES=0 runs one seed.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ import django
 
 from marketplace.embedded import FORGETFUL, Servers, State, announce
 
-MARKETS = 30  # of one seed of the state machine
+MARKETS = int(os.environ.get("BOURSE_SOAK_EXAMPLES", "30"))  # of one seed of the state machine
 
 
 @dataclass(frozen=True)
