@@ -15,7 +15,6 @@ from tenants.csv_files import csv_text
 from tenants.patience import give_way
 
 ROWS_AT_ONCE = 500
-ROWS_BETWEEN = 50  # two looks at whether others go first
 
 
 def csv_of_values(values: Sequence[Any], listing: Listing) -> Iterator[bytes]:
@@ -59,13 +58,14 @@ def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()
 
 
 def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str, tuple[str, ...]]]) -> bytes:
-    """Some of them at a time, so that others can go first."""
-    texts = []
-    for at in range(0, len(values), ROWS_BETWEEN):
+    row = listing.row()
+
+    def cells(value: Any) -> list[object]:
         give_way()
-        shown = listing.row(values[at : at + ROWS_BETWEEN], many=True).data
-        texts.append(csv_text([_cell(row, path) for _, path in columns] for row in shown))
-    return "".join(texts).encode()
+        shown = row.to_representation(value)
+        return [_cell(shown, path) for _, path in columns]
+
+    return csv_text(cells(value) for value in values).encode()
 
 
 def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> object:
