@@ -33,7 +33,8 @@ MOST_KNOWN = 10_000
 ALONE_SECONDS = 1.0  # without a request of anybody else
 MANY_WAITING = 8  # pieces of one party: from here on it gives way
 LEAST_REST, MOST_REST = 2.0, 6.0  # times what its last piece took
-LONGEST_PAUSE = 5.0  # seconds for which one piece stops in all; it has a deadline
+LEAST_PAUSE, MOST_PAUSE = 0.2, 20.0  # seconds, and times what it has worked, for which a piece stops in all ...
+LONGEST_PAUSE = 10.0  # ... but for so many seconds at most: it has a deadline
 
 
 class Turns:
@@ -89,6 +90,7 @@ class Turns:
     def pause(self, piece: Piece) -> None:
         """Whoever is in the middle of this piece waits here while it is the others' turn."""
         with self._lock:
+            piece.of_many = piece.of_many or self._floods(piece.party)
             while (seconds := self._left_to_pause(piece)) > 0:
                 stopped = self._clock()
                 self._changed.wait(seconds)
@@ -99,10 +101,10 @@ class Turns:
 
     def _left_to_pause(self, piece: Piece) -> float:
         others = any(not self._floods(party) for party in self._at_work.keys() - {piece.party})
-        if not others or not self._floods(piece.party):
+        if not others or not piece.of_many:
             return 0.0
         worked = self._clock() - self._last[piece.party][0]
-        return min(MOST_REST * worked, LONGEST_PAUSE) - piece.paused
+        return min(LEAST_PAUSE + MOST_PAUSE * worked, LONGEST_PAUSE) - piece.paused
 
     def _floods(self, party: str) -> bool:
         return len(self._waiting.get(party, ())) >= MANY_WAITING
@@ -154,10 +156,12 @@ class Turns:
 
 @dataclass
 class Piece:
-    """Of a party's work, as its thread has it. `paused`: for how many seconds it has stopped in its middle."""
+    """Of a party's work, as its thread has it. `of_many`: while it was at work, many of its party waited. `paused`: for
+    how many seconds it has stopped in its middle."""
 
     turns: Turns
     party: str
+    of_many: bool = False
     paused: float = 0.0
 
     def give_way(self) -> None:
@@ -195,8 +199,8 @@ class InTurn(Executor):
 
 
 class Parties:
-    """Whose a request is, as far as it can be told before the database is asked: by what the same credential was when
-    it was last looked at. It decides whose turn is used, and nothing else."""
+    """Whose a request is: by what its credential was when it was first looked at, in a short piece of work of its own.
+    It decides whose turn is used, and nothing else."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, str] = OrderedDict()
@@ -214,13 +218,24 @@ class Parties:
             self._known.popitem(last=False)
 
 
-def credential_of(headers: Headers, cookie: bytes) -> bytes | None:
-    """Of a token or a session, without keeping it: two that are alike come from the same caller."""
-    shown = b""
+@dataclass(frozen=True)
+class Shown:
+    """What a caller shows of itself: the words of a token, or the key of a session."""
+
+    token: str = ""
+    session: str = ""
+
+    @property
+    def digest(self) -> bytes:
+        """To know it again without keeping it."""
+        return hashlib.blake2b(f"{self.token} {self.session}".encode(), digest_size=16).digest()
+
+
+def shown_in(headers: Headers, cookie: bytes) -> Shown | None:
+    session = b""
     for name, value in headers:
         if name == b"authorization":
-            shown = value
-            break
+            return Shown(token=value.decode("latin-1"))
         if name == b"cookie":
-            shown = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), shown)
-    return hashlib.blake2b(shown, digest_size=16).digest() if shown else None
+            session = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), session)
+    return Shown(session=session[len(cookie) + 1 :].decode("latin-1")) if session else None

@@ -12,15 +12,18 @@ import pytest
 
 from marketplace.turns import (
     ALONE_SECONDS,
+    LEAST_PAUSE,
     LEAST_REST,
     LONGEST_PAUSE,
     MANY_WAITING,
+    MOST_PAUSE,
     MOST_REST,
     InTurn,
     Parties,
     Piece,
+    Shown,
     Turns,
-    credential_of,
+    shown_in,
 )
 from tenants.patience import give_way
 
@@ -218,12 +221,13 @@ def test_a_pause_is_no_work_after_which_to_rest() -> None:
     assert stage.wait(0.001) == ["a2"]
 
 
-@pytest.mark.parametrize(("worked", "longest"), [(0.1, 0.1 * MOST_REST), (100.0, LONGEST_PAUSE)])
+@pytest.mark.parametrize(("worked", "longest"), [(0.1, LEAST_PAUSE + 0.1 * MOST_PAUSE), (100.0, LONGEST_PAUSE)])
 def test_a_piece_goes_on_beside_somebody_else_when_it_has_stopped_for_long(worked: float, longest: float) -> None:
     stage = Stage(at_once=8, of_one=2)
     stage.ask("b1", *many("a"))
     stage.wait(worked)
     piece = Piece(stage.turns, "a")
+    piece.of_many = True
     assert stage.turns._left_to_pause(piece) == pytest.approx(longest)
     piece.paused = longest
     piece.give_way()  # at once
@@ -305,14 +309,16 @@ def test_error_of_the_work_is_its_callers_and_the_turn_goes_on() -> None:
 
 
 def test_a_caller_is_known_by_token_or_session_and_neither_is_kept() -> None:
-    token = credential_of([(b"authorization", b"Bearer bourse_x"), (b"cookie", b"bourse_session=s")], b"bourse_session")
-    assert token == credential_of([(b"authorization", b"Bearer bourse_x")], b"bourse_session")
-    session = credential_of([(b"cookie", b"a=b; bourse_session=s; c=d")], b"bourse_session")
-    assert session == credential_of([(b"cookie", b"bourse_session=s")], b"bourse_session")
-    assert session != token
-    assert credential_of([(b"cookie", b"a=b")], b"bourse_session") is None
-    parties = Parties()
-    assert parties.of(token, "10.0.0.1") == parties.of(None, "10.0.0.1") == "address 10.0.0.1"
+    name = b"bourse_session"
+    token = shown_in([(b"authorization", b"Bearer bourse_x"), (b"cookie", b"bourse_session=s")], name)
+    assert token == shown_in([(b"authorization", b"Bearer bourse_x")], name) == Shown(token="Bearer bourse_x")
+    session = shown_in([(b"cookie", b"a=b; bourse_session=s; c=d")], name)
+    assert session == shown_in([(b"cookie", b"bourse_session=s")], name) == Shown(session="s")
+    assert shown_in([(b"cookie", b"a=b")], name) is None
+    assert Shown(session="s").digest != Shown(token="s").digest
     assert token is not None
-    parties.learn(token, "tenant 7")
-    assert parties.of(token, "10.0.0.1") == "tenant 7"
+    parties = Parties()
+    assert parties.of(token.digest, "10.0.0.1") == parties.of(None, "10.0.0.1") == "address 10.0.0.1"
+    parties.learn(token.digest, "tenant 7")
+    assert parties.of(token.digest, "10.0.0.1") == "tenant 7"
+    assert b"bourse_x" not in repr(parties._known).encode()
