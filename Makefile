@@ -1,6 +1,6 @@
 # Every command of daily work. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help install run test test-wide fuzz soak soak-cluster soak-kills check bench schema screenshots lock clean
+.PHONY: help install run test test-wide fuzz soak soak-machine soak-cluster soak-kills check bench schema screenshots lock clean
 
 PYTHON ?= python3
 PORT ?= 8000
@@ -47,6 +47,9 @@ check: .venv/everything ## style, templates, types, import contracts, migrations
 
 soak: .venv/everything ## markets by chance, for hours: nothing may be lost or paid twice (SEED=1 MINUTES=60)
 	@$(BIN)/python -m tests.soak $(SEED) $(MINUTES) $(WORKERS)
+
+soak-machine: .venv/everything ## the same markets as a state machine, which shortens what it finds (SEED=1 MINUTES=60)
+	@$(BIN)/python -m tests.soak $(SEED) $(MINUTES) $(WORKERS) machine
 
 soak-cluster: .venv/everything ## markets on a simulated cluster that loses messages, servers and its own state (SLOTS=10000 SEED=1)
 	@$(BIN)/python -m tests.soak.cluster $(SLOTS) $(SEED) $(WORKERS)

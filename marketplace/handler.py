@@ -18,23 +18,23 @@ from contextlib import ExitStack, closing
 from typing import IO, Any
 
 from asgiref.sync import ThreadSensitiveContext, sync_to_async
+from channels.db import database_sync_to_async
 from django.conf import settings
 from django.core.exceptions import RequestAborted
 from django.core.handlers.asgi import ASGIHandler, get_script_prefix
 from django.core.signals import request_started
-from django.db import close_old_connections, connections
+from django.db import Error, close_old_connections, connections
 from django.http import FileResponse, HttpRequest, HttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import set_script_prefix
 
 from marketplace.heads import head_is_too_large
-from marketplace.turns import InTurn, Parties, Turns, credential_of
+from marketplace.turns import InTurn, Parties, Shown, Turns, shown_in
 from marketplace.unavailable import FOR_PROGRAMS, unavailable_response
 from tenants.api.bodies import MOST_BYTES
 from tenants.api.problems import TOO_LARGE, Problem, problem_response
 from tenants.failures import DEADLINE
-from tenants.models import ApiToken, User
-from tenants.selectors import party_of
+from tenants.parties import party_of_session, party_of_token
 from tenants.uploads import MOST_BYTES as MOST_UPLOAD
 from tenants.uploads import Sender, Uploads, sender_of
 
@@ -91,15 +91,17 @@ class OneThreadHandler(ASGIHandler):
         if head_is_too_large(scope):
             return await self.send_response(refused(scope, HEAD_TOO_LARGE), send)
         self._loop = asyncio.get_running_loop()
-        credential = credential_of(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
-        party = self._parties.of(credential, str((scope.get("client") or ("?",))[0]))
+        shown = shown_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
+        party = self._parties.of(shown and shown.digest, str((scope.get("client") or ("?",))[0]))
         if self._turns.waiting(party) >= MOST_WAITING:
             return await self.send_response(refused(scope, TOO_MANY_AT_ONCE), send)
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")
         done = False
         try:
+            if shown is not None and not self._parties.knows(shown.digest):
+                party = await self._looked_up(shown, party, thread)
             async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
-                done = await self._handled(scope, receive, send, credential)
+                done = await self._handled(scope, receive, send)
         finally:
             if done and len(self._idle) < IDLE_THREADS:
                 self._idle.append(thread)
@@ -108,7 +110,16 @@ class OneThreadHandler(ASGIHandler):
                 thread.submit(connections.close_all)
                 thread.shutdown(wait=False)
 
-    async def _handled(self, scope: Scope, receive: Receive, send: Send, credential: bytes | None) -> bool:
+    async def _looked_up(self, shown: Shown, party: str, thread: ThreadPoolExecutor) -> str:
+        """Whose turns the request uses: looked up in a piece of work of whoever nobody knows at its address."""
+        async with ThreadSensitiveContext(executor=InTurn(self._turns, party, thread)):
+            known = await database_sync_to_async(_party_of, thread_sensitive=True)(shown)
+        if known is None:
+            return party
+        self._parties.learn(shown.digest, known)
+        return known
+
+    async def _handled(self, scope: Scope, receive: Receive, send: Send) -> bool:
         """Whether the thread is free again."""
         clock, sender = asyncio.get_running_loop().time, sender_of(scope)
         with ExitStack() as place:
@@ -131,11 +142,9 @@ class OneThreadHandler(ASGIHandler):
                 return True
             if sender is not None:  # its answer has the time that any answer has
                 ends = clock() + settings.REQUEST_SECONDS
-            return await self._answered(scope, receive, send, credential, body, ends)
+            return await self._answered(scope, receive, send, body, ends)
 
-    async def _answered(
-        self, scope: Scope, receive: Receive, send: Send, credential: bytes | None, body: IO[bytes], ends: float
-    ) -> bool:
+    async def _answered(self, scope: Scope, receive: Receive, send: Send, body: IO[bytes], ends: float) -> bool:
         """Whether the thread is free again."""
         with closing(body):
             set_script_prefix(get_script_prefix(scope))
@@ -146,7 +155,7 @@ class OneThreadHandler(ASGIHandler):
                 return True
             # After its body a caller has nothing to say but that it leaves.
             left = asyncio.ensure_future(receive())
-            sent = asyncio.create_task(self._sent(scope, request, send, credential, ends))
+            sent = asyncio.create_task(self._sent(scope, request, send, ends))
             await asyncio.wait((left, sent), return_when=asyncio.FIRST_COMPLETED)
             left.cancel()
             sent.cancel()
@@ -179,15 +188,13 @@ class OneThreadHandler(ASGIHandler):
                 body.seek(0)
                 return body
 
-    async def _sent(
-        self, scope: Scope, request: HttpRequest, send: Send, credential: bytes | None, ends: float
-    ) -> HttpResponseBase | None:
+    async def _sent(self, scope: Scope, request: HttpRequest, send: Send, ends: float) -> HttpResponseBase | None:
         """The response, of which a caller who left has not seen all. None: it was not made in time, and whoever makes
         it is still at work, or has not begun and never will."""
         request.ends = ends  # type: ignore[attr-defined]  # for `tenants.middleware.request_deadline`
         try:
             async with asyncio.timeout_at(ends):
-                response = await sync_to_async(self._made, thread_sensitive=True)(scope, request, credential)
+                response = await sync_to_async(self._made, thread_sensitive=True)(scope, request)
         except TimeoutError:
             await self.send_response(too_late(scope), send)
             return None
@@ -200,12 +207,10 @@ class OneThreadHandler(ASGIHandler):
             raise
         return response
 
-    def _made(self, scope: Scope, request: HttpRequest, credential: bytes | None) -> HttpResponseBase:
+    def _made(self, scope: Scope, request: HttpRequest) -> HttpResponseBase:
         """All of it that no stream follows, with what Django does before and after each request."""
         request_started.send(sender=type(self), scope=scope)
         response = self.get_response(request)
-        if credential is not None and response.status_code < 500 and not self._parties.knows(credential):
-            self._learn(request, credential)
         response._handler_class = type(self)  # type: ignore[attr-defined]
         if isinstance(response, FileResponse):
             response.block_size = self.chunk_size
@@ -215,13 +220,13 @@ class OneThreadHandler(ASGIHandler):
             response.close()  # which gives the connection back, too: its content is at hand
         return response
 
-    def _learn(self, request: HttpRequest, credential: bytes) -> None:
-        """Whose turns the next request with this credential uses. What a request did not look at stays unknown."""
-        token, user = getattr(request, "auth", None), getattr(request, "_cached_user", None)
-        if isinstance(token, ApiToken):
-            self._parties.learn(credential, party_of(token.user, token))
-        elif isinstance(user, User):
-            self._parties.learn(credential, party_of(user, None))
+
+def _party_of(shown: Shown) -> str | None:
+    """None: nobody is known by that, or the database does not say; then the request itself meets that too."""
+    try:
+        return party_of_token(shown.token) if shown.token else party_of_session(shown.session)
+    except Error:
+        return None
 
 
 def refused(scope: Mapping[str, Any], problem: Problem) -> HttpResponse:

@@ -7,8 +7,9 @@ connection or any work. Where all threads are taken, the tenants that wait come 
 one thread: a second would halve what is left for the others, and gain nothing where two compute.
 
 A party of which many requests wait gains nothing by haste: its last one is late anyhow. While others are present it
-gives way: it rests after each of its pieces, twice as long as that piece took, and begins nothing beside somebody
-else's. After six times as long it goes on in any case, so a busy day slows it down and never stops it.
+gives way: it rests after each of its pieces, twice as long as that piece took, begins nothing beside somebody else's,
+and stops in the middle of a piece while somebody else is at work (`Piece.give_way`). After six times as long it goes on
+in any case, so a busy day slows it down and never stops it.
 """
 
 from __future__ import annotations
@@ -20,7 +21,10 @@ import time
 from collections import Counter, OrderedDict, deque
 from collections.abc import Callable, Iterable, Set
 from concurrent.futures import Executor, Future
+from dataclasses import dataclass
 from typing import Any, TypeVar
+
+from tenants.patience import giving_way
 
 Result = TypeVar("Result")
 Headers = Iterable[tuple[bytes, bytes]]
@@ -29,6 +33,8 @@ MOST_KNOWN = 10_000
 ALONE_SECONDS = 1.0  # without a request of anybody else
 MANY_WAITING = 8  # pieces of one party: from here on it gives way
 LEAST_REST, MOST_REST = 2.0, 6.0  # times what its last piece took
+LEAST_PAUSE, MOST_PAUSE = 0.2, 20.0  # seconds, and times what it has worked, for which a piece stops in all ...
+LONGEST_PAUSE = 10.0  # ... but for so many seconds at most: it has a deadline
 
 
 class Turns:
@@ -38,10 +44,11 @@ class Turns:
     def __init__(self, at_once: int, of_one: int, later: Later, clock: Callable[[], float] = time.monotonic) -> None:
         self._at_once, self._of_one, self._later, self._clock = at_once, of_one, later, clock
         self._lock = threading.Lock()
+        self._changed = threading.Condition(self._lock)
         self._at_work: Counter[str] = Counter()
         self._waiting: OrderedDict[str, deque[Callable[[], object]]] = OrderedDict()  # whose turn is next stands first
         self._seen: OrderedDict[str, float] = OrderedDict()  # when who came last; whoever came first stands first
-        self._last: dict[str, tuple[float, float]] = {}  # when its last piece began, and ended; of those who wait
+        self._last: dict[str, tuple[float, float]] = {}  # began, less its pauses, and ended: its last piece
         self._alarm = math.inf  # when the next call that was asked for comes
 
     def waiting(self, party: str) -> int:
@@ -58,6 +65,7 @@ class Turns:
 
     def end(self, party: str) -> None:
         with self._lock:
+            self._changed.notify_all()
             self._at_work[party] -= 1
             if not self._at_work[party]:
                 del self._at_work[party]
@@ -78,6 +86,28 @@ class Turns:
                 self._waiting.pop(party, None)
                 if party not in self._at_work:
                     self._last.pop(party, None)
+
+    def pause(self, piece: Piece) -> None:
+        """Whoever is in the middle of this piece waits here while it is the others' turn."""
+        with self._lock:
+            piece.of_many = piece.of_many or self._floods(piece.party)
+            while (seconds := self._left_to_pause(piece)) > 0:
+                stopped = self._clock()
+                self._changed.wait(seconds)
+                pause = self._clock() - stopped
+                piece.paused += pause
+                began, ended = self._last[piece.party]
+                self._last[piece.party] = (began + pause, ended)
+
+    def _left_to_pause(self, piece: Piece) -> float:
+        others = any(not self._floods(party) for party in self._at_work.keys() - {piece.party})
+        if not others or not piece.of_many:
+            return 0.0
+        worked = self._clock() - self._last[piece.party][0]
+        return min(LEAST_PAUSE + MOST_PAUSE * worked, LONGEST_PAUSE) - piece.paused
+
+    def _floods(self, party: str) -> bool:
+        return len(self._waiting.get(party, ())) >= MANY_WAITING
 
     def _start(self) -> None:
         while (start := self._next()) is not None:
@@ -112,7 +142,7 @@ class Turns:
 
     def _rest(self, party: str, present: Set[str], now: float) -> float:
         """Seconds for which it still gives way, if nobody else ends meanwhile."""
-        if len(self._waiting[party]) < MANY_WAITING or present <= {party}:
+        if not self._floods(party) or present <= {party}:
             return 0.0
         began, ended = self._last.get(party, (now, now))
         beside_others = self._at_work.total() > self._at_work[party]
@@ -122,6 +152,20 @@ class Turns:
         with self._lock:
             self._alarm = math.inf
         self._start()
+
+
+@dataclass
+class Piece:
+    """Of a party's work, as its thread has it. `of_many`: while it was at work, many of its party waited. `paused`: for
+    how many seconds it has stopped in its middle."""
+
+    turns: Turns
+    party: str
+    of_many: bool = False
+    paused: float = 0.0
+
+    def give_way(self) -> None:
+        self.turns.pause(self)
 
 
 class InTurn(Executor):
@@ -136,7 +180,8 @@ class InTurn(Executor):
         def run() -> None:
             try:
                 if future.set_running_or_notify_cancel():  # nobody has left meanwhile
-                    future.set_result(work(*args, **options))
+                    with giving_way(Piece(self._turns, self._party).give_way):
+                        future.set_result(work(*args, **options))
             except BaseException as error:
                 future.set_exception(error)
             finally:
@@ -154,8 +199,8 @@ class InTurn(Executor):
 
 
 class Parties:
-    """Whose a request is, as far as it can be told before the database is asked: by what the same credential was when
-    it was last looked at. It decides whose turn is used, and nothing else."""
+    """Whose a request is: by what its credential was when it was first looked at, in a short piece of work of its own.
+    It decides whose turn is used, and nothing else."""
 
     def __init__(self) -> None:
         self._known: OrderedDict[bytes, str] = OrderedDict()
@@ -173,13 +218,24 @@ class Parties:
             self._known.popitem(last=False)
 
 
-def credential_of(headers: Headers, cookie: bytes) -> bytes | None:
-    """Of a token or a session, without keeping it: two that are alike come from the same caller."""
-    shown = b""
+@dataclass(frozen=True)
+class Shown:
+    """What a caller shows of itself: the words of a token, or the key of a session."""
+
+    token: str = ""
+    session: str = ""
+
+    @property
+    def digest(self) -> bytes:
+        """To know it again without keeping it."""
+        return hashlib.blake2b(f"{self.token} {self.session}".encode(), digest_size=16).digest()
+
+
+def shown_in(headers: Headers, cookie: bytes) -> Shown | None:
+    session = b""
     for name, value in headers:
         if name == b"authorization":
-            shown = value
-            break
+            return Shown(token=value.decode("latin-1"))
         if name == b"cookie":
-            shown = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), shown)
-    return hashlib.blake2b(shown, digest_size=16).digest() if shown else None
+            session = next((part for part in value.split(b"; ") if part.startswith(cookie + b"=")), session)
+    return Shown(session=session[len(cookie) + 1 :].decode("latin-1")) if session else None

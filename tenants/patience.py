@@ -3,10 +3,14 @@
 A request has a deadline. Python cannot end a thread from outside, so whoever works for a request looks at its clock
 again and again: before each statement (`deadline`), and in long computations by `in_time`. What has not been committed
 by then is rolled back. How long one statement may take is the database's own limit, by the kind of process that asks.
+
+Where many work in one process, whoever can wait lets the others go before it in the middle of its work too: at the same
+places, as far as it holds nothing there that others wait for (`give_way`).
 """
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,7 +85,30 @@ def in_time() -> None:
         raise DeadlinePassed
 
 
+_thread = threading.local()
+
+
+@contextmanager
+def giving_way(pause: Callable[[], None]) -> Iterator[None]:
+    """What this thread works at meanwhile calls `pause` in its middle, again and again."""
+    _thread.pause = pause
+    try:
+        yield
+    finally:
+        del _thread.pause
+
+
+def give_way() -> None:
+    """`in_time`, and where it is the others' turn this waits. It belongs into long computations, at places that hold
+    neither a lock nor a transaction, so that nobody waits for who waits here."""
+    pause = getattr(_thread, "pause", None)
+    if pause is not None:
+        pause()
+    in_time()
+
+
 def _before_a_statement(execute: Callable[..., Any], sql: Any, params: Any, many: bool, context: Any) -> Any:
     if not str(sql).startswith(ENDINGS):
-        in_time()
+        look = in_time if context["connection"].in_atomic_block else give_way
+        look()
     return execute(sql, params, many, context)

@@ -88,16 +88,6 @@ def access_anywhere(user: User) -> Access:
     return Access(user=user, tenant=None, roles=staff_roles(user) | own)
 
 
-def party_of(user: User, token: ApiToken | None) -> str:
-    """On whose account a request counts where tenants take turns: of a tenant's token the tenant, of anybody else the
-    first tenant that the person belongs to; else the person."""
-    if token is not None and token.tenant_id is not None:
-        return f"tenant {token.tenant_id}"
-    with scope_disabled("a person's own memberships lie in several tenants"):
-        first = Membership.objects.filter(user=user).order_by("tenant_id").values_list("tenant_id", flat=True).first()
-    return f"person {user.pk}" if first is None else f"tenant {first}"
-
-
 def token_by_hash(token_hash: str) -> ApiToken | None:
     """Whatever its state: the caller looks at that."""
     return next(iter(_tokens(token_hash=token_hash)), None)

@@ -68,7 +68,8 @@ def pool_overview(pool: Pool) -> PoolOverview:
     """Every server with whose cells it holds. Owners see each other here: who owns the cluster is no secret
     in a coalition (what runs on it is)."""
     kinds = list(ResourceKind.objects.filter(pool=pool))
-    units = {(row.server_id, row.resource_id): row.units for row in ServerCapacity.objects.filter(pool=pool)}
+    rows = ServerCapacity.objects.filter(pool=pool).values_list("server_id", "resource_id", "units")
+    units = {(server, kind): number for server, kind, number in rows}
     cells = _cells_by_place(pool)
 
     def capacities(server: Server) -> tuple[CapacityView, ...]:
@@ -87,10 +88,11 @@ def _cells_by_place(pool: Pool) -> dict[tuple[int, int], list[OwnedUnits]]:
     """(server id, resource id) -> the cells there, by the owner's name."""
     cells: defaultdict[tuple[int, int], list[OwnedUnits]] = defaultdict(list)
     with scope_disabled("whose cells a server holds is shown to every owner of the pool"):
-        rows = list(Cell.objects.filter(server__pool=pool).select_related("tenant"))
-    for cell in sorted(rows, key=lambda cell: (cell.tenant.name, cell.tenant.slug)):
-        owner = OwnedUnits(cell.tenant_id, cell.tenant.slug, cell.tenant.name, cell.units)
-        cells[cell.server_id, cell.resource_id].append(owner)
+        rows = Cell.objects.filter(server__pool=pool).values_list(
+            "tenant__name", "tenant__slug", "server_id", "resource_id", "tenant_id", "units"
+        )
+        for name, slug, server, resource, tenant, units in sorted(rows):
+            cells[server, resource].append(OwnedUnits(tenant, slug, name, units))
     return cells
 
 

@@ -1,4 +1,6 @@
-"""YAML or JSON that people write, as plain values: what JSON can say, and nothing that keeps a process busy."""
+"""YAML or JSON that people write, as plain values: what JSON can say, and nothing that keeps a process busy.
+
+Others go first while a long text is read."""
 
 from __future__ import annotations
 
@@ -8,7 +10,10 @@ from typing import Any
 
 import yaml
 
+from tenants.patience import give_way
+
 DEEPEST = 8
+MOST_VALUES = 5_000  # names count as well; reading them takes a fifth of a second
 LONGEST_NUMBER = 40  # characters
 TOO_DEEP = "The text is nested too deeply."
 _WHOLE = r"-?(0|[1-9][0-9]*)"
@@ -32,6 +37,7 @@ class _Loader(yaml.SafeLoader):
     """Plain values only. References would let a short text stand for an endless one. Numbers are read by the letter of
     JSON: YAML's own reader takes 1:30 for 90 and 010 for 8."""
 
+    values = 0
     yaml_implicit_resolvers = {
         first: [(tag, pattern) for tag, pattern in resolvers if tag.rpartition(":")[2] not in ("int", "float")]
         for first, resolvers in yaml.SafeLoader.yaml_implicit_resolvers.items()
@@ -40,7 +46,15 @@ class _Loader(yaml.SafeLoader):
     def compose_node(self, parent: Any, index: Any) -> Any:
         if self.check_event(yaml.events.AliasEvent):
             raise BadText("References (*name) are not allowed; write the value out.")
+        self.values += 1
+        if self.values > MOST_VALUES:
+            raise BadText(f"The text has more than {MOST_VALUES} values.")
+        give_way()
         return super().compose_node(parent, index)
+
+    def construct_object(self, node: Any, deep: bool = False) -> Any:
+        give_way()
+        return super().construct_object(node, deep)
 
     def fetch_flow_collection_start(self, token: Any) -> None:
         """The reader goes over all open brackets for each token: a kilobyte of them takes it a second."""

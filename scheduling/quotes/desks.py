@@ -18,7 +18,7 @@ from scheduling.quotes.restarts import Resize, resizes_of
 from tenants.ledger.amounts import credits_of
 from tenants.ledger.postings import available
 from tenants.ledger.selectors import balance
-from tenants.patience import in_time
+from tenants.patience import give_way, in_time
 
 SUPPOSED = 2**62  # the number of a job that does not exist: larger than that of any that does
 MOST_LATER_BOUNDARIES = 3
@@ -99,7 +99,7 @@ class InstantDesk:
     def _at(self, arrival: float, fields: Spec) -> QuotedTerms:
         if self.held:
             return QuotedTerms(False, Reason("market_held"))
-        in_time()
+        give_way()
         answer = self.answer
         if fields or arrival != self.job.arrival:
             other = supposed(self.job, None, fields)
@@ -157,6 +157,7 @@ class BatchDesk:
         self.lock, self.reader = seen.lock, JobReader(seen.frame)
 
     def ask(self, fields: Spec) -> QuotedTerms:
+        give_way()
         with self.lock:
             in_time()  # others may have had the desk for long
             job = self._read(fields)
@@ -174,7 +175,7 @@ class BatchDesk:
                 view = None if is_over else what_if.following(job, variants.floors)
             if view is None or (waiting := waiting + len(view.waiting)) > MOST_WAITING:
                 return
-            in_time()
+            give_way()
             what_if = self.policy.one_more(view)
             variants = what_if.asked(job)
             yield self.what_if.view.slot, view.slot, self._terms(variants, job)

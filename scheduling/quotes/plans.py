@@ -20,7 +20,7 @@ from scheduling.models import AlonePlan, JobState, Lane, LaneClock, Pool, Traini
 from scheduling.sharing import sharing_of
 from tenants.access import Access, Refused
 from tenants.ledger.amounts import micro
-from tenants.patience import in_time
+from tenants.patience import give_way
 from tenants.roles import Permission
 from tenants.scoping import scope, scope_disabled
 from tenants.services.members import NOT_ALLOWED
@@ -87,7 +87,7 @@ def plans_compare(*, pool: Pool, by: Access, at: datetime) -> Plans | Refused:
         return Plans(pool, chosen, max(clock.frontier, pool.slot_at(at) + 1), (), 0, 0, 0, 0)
     with scope_disabled("the next boundary depends on everybody who waits; only the tenant's own jobs are planned"):
         view, policy, index = _boundary(pool, clock, by.tenant.pk, at)
-    in_time()
+    give_way()
     alone = alone_view(view, index, cells_of(view.cluster))
     keep, renew = (_planned(policy, alone, index, plan) for plan in (AlonePlan.KEEP, AlonePlan.RENEW))
     numbers = [job.number for job in alone.waiting if job.number in rows and job.arrival < view.slot]

@@ -12,6 +12,7 @@ from rest_framework import serializers
 from tenants.api.cursors import Cursor, page_of
 from tenants.api.listing import Listing, Show, rows_chosen
 from tenants.csv_files import csv_text
+from tenants.patience import give_way
 
 ROWS_AT_ONCE = 500
 
@@ -57,8 +58,14 @@ def columns_of(row: serializers.BaseSerializer[Any], above: tuple[str, ...] = ()
 
 
 def _lines(listing: Listing, values: Sequence[Any], columns: Sequence[tuple[str, tuple[str, ...]]]) -> bytes:
-    shown = listing.row(values, many=True).data
-    return csv_text([_cell(row, path) for _, path in columns] for row in shown).encode()
+    row = listing.row()
+
+    def cells(value: Any) -> list[object]:
+        give_way()
+        shown = row.to_representation(value)
+        return [_cell(shown, path) for _, path in columns]
+
+    return csv_text(cells(value) for value in values).encode()
 
 
 def _cell(row: Mapping[str, Any] | None, path: Sequence[str]) -> object:

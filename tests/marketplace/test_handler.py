@@ -11,6 +11,7 @@ import pytest
 from asgiref.sync import async_to_sync, iscoroutinefunction
 from asgiref.testing import ApplicationCommunicator
 from django.core.signals import request_finished
+from django.db import Error, OperationalError
 from django.http import HttpRequest, HttpResponse, StreamingHttpResponse
 from django.http.response import HttpResponseBase
 from django.urls import path
@@ -259,9 +260,48 @@ def test_long_head_is_refused_before_anything_reads_it(handler: OneThreadHandler
     assert seen == []
 
 
+@pytest.mark.django_db(transaction=True)
 def test_cookie_of_messages_is_no_long_head(handler: OneThreadHandler) -> None:
     cookie = b'messages="' + b'\\"' * 900 + b'"; bourse_session=x'
     assert answered(handler, request_of("plain") | {"headers": [(b"cookie", cookie)]})[0] == 200
+
+
+class Told:
+    """In the place of the database: whose a credential is."""
+
+    def __init__(self, answer: str | Error) -> None:
+        self.answer = answer
+        self.calls = 0
+
+    def __call__(self, _: str) -> str:
+        self.calls += 1
+        if isinstance(self.answer, Error):
+            raise self.answer
+        return self.answer
+
+
+@pytest.mark.parametrize(
+    ("answer", "party", "calls"),
+    [("tenant 7", "tenant 7", 1), (OperationalError("it is gone"), "address 10.0.0.1", 2)],
+)
+def test_first_request_with_a_credential_has_the_turns_of_its_tenant_already(
+    handler: OneThreadHandler, monkeypatch: pytest.MonkeyPatch, answer: str | Error, party: str, calls: int
+) -> None:
+    monkeypatch.setattr("marketplace.handler.party_of_token", told := Told(answer))
+    who = {"client": ("10.0.0.1", 1), "headers": [(b"authorization", b"Bearer x")]}
+    at_work = []
+    begin = handler._turns.begin
+
+    def noted(name: str, start: Callable[[], object]) -> None:
+        at_work.append(name)
+        begin(name, start)
+
+    monkeypatch.setattr(handler._turns, "begin", noted)
+    for _ in range(2):
+        assert answered(handler, request_of("plain") | who)[0] == 200
+    assert at_work[:2] == ["address 10.0.0.1", party]  # whose it is, and then the request itself
+    assert at_work[-1] == party
+    assert told.calls == calls
 
 
 def test_one_party_waits_behind_itself_and_may_wait_only_so_often(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from unittest.mock import Mock
 
 import pytest
 from django.db import connection, transaction
 
 from marketplace import product
+from scheduling.common.texts import plain_document
 from tenants.models import User
-from tenants.patience import DeadlinePassed, Patience, deadline, in_time
+from tenants.patience import DeadlinePassed, Patience, deadline, give_way, giving_way, in_time
 from tests.tenants.builders import make_person
 from tests.web import environment
 
@@ -114,3 +116,34 @@ def test_a_long_computation_asks_whether_there_is_time() -> None:
         with pytest.raises(DeadlinePassed):
             in_time()
     in_time()
+
+
+def test_who_gives_way_looks_at_the_time_too() -> None:
+    clock, pause = Clock(), Mock()
+    with giving_way(pause), deadline(10.0, clock):
+        give_way()
+        clock.now = 10.0
+        with pytest.raises(DeadlinePassed):
+            give_way()
+    give_way()  # nobody's work any more
+    assert pause.call_count == 2
+
+
+@pytest.mark.django_db(transaction=True)
+def test_others_go_first_before_each_statement_but_where_somebody_may_wait_for_what_it_holds() -> None:
+    person, pause = make_person("ada@example.org", name="Ada"), Mock()
+    with giving_way(pause), deadline(10.0, Clock()):
+        User.objects.get(pk=person.pk)
+        User.objects.get(pk=person.pk)
+        assert pause.call_count == 2
+        with transaction.atomic():
+            User.objects.select_for_update().get(pk=person.pk)
+            User.objects.filter(pk=person.pk).update(name="Eve")
+        assert pause.call_count == 2
+
+
+def test_others_go_first_in_the_middle_of_a_long_text() -> None:
+    pause = Mock()
+    with giving_way(pause):
+        plain_document("a: [" + "1," * 999 + "1]", longest=64 * 1024)
+    assert pause.call_count > 1_000

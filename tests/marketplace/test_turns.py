@@ -2,22 +2,30 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
 from typing import Any
+from unittest.mock import Mock, patch
 
 import pytest
 
 from marketplace.turns import (
     ALONE_SECONDS,
+    LEAST_PAUSE,
     LEAST_REST,
+    LONGEST_PAUSE,
     MANY_WAITING,
+    MOST_PAUSE,
     MOST_REST,
     InTurn,
     Parties,
+    Piece,
+    Shown,
     Turns,
-    credential_of,
+    shown_in,
 )
+from tenants.patience import give_way
 
 
 class Stage:
@@ -164,6 +172,92 @@ def test_nothing_is_kept_of_a_party_that_rested_and_left() -> None:
     assert stage.wait(1) == []
 
 
+class Middle:
+    """A party's piece in its middle, in a thread of its own; the clock of its stage stands still."""
+
+    def __init__(self, stage: Stage, party: str) -> None:
+        self.piece = Piece(stage.turns, party)
+        self.stops, self.goes_on = threading.Event(), threading.Event()
+        changed = stage.turns._changed
+        wait = changed.wait
+
+        def stop(seconds: float | None = None) -> bool:
+            self.stops.set()  # whoever holds the lock next comes when this waits
+            return wait(seconds)
+
+        with patch.object(changed, "wait", stop):
+            threading.Thread(target=self._work, daemon=True).start()
+            assert self.stops.wait(10)
+
+    def _work(self) -> None:
+        self.piece.give_way()
+        self.goes_on.set()
+
+
+def test_whoever_has_many_waiting_stops_in_the_middle_until_somebody_else_is_done() -> None:
+    stage = Stage(at_once=8, of_one=2)
+    stage.ask("b1", *many("a"))
+    stage.wait(10)
+    middle = Middle(stage, "a")
+    stage.ask("c1")
+    stage.end("b1")
+    assert stage.turns._left_to_pause(middle.piece) > 0  # c is at work
+    assert not middle.goes_on.is_set()
+    stage.end("c1")
+    assert middle.goes_on.wait(10)
+
+
+def test_a_pause_is_no_work_after_which_to_rest() -> None:
+    stage = Stage(at_once=8, of_one=2)
+    stage.ask("b1", *many("a"))
+    stage.wait(0.1)
+    middle = Middle(stage, "a")
+    stage.wait(0.3)
+    stage.end("b1")
+    assert middle.goes_on.wait(10)
+    assert middle.piece.paused == pytest.approx(0.3)
+    assert stage.end("a1") == []
+    assert stage.wait(0.1 * LEAST_REST - 0.001) == []
+    assert stage.wait(0.001) == ["a2"]
+
+
+@pytest.mark.parametrize(("worked", "longest"), [(0.1, LEAST_PAUSE + 0.1 * MOST_PAUSE), (100.0, LONGEST_PAUSE)])
+def test_a_piece_goes_on_beside_somebody_else_when_it_has_stopped_for_long(worked: float, longest: float) -> None:
+    stage = Stage(at_once=8, of_one=2)
+    stage.ask("b1", *many("a"))
+    stage.wait(worked)
+    piece = Piece(stage.turns, "a")
+    piece.of_many = True
+    assert stage.turns._left_to_pause(piece) == pytest.approx(longest)
+    piece.paused = longest
+    piece.give_way()  # at once
+
+
+def test_nobody_stops_in_the_middle_who_has_few_waiting_or_is_alone_or_beside_somebody_who_has_many() -> None:
+    few = Stage(at_once=8, of_one=2)
+    few.ask("b1", *many("a")[:MANY_WAITING])
+    few.wait(10)
+    Piece(few.turns, "a").give_way()
+    alone = Stage(at_once=8, of_one=2)
+    alone.ask(*many("a"))
+    alone.wait(10)
+    Piece(alone.turns, "a").give_way()
+    both = Stage(at_once=8, of_one=1)
+    both.ask(*many("a"), *many("b"))
+    both.wait(10)
+    Piece(both.turns, "a").give_way()
+    Piece(both.turns, "b").give_way()
+
+
+def test_what_works_in_turn_gives_way_at_each_place_where_it_can() -> None:
+    turns, thread, middle = Turns(8, 1, never), ByHand(), Mock()
+    with patch.object(turns, "pause", middle):
+        InTurn(turns, "a", thread).submit(lambda: [give_way(), give_way()])
+        thread.work.pop()()
+        give_way()  # afterwards the thread is nobody's
+    assert [call.args[0].party for call in middle.call_args_list] == ["a", "a"]
+
+
 def never(_: float, __: Callable[[], object]) -> None:
     """Nobody has many waiting."""
 
@@ -215,14 +309,16 @@ def test_error_of_the_work_is_its_callers_and_the_turn_goes_on() -> None:
 
 
 def test_a_caller_is_known_by_token_or_session_and_neither_is_kept() -> None:
-    token = credential_of([(b"authorization", b"Bearer bourse_x"), (b"cookie", b"bourse_session=s")], b"bourse_session")
-    assert token == credential_of([(b"authorization", b"Bearer bourse_x")], b"bourse_session")
-    session = credential_of([(b"cookie", b"a=b; bourse_session=s; c=d")], b"bourse_session")
-    assert session == credential_of([(b"cookie", b"bourse_session=s")], b"bourse_session")
-    assert session != token
-    assert credential_of([(b"cookie", b"a=b")], b"bourse_session") is None
-    parties = Parties()
-    assert parties.of(token, "10.0.0.1") == parties.of(None, "10.0.0.1") == "address 10.0.0.1"
+    name = b"bourse_session"
+    token = shown_in([(b"authorization", b"Bearer bourse_x"), (b"cookie", b"bourse_session=s")], name)
+    assert token == shown_in([(b"authorization", b"Bearer bourse_x")], name) == Shown(token="Bearer bourse_x")
+    session = shown_in([(b"cookie", b"a=b; bourse_session=s; c=d")], name)
+    assert session == shown_in([(b"cookie", b"bourse_session=s")], name) == Shown(session="s")
+    assert shown_in([(b"cookie", b"a=b")], name) is None
+    assert Shown(session="s").digest != Shown(token="s").digest
     assert token is not None
-    parties.learn(token, "tenant 7")
-    assert parties.of(token, "10.0.0.1") == "tenant 7"
+    parties = Parties()
+    assert parties.of(token.digest, "10.0.0.1") == parties.of(None, "10.0.0.1") == "address 10.0.0.1"
+    parties.learn(token.digest, "tenant 7")
+    assert parties.of(token.digest, "10.0.0.1") == "tenant 7"
+    assert b"bourse_x" not in repr(parties._known).encode()

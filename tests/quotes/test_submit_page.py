@@ -11,6 +11,7 @@ import yaml
 from django.test import Client
 from django.utils import timezone
 
+from scheduling.common.texts import MOST_VALUES, plain_document
 from scheduling.core.workload.model_types import MODEL_TYPES
 from scheduling.models import Pool, TrainingJob
 from scheduling.quotes.pages.submit_form import form_values
@@ -340,6 +341,13 @@ def test_nested_brackets_are_looked_at_up_to_a_depth(
     with pytest.raises(BadText, match="nested too deeply"):
         read_job(f"a: {opening * 5_000}1{closing * 5_000}")
     assert tokens < 50
+
+
+def test_text_of_very_many_values_is_refused() -> None:
+    around = 3  # the whole, the name, the list
+    plain_document("a: [" + "1," * (MOST_VALUES - around - 1) + "1]", longest=LONGEST)
+    with pytest.raises(BadText, match="more than 5000 values"):
+        plain_document("a: [" + "1," * (MOST_VALUES - around) + "1]", longest=LONGEST)
 
 
 @pytest.mark.parametrize("applied", ["{", "[1]", "[" * 200_000, "9" * 5_000, '{"epochs": ' + "9" * 5_000 + "}"])

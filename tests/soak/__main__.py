@@ -1,7 +1,8 @@
-"""`python -m tests.soak SEED MINUTES [PROCESSES]`: worlds by chance, one seed after the other, until the time is over.
+"""`python -m tests.soak SEED MINUTES [PROCESSES [KIND]]`: one seed after the other, until the time is over.
 
-Ends with 0 where nothing broke. What broke is printed with the seed of its world, and how to repeat just that one:
-`python -m tests.soak SEED 0` runs one world.
+A seed of the kind `chance` is a world of 400 steps; of the kind `machine` it is 30 markets (BOURSE_SOAK_EXAMPLES) of up
+to 60 steps, which hypothesis chooses. Ends with 0 where nothing broke. What broke is printed with its seed, and how to
+repeat just that one: MINUTES=0 runs one seed.
 """
 
 from __future__ import annotations
@@ -24,10 +25,12 @@ import django
 
 from marketplace.embedded import FORGETFUL, Servers, State, announce
 
+MARKETS = int(os.environ.get("BOURSE_SOAK_EXAMPLES", "30"))  # of one seed of the state machine
+
 
 @dataclass(frozen=True)
 class Outcome:
-    """One world: how many steps it took, what they did in it, and what broke."""
+    """One seed: how many steps were taken, what they did, and what broke."""
 
     seed: int
     events: int
@@ -35,9 +38,10 @@ class Outcome:
     broken: str
 
 
-def main(seed: str = "1", minutes: str = "60", processes: str = "2") -> None:
+def main(seed: str = "1", minutes: str = "60", processes: str = "2", kind: str = "chance") -> None:
+    run, command = KINDS[kind]
     until = time.monotonic() + 60 * float(minutes)
-    began, events, worlds, broken = time.monotonic(), 0, 0, 0
+    began, events, seeds, broken = time.monotonic(), 0, 0, 0
     with tempfile.TemporaryDirectory(prefix="bourse-soak-") as folder:
         Path(folder).chmod(0o711)  # root's servers run under another account
         state = State(Path(folder))
@@ -46,17 +50,17 @@ def main(seed: str = "1", minutes: str = "60", processes: str = "2") -> None:
             pool.apply(migrated)
             # The pool takes as many seeds as it is given: each waits until a world is free to begin.
             free = threading.Semaphore(int(processes))
-            for outcome in pool.imap_unordered(_world, _seeds(int(seed), until, free)):
+            for outcome in pool.imap_unordered(run, _seeds(int(seed), until, free)):
                 free.release()
-                events, worlds = events + outcome.events, worlds + 1
+                events, seeds = events + outcome.events, seeds + 1
                 if outcome.broken:
                     broken += 1
-                    print(f"{outcome.broken}\nRepeat it with: make soak SEED={outcome.seed} MINUTES=0", flush=True)
+                    print(f"{outcome.broken}\nRepeat it with: make {command} SEED={outcome.seed} MINUTES=0", flush=True)
                 rate = events / (time.monotonic() - began) * 3600
                 print(
                     json.dumps({**asdict(outcome), "broken": bool(outcome.broken), "per_hour": round(rate)}), flush=True
                 )
-    print(f"{worlds} worlds from seed {seed} on, {events} events, {broken} broken")
+    print(f"{seeds} seeds from {seed} on, {events} events, {broken} broken")
     sys.exit(bool(broken))
 
 
@@ -108,6 +112,20 @@ def _world(seed: int) -> Outcome:
             return Outcome(seed, 0, "", f"{why}{broken}")
     return Outcome(seed, len(world.steps), world.trace.hexdigest(), "")
 
+
+def _machine(seed: int) -> Outcome:
+    ready()
+    from tests.soak.machine import Market, machine_run
+
+    before = Market.steps
+    try:
+        machine_run(MARKETS, seed)
+    except Exception:
+        return Outcome(seed, Market.steps - before, "", traceback.format_exc())
+    return Outcome(seed, Market.steps - before, "", "")
+
+
+KINDS = {"chance": (_world, "soak"), "machine": (_machine, "soak-machine")}
 
 if __name__ == "__main__":
     main(*sys.argv[1:])
