@@ -21,8 +21,6 @@ PROBLEMS = {"Problem": 1, "Unavailable": 0}
 REFUSED = "Refused"
 # Classes of these names that are something else.
 OTHERS = {
-    "scheduling/core/policies/dorm/policy.py": {"Problem"},
-    "scheduling/engines/programs.py": {"Problem"},
     "scheduling/operator/api/pool_fields.py": {"Reason"},
 }
 # Names in a dictionary that is written out, where something decides; on pages, in the interface and on the command line
