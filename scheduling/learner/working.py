@@ -37,6 +37,7 @@ from tenants.scoping import scope_disabled
 
 LONGEST = timedelta(minutes=20)  # of one step, after which its process is ended
 PAUSE_SECONDS = 2.0
+STARTER = "scheduling.learner.idle"
 TOO_YOUNG = "The pool has no window of slots with jobs yet from which to learn, and another to choose by."
 TOO_LONG = f"The last step took more than {LONGEST.seconds // 60} minutes and was ended. The next one begins it again."
 KILLED = "The process of the last step was killed (signal {signal}). The next one begins it again."
@@ -194,6 +195,5 @@ def step_started(pool_id: int) -> subprocess.Popen[bytes]:
     one_core = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     # Those who serve keep what they measure in a file each: a process for each step would fill the folder.
     around = {name: value for name, value in os.environ.items() if name != "PROMETHEUS_MULTIPROC_DIR"}
-    words = [str(os.getpid()), "learner", "--work", str(pool_id)]
-    command = [sys.executable, "-m", "scheduling.learner.idle", *words]
+    command = [sys.executable, "-m", STARTER, str(os.getpid()), "learner", "--work", str(pool_id)]
     return subprocess.Popen(command, env=around | one_core, stdin=subprocess.DEVNULL)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 import pytest
 
 from scheduling.audit.verification import intervals_verify
+from scheduling.learner import working
 from scheduling.learner.working import learner_step, step_started
 from scheduling.models import CandidateState, Pool, PoolLearner, WeightsCandidate, WeightsPromotion
 from tenants.scoping import scope_disabled
@@ -111,8 +112,9 @@ def test_step_is_a_process_of_its_own_that_a_kill_ends_without_a_trace(monkeypat
     pool, _ = learnt_pool(is_on=True)
     for name, address in serving_addresses().items():
         monkeypatch.setenv(name, address)
+    # One that gives way to all would take minutes beside other tests. That it does so is in `test_idle`.
+    monkeypatch.setattr(working, "STARTER", "tests.learner.at_once")
     process = step_started(pool.pk)
-    assert "scheduling.learner.idle" in process.args  # at the lowest priority before it reads anything else
     process.kill()
     assert process.wait(timeout=PATIENCE) == -signal.SIGKILL
     assert (learner_of(pool).step, in_place(pool)) == (0, [])
