@@ -9,9 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from scheduling.core.occupancy import units_in_use
-from scheduling.core.policies.astraea.ahead import Ahead
 from scheduling.core.policies.astraea.awards import home_booking, rented_booking
-from scheduling.core.policies.astraea.candidates import Pair
 from scheduling.core.policies.astraea.dividend import Dividend
 from scheduling.core.policies.astraea.pieces import Met, pieces, standing
 from scheduling.core.policies.astraea.pool import Pool, reserve_prices
@@ -29,7 +27,7 @@ from scheduling.core.policies.astraea.schedule import (
 )
 from scheduling.core.policies.astraea.search import TIE, PieceSearch, Search, generous
 from scheduling.core.policies.astraea.settings import SEARCHED
-from scheduling.core.policies.astraea.terms import Limits, PairTerms, Terms
+from scheduling.core.policies.astraea.terms import Limits, Terms
 from scheduling.core.types import Booking, BoolArray, FloatArray, Floor, Job, Window
 
 KAPPAS = (0.0, 0.03, 0.06, 0.1, 0.15, 0.22, 0.33, 0.5, 0.75, 1.1, 1.6, 2.4)  # ascending (K8)
@@ -88,7 +86,6 @@ class Renting:
         self.pool = Pool(self.settings, round_.cluster, self._idle(), kappa)
         self.gains: list[float] = []  # of each sale, as the search for a price counts it
         self.buyers: set[int] = set()  # jobs that bought something
-        self.sales = 0
         self.easings = 0  # sales after which a job that follows may find better terms than one before it
         self._easings_before: dict[int, int] = {}  # by job, when it was offered runs that finish it
         self._limits: Limits | None = None
@@ -111,21 +108,19 @@ class Renting:
     def offer_all(self, jobs: Sequence[Job]) -> None:
         """All jobs in order, and then those that may be saved and bought nothing: so runs that finish a job come first
         and pieces take what would have stayed unsold (D7)."""
-        ahead = Ahead(self.round, jobs, self._may_rent)
-        for place, job in enumerate(jobs):
-            self.offer(job, ahead.too_dear(place, self.sales, self._stands_at, self._pair_terms_of))
+        for job in jobs:
+            self.offer(job)
         for job in jobs:
             if job.number in self.round.rests and job.number not in self.buyers:
                 self.offer_piece(job)
 
-    def offer(self, job: Job, known: Shortfall | None = None) -> None:
-        """Sell it the best schedule in the pool, if that is strictly better than what the job has. `known`: why there
-        is none, where that is known already."""
+    def offer(self, job: Job) -> None:
+        """Sell it the best schedule in the pool, if that is strictly better than what the job has."""
         at_home = self.round.awards.get(job.number)
         self._easings_before[job.number] = self.easings
         if not self._may_replace(job):
             return
-        offer = known or self.answer(job, self.floors.get(job.number))
+        offer = self.answer(job, self.floors.get(job.number))
         if isinstance(offer, Offer):
             self._sell(job, offer, at_home)
         elif at_home is None:
@@ -189,9 +184,6 @@ class Renting:
             return standing(self.round.cluster, rest, floor)
         return 0.0 if floor is None else floor.value
 
-    def _stands_at(self, job: Job) -> float:
-        return self._standing(job, self.floors.get(job.number))
-
     def _dividend(self, job: Job, has: float) -> Dividend | None:
         if not self.settings.dividend:
             return None
@@ -247,7 +239,6 @@ class Renting:
         self.sold += self.round.take(offer.schedule.rows, pair.worker.demand, pair.ps.demand)
         self.round.spent[job.tenant] += offer.booking.paid
         self.buyers.add(job.number)
-        self.sales += 1
         self._count(job, offer)
         self._terms.clear()
         self._limits = self._best_terms = None
@@ -281,9 +272,6 @@ class Renting:
             terms = Terms(self._limits_now(), prices, self.round.least_used(), least)
             self._terms[payer] = terms
         return terms
-
-    def _pair_terms_of(self, job: Job, pair: Pair) -> PairTerms:
-        return self._terms_of(job.tenant).of(pair)
 
     def _terms_at_best(self) -> Terms:
         """Terms that no payer's are better than."""
@@ -332,19 +320,13 @@ class Renting:
             idle[:, job.tenant] -= units_in_use(rows, *demands(job, booking), 0, round_.slots)
         return idle
 
-    def _rent(self, job: Job) -> str:
-        """What its owner, or it itself, says about renting."""
-        return (job.rent or self.round.cluster.tenants[job.tenant].rent) if self.settings.floor else "auto"
-
-    def _may_rent(self, job: Job) -> bool:
-        return self._rent(job) != "never"
-
     def _may_pay(self, job: Job) -> MayPay | None:
         """The most a job may pay and what sets it: its own limit, its owner's budget or its owner's funds (G9).
 
         None: it may not rent.
         """
-        tenant, rent = self.round.cluster.tenants[job.tenant], self._rent(job)
+        tenant = self.round.cluster.tenants[job.tenant]
+        rent = (job.rent or tenant.rent) if self.settings.floor else "auto"
         if rent == "never":
             return None
         before = self.round.rests[job.number].paid if job.number in self.round.rests else 0.0
