@@ -88,6 +88,7 @@ class KnownPool:
         self.floor_rows = {row: known for row, known in self.floor_rows.items() if row in floors}
         self.floors = {row: known for row, known in self.floors.items() if row in floors}
         self.reader.forget_names()
+        _others_forget(self)
 
 
 _pools: OrderedDict[int, KnownPool] = OrderedDict()  # the one that was read last at the end
@@ -99,12 +100,16 @@ def known_pool(frame: PoolFrame) -> KnownPool:
     if known is None or known.shape is not frame.shape:
         known = _pools[frame.pool.pk] = KnownPool(frame)
     _pools.move_to_end(frame.pool.pk)
+    return known
+
+
+def _others_forget(read: KnownPool) -> None:
+    """Of so many jobs as are kept, those of the pools that were read last."""
     kept = 0
     for number, pool in reversed(list(_pools.items())):
         kept += len(pool.jobs)
-        if kept > MOST and pool is not known:
+        if kept > MOST and pool is not read:
             _pools.pop(number, None)
-    return known
 
 
 def without_spec(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
