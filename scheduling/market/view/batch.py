@@ -209,11 +209,12 @@ def _until(rows: Iterable[Allocation], end: int) -> tuple[Allocation, ...]:
 def _floors(frame: PoolFrame, known: KnownPool, standing: Mapping[int, StandingFloor]) -> dict[int, Floor]:
     """Floors still to end, and those of jobs that wait here or in their owner's world alone. One on a server where its
     owner has no cells any more is void; a draft there is one without a schedule."""
+    kept = known.floors
     for number, row in standing.items():
-        if number not in known.floors:
+        if number not in kept:
             void = Floor(row.job_id, draft=True) if row.draft else None
-            known.floors[number] = _floor(frame, row) if _at_home(frame, row) else void
-    floors = {row.job_id: known.floors[number] for number, row in standing.items()}
+            kept[number] = _floor(frame, row) if _at_home(frame, row) else void
+    floors = {row.job_id: kept[number] for number, row in standing.items()}
     return {job: floor for job in sorted(floors) if (floor := floors[job]) is not None}
 
 

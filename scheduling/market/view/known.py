@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections import OrderedDict
 from collections.abc import Collection, Iterable
+from threading import Lock
 from typing import Any, NamedTuple
 
 from django.db.models import F, QuerySet, TextField
@@ -44,7 +45,11 @@ class KnownJob(NamedTuple):
 
 
 class KnownPool:
-    """What was read of one pool in one shape."""
+    """What was read of one pool in one shape.
+
+    Threads of a web process may read it at once: each goes on with the tables that it began with, and two that read the
+    same row enter the same of it.
+    """
 
     def __init__(self, frame: PoolFrame) -> None:
         self.pool_id, self.shape, self.reader = frame.pool.pk, frame.shape, JobReader(frame)
@@ -55,7 +60,7 @@ class KnownPool:
 
     def read(self, rows: Iterable[TrainingJob]) -> dict[int, Job]:
         """The jobs of these rows, by number. Rows of `without_spec` get their specification."""
-        jobs: dict[int, Job] = {}
+        kept, jobs = self.jobs, dict[int, Job]()
         words: dict[int, tuple[TrainingJob, Words]] = {}
         for row in rows:
             digest = getattr(row, "spec_digest", None)
@@ -64,14 +69,14 @@ class KnownPool:
             else:
                 array_id = row.array_id if row.together else None
                 words[row.pk] = row, Words(digest, row.tenant_id, row.arrival, row.lane, array_id)
-        new = [n for n, (_, said) in words.items() if n not in self.jobs or self.jobs[n].words != said]
+        new = [n for n, (_, said) in words.items() if n not in kept or kept[n].words != said]
         specs = dict(TrainingJob.objects.filter(pk__in=new).values_list("pk", "spec")) if new else {}
         for number in new:
             row, said = words[number]
             row.spec = specs[number]
-            self.jobs[number] = KnownJob(said, row.spec, self.reader.read(row))
+            kept[number] = KnownJob(said, row.spec, self.reader.read(row))
         for number, (row, _) in words.items():
-            known = self.jobs[number]
+            known = kept[number]
             row.spec, jobs[number] = known.spec, known.job
         return jobs
 
@@ -84,32 +89,35 @@ class KnownPool:
 
     def forget_but(self, jobs: Collection[int], floors: Collection[int]) -> None:
         """Keep these jobs and rows of floors alone."""
-        self.jobs = {number: known for number, known in self.jobs.items() if number in jobs}
-        self.floor_rows = {row: known for row, known in self.floor_rows.items() if row in floors}
-        self.floors = {row: known for row, known in self.floors.items() if row in floors}
+        self.jobs = {number: known for number, known in self.jobs.copy().items() if number in jobs}
+        self.floor_rows = {row: known for row, known in self.floor_rows.copy().items() if row in floors}
+        self.floors = {row: known for row, known in self.floors.copy().items() if row in floors}
         self.reader.forget_names()
         _others_forget(self)
 
 
 _pools: OrderedDict[int, KnownPool] = OrderedDict()  # the one that was read last at the end
+_pools_lock = Lock()
 
 
 def known_pool(frame: PoolFrame) -> KnownPool:
     """What this process knows of a pool in the shape that it has now."""
-    known = _pools.get(frame.pool.pk)
-    if known is None or known.shape is not frame.shape:
-        known = _pools[frame.pool.pk] = KnownPool(frame)
-    _pools.move_to_end(frame.pool.pk)
-    return known
+    with _pools_lock:
+        known = _pools.get(frame.pool.pk)
+        if known is None or known.shape is not frame.shape:
+            known = _pools[frame.pool.pk] = KnownPool(frame)
+        _pools.move_to_end(frame.pool.pk)
+        return known
 
 
 def _others_forget(read: KnownPool) -> None:
     """Of so many jobs as are kept, those of the pools that were read last."""
     kept = 0
-    for number, pool in reversed(list(_pools.items())):
-        kept += len(pool.jobs)
-        if kept > MOST and pool is not read:
-            _pools.pop(number, None)
+    with _pools_lock:
+        for number, pool in reversed(list(_pools.items())):
+            kept += len(pool.jobs)
+            if kept > MOST and pool is not read:
+                del _pools[number]
 
 
 def without_spec(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
