@@ -19,7 +19,7 @@ from scheduling.market.decide.terms import allocation_rows, award_new
 from scheduling.market.settle.rents import Closing
 from scheduling.market.view.batch import BatchSnapshot
 from scheduling.market.view.frame import PoolFrame
-from scheduling.models import Award, Event, Interval, JobFloor, JobState, Lane, RentState, TrainingJob
+from scheduling.models import Award, Event, Interval, JobState, Lane, RentState, TrainingJob
 from tenants.ledger.postings import Posting, available, held
 from tenants.ledger.split import split
 
@@ -28,10 +28,9 @@ class PlanRejected(RuntimeError):
     """A policy answered with something that this market cannot book."""
 
 
-_FLOORS = """
-COPY scheduling_jobfloor (tenant_id, job_id, attempt, interval_id, value, start, "end", worker_type, ps_type,
-                          allocation, draft) FROM STDIN
-"""
+FLOOR_COLUMNS = ("tenant_id", "job_id", "attempt", "interval_id", "value", "start", "end", "worker_type", "ps_type",
+                 "allocation", "draft")  # fmt: skip
+_FLOORS = f"COPY scheduling_jobfloor ({', '.join(map(json.dumps, FLOOR_COLUMNS))}) FROM STDIN"
 
 
 def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Sequence[Floor]) -> None:
@@ -40,28 +39,16 @@ def floors_store(snapshot: BatchSnapshot, interval: Interval, floors: Sequence[F
         return
     with connection.cursor() as cursor, cursor.copy(_FLOORS) as copy:
         for floor in floors:
-            row = floor_row(snapshot, interval, floor)
-            whose = (row.tenant_id, row.job_id, row.attempt, row.interval_id)
-            what = (row.value, row.start, row.end, row.worker_type, row.ps_type, json.dumps(row.allocation), row.draft)
-            copy.write_row((*whose, *what))
+            *columns, allocation, draft = floor_row(snapshot, interval, floor)
+            copy.write_row((*columns, json.dumps(allocation), draft))
 
 
-def floor_row(snapshot: BatchSnapshot, interval: Interval, floor: Floor) -> JobFloor:
-    """Not saved."""
-    job = snapshot.row(floor.job)
-    return JobFloor(
-        tenant_id=job.tenant_id,
-        job_id=floor.job,
-        attempt=job.attempt,
-        interval=interval,
-        value=floor.value,
-        start=floor.start,
-        end=floor.end,
-        worker_type=floor.worker_type,
-        ps_type=floor.ps_type,
-        allocation=allocation_rows(snapshot.frame, floor.allocation),
-        draft=floor.draft,
-    )
+def floor_row(snapshot: BatchSnapshot, interval: Interval, floor: Floor) -> tuple[Any, ...]:
+    """Its columns."""
+    job, allocation = snapshot.row(floor.job), allocation_rows(snapshot.frame, floor.allocation)
+    whose = (job.tenant_id, floor.job, job.attempt, interval.pk)
+    when = (floor.value, floor.start, floor.end)
+    return (*whose, *when, floor.worker_type, floor.ps_type, allocation, floor.draft)
 
 
 _VOID_MISSED = """
