@@ -16,10 +16,10 @@ from django.db.models import Q
 
 from scheduling.market.calendar.lanes import lane_lock
 from scheduling.market.calendar.units import ROUNDING, amounts_in
-from scheduling.market.view.floors import floors_standing
+from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, pool_frame
 from scheduling.market.view.jobs import JobReader
-from scheduling.models import JobFloor, Lane, Part, Pool, ResourceKind, Server, ServerState, TrainingJob
+from scheduling.models import Lane, Part, Pool, ResourceKind, Server, ServerState, TrainingJob
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
 
@@ -68,9 +68,9 @@ def promises_kept(pool: Pool, server_ids: Collection[int], slot: int) -> BelowPr
     return None
 
 
-def _floors(pool: Pool, server_ids: Collection[int], slot: int) -> list[JobFloor]:
+def _floors(pool: Pool, server_ids: Collection[int], slot: int) -> list[StandingFloor]:
     given = floors_standing(pool.pk, Q(end__gt=slot, draft=False))  # a draft promises no place
-    return [row for row in given if any(server_id in server_ids for server_id, *_ in row.allocation)]
+    return [row for row in given.values() if any(server_id in server_ids for server_id, *_ in row.allocation)]
 
 
 def _booked(pool: Pool, server_ids: Collection[int], slot: int) -> _Amounts:
@@ -84,7 +84,7 @@ def _booked(pool: Pool, server_ids: Collection[int], slot: int) -> _Amounts:
         return {_PromisedPlace(*place): amount for *place, amount in cursor.fetchall()}
 
 
-def _reserved(frame: PoolFrame, floors: list[JobFloor], server_ids: Collection[int], slot: int) -> _Amounts:
+def _reserved(frame: PoolFrame, floors: list[StandingFloor], server_ids: Collection[int], slot: int) -> _Amounts:
     """The most that each tenant's floors take of a server in any slot."""
     reader = JobReader(frame)
     jobs = {row.pk: reader.read(row) for row in TrainingJob.objects.filter(pk__in=[row.job_id for row in floors])}

@@ -6,7 +6,7 @@ once, first; everything else is about them, or about what was decided before.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -16,9 +16,9 @@ from django.db.models import Q, QuerySet
 
 from scheduling.core.types import OWN, REJECTED, Allocation, Booking, FloatArray, Floor, Job, Refusal, View
 from scheduling.market.view.demands import member_too_little, within_engine
-from scheduling.market.view.floors import floors_standing
+from scheduling.market.view.floors import StandingFloor, floors_standing
 from scheduling.market.view.frame import PoolFrame, planning_frame
-from scheduling.market.view.jobs import JobReader
+from scheduling.market.view.known import KnownPool, known_pool, without_spec
 from scheduling.market.view.pieces import PiecesSoFar, left_of, pieces_so_far
 from scheduling.market.view.rents import rents_open
 from scheduling.market.view.slots import SlotsSoFar, remaining, slots_so_far
@@ -27,7 +27,6 @@ from scheduling.market.view.windows import published_windows
 from scheduling.models import (
     Award,
     AwardState,
-    JobFloor,
     JobState,
     Lane,
     LaneClock,
@@ -84,14 +83,20 @@ def batch_view(
     waiting = {row.pk: row for row in queue.order_by("arrival", "pk")}
     if supposed is not None:
         waiting[supposed.pk] = supposed
-    before = slots_so_far(waiting.values()) if pool.is_elastic else {}
-    begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     awards = list(Award.objects.filter(unsettled_from(slot), pool=pool, lane=Lane.BATCH).order_by("pk"))
     rents = rents_open(pool.pk)
     asking = {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))}
     frame = seen if seen and asking <= seen.tenant_index.keys() else planning_frame(pool, asking)
-    floors = _still_used(frame, awards) | _floors(frame, slot, waiting.keys() | rents.keys())
-    jobs = _jobs(frame, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
+    known = known_pool(frame)
+    known.begin_floors()
+    standing = floors_standing(
+        pool.pk, Q(end__gt=slot, draft=False), Q(job__in=waiting.keys() | rents.keys()), known=known.floor_rows
+    )
+    floors = _still_used(frame, awards) | _floors(frame, known, standing)
+    jobs = _jobs(known, waiting, {award.job_id for award in awards} | floors.keys() | rents.keys())
+    known.forget_but(jobs.keys(), standing.keys())
+    before = slots_so_far(waiting.values()) if pool.is_elastic else {}
+    begun = {} if pool.is_elastic else pieces_so_far(waiting.values())
     budgets = limits(tenant_ids=frame.tenant_ids, at=at)
     lefts, caps = tenant_lefts(budgets), member_caps(budgets, waiting.values())
     jobs |= _capped(jobs, caps, {number: found.paid for number, found in (before | begun).items()})
@@ -137,9 +142,10 @@ def glance(pool: Pool, slot: int, clock: LaneClock, *, supposed: TrainingJob | N
         waiting[supposed.pk] = supposed
     rents = rents_open(pool.pk, most=1)
     frame = planning_frame(pool, {row.tenant_id for row in (*waiting.values(), *(each[0] for each in rents.values()))})
-    reader = JobReader(frame)
-    jobs = {number: reader.read(row) for number, row in waiting.items()}
-    renting = {number: reader.read(awards[0].job) for number, awards in rents.items()}
+    known = known_pool(frame)
+    jobs = known.read(waiting.values())
+    jobs = {number: jobs[number] for number in waiting}
+    renting = {number: known.reader.read(awards[0].job) for number, awards in rents.items()}
     view = View(
         slot=slot,
         horizon=ENDLESS,
@@ -163,15 +169,14 @@ def states_decided(pool: Pool) -> list[str]:
 def _queue(pool: Pool, slot: int) -> QuerySet[TrainingJob]:
     """All that may be looked at; not those that the platform failed again and again, and that rest."""
     queued = TrainingJob.objects.filter(pool=pool, lane=Lane.BATCH, state__in=states_decided(pool))
-    return queued.filter(arrival__lte=slot, not_before__lte=slot)
+    return without_spec(queued.filter(arrival__lte=slot, not_before__lte=slot))
 
 
-def _jobs(frame: PoolFrame, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
+def _jobs(known: KnownPool, waiting: Mapping[int, TrainingJob], named: Iterable[int]) -> dict[int, Job]:
     """By number, in order: those that wait and those that other parts of the view name."""
     others = TrainingJob.objects.filter(pk__in=[number for number in named if number not in waiting])
-    rows = {row.pk: row for row in others} | dict(waiting)
-    reader = JobReader(frame)
-    return {number: reader.read(rows[number]) for number in sorted(rows)}
+    jobs = known.read([*without_spec(others), *waiting.values()])
+    return {number: jobs[number] for number in sorted(jobs)}
 
 
 def _still_used(frame: PoolFrame, awards: Iterable[Award]) -> dict[int, Floor]:
@@ -201,28 +206,26 @@ def _until(rows: Iterable[Allocation], end: int) -> tuple[Allocation, ...]:
     return tuple(replace(row, end=min(row.end, end)) for row in rows if row.start < end)
 
 
-def _floors(frame: PoolFrame, slot: int, alone: Collection[int]) -> dict[int, Floor]:
+def _floors(frame: PoolFrame, known: KnownPool, standing: Mapping[int, StandingFloor]) -> dict[int, Floor]:
     """Floors still to end, and those of jobs that wait here or in their owner's world alone. One on a server where its
     owner has no cells any more is void; a draft there is one without a schedule."""
-    standing = floors_standing(frame.pool.pk, Q(end__gt=slot, draft=False), Q(job__in=alone))
-    rows = {row.job_id: row for row in standing}
-    floors = {}
-    for number in sorted(rows):
-        if _at_home(frame, rows[number]):
-            floors[number] = _floor(frame, rows[number])
-        elif rows[number].draft:
-            floors[number] = Floor(number, draft=True)
-    return floors
+    kept = known.floors
+    for number, row in standing.items():
+        if number not in kept:
+            void = Floor(row.job_id, draft=True) if row.draft else None
+            kept[number] = _floor(frame, row) if _at_home(frame, row) else void
+    floors = {row.job_id: kept[number] for number, row in standing.items()}
+    return {job: floor for job in sorted(floors) if (floor := floors[job]) is not None}
 
 
-def _at_home(frame: PoolFrame, row: JobFloor) -> bool:
+def _at_home(frame: PoolFrame, row: StandingFloor) -> bool:
     tenant = frame.tenant_index.get(row.tenant_id)
     if tenant is None:
         return not row.allocation
     return all(frame.cells[:, tenant, frame.server_index[server_id]].any() for server_id, *_ in row.allocation)
 
 
-def _floor(frame: PoolFrame, row: JobFloor) -> Floor:
+def _floor(frame: PoolFrame, row: StandingFloor) -> Floor:
     return Floor(
         job=row.job_id,
         value=row.value,

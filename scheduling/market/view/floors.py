@@ -10,31 +10,56 @@ what they made void and the last one did not was over before it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, MutableMapping
+from typing import NamedTuple
 
 from django.db.models import Exists, F, OuterRef, Q
 
 from scheduling.models import JobFloor, Server
 
 
-def floors_standing(pool_id: int, *among: Q) -> list[JobFloor]:
-    """Those of a pool that meet one of the conditions, drafts too. Needs the scope of all tenants."""
+class StandingFloor(NamedTuple):
+    """A row, which never changes, and the slot that was decided when it was given."""
+
+    job_id: int
+    tenant_id: int
+    value: float
+    start: int
+    end: int
+    worker_type: int
+    ps_type: int
+    allocation: list[list[int]]  # rows [server id, start, end, workers, parameter servers]
+    draft: bool
+    given_at: int
+
+
+COLUMNS = (*StandingFloor._fields[:-1], "interval__slot")
+
+
+def floors_standing(
+    pool_id: int, *among: Q, known: MutableMapping[int, StandingFloor] | None = None
+) -> dict[int, StandingFloor]:
+    """Those of a pool that meet one of the conditions, drafts too, by row. Needs the scope of all tenants. `known`:
+    rows that were read before; those that are read now are entered there."""
     servers = Server.objects.filter(pool=pool_id).values_list("pk", "lost_after", "lost_from")
     lost = {number: (after, first) for number, after, first in servers if after is not None and first is not None}
     later = JobFloor.objects.filter(
         job=OuterRef("job"), attempt=OuterRef("attempt"), interval__gt=OuterRef("interval")
     ).order_by()
     latest = JobFloor.objects.filter(~Exists(later), job__pool=pool_id, attempt=F("job__attempt"))
-    dated = latest.annotate(given_at=F("interval__slot")) if lost else latest
-    given = {row.pk: row for condition in among for row in dated.filter(condition)}
-    return [row for row in given.values() if row.draft or not (lost and _is_void(row, lost))]
+    given = {} if known is None else known
+    numbers = [number for condition in among for number in latest.filter(condition).values_list("pk", flat=True)]
+    if new := [number for number in numbers if number not in given]:
+        rows = JobFloor.objects.filter(pk__in=new).values_list("pk", *COLUMNS)
+        given.update((number, StandingFloor(*columns)) for number, *columns in rows)
+    standing = {number: given[number] for number in numbers}
+    return {number: row for number, row in standing.items() if row.draft or not (lost and _is_void(row, lost))}
 
 
-def _is_void(row: JobFloor, lost: Mapping[int, tuple[int, int]]) -> bool:
+def _is_void(row: StandingFloor, lost: Mapping[int, tuple[int, int]]) -> bool:
     """`lost`: server's id -> the last slot decided before its loss, and the first that it did not deliver."""
-    given_at: int = row.given_at  # type: ignore[attr-defined]
     for server, _, end, *_ in row.allocation:
         after, first = lost.get(server, (-1, end))
-        if given_at <= after and first < end:
+        if row.given_at <= after and first < end:
             return True
     return False

@@ -39,3 +39,7 @@ class JobReader:
         """
         whose = {"name": str(number), "tenant": str(tenant_id), "arrival": arrival, "lane": lane}
         return self._jobs.read({**for_the_core(spec), **whose}, number)
+
+    def forget_names(self) -> None:
+        """The jobs that follow are those of another snapshot."""
+        self._jobs.names.clear()

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from django.db import transaction
@@ -120,12 +121,19 @@ def _decide(world: World, slot: int) -> Decided:
         job.reason_numbers = plans.numbers_of(refusal.reason)
         if job.state != JobState.QUEUED:
             del world.waiting[job.pk]
-    floors = [plans.floor_row(snapshot, interval, floor) for floor in plan.floors]
+    floors = [_floor(plans.floor_row(snapshot, interval, floor), interval) for floor in plan.floors]
     world.floors |= {floor.job: floor for floor in plan.floors}
     world.clock.head, world.number = interval.digest, interval.number
     world.clock.memory = world.clock.memory if plan.memory is None else dict(plan.memory)
     world.clock.frontier = max(world.clock.frontier, slot + 1 if plan.frontier is None else plan.frontier)
     return Decided(snapshot, plan, refusals, interval, floors, awards)
+
+
+def _floor(row: tuple[Any, ...], interval: Interval) -> JobFloor:
+    """A row that is stored once its interval is."""
+    columns = dict(zip(plans.FLOOR_COLUMNS, row, strict=True))
+    del columns["interval_id"]
+    return JobFloor(**columns, interval=interval)
 
 
 def _snapshot(world: World, slot: int) -> BatchSnapshot:

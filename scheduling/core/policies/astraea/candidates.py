@@ -91,16 +91,31 @@ def candidates(job: Job, cluster: Cluster, *, exact: bool, work: int | None = No
     return of_job[exact, work]
 
 
+def is_known(job: Job, cluster: Cluster, *, exact: bool) -> bool:
+    """Whether the ways to do all of the job are remembered."""
+    of_cluster = _known.get(cluster)
+    of_job = None if of_cluster is None else of_cluster.get(job)
+    return of_job is not None and (exact, job.work) in of_job
+
+
+def remember(job: Job, cluster: Cluster, ways: Candidates, *, exact: bool) -> None:
+    """These are the ways to do all of the job: whoever asks for them gets them."""
+    _alike.setdefault(job, {})[_likeness(job, cluster, exact, job.work)] = ways
+    _known.setdefault(cluster, WeakKeyDictionary()).setdefault(job, {})[exact, job.work] = ways
+
+
 def _in_clusters_alike(job: Job, cluster: Cluster, exact: bool, work: int) -> Candidates:
-    """They depend on no more of a cluster than this: on its owner's cells alone a job often has the same ones."""
-    beside = tuple(
-        min(_most_beside_ps(cluster, worker.demand), max(job.max_workers, 1) - 1) for worker in job.worker_types
-    )
-    key = (exact, work, cluster.slot_seconds, beside, most_servers(job, cluster) if job.all_reduce else 0)
-    known = _alike.setdefault(job, {})
+    """On its owner's cells alone a job often has the same ones."""
+    key, known = _likeness(job, cluster, exact, work), _alike.setdefault(job, {})
     if key not in known:
         known[key] = _find_candidates(job, cluster, exact, work)
     return known[key]
+
+
+def _likeness(job: Job, cluster: Cluster, exact: bool, work: int) -> tuple[object, ...]:
+    """The ways depend on no more of a cluster than this."""
+    beside = tuple(min(beside_ps(cluster, worker.demand), max(job.max_workers, 1) - 1) for worker in job.worker_types)
+    return exact, work, cluster.slot_seconds, beside, most_servers(job, cluster) if job.all_reduce else 0
 
 
 def worker_counts(job: Job, *, exact: bool) -> IntArray:
@@ -197,7 +212,7 @@ def least_ps_of(cluster: Cluster, pair: Pair, workers: IntArray, central: bool) 
     """(workers,) parameter servers that no placement of so many workers does without."""
     if central:
         return np.full_like(workers, pair.least_ps)
-    return pair.needs[workers - np.minimum(workers - 1, _most_beside_ps(cluster, pair.worker.demand))]
+    return pair.needs[workers - np.minimum(workers - 1, beside_ps(cluster, pair.worker.demand))]
 
 
 def ceilings(x: npt.NDArray[np.floating]) -> IntArray:
@@ -205,7 +220,7 @@ def ceilings(x: npt.NDArray[np.floating]) -> IntArray:
     return np.ceil(x - TOLERANCE * np.maximum(1.0, np.abs(x))).astype(np.int64)
 
 
-def _most_beside_ps(cluster: Cluster, demand: FloatArray) -> int:
+def beside_ps(cluster: Cluster, demand: FloatArray) -> int:
     """Workers that one empty server can run beside a parameter server, at most. Remembered for each demand."""
     of_cluster = _beside_ps.setdefault(cluster, {})
     key = demand.tobytes()

@@ -19,6 +19,7 @@ from scheduling.core.policies.astraea.settings import Settings
 from scheduling.core.types import BoolArray, FloatArray, Floor, Job, View
 
 STARTS_AT_ONCE = 64
+FAR = np.iinfo(np.int64).max
 
 
 def plan_floors(settings: Settings, view: View, jobs: Sequence[Job], window: tuple[int, int]) -> list[Floor]:
@@ -109,24 +110,24 @@ class FloorSearch:
 
     def _earliest_end(self, starts: IntArray) -> int | None:
         """The earliest end of any schedule that fits; None without one."""
-        earliest: int | None = None
+        earliest = FAR
         for block, fits in self._blocks(starts):
-            if earliest is not None and block[0] + self.shortest >= earliest:
+            if block[0] + self.shortest >= earliest:
                 break
-            for column in np.flatnonzero(fits.any(axis=0)):
-                earliest = self._earlier_from(int(block[column]), fits[:, column], earliest)
-        return earliest
+            ends = np.where(fits, self.ways.duration[:, None] + block, FAR)
+            earliest = min(earliest, self._earliest_of(ends, block, earliest))
+        return None if earliest == FAR else earliest
 
-    def _earlier_from(self, start: int, fits: BoolArray, earliest: int | None) -> int | None:
-        """The earliest end from one start, if it is before the one known."""
-        by_duration = self.ways.by_duration
-        for candidate in by_duration[fits[by_duration]]:
-            end = start + int(self.ways.duration[candidate])
-            if earliest is not None and end >= earliest:
-                break
-            if self._try(int(candidate), start) is not None:
+    def _earliest_of(self, ends: IntArray, block: IntArray, known: int) -> int:
+        """The earliest of these ends, (candidates, starts), that is one of a schedule and before the one known."""
+        flat = ends.ravel()
+        while True:
+            where = int(flat.argmin())
+            end = int(flat[where])
+            candidate, column = divmod(where, len(block))
+            if end >= known or self._try(candidate, int(block[column])) is not None:
                 return end
-        return earliest
+            flat[where] = FAR
 
     def _latest_end(self, earliest: int, best: float) -> int:
         """The last end that is worth the best value within the tolerance."""

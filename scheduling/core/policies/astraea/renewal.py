@@ -11,6 +11,7 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -142,8 +143,12 @@ class _World:
     def _ever_fits(self, each: Waiting) -> bool:
         """Whether the job would have a schedule of positive value if all of its owner's cells were free. If not it
         never has one, for value never rises: dropped at once, it leaves no rent open while it is worth anything."""
-        empty = HomeCalendar(self.view.cluster, self.tenant, self.start)
-        return FloorSearch(empty, each.job, each.ways, None).floor().value > 0
+        return FloorSearch(self._empty, each.job, each.ways, None).floor().value > 0
+
+    @cached_property
+    def _empty(self) -> HomeCalendar:
+        """The tenant's cells with nothing on them; nothing is entered."""
+        return HomeCalendar(self.view.cluster, self.tenant, self.start)
 
     def _better_of_two(self, waiting: Sequence[Waiting]) -> Drafts:
         """K2: old drafts stay and new jobs follow, unless planning all anew by density is worth more. Where old drafts

@@ -10,6 +10,7 @@ import numpy as np
 from scheduling.core.occupancy import room
 from scheduling.core.policies.astraea import placing
 from scheduling.core.policies.astraea.candidates import Candidates, candidates
+from scheduling.core.policies.astraea.many import candidates_prepare
 from scheduling.core.policies.astraea.pieces import Rest, pieces
 from scheduling.core.policies.astraea.refusals import larger_than_window
 from scheduling.core.policies.astraea.room import Room
@@ -24,6 +25,7 @@ def screen(
     """The jobs that stay, and final answers to the others. `cap`: slots of the longest window there will ever be."""
     empty = Empty(view.cluster)
     stay, refused = [], []
+    candidates_prepare(jobs, view.cluster, exact=settings.workers == "exact")
     for job in jobs:
         refusal = _final(settings, view, job, cap, empty, rests.get(job.number))
         if refusal is None:
@@ -118,23 +120,22 @@ class Empty:
         self.cluster = cluster
         self.whole = self._room(cluster.capacity)
         self.homes: dict[int, Room] = {}
+        self._answers: dict[tuple[object, ...], bool] = {}  # whether a gang of a sort fits somewhere
 
     def fits(self, job: Job, ways: Candidates, cap: int | None) -> bool:
         """Whether the job fits its owner's cells for any time, or the whole cluster within `cap` slots (reading 18).
 
         Fewer workers fit wherever more do, so of each placement only the smallest gang in question is tried.
         """
-        return self._any(ways, self._home(job.tenant), None) or self.fits_a_window(ways, cap)
+        return self._any(ways, job.tenant, None) or self.fits_a_window(ways, cap)
 
     def fits_a_window(self, ways: Candidates, cap: int | None) -> bool:
         """Whether the whole cluster has room for the job within `cap` slots."""
-        return self._any(ways, self.whole, cap)
+        return self._any(ways, None, cap)
 
     def fits_a_piece(self, rest: Rest, cap: int | None, *, exact: bool) -> bool:
         """Whether the whole cluster has room for any piece of the job within `cap` slots."""
-        return cap is None or self._any(
-            pieces(self.cluster, rest, None, (0, cap), None, exact=exact).ways, self.whole, cap
-        )
+        return cap is None or self._any(pieces(self.cluster, rest, None, (0, cap), None, exact=exact).ways, None, cap)
 
     def worth_at_home(self, job: Job, ways: Candidates, slot: int) -> float:
         """What its fastest run on its owner's cells would be worth if it began with `slot`; 0 where none fits there."""
@@ -149,14 +150,25 @@ class Empty:
         placed = [k for k in range(len(ways.duration)) if placing.place(ways, k, self.whole, 0, None) is not None]
         return int(ways.duration[placed].min()) if placed else None
 
-    def _any(self, ways: Candidates, room: Room, cap: int | None) -> bool:
+    def _any(self, ways: Candidates, home: int | None, cap: int | None) -> bool:
+        """Whether any way of at most `cap` slots fits a tenant's home, or (None) the whole cluster."""
         short = np.arange(len(ways.duration)) if cap is None else np.flatnonzero(ways.duration <= cap)
         short = short[np.argsort(ways.workers[short], kind="stable")]
         kinds = zip(ways.pair[short].tolist(), ways.central[short].tolist(), strict=True)
         smallest: dict[tuple[int, bool], int] = {}
         for kind, candidate in zip(kinds, short.tolist(), strict=True):
             smallest.setdefault(kind, candidate)
-        return any(placing.place(ways, candidate, room, 0, None) is not None for candidate in smallest.values())
+        return any(self._place_exists(ways, candidate, home) for candidate in smallest.values())
+
+    def _place_exists(self, ways: Candidates, candidate: int, home: int | None) -> bool:
+        """Remembered: of thousands of jobs most ask for a worker and a parameter server that take the same."""
+        pair = ways.pairs[ways.pair[candidate]]
+        gang = (int(ways.workers[candidate]), bool(ways.central[candidate]), ways.most_ps)
+        key = (home, pair.key, pair.worker.mbps, pair.ps.mbps, *gang)
+        if key not in self._answers:
+            room = self.whole if home is None else self._home(home)
+            self._answers[key] = placing.place(ways, candidate, room, 0, None) is not None
+        return self._answers[key]
 
     def _home(self, tenant: int) -> Room:
         if tenant not in self.homes:

@@ -1,0 +1,125 @@
+"""What this process has read of a pool's jobs and floors before: whoever reads the pool again reads only what is new.
+
+A specification is most of a job's row, and reading a job of the core from it most of a snapshot's time. Every row comes
+with a digest of its specification, and what was read from the same words still holds, so nobody has to be told that
+something changed. A floor's row never changes; its number says it all, as long as the pool has the past that it had.
+
+What is kept belongs to one shape of the pool (its servers, owners and their instructions); with another one everything
+is read anew. Only what the last snapshot named is kept.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Collection, Iterable
+from threading import Lock
+from typing import Any, NamedTuple
+
+from django.db.models import F, QuerySet, TextField
+from django.db.models.functions import MD5, Cast
+
+from scheduling.core.types import Floor, Job
+from scheduling.market.view.floors import StandingFloor
+from scheduling.market.view.frame import PoolFrame
+from scheduling.market.view.jobs import JobReader
+from scheduling.models import Interval, TrainingJob
+
+MOST = 250_000  # jobs of all pools together; of the pools that were not read for longest nothing is kept beyond that
+UNREAD = ("spec", "client_key", "request_digest", "after")  # long columns that a decision does not read anew
+
+
+class Words(NamedTuple):
+    """All of a row that a job of the core is read from."""
+
+    spec_digest: str
+    tenant_id: int
+    arrival: float
+    lane: str
+    array_id: int | None  # of a job that is bought together with others
+
+
+class KnownJob(NamedTuple):
+    words: Words
+    spec: dict[str, Any]
+    job: Job
+
+
+class KnownPool:
+    """What was read of one pool in one shape.
+
+    Threads of a web process may read it at once: each goes on with the tables that it began with, and two that read the
+    same row enter the same of it.
+    """
+
+    def __init__(self, frame: PoolFrame) -> None:
+        self.pool_id, self.shape, self.reader = frame.pool.pk, frame.shape, JobReader(frame)
+        self.jobs: dict[int, KnownJob] = {}
+        self.floor_rows: dict[int, StandingFloor] = {}  # by row
+        self.floors: dict[int, Floor | None] = {}  # by row, as the core has it; None: void, its owner's cells are gone
+        self._last: tuple[int, str] | None = None  # the pool's newest interval when floors were read: number and digest
+
+    def read(self, rows: Iterable[TrainingJob]) -> dict[int, Job]:
+        """The jobs of these rows, by number. Rows of `without_spec` get their specification."""
+        kept, jobs = self.jobs, dict[int, Job]()
+        words: dict[int, tuple[TrainingJob, Words]] = {}
+        for row in rows:
+            digest = getattr(row, "spec_digest", None)
+            if digest is None:  # a job that is only supposed
+                jobs[row.pk] = self.reader.read(row)
+            else:
+                array_id = row.array_id if row.together else None
+                words[row.pk] = row, Words(digest, row.tenant_id, row.arrival, row.lane, array_id)
+        new = [n for n, (_, said) in words.items() if n not in kept or kept[n].words != said]
+        specs = dict(TrainingJob.objects.filter(pk__in=new).values_list("pk", "spec")) if new else {}
+        for number in new:
+            row, said = words[number]
+            row.spec = specs[number]
+            kept[number] = KnownJob(said, row.spec, self.reader.read(row))
+        for number, (row, _) in words.items():
+            known = kept[number]
+            row.spec, jobs[number] = known.spec, known.job
+        return jobs
+
+    def begin_floors(self) -> None:
+        """Before floors are read: in another past, of a database that was restored, a number may be another row's."""
+        intervals = Interval.objects.filter(pool=self.pool_id)
+        if self._last is not None and not intervals.filter(number=self._last[0], digest=self._last[1]).exists():
+            self.floor_rows, self.floors = {}, {}
+        self._last = intervals.order_by("-number").values_list("number", "digest").first()
+
+    def forget_but(self, jobs: Collection[int], floors: Collection[int]) -> None:
+        """Keep these jobs and rows of floors alone."""
+        self.jobs = {number: known for number, known in self.jobs.copy().items() if number in jobs}
+        self.floor_rows = {row: known for row, known in self.floor_rows.copy().items() if row in floors}
+        self.floors = {row: known for row, known in self.floors.copy().items() if row in floors}
+        self.reader.forget_names()
+        _others_forget(self)
+
+
+_pools: OrderedDict[int, KnownPool] = OrderedDict()  # the one that was read last at the end
+_pools_lock = Lock()
+
+
+def known_pool(frame: PoolFrame) -> KnownPool:
+    """What this process knows of a pool in the shape that it has now."""
+    with _pools_lock:
+        known = _pools.get(frame.pool.pk)
+        if known is None or known.shape is not frame.shape:
+            known = _pools[frame.pool.pk] = KnownPool(frame)
+        _pools.move_to_end(frame.pool.pk)
+        return known
+
+
+def _others_forget(read: KnownPool) -> None:
+    """Of so many jobs as are kept, those of the pools that were read last."""
+    kept = 0
+    with _pools_lock:
+        for number, pool in reversed(list(_pools.items())):
+            kept += len(pool.jobs)
+            if kept > MOST and pool is not read:
+                del _pools[number]
+
+
+def without_spec(rows: QuerySet[TrainingJob]) -> QuerySet[TrainingJob]:
+    """The rows with a digest of their specification in its place, for `KnownPool.read`."""
+    return rows.defer(*UNREAD).annotate(spec_digest=MD5(Cast(F("spec"), TextField())))
