@@ -11,7 +11,8 @@ import pytest
 from django.core.management import CommandError, call_command
 
 from scheduling.audit.verification import charge_verify, intervals_verify
-from scheduling.market.decide.chain import contents_of, link
+from scheduling.market.decide.chain import link
+from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Award, Interval, Pool, TrainingJob
 from tenants.access import Refused
