@@ -5,7 +5,7 @@ from __future__ import annotations
 import django.db.models.deletion
 from django.db import migrations, models
 
-_FUNCTION = """
+FUNCTION = """
 CREATE OR REPLACE FUNCTION scheduling_interval_archived() RETURNS trigger LANGUAGE plpgsql AS $$
 DECLARE
     emptied scheduling_interval%ROWTYPE := OLD;
@@ -22,12 +22,12 @@ BEGIN
 END $$;
 """
 # None of the next sixteen that stays is told by it (REACH in `market.decide.chain`).
-_AND_NO_LATER_ONE = """
+AND_NO_LATER_ONE = """
            AND NOT EXISTS (
                SELECT FROM scheduling_interval AS later
                 WHERE later.pool_id = OLD.pool_id AND later.number BETWEEN one.last + 1 AND OLD.number + 16
                   AND later.base_id = OLD.id)"""
-_NOT_BACK = """
+NOT_BACK = """
 DO $$ BEGIN
     IF EXISTS (SELECT FROM scheduling_interval WHERE base_id IS NOT NULL) THEN
         RAISE EXCEPTION 'there are intervals that are told by others: the version before cannot read them';
@@ -53,7 +53,7 @@ class Migration(migrations.Migration):
             ),
         ),
         migrations.RunSQL(
-            _FUNCTION.replace("{and_no_later_one}", _AND_NO_LATER_ONE),
-            [_NOT_BACK, _FUNCTION.replace("{and_no_later_one}", "")],
+            FUNCTION.replace("{and_no_later_one}", AND_NO_LATER_ONE),
+            [NOT_BACK, FUNCTION.replace("{and_no_later_one}", "")],
         ),
     ]

@@ -5,11 +5,12 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Iterator
+from importlib import import_module
 from unittest import mock
 
 import numpy as np
 import pytest
-from django.db import connection
+from django.db import DatabaseError, connection, transaction
 from django.test.utils import CaptureQueriesContext
 
 from scheduling.audit.verification import interval_verify, intervals_verify
@@ -22,6 +23,7 @@ from tenants.access import Refused
 from tenants.models import Tenant
 from tenants.scoping import scope
 from tests.audit.test_tampering import put_back, with_one_byte_changed
+from tests.database import run
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.builders import tell_history
 from tests.scheduling.markets import at, make_renting, make_waiting, run_slots
@@ -213,3 +215,12 @@ def test_base_that_was_changed_is_named_with_those_that_are_told_by_it(pool: Poo
     with put_back():
         tamper("DELETE FROM scheduling_interval WHERE id = %s", [base.pk])
         assert named(pool) >= by_it
+
+
+def test_way_back_of_the_migration_is_refused_while_there_are_such_intervals(pool: Pool) -> None:
+    """The version before would take a delta for an input."""
+    back = import_module("scheduling.migrations.0071_interval_bases").NOT_BACK
+    with pytest.raises(DatabaseError, match="told by others"), transaction.atomic():
+        run(back)
+    tamper("UPDATE scheduling_interval SET base_id = NULL")
+    run(back)
