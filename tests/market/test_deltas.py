@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduling.market.reads.deltas import delta_apply, delta_make
+from scheduling.market.reads.deltas import Original, delta_apply
 
 ROWS = st.lists(st.sampled_from(["a", "b", "c", "d", "}", "{", ",", "},{", "x" * 40]), max_size=30)
 TEXTS = ROWS.map(lambda rows: "},{".join(rows).encode())
@@ -16,12 +16,12 @@ TEXTS = ROWS.map(lambda rows: "},{".join(rows).encode())
 
 @given(base=TEXTS, text=TEXTS)
 def test_text_comes_out_as_it_was(base: bytes, text: bytes) -> None:
-    assert delta_apply(base, delta_make(base, text)) == text
+    assert delta_apply(base, Original(base).delta(text)) == text
 
 
 @given(base=st.binary(max_size=60), text=st.binary(max_size=60))
 def test_so_does_what_has_no_rows(base: bytes, text: bytes) -> None:
-    assert delta_apply(base, delta_make(base, text)) == text
+    assert delta_apply(base, Original(base).delta(text)) == text
 
 
 def document(rows: list[dict[str, int]]) -> bytes:
@@ -36,7 +36,7 @@ def test_rows_that_did_not_change_are_not_written_again() -> None:
     rows = [row(number) for number in range(2_000)]
     base = document(rows)
     changed = [*rows[:500], row(9_001), *rows[501:1_200], *rows[1_300:], row(9_002)]
-    delta = delta_make(base, document(changed))
+    delta = Original(base).delta(document(changed))
     assert len(delta) < 200 < len(base) / 100
     assert delta_apply(base, delta) == document(changed)
 
@@ -45,7 +45,7 @@ def test_rows_that_stand_elsewhere_or_twice_are_copied_too() -> None:
     rows = [row(number) for number in range(200)] + [{"number": 0, "value": 0}] * 50
     base = document(rows)
     text = document([*rows[100:], *rows[:100], *rows[150:]])
-    delta = delta_make(base, text)
+    delta = Original(base).delta(text)
     assert len(delta) < 250
     assert delta_apply(base, delta) == text
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import zlib
 from collections.abc import Iterator
+from dataclasses import replace
 from importlib import import_module
 from unittest import mock
 
@@ -125,10 +126,23 @@ def test_first_of_a_day_is_whole_and_so_is_what_has_little_in_common(pool: Pool)
     first = rows(pool)[0]
     other = contents_of(first)
     place = {"pool_id": pool.pk, "number": 99, "slot": 99, "at": last.decided_at, "previous": last.digest}
-    small = Interval(pool_id=pool.pk, number=98, view=zlib.compress(b"{}"), plan=b"", digest=last.digest)
-    small.plan = small.view
+    small = interval_new(**place, contents=replace(other, view=b"{}", plan=b"{}"))
     assert interval_new(**place, contents=other, base=small).base_id is None
     assert interval_new(**place, contents=other, base=first).base == first
+
+
+def test_market_goes_on_from_a_base_that_somebody_changed(pool: Pool) -> None:
+    """The next interval is whole, and told by nothing that may be put right again."""
+    last, slot = rows(pool)[-1], SLOTS + 2
+    base = Interval.objects.filter(pool=pool, base=None).latest("number")
+    changed = zlib.compress(zlib.decompress(bytes(base.plan)).replace(b'"frontier":', b'"frontier":1'))
+    for value in (b"nonsense", changed):
+        with put_back(), mock.patch.object(chain, "REACH", 99):
+            assert base_for(pool.pk, last.number + 1, at(pool, slot)) == base
+            put("plan", value, base)
+            following = run_slots(pool, SLOTS + 1, slot)[-1]
+            assert following.base_id is None
+            assert following.number not in named(pool)
 
 
 # --- who reads it

@@ -16,8 +16,8 @@ from django.db.models import OuterRef
 from scheduling import core
 from scheduling.core import records
 from scheduling.core.types import AsksAnother, Policy
-from scheduling.market.reads.deltas import delta_make
-from scheduling.market.reads.stored_intervals import Contents, delta_to, text_of
+from scheduling.market.reads.deltas import Original
+from scheduling.market.reads.stored_intervals import Contents, contents_of, delta_to, text_of
 from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
 from tenants.ledger.seals import Head
 from tenants.zones import day_of
@@ -93,14 +93,27 @@ def interval_new(
 
 
 def _put_as_delta(interval: Interval, contents: Contents, base: Interval) -> bool:
-    """False: the input has too little in common with the base's, and the next ones would have less."""
-    text = text_of(base)
-    view = delta_to(base, delta_make(text, contents.view))
+    """False: the input has too little in common with the base's, and the next ones would have less; or that one was
+    changed since."""
+    before = _as_decided(base)
+    if before is None:
+        return False
+    original = Original(text_of(before))
+    view = delta_to(base, original.delta(contents.view))
     if len(view) > WORTH_IT * len(base.view):
         return False
     interval.base = base
-    interval.view, interval.plan = view, delta_to(base, delta_make(text, contents.plan))
+    interval.view, interval.plan = view, delta_to(base, original.delta(contents.plan))
     return True
+
+
+def _as_decided(base: Interval) -> Contents | None:
+    """None where somebody changed it: verification names it, nothing more is told by it, and the market goes on."""
+    try:
+        contents = contents_of(base)
+    except (zlib.error, ValueError):
+        return None
+    return contents if link(base, contents) == base.digest else None
 
 
 def market_heads() -> dict[str, Head]:

@@ -14,30 +14,36 @@ from itertools import accumulate
 BETWEEN_ROWS = b"},{"
 
 
-def delta_make(base: bytes, text: bytes) -> bytes:
-    """What `delta_apply` makes the text of, from the same base. Linear in both."""
-    rows = _rows(base)
-    starts = [0, *accumulate(map(len, rows))]
-    place_by_row = {row: place for place, row in reversed(list(enumerate(rows)))}
-    steps, news, new, end, following = list[int](), list[bytes](), 0, 0, len(rows)
-    for row in _rows(text):
-        # What comes next there, where that is the same: rows that are there twice would break a copy into pieces.
-        place = following if following < len(rows) and rows[following] == row else place_by_row.get(row, -1)
-        if place < 0:
-            news.append(row)
-            new, following = new + len(row), len(rows)
-            continue
-        if steps and new == 0 and place == following:
-            steps[-1] += len(row)
-        else:
-            steps += [new, starts[place] - end, len(row)]
-        new, end, following = 0, starts[place + 1], place + 1
-    steps += [new, 0, 0] if new else []
-    return json.dumps(steps, separators=(",", ":")).encode("ascii") + b"\n" + b"".join(news)
+class Original:
+    """A text that others are told by."""
+
+    def __init__(self, text: bytes) -> None:
+        self._rows = _rows(text)
+        self._starts = [0, *accumulate(map(len, self._rows))]
+        self._place_by_row = {row: place for place, row in reversed(list(enumerate(self._rows)))}
+
+    def delta(self, text: bytes) -> bytes:
+        """What `delta_apply` makes the text of. Linear in both."""
+        rows, starts, last = self._rows, self._starts, len(self._rows)
+        steps, news, new, end, following = list[int](), list[bytes](), 0, 0, last
+        for row in _rows(text):
+            # What comes next there, where that is the same: a row that is there twice would break a copy into pieces.
+            place = following if following < last and rows[following] == row else self._place_by_row.get(row, -1)
+            if place < 0:
+                news.append(row)
+                new, following = new + len(row), last
+                continue
+            if steps and new == 0 and place == following:
+                steps[-1] += len(row)
+            else:
+                steps += [new, starts[place] - end, len(row)]
+            new, end, following = 0, starts[place + 1], place + 1
+        steps += [new, 0, 0] if new else []
+        return json.dumps(steps, separators=(",", ":")).encode("ascii") + b"\n" + b"".join(news)
 
 
-def delta_apply(base: bytes, delta: bytes) -> bytes:
-    """The text. Raises ValueError where the delta says what cannot be, or of another base."""
+def delta_apply(original: bytes, delta: bytes) -> bytes:
+    """The text that is told. Raises ValueError where the delta says what cannot be, or of another original."""
     line, _, news = delta.partition(b"\n")
     steps = json.loads(line)
     if not isinstance(steps, list) or len(steps) % 3 or not all(type(number) is int for number in steps):
@@ -45,9 +51,9 @@ def delta_apply(base: bytes, delta: bytes) -> bytes:
     pieces, taken, end = list[bytes](), 0, 0
     for new, skip, length in zip(steps[::3], steps[1::3], steps[2::3], strict=True):
         start = end + skip
-        if new < 0 or length < 0 or not 0 <= start <= start + length <= len(base):
+        if new < 0 or length < 0 or not 0 <= start <= start + length <= len(original):
             raise ValueError("it copies what is not there")
-        pieces += [news[taken : taken + new], base[start : start + length]]
+        pieces += [news[taken : taken + new], original[start : start + length]]
         taken, end = taken + new, start + length
     if taken != len(news):
         raise ValueError("it has other new bytes than it says")

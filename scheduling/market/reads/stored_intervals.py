@@ -34,14 +34,14 @@ def contents_of(interval: Interval) -> Contents:
     view, plan = unpacked(bytes(interval.view)), unpacked(bytes(interval.plan))
     if interval.base_id is not None:
         base = _base_of(interval)
-        text = text_of(base)
+        text = text_of(contents_of(base))
         view, plan = (delta_apply(text, _delta_from(base, part)) for part in (view, plan))
     return Contents(bytes(interval.policy), view, plan, bytes(interval.windows), bytes(interval.heads))
 
 
-def text_of(base: Interval) -> bytes:
+def text_of(base: Contents) -> bytes:
     """What deltas copy from: the rows of the input, and those of the answer, which the inputs after it have again."""
-    return unpacked(bytes(base.view)) + unpacked(bytes(base.plan))
+    return base.view + base.plan
 
 
 def delta_to(base: Interval, delta: bytes) -> bytes:
