@@ -20,6 +20,7 @@ from django.db.models.functions import TruncDate
 from scheduling.audit.archive_entries import archive_remember
 from scheduling.audit.bundle import bundle_write, check, signing_seed
 from scheduling.audit.verification.archived import archive_intervals, file_digest
+from scheduling.market.decide import REACH
 from scheduling.models import (
     ALIVE,
     Award,
@@ -105,6 +106,9 @@ def _obstacle(pool: Pool, day: ArchiveDay, window_end: int, expected: int) -> st
     clock = LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).first()
     if clock is None or window_end > clock.settled_slot + 1:
         return "a window of its intervals is not over"
+    later = Interval.objects.filter(pool=pool, number__gt=day.last, number__lt=day.last + REACH)
+    if later.filter(base__number__lte=day.last).exists():
+        return "an interval of a later day is told by one of them"
     numbers = {"number__gte": day.first, "number__lte": day.last}
     if IntervalFairness.objects.filter(pool=pool, **numbers).count() < day.intervals:
         return "the fairness of some intervals is not worked out"

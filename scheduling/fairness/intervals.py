@@ -25,7 +25,7 @@ from scheduling.core.metrics.certificates import Certificate, Promising, alone_f
 from scheduling.core.types import BoolArray, Plan, Policy, View
 from scheduling.fairness.days import UNITS, day_add
 from scheduling.fairness.many_rows import rows_insert
-from scheduling.market.decide import contents_of
+from scheduling.market.reads import contents_of
 from scheduling.market.view import policy_built
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.scoping import scope_disabled
@@ -135,7 +135,8 @@ def _open(pool_id: int, most: int) -> list[Interval]:
     if most <= 0:
         return []
     last = IntervalFairness.objects.filter(pool=pool_id).aggregate(last=Max("number"))["last"] or 0
-    return list(Interval.objects.filter(pool=pool_id, number__gt=last).order_by("number")[:most])
+    rows = Interval.objects.filter(pool=pool_id, number__gt=last)
+    return list(rows.order_by("number").prefetch_related("base")[:most])
 
 
 def _interval_row(

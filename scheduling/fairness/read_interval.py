@@ -11,6 +11,7 @@ from scheduling.core import records
 from scheduling.core.metrics.certificates import Certificate, certificates, realised
 from scheduling.core.types import Booking, Plan, View
 from scheduling.fairness.read_accounts import CertificateRow, IntervalAccount, RentPayment, TenantAccount
+from scheduling.market.reads import contents_of
 from scheduling.models import Interval, IntervalFairness, Pool, TenantFairness
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
@@ -62,17 +63,19 @@ def interval_part(pool: Pool, number: int, part: str) -> bytes | None:
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None or part not in PARTS:
         return None
-    stored = bytes(getattr(interval, part))
+    if part == "policy":
+        return bytes(interval.policy)
     try:
-        return stored if part == "policy" else zlib.decompress(stored)
-    except zlib.error:  # changed by somebody; verification says so
+        contents = contents_of(interval)
+    except UNREADABLE:  # changed by somebody; verification says so
         return None
+    return contents.view if part == "view" else contents.plan
 
 
 def _read(interval: Interval) -> tuple[View, Plan] | None:
     try:
-        view, plan = (zlib.decompress(bytes(part)) for part in (interval.view, interval.plan))
-        return records.view_from(view), records.plan_from(plan)
+        contents = contents_of(interval)
+        return records.view_from(contents.view), records.plan_from(contents.plan)
     except UNREADABLE:
         return None
 

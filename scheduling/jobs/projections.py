@@ -16,7 +16,8 @@ from django.db.models import Exists, F, OuterRef, Q, Subquery
 
 from scheduling.core import records
 from scheduling.core.policies.astraea import Astraea, MoveCause, why_moved
-from scheduling.market.decide import code_version, contents_of
+from scheduling.market.decide import code_version
+from scheduling.market.reads import contents_of
 from scheduling.market.view import policy_built
 from scheduling.models import Award, AwardState, Interval, JobFloor, JobState, Pool, TrainingJob
 from tenants.scoping import scope_disabled

@@ -129,7 +129,7 @@ def _factors(pool: Pool, award: Award) -> dict[int, tuple[Factor, ...]]:
     key = f"award-prices:{award.interval.digest}:{award.job_id}:{award.start}"
     if (known := cache.get(key)) is not None:
         return {slot: tuple(Factor(*factor) for factor in factors) for slot, factors in known}
-    interval = Interval.objects.filter(pk=award.interval.pk).only("policy", "view", "plan").first()
+    interval = Interval.objects.filter(pk=award.interval.pk).select_related("base").first()
     decided = decided_award(interval, award.job_id, award.start) if interval else None
     labels = list(ResourceKind.objects.filter(pool=pool).values_list("label", flat=True))
     factors_by_label = decided.factors(labels) if decided else {}

@@ -13,7 +13,7 @@ from scheduling.core import records
 from scheduling.core.scenario import Scenario
 from scheduling.core.training.own_slots import WINDOW, end_of, scenario_of
 from scheduling.learner.read_learner import InUse, in_use_of, next_slot_of
-from scheduling.market.decide import Contents, contents_of
+from scheduling.market.reads import Contents, contents_of
 from scheduling.models import CandidateState, Interval, Pool, PoolLearner, WeightsCandidate
 
 MOST_WINDOWS = 40  # of the newest slots
@@ -51,7 +51,7 @@ def shadows_due(candidate: WeightsCandidate) -> Iterator[Contents]:
     last = candidate.slots.order_by("-slot").values_list("slot", flat=True).first()
     after = candidate.from_slot - 1 if last is None else last
     due = Interval.objects.filter(pool=candidate.pool_id, slot__gt=after, jobs_waiting__gt=0)
-    for interval in due.order_by("slot")[:MOST_SHADOWS].iterator(chunk_size=10):
+    for interval in due.order_by("slot").prefetch_related("base")[:MOST_SHADOWS].iterator(chunk_size=10):
         yield contents_of(interval)
 
 
@@ -66,7 +66,7 @@ def windows_of(pool: Pool, next_slot: int, wanted: str) -> list[Scenario]:
 def _views(pool: Pool, window: int) -> list[bytes]:
     first = window * WINDOW
     rows = Interval.objects.filter(pool=pool, slot__gte=first, slot__lt=first + WINDOW).order_by("slot")
-    return [contents_of(interval).view for interval in rows]
+    return [contents_of(interval).view for interval in rows.prefetch_related("base")]
 
 
 def digest_of(content: bytes) -> str:

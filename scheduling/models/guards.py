@@ -60,6 +60,6 @@ GUARDS = Guards(
         "scheduling_event_newest": "0e9259d8eb1d2866704e0c88703eb013cf8622a6332831bc8dc1bccc749daaa4",
         "scheduling_event_settled": "d413bd03131e1aa60594ae9e8892a4db6d6bc33e893f32f23c954f4a882420ab",
         "scheduling_event_stamp": "0ce155aecf93d1761b9c3e2813078a20fab16b85aec6823167c038404bf44bd7",
-        "scheduling_interval_archived": "27fe3b96e539cc0434e0924e3fb037ff1eaed8ead0c68c302aa64f755e40e489",
+        "scheduling_interval_archived": "9f01b4aeb32da6bb4aecf8ad7b3a88130e693503298e8f90e48c481b1093eff2",
     },
 )

@@ -42,7 +42,8 @@ class LaneClock(models.Model):
 
 class Interval(models.Model):
     """One decision of the batch lane: its whole input, its whole answer, chained to the one before. Never changed, but
-    that the owning role drops the input and the answer once an archive has them."""
+    that the owning role drops the input and the answer once an archive has them. Both are read by `contents_of` alone:
+    where a `base` is named they stand here as what differs from it."""
 
     pool = models.ForeignKey(Pool, on_delete=models.PROTECT, related_name="+")
     number = models.BigIntegerField()  # 1, 2, ... in each pool
@@ -54,6 +55,8 @@ class Interval(models.Model):
     policy = models.BinaryField()  # canonical JSON of the policy's name and all its fields
     view = models.BinaryField()  # canonical JSON of the input, compressed
     plan = models.BinaryField()  # canonical JSON of the answer, compressed
+    # An earlier interval, stored whole, by which the input and the answer are told; none where they are whole.
+    base = models.ForeignKey("self", on_delete=models.PROTECT, null=True, blank=True, related_name="+", db_index=False)
     windows = models.BinaryField()  # canonical JSON of the plan's windows alone: read by every instant answer
     # Canonical JSON of where the chains beside it ended, as it found them: the answers of the instant lane, the seals
     # of the feed. Who notes an interval's digest has noted those too. Empty in intervals from before there were any.

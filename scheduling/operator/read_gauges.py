@@ -4,7 +4,6 @@ alive, and the last intervals: none grows with the market's age."""
 from __future__ import annotations
 
 import json
-import zlib
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
@@ -15,7 +14,7 @@ from django.db.models import Count, Min
 
 from scheduling.cluster import PoolOverview, pool_overview
 from scheduling.core.metrics.figures import jain_index
-from scheduling.market.reads import ResourceShare, awards_in, payments_of_latest, prices_now, units_now
+from scheduling.market.reads import ResourceShare, awards_in, contents_of, payments_of_latest, prices_now, units_now
 from scheduling.models import HELD, Interval, JobState, Lend, Pool, TenantPolicy, TrainingJob
 from scheduling.operator.read_engines import engine_states, runs_open
 from scheduling.operator.read_operator import PoolClock, pool_states
@@ -131,13 +130,13 @@ def _intervals(pool: Pool) -> Iterator[Gauge]:
     yield Gauge("interval_number", number, of_pool)
     if start is not None and end is not None:
         yield Gauge("interval_duration_seconds", (end - start) * pool.slot_seconds, of_pool)
-    bookings = _bookings(rows.filter(number__gt=number - 20, jobs_awarded__gt=0).values_list("plan", flat=True)[:1])
+    bookings = _bookings(rows.filter(number__gt=number - 20, jobs_awarded__gt=0)[:1])
     yield Gauge("value_realised_credits", sum(row["value"] or 0.0 for row in bookings), of_pool)
     yield Gauge("value_idealised_credits", sum(row["ideal"] or 0.0 for row in bookings), of_pool)
 
 
-def _bookings(plans: Iterable[bytes | memoryview]) -> list[dict[str, float | None]]:
-    return [row for plan in plans for row in json.loads(zlib.decompress(bytes(plan)))["bookings"]]
+def _bookings(intervals: Iterable[Interval]) -> list[dict[str, float | None]]:
+    return [row for interval in intervals for row in json.loads(contents_of(interval).plan)["bookings"]]
 
 
 def _engines(at: datetime) -> Iterator[Gauge]:

@@ -13,6 +13,7 @@ from scheduling.core import records
 from scheduling.core.scenario import BadScenario
 from scheduling.core.types import View
 from scheduling.market.decide import code_version
+from scheduling.market.reads import contents_of
 from scheduling.market.view import DEMANDS, demands_check, steps_of
 from scheduling.models import OPEN_WORK, Interval, JobFloor, TrainingJob, WhatIf, WorkState
 from scheduling.what_if.otherwise import FIELDS, TERMS, Misasked, job_as_reported, job_otherwise, said
@@ -142,7 +143,7 @@ def _cannot(interval: Interval, job: TrainingJob, field: str, value: Any) -> Ref
     if interval.is_archived:
         return ARCHIVED
     try:
-        view = records.view_from(zlib.decompress(bytes(interval.view)))
+        view = records.view_from(contents_of(interval).view)
     except (zlib.error, ValueError, KeyError, TypeError):
         return UNREADABLE
     if not any(other.number == job.pk and other.arrival < view.slot for other in view.waiting):

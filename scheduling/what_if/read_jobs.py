@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from scheduling.core.types import AWARDED
+from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, Pool, TrainingJob
 from scheduling.what_if.read_words import outcome_words
 from tenants.models import Tenant
@@ -45,7 +46,7 @@ class IntervalAsked:
 
 def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None) -> IntervalAsked | None:
     """With the tenant's own jobs, in its scope; without a tenant, for those who may see everybody's."""
-    interval = Interval.objects.filter(pool=pool, number=number).defer("policy", "windows").first()
+    interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
     decision = _decided(interval)
@@ -82,7 +83,8 @@ def _reading(tenant: Tenant | None) -> AbstractContextManager[None]:
 def _decided(interval: Interval) -> dict[int, str] | None:
     """Number of each job that waited, and came before the slot of the decision -> what it got. None: unreadable."""
     try:
-        view, plan = (json.loads(zlib.decompress(bytes(part))) for part in (interval.view, interval.plan))
+        contents = contents_of(interval)
+        view, plan = json.loads(contents.view), json.loads(contents.plan)
         booked = {row["job"]: {"state": AWARDED, **row} for row in plan["bookings"]}
         left = {row["job"]: {"state": row["state"], "reason": row["code"]} for row in plan["refusals"]}
         waiting, came = set(view["waiting"]), {row["number"]: row["arrival"] for row in view["jobs"]}

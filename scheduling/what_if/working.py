@@ -14,7 +14,8 @@ from scheduling.common import AUDIT_LOCK, alone
 from scheduling.core import records
 from scheduling.core.metrics.misreports import Given, given, supposed
 from scheduling.core.types import Job, Policy, View
-from scheduling.market.decide import code_version, contents_of, link
+from scheduling.market.decide import code_version, link
+from scheduling.market.reads import contents_of
 from scheduling.market.view import OPERATOR_ID, policy_built
 from scheduling.models import OPEN_WORK, WhatIf, WorkState
 from scheduling.what_if.asking import ARCHIVED, OTHER_CODE

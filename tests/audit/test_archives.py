@@ -12,6 +12,7 @@ from datetime import date, timedelta
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from django.db import DatabaseError, connection, transaction
@@ -31,7 +32,10 @@ from scheduling.audit.verification import (
     intervals_verify,
     settings_verify,
 )
+from scheduling.audit.verification.archived import archive_intervals
 from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.market.decide import REACH, chain
+from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Interval, IntervalArchive, Pool, TrainingJob
 from tenants import history
@@ -50,6 +54,11 @@ pytestmark = pytest.mark.django_db
 
 BY = access_of_system("the tests")
 HOURS, SLOTS = 8, 15  # of a slot; three of them are a day
+TOLD_BY_THE_DAY_BEFORE = (
+    "UPDATE scheduling_interval later SET base_id = base.id FROM scheduling_interval base"
+    " WHERE base.number = 1 AND later.number = (SELECT min(number) FROM scheduling_interval"
+    " WHERE decided_at >= '2026-03-03 00:00Z')"
+)
 Days = tuple[Pool, list[TrainingJob]]
 FIRST_DAY = date(2026, 3, 2)
 
@@ -71,7 +80,13 @@ def make_days() -> Days:
     return pool, jobs
 
 
-built = built_once(make_days)
+def make_days_told_by_others() -> Days:
+    """However small they are: no interval but the first of each day is stored whole."""
+    with mock.patch.object(chain, "WORTH_IT", 99.0):
+        return make_days()
+
+
+built = built_once(make_days_told_by_others)
 
 
 @pytest.fixture(autouse=True)
@@ -165,6 +180,7 @@ def test_day_that_is_not_over_is_refused(days: Days) -> None:
             "the fairness of some intervals is not worked out",
         ),
         ("UPDATE scheduling_laneclock SET settled_slot = -1", "a window of its intervals is not over"),
+        (TOLD_BY_THE_DAY_BEFORE, "an interval of a later day is told by one of them"),
         (
             "DELETE FROM scheduling_interval WHERE number = 1",
             "its intervals are not those that follow the last archive",
@@ -302,6 +318,43 @@ def test_interval_that_was_changed_before_is_not_archived(days: Days, tmp_path: 
         archive(pool, tmp_path)
     assert list(tmp_path.iterdir()) == []
     assert not IntervalArchive.objects.exists()
+
+
+# --- what is told by others
+
+
+def test_days_begin_whole_and_archives_have_what_was_told_by_others(days: Days, tmp_path: Path) -> None:
+    pool, _ = days
+    intervals = Interval.objects.filter(pool=pool).order_by("number").select_related("base")
+    assert all(row.base.decided_at.date() == row.decided_at.date() for row in intervals if row.base)
+    by_others = {row.number for row in intervals if row.base}
+    whole = {row.number: contents_of(row) for row in intervals}
+    rows = archive(pool, tmp_path)
+    archived = set(range(1, rows[-1].last + 1))
+    assert len(by_others & archived) > 1
+    assert by_others - archived
+    inside = {}
+    for row in rows:
+        inside |= archive_intervals(tmp_path / row.file)
+    assert {number: part["view"].encode() for number, part in inside.items()} == {n: whole[n].view for n in archived}
+    assert {number: part["plan"].encode() for number, part in inside.items()} == {n: whole[n].plan for n in archived}
+    for first in sorted(whole):
+        assert found(pool, first=first) == found(pool, tmp_path, first=first) == []
+
+
+def test_database_keeps_a_base_as_long_as_what_is_told_by_it(
+    days: Days, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whatever the command thinks."""
+    pool, _ = days
+    tamper(TOLD_BY_THE_DAY_BEFORE)
+    monkeypatch.setattr(archiving, "_obstacle", lambda *about: "")
+    before = stored(pool)
+    with pytest.raises(DatabaseError, match="append-only"), transaction.atomic():
+        archive(pool, tmp_path, most=1)
+    assert stored(pool) == before
+    ((source,),) = run("SELECT prosrc FROM pg_proc WHERE proname = 'scheduling_interval_archived'")
+    assert f"OLD.number + {REACH} " in " ".join(source.split())
 
 
 # --- who may

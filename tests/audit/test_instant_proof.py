@@ -17,8 +17,9 @@ from scheduling.audit.verification import charge_verify, intervals_verify
 from scheduling.core import records
 from scheduling.market.decide import instant
 from scheduling.market.decide.answers import AnswerContents, answer_contents, answer_link, question_of
-from scheduling.market.decide.chain import START, heads_beside, unpacked
+from scheduling.market.decide.chain import START, heads_beside
 from scheduling.market.decide.verdicts import verdict
+from scheduling.market.reads import unpacked
 from scheduling.models import AnswerFrame, Award, FeedSeal, InstantAnswer, Interval, LaneClock
 from tenants.access import Refused
 from tenants.ledger.amounts import MICRO

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import io
 import json
-import zlib
 
 import pytest
 from django.core.management import CommandError, call_command
@@ -13,6 +12,7 @@ from django.core.management import CommandError, call_command
 from marketplace.sealing import seal_everything
 from scheduling.audit.verification import intervals_verify
 from scheduling.market.decide.chain import market_heads
+from scheduling.market.reads import contents_of
 from scheduling.models import Interval, LaneClock, Pool
 from tenants import history
 from tenants.access import access_of_system
@@ -57,7 +57,7 @@ def cut_off(pool: Pool) -> None:
     assert last.jobs_awarded == 0
     tamper("DELETE FROM scheduling_jobfloor WHERE interval_id = %s", [last.pk])
     tamper("DELETE FROM scheduling_interval WHERE id = %s", [last.pk])
-    memory = json.loads(zlib.decompress(bytes(last.view)))["memory"]
+    memory = json.loads(contents_of(last).view)["memory"]
     LaneClock.objects.filter(pool=pool, lane="batch").update(head=before.digest, memory=memory)
 
 

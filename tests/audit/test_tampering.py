@@ -17,10 +17,11 @@ from django.db import transaction
 
 from scheduling.audit.verification import intervals_verify
 from scheduling.fairness.intervals import fairness_catch_up
+from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval
 from tenants.ledger import audit
 from tenants.scoping import scope_disabled
-from tests.audit.test_verification import deciding, findings, make_history
+from tests.audit.test_verification import change_contents, deciding, findings, make_history
 from tests.database import run
 from tests.ledger.builders import commit_checks, tamper
 from tests.scheduling.markets import award_of
@@ -79,9 +80,9 @@ def test_a_view_that_leads_the_policy_astray_is_named_and_stops_nothing() -> Non
     """Jobs of a tenant that the view does not have."""
     pool, _ = make_watched()
     interval = deciding(pool)
-    astray = re.sub(rb'"tenant":\d+', b'"tenant":97', zlib.decompress(bytes(interval.view)))
+    astray = re.sub(rb'"tenant":\d+', b'"tenant":97', contents_of(interval).view)
     with put_back():
-        tamper("UPDATE scheduling_interval SET view = %s WHERE id = %s", [zlib.compress(astray), interval.pk])
+        change_contents(interval, view=astray)
         found = findings(pool)
     assert interval.number in places_in(found, rf"^interval (\d+) of pool {pool.pk}: its bytes cannot be replayed"), (
         found

@@ -6,12 +6,14 @@ import copy
 import io
 import json
 import zlib
+from dataclasses import replace
 
 import pytest
 from django.core.management import CommandError, call_command
 
 from scheduling.audit.verification import charge_verify, intervals_verify
-from scheduling.market.decide.chain import contents_of, link
+from scheduling.market.decide.chain import link
+from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
 from scheduling.models import Award, Interval, Pool, TrainingJob
 from tenants.access import Refused
@@ -73,6 +75,13 @@ def change_interval(interval: Interval, **columns: object) -> None:
         tamper(f'UPDATE scheduling_interval SET "{name}" = %s WHERE id = %s', [value, interval.pk])  # noqa: S608
 
 
+def change_contents(interval: Interval, **parts: bytes) -> None:
+    """Another input or answer, stored whole."""
+    contents = replace(contents_of(interval), **parts)
+    view, plan = zlib.compress(contents.view), zlib.compress(contents.plan)
+    change_interval(interval, view=view, plan=plan, base_id=None)
+
+
 def deciding(pool) -> Interval:
     """The first interval with awards."""
     return Interval.objects.filter(pool=pool, jobs_awarded__gt=0).order_by("number")[0]
@@ -81,10 +90,10 @@ def deciding(pool) -> Interval:
 def test_finds_a_changed_plan_and_names_the_job(history: History) -> None:
     pool, _ = history
     interval = deciding(pool)
-    plan = json.loads(zlib.decompress(bytes(interval.plan)))
+    plan = json.loads(contents_of(interval).plan)
     plan["bookings"][0]["value"] += 1
     changed = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
-    change_interval(interval, plan=zlib.compress(changed))
+    change_contents(interval, plan=changed)
     found = findings(pool)
     job = plan["bookings"][0]["job"]
     assert any("the digest is" in finding for finding in found)
@@ -94,11 +103,12 @@ def test_finds_a_changed_plan_and_names_the_job(history: History) -> None:
 def test_finds_a_plan_that_was_changed_together_with_its_digest(history: History) -> None:
     pool, _ = history
     interval = Interval.objects.filter(pool=pool).order_by("-number")[0]
-    plan = json.loads(zlib.decompress(bytes(interval.plan)))
+    contents = contents_of(interval)
+    plan = json.loads(contents.plan)
     plan["frontier"] += 1
-    interval.plan = zlib.compress(json.dumps(plan, sort_keys=True, separators=(",", ":")).encode())
-    digest = link(interval, contents_of(interval))
-    change_interval(interval, plan=interval.plan, digest=digest)
+    changed = json.dumps(plan, sort_keys=True, separators=(",", ":")).encode()
+    change_contents(interval, plan=changed)
+    change_interval(interval, digest=link(interval, replace(contents, plan=changed)))
     found = findings(pool)
     assert any("decided again, the plan has other frontier" in finding for finding in found)
     assert any("the last digest of the chain" in finding for finding in found)
@@ -107,10 +117,10 @@ def test_finds_a_plan_that_was_changed_together_with_its_digest(history: History
 def test_finds_a_changed_input(history: History) -> None:
     pool, _ = history
     interval = deciding(pool)
-    view = json.loads(zlib.decompress(bytes(interval.view)))
+    view = json.loads(contents_of(interval).view)
     view["jobs"][0]["epochs"] = 9
     changed = json.dumps(view, sort_keys=True, separators=(",", ":")).encode()
-    change_interval(interval, view=zlib.compress(changed))
+    change_contents(interval, view=changed)
     assert any("the digest is" in finding for finding in findings(pool))
 
 

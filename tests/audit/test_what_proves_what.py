@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
+from unittest import mock
 
 import pytest
 from django.apps import apps
@@ -22,6 +23,7 @@ from scheduling.audit.verification import settings_verify
 from scheduling.audit.verification.ends import ends_verify
 from scheduling.audit.verification.pieces import ReadingLimits, columns_after, piece_next
 from scheduling.audit.verification.runs import feed_run, pool_run
+from scheduling.market.decide import chain
 from scheduling.models import IntervalArchive, Phase, Pool
 from tenants import history
 from tenants.access import access_of_system
@@ -229,7 +231,13 @@ ROWS: Mapping[str | tuple[str, str], list[str]] = {
     "scheduling_calendarcell": ["slot >= 29 AND instant > 0 AND capacity >= batch + instant + 1"],
     "scheduling_freedunits": ["sold > 0"],
     "scheduling_instantanswer": ["award_id IS NULL", "award_id IS NOT NULL", "resold IS NOT NULL"],
-    "scheduling_interval": [f"pool_id = {MAIN}", f"pool_id <> {MAIN}", "jobs_awarded > 0"],
+    "scheduling_interval": [
+        f"pool_id = {MAIN}",
+        f"pool_id <> {MAIN}",
+        "jobs_awarded > 0",
+        f"base_id IS NOT NULL AND pool_id = {MAIN}",
+        f"base_id IS NOT NULL AND pool_id <> {MAIN}",
+    ],
     "scheduling_laneclock": [f"lane = '{lane}' AND pool_id = {MAIN}" for lane in ("batch", "instant")],
     # One of the operator's, for all: the other's list is empty, which a program of a tenant must keep.
     "scheduling_catalogueprogram": ["tenant_id IS NOT NULL"],
@@ -349,8 +357,10 @@ WHERE: Mapping[str, str] = {
 
 
 def make_world() -> Proven:
-    """With the row of an archive, of intervals that this market has not come to."""
-    world = make_proven()
+    """With the row of an archive, of intervals that this market has not come to; and with intervals that are told by
+    others, however small they are."""
+    with mock.patch.object(chain, "WORTH_IT", 99.0):
+        world = make_proven()
     row = IntervalArchive(pool=world.elastic, day=NOON.date(), first=9_001, last=9_009, file="sweeps-2026-03-02.zip")
     row.digest, row.size, row.public_key, row.archived_at = "d" * 64, 7, "e" * 64, NOON
     with as_superuser(), transaction.atomic():

@@ -23,7 +23,7 @@ from scheduling.engines.base import ENDED
 from scheduling.engines.launcher.files import Folder
 from scheduling.engines.local.engine import LocalEngine
 from scheduling.jobs.read_outlook import OutlookRecord, job_outlook
-from scheduling.market.decide import contents_of
+from scheduling.market.reads import contents_of
 from scheduling.models import Interval, JobReport, JobState, Pool, Run, RunState, TrainingJob
 from scheduling.reasons import reason_sentence
 from scheduling.runs.reports import reports_hear

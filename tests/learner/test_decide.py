@@ -14,7 +14,7 @@ from scheduling.core.policies.dl2.guard import Memory
 from scheduling.core.training.own_slots import DRAIN, ENDS, WINDOW, ScenarioTrial, end_of, scenario_of, trial
 from scheduling.learner import decide
 from scheduling.learner.decide import SlotPair, verdict_of
-from scheduling.market.decide import contents_of
+from scheduling.market.reads import contents_of
 from scheduling.models import Interval
 from tests.learner.world import NARROW, WIDE, learnt_pool
 

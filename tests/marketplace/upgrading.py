@@ -25,6 +25,7 @@ def make() -> None:
     """Both lanes, jobs that are over, that run and that wait, and everything sealed."""
     from scheduling.app.clock import pool_advance
     from scheduling.fairness.intervals import fairness_catch_up
+    from scheduling.market.decide import interval
     from scheduling.money.credits import credits_grant
     from scheduling.operator import pools
     from tenants.ledger.amounts import MICRO
@@ -32,6 +33,8 @@ def make() -> None:
     from tests.scheduling.builders import NOON, make_tenant
     from tests.scheduling.live import INSTANT
 
+    # The version before knew no intervals that are told by others.
+    mock.patch.object(interval, "base_for", return_value=None).start()
     castor, lumen = make_tenant("castor"), make_tenant("lumen")
     for tenant in (castor, lumen):
         accepted(credits_grant(tenant=tenant, amount=1_000 * MICRO, key=tenant.slug, by=BY, reason=WHY, at=NOON))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import zlib
 from dataclasses import replace
 from datetime import timedelta
 from typing import Any
@@ -14,6 +13,7 @@ from django.db import OperationalError
 from scheduling.core import policies, records
 from scheduling.core.metrics.misreports import given, supposed
 from scheduling.core.value import Linear
+from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, JobFloor, WhatIf
 from scheduling.what_if import asking, working
 from scheduling.what_if.asking import what_if_cancel, what_if_fields, what_if_read, what_if_start, what_ifs_newest
@@ -23,6 +23,7 @@ from tenants.access import Access, Refused
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, BILLING, OWNER, SUBMITTER, VIEWER
 from tenants.scoping import scope_disabled
+from tests.audit.test_verification import change_contents
 from tests.audit.test_verification_runs import Clock
 from tests.fairness.test_fairness import make_paper_market
 from tests.ledger.builders import tamper
@@ -114,7 +115,7 @@ def test_the_guarantees_difference_is_the_one_that_the_core_gives(field: str, va
     """The stored bytes decided twice by hand, with the lie put into the core's own job."""
     _, (first, _), interval = make_rivals()
     found = answered(interval, first, field, value, auditor())
-    view = records.view_from(zlib.decompress(bytes(interval.view)))
+    view = records.view_from(contents_of(interval).view)
     policy = policies.build(json.loads(bytes(interval.policy)), view.cluster, ())
     lie = Linear(value["slope"], value["base"]) if field == "value" else value
     said = replace(view.jobs[first.pk], **{field: lie})
@@ -274,8 +275,8 @@ def test_an_interval_of_other_rules_or_other_bytes_is_not_decided_again() -> Non
     _, (first, _), interval = make_rivals()
     by = auditor()
     waits = asked(interval, first, "max_price", 1, by)
-    plan = zlib.decompress(bytes(interval.plan)).replace(b'"paid":', b'"paid":1', 1)
-    tamper("UPDATE scheduling_interval SET plan = %s WHERE id = %s", [zlib.compress(plan), interval.pk])
+    plan = contents_of(interval).plan.replace(b'"paid":', b'"paid":1', 1)
+    change_contents(interval, plan=plan)
     what_ifs_round(clock=Clock())
     answer = what_if_read(what_if_id=waits.id, by=by, at=NOON)
     assert isinstance(answer, WhatIfSeen)

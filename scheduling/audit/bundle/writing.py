@@ -18,7 +18,8 @@ from scheduling.audit.feed_seals import EventRow, events_told, seal_place
 from scheduling.common import one_moment
 from scheduling.core import records
 from scheduling.feed import EventKind
-from scheduling.market.decide import START, answer_contents, answer_place, contents_of, submission_document, unpacked
+from scheduling.market.decide import START, answer_contents, answer_place, submission_document
+from scheduling.market.reads import contents_of, unpacked
 from scheduling.models import AnswerFrame, Award, FeedSeal, InstantAnswer, Interval, Pool, StartEstimate, TrainingJob
 from tenants.access import Refused
 from tenants.ledger.export import balances_at, transactions_between
@@ -67,7 +68,8 @@ def bundle_write(*, pool: Pool, start: datetime, end: datetime, seed: bytes, fil
 
 
 def _of_period(pool: Pool, start: datetime, end: datetime) -> QuerySet[Interval]:
-    return Interval.objects.filter(pool=pool, decided_at__gte=start, decided_at__lt=end).order_by("number")
+    rows = Interval.objects.filter(pool=pool, decided_at__gte=start, decided_at__lt=end)
+    return rows.order_by("number").prefetch_related("base")
 
 
 def _write(pool: Pool, start: datetime, end: datetime, seed: bytes, file: IO[bytes]) -> Bundle:

@@ -28,9 +28,9 @@ from scheduling.market.decide import (
     plan_of,
     question_of,
     submission_document,
-    unpacked,
     verdict,
 )
+from scheduling.market.reads import unpacked
 from scheduling.market.view import OPERATOR_ID
 from scheduling.models import AnswerFrame, Award, Event, InstantAnswer, Interval, Lane, Part, TrainingJob
 from tenants.ledger.amounts import credits_of

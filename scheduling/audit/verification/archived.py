@@ -62,6 +62,7 @@ class Archives:
             return None
         interval.view = zlib.compress(parts["view"].encode())
         interval.plan = zlib.compress(parts["plan"].encode())
+        interval.base = None  # an archive has every interval whole
         return interval
 
     def taken(self) -> list[Finding]:

@@ -14,7 +14,8 @@ from scheduling.audit.verification.replay import ASTRAY, read_or_named
 from scheduling.core import records
 from scheduling.feed import EventKind
 from scheduling.market.calendar import CalendarUnit, UnitReader
-from scheduling.market.decide import contents_of, sold_again
+from scheduling.market.decide import sold_again
+from scheduling.market.reads import contents_of
 from scheduling.market.view import pool_frame
 from scheduling.models import (
     Award,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import zlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -18,6 +17,7 @@ from scheduling.audit.verification.runs import feed_run, pool_run
 from scheduling.audit.verification.standing import known_verify, rules_verify
 from scheduling.audit.verification.walk import WalkBounds, bounds_of, left_behind, walk_from
 from scheduling.common import one_moment
+from scheduling.market.reads import contents_of
 from scheduling.models import OPEN_WORK, Award, Interval
 from tenants.access import Refused
 from tenants.scoping import scope_disabled
@@ -129,7 +129,7 @@ def interval_verify(*, pool_id: int, number: int, most_jobs: float = MOST_JOBS) 
         findings += course_verify(awards, bounds.settled_slot)
         findings += money_verify([award for award in awards if award.paid], bounds.settled_slot)
         findings += _followed(interval, bounds)
-    size = len(zlib.decompress(bytes(interval.plan))) if replayed is not None else 0
+    size = len(contents_of(interval).plan) if replayed is not None else 0
     slots = sum(_slots_settled(award, bounds) for award in awards if award.paid)
     return IntervalVerified(number, interval.jobs_waiting, len(awards), slots, size, tuple(findings))
 

@@ -12,7 +12,8 @@ from scheduling.audit.verification.replay import Replayed
 from scheduling.core.settlement import micro
 from scheduling.core.types import Booking
 from scheduling.feed import job_subject
-from scheduling.market.decide import contents_of, refunds_of
+from scheduling.market.decide import refunds_of
+from scheduling.market.reads import contents_of
 from scheduling.models import Award, Interval, RentState
 from tenants.ledger.selectors import transactions_about_all
 

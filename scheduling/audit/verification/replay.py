@@ -13,7 +13,8 @@ from scheduling.core import records
 from scheduling.core.policies.elastic import Elastic
 from scheduling.core.types import Allocation, Plan, Policy, View
 from scheduling.market.calendar import collector_resting
-from scheduling.market.decide import Contents, code_version, contents_of, link
+from scheduling.market.decide import code_version, link
+from scheduling.market.reads import Contents, contents_of
 from scheduling.market.view import OPERATOR_ID, policy_built
 from scheduling.models import Interval
 

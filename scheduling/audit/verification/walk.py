@@ -78,7 +78,7 @@ def walk_on(
     archives = archives or Archives()
     rest = Interval.objects.filter(pool=walk.pool_id, number__gt=walk.number, slot__lte=bounds.decided_slot)
     with collector_resting():
-        intervals = list(rest.order_by("number")[:most])
+        intervals = list(rest.order_by("number").prefetch_related("base")[:most])
         rows, done = rows_of(intervals), 0
         while done < len(intervals):
             _step(walk, intervals[done], rows, archives)

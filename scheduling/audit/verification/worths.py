@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from functools import cache
 
 from scheduling.core import records
-from scheduling.market.decide import contents_of
+from scheduling.market.reads import contents_of
 from scheduling.market.view import is_divisible
 from scheduling.models import Award, AwardState, Interval, JobState, Pool, TrainingJob
 

@@ -13,15 +13,13 @@ from scheduling.market.decide.answers import (
 )
 from scheduling.market.decide.chain import (
     FEED,
+    REACH,
     START,
-    Contents,
     answers_name,
     code_version,
-    contents_of,
     heads_beside,
     intervals_name,
     link,
-    unpacked,
 )
 from scheduling.market.decide.cooling_off import cooling
 from scheduling.market.decide.estimates import Estimate, estimates_keep, start_estimate
@@ -36,10 +34,10 @@ from scheduling.market.decide.verdicts import verdict
 
 __all__ = [
     "FEED",
+    "REACH",
     "START",
     "UNITS",
     "AnswerContents",
-    "Contents",
     "Estimate",
     "Pinned",
     "StoredQuestion",
@@ -52,7 +50,6 @@ __all__ = [
     "charges_listed",
     "charges_of",
     "code_version",
-    "contents_of",
     "cooling",
     "dividend_of",
     "drafts_after",
@@ -78,7 +75,6 @@ __all__ = [
     "submission_digest",
     "submission_document",
     "submission_event",
-    "unpacked",
     "verdict",
     "work_in_pieces",
     "work_left",

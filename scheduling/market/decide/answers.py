@@ -22,9 +22,10 @@ from scheduling.core import policies, records
 from scheduling.core.parts import parts_of
 from scheduling.core.types import OWN, REJECTED, Booking, Cluster, Plan, Reason, Refusal
 from scheduling.market.calendar.units import CalendarUnit
-from scheduling.market.decide.chain import START, code_version, policy_bytes, unpacked
+from scheduling.market.decide.chain import START, code_version, policy_bytes
 from scheduling.market.decide.submissions import submission_document
 from scheduling.market.decide.verdicts import Purse, Question
+from scheduling.market.reads.stored_intervals import unpacked
 from scheduling.market.view.pool_rows import KEPT
 from scheduling.models import InstantAnswer, Lane, LaneClock, TrainingJob
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import zlib
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -16,22 +16,16 @@ from django.db.models import OuterRef
 from scheduling import core
 from scheduling.core import records
 from scheduling.core.types import AsksAnother, Policy
+from scheduling.market.reads.deltas import Original
+from scheduling.market.reads.stored_intervals import Contents, contents_of, delta_to, text_of
 from scheduling.models import FeedSeal, InstantAnswer, Interval, Lane, Pool
 from tenants.ledger.seals import ChainHead
+from tenants.zones import day_of
 
 START = "0" * 64  # what the first interval of a pool follows
 FEED = "feed"  # the chain of its seals
-
-
-@dataclass(frozen=True)
-class Contents:
-    """Canonical bytes, not compressed."""
-
-    policy: bytes
-    view: bytes
-    plan: bytes
-    windows: bytes
-    heads: bytes = b""  # of the chains beside this one
+REACH = 16  # of a whole interval: itself, and those after it that are told by it
+WORTH_IT = 0.5  # of the base's stored input; a longer delta is not written
 
 
 def policy_bytes(policy: Policy) -> bytes:
@@ -59,28 +53,28 @@ def link(interval: Interval, contents: Contents) -> str:
     return records.digest(interval.previous, records.to_bytes(where), *parts, *beside)
 
 
-def contents_of(interval: Interval) -> Contents:
-    """What was stored. Raises zlib.error where that is no longer readable."""
-    return Contents(
-        bytes(interval.policy),
-        unpacked(bytes(interval.view)),
-        unpacked(bytes(interval.plan)),
-        bytes(interval.windows),
-        bytes(interval.heads),
-    )
+def base_for(pool_id: int, number: int, at: datetime) -> Interval | None:
+    """The whole interval by which interval `number` may be told, decided now. None: it is to be whole itself.
+
+    Never one of another day: archives take whole days (`audit.archiving`), and leave none without its base.
+    """
+    base = Interval.objects.filter(pool=pool_id, base=None).order_by("-number").first()
+    if base is None or base.is_archived or number - base.number >= REACH:
+        return None
+    return base if day_of(base.decided_at, UTC) == day_of(at, UTC) else None
 
 
-def unpacked(stored: bytes) -> bytes:
-    """What was compressed. Raises zlib.error where anything is missing, or follows it."""
-    stream = zlib.decompressobj()
-    content = stream.decompress(stored)
-    if not stream.eof or stream.unused_data:
-        raise zlib.error("it does not end where it should")
-    return content
-
-
-def interval_new(*, pool_id: int, number: int, slot: int, at: datetime, previous: str, contents: Contents) -> Interval:
-    """A row that is chained and not yet saved."""
+def interval_new(
+    *,
+    pool_id: int,
+    number: int,
+    slot: int,
+    at: datetime,
+    previous: str,
+    contents: Contents,
+    base: Interval | None = None,
+) -> Interval:
+    """A row that is chained and not yet saved. `base`: by which it is told, where that is much shorter."""
     interval = Interval(
         pool_id=pool_id,
         number=number,
@@ -88,14 +82,38 @@ def interval_new(*, pool_id: int, number: int, slot: int, at: datetime, previous
         decided_at=at,
         code_version=code_version(),
         policy=contents.policy,
-        view=zlib.compress(contents.view),
-        plan=zlib.compress(contents.plan),
         windows=contents.windows,
         heads=contents.heads,
         previous=previous,
     )
+    if base is None or not _put_as_delta(interval, contents, base):
+        interval.view, interval.plan = zlib.compress(contents.view), zlib.compress(contents.plan)
     interval.digest = link(interval, contents)
     return interval
+
+
+def _put_as_delta(interval: Interval, contents: Contents, base: Interval) -> bool:
+    """False: the input has too little in common with the base's, and the next ones would have less; or that one was
+    changed since."""
+    before = _as_decided(base)
+    if before is None:
+        return False
+    original = Original(text_of(before))
+    view = delta_to(base, original.delta(contents.view))
+    if len(view) > WORTH_IT * len(base.view):
+        return False
+    interval.base = base
+    interval.view, interval.plan = view, delta_to(base, original.delta(contents.plan))
+    return True
+
+
+def _as_decided(base: Interval) -> Contents | None:
+    """None where somebody changed it: verification names it, nothing more is told by it, and the market goes on."""
+    try:
+        contents = contents_of(base)
+    except (zlib.error, ValueError):
+        return None
+    return contents if link(base, contents) == base.digest else None
 
 
 def market_heads() -> dict[str, ChainHead]:

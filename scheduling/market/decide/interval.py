@@ -19,9 +19,10 @@ from scheduling.market.calendar.lanes import Busy, lane_lock
 from scheduling.market.calendar.rows import batch_reserve, prices_post
 from scheduling.market.decide import plans
 from scheduling.market.decide.budgets import budget_events, reasons_by_budget, smaller_by_budget
-from scheduling.market.decide.chain import START, Contents, heads_beside, interval_new, policy_bytes
+from scheduling.market.decide.chain import START, base_for, heads_beside, interval_new, policy_bytes
 from scheduling.market.decide.elastic import elastic_events, jobs_pause, smaller_write, taken_over_events, use_post
 from scheduling.market.prices.read_of_use import in_credits, use_prices
+from scheduling.market.reads.stored_intervals import Contents
 from scheduling.market.settle.rents import rents_close
 from scheduling.market.settle.slots import awards_start
 from scheduling.market.view.batch import BatchSnapshot, batch_view, glance, states_decided
@@ -220,13 +221,15 @@ def _interval_store(snapshot: BatchSnapshot, policy: Policy, plan: Plan, clock: 
         heads_beside(clock.pool_id),
     )
     last = Interval.objects.filter(pool=clock.pool_id).order_by("-number").values_list("number", flat=True).first()
+    number = (last or 0) + 1
     interval = interval_new(
         pool_id=clock.pool_id,
-        number=(last or 0) + 1,
+        number=number,
         slot=snapshot.view.slot,
         at=at,
         previous=clock.head or START,
         contents=contents,
+        base=base_for(clock.pool_id, number, at),
     )
     interval.window_start = min((window.start for window in plan.windows), default=None)
     interval.window_end = max((window.end for window in plan.windows), default=None)

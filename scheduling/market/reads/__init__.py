@@ -12,12 +12,14 @@ from scheduling.market.reads.period import period_money, total
 from scheduling.market.reads.prices import prices_now
 from scheduling.market.reads.public_intervals import interval_public, interval_rows
 from scheduling.market.reads.share_units import ResourceShare, awards_in, units_now
+from scheduling.market.reads.stored_intervals import Contents, contents_of, unpacked
 from scheduling.market.reads.windows import WindowSpan, spans_of
 from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
 
 __all__ = [
     "PAGE",
     "AwardSeen",
+    "Contents",
     "Factor",
     "IntervalView",
     "JobView",
@@ -28,6 +30,7 @@ __all__ = [
     "WindowSpan",
     "awards_in",
     "awards_seen",
+    "contents_of",
     "decided_award",
     "interval_list",
     "interval_public",
@@ -49,4 +52,5 @@ __all__ = [
     "total",
     "units_now",
     "units_words",
+    "unpacked",
 ]

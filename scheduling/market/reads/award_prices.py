@@ -16,6 +16,7 @@ from scheduling.core.policies.elastic import Elastic
 from scheduling.core.prices import scarcity
 from scheduling.core.settlement import ROUNDING
 from scheduling.core.types import SHARED, Booking, FloatArray, Job, Plan, View
+from scheduling.market.reads.stored_intervals import contents_of
 from scheduling.models import Interval
 
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError, StopIteration)
@@ -64,10 +65,10 @@ class DecidedAward:
 def decided_award(interval: Interval, job_id: int, start: int) -> DecidedAward | None:
     """Of a job's award that begins with this slot. None where the stored bytes cannot be read: verification says so."""
     try:
-        view = records.view_from(zlib.decompress(bytes(interval.view)))
-        plan = records.plan_from(zlib.decompress(bytes(interval.plan)))
+        contents = contents_of(interval)
+        view, plan = records.view_from(contents.view), records.plan_from(contents.plan)
         booking = next(booking for booking in plan.bookings if (booking.job, booking.start) == (job_id, start))
-        return DecidedAward(view, plan, booking, json.loads(bytes(interval.policy)))
+        return DecidedAward(view, plan, booking, json.loads(contents.policy))
     except UNREADABLE:
         return None
 

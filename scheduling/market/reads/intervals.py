@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
@@ -13,6 +12,7 @@ from typing import Any
 from scheduling.core.policies.astraea.renting import KAPPAS
 from scheduling.market.reads.anonymous import awards_seen
 from scheduling.market.reads.payments import IntervalPayments, payments_of_intervals, settled_to
+from scheduling.market.reads.stored_intervals import contents_of
 from scheduling.market.reads.windows import Published, published_of
 from scheduling.models import Interval, Pool, ResourceKind, TrainingJob
 from scheduling.reasons import reason_sentence
@@ -130,7 +130,8 @@ def interval_view(*, tenant: Tenant, pool: Pool, number: int, money: bool, jobs:
     if interval is None:
         return None
     is_archived = interval.is_archived
-    view, plan = (b"" if is_archived else zlib.decompress(bytes(part)) for part in (interval.view, interval.plan))
+    contents = None if is_archived else contents_of(interval)
+    view, plan = (contents.view, contents.plan) if contents else (b"", b"")
     kinds = list(ResourceKind.objects.filter(pool=pool))
     windows = published_of([interval], tenant.pk)
     after = Interval.objects.filter(pool=pool, number=number + 1).values_list("number", flat=True).first()

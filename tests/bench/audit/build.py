@@ -24,9 +24,9 @@ from scheduling.fairness.days import days_rebuild
 from scheduling.fairness.intervals import FairnessRows, fairness_catch_up, fairness_rows
 from scheduling.feed.events import events_append
 from scheduling.market.calendar.collector import collector_resting
-from scheduling.market.decide.chain import contents_of
 from scheduling.market.decide.interval import interval_run
 from scheduling.market.decide.submissions import submission_event
+from scheduling.market.reads import contents_of
 from scheduling.market.settle.slots import slot_settle
 from scheduling.market.view.jobs import arrival_of
 from scheduling.models import Interval, IntervalFairness, Lane, LaneClock, Pool, PoolDay, TenantFairness, TrainingJob

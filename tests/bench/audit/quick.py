@@ -21,8 +21,9 @@ from scheduling.feed.events import event, events_append, job_subject
 from scheduling.market.calendar.collector import collector_resting
 from scheduling.market.calendar.rows import batch_reserve, prices_post
 from scheduling.market.decide import plans
-from scheduling.market.decide.chain import START, Contents, interval_new, policy_bytes
+from scheduling.market.decide.chain import START, interval_new, policy_bytes
 from scheduling.market.decide.interval import batch_policy
+from scheduling.market.reads import Contents
 from scheduling.market.settle.payments import parts_by_account
 from scheduling.market.view.batch import ENDLESS, BatchSnapshot, batch_view
 from scheduling.market.view.frame import PoolFrame

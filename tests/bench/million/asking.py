@@ -76,7 +76,7 @@ def _catch_up(pool: Pool, tenant: Tenant, owner: User, state: State) -> None:
     for _ in range(50):
         if not pool_advance(pool_id=pool.pk, at=timezone.now()).behind:
             break
-    real = Interval.objects.filter(pool=pool).exclude(view=b"").order_by("number").first()
+    real = Interval.objects.filter(pool=pool, base=None).exclude(view=b"").order_by("number").first()
     if real is None or not Interval.objects.filter(view=b"").exists():
         return
     with psycopg.connect(state.superuser_url, dbname="bourse") as book:

@@ -1,0 +1,66 @@
+"""A text told by another one: which of its rows to copy from there, and what is new between them.
+
+Canonical JSON is a list of rows, and the row of a job that did not change is the same bytes wherever it stands. So rows
+are what is compared, and nothing is known here of what they say: what comes out is the text to the byte. A delta is one
+line of JSON, and behind it all new bytes in a row. The line is a list of numbers, three for each step: how many of the
+new bytes come next, how far from the end of the last copy the next one begins, and how long it is.
+"""
+
+from __future__ import annotations
+
+import json
+from itertools import accumulate
+
+BETWEEN_ROWS = b"},{"
+
+
+class Original:
+    """A text that others are told by."""
+
+    def __init__(self, text: bytes) -> None:
+        self._rows = _rows(text)
+        self._starts = [0, *accumulate(map(len, self._rows))]
+        self._place_by_row = {row: place for place, row in reversed(list(enumerate(self._rows)))}
+
+    def delta(self, text: bytes) -> bytes:
+        """What `delta_apply` makes the text of. Linear in both."""
+        rows, starts, last = self._rows, self._starts, len(self._rows)
+        steps, news, new, end, following = list[int](), list[bytes](), 0, 0, last
+        for row in _rows(text):
+            # What comes next there, where that is the same: a row that is there twice would break a copy into pieces.
+            place = following if following < last and rows[following] == row else self._place_by_row.get(row, -1)
+            if place < 0:
+                news.append(row)
+                new, following = new + len(row), last
+                continue
+            if steps and new == 0 and place == following:
+                steps[-1] += len(row)
+            else:
+                steps += [new, starts[place] - end, len(row)]
+            new, end, following = 0, starts[place + 1], place + 1
+        steps += [new, 0, 0] if new else []
+        return json.dumps(steps, separators=(",", ":")).encode("ascii") + b"\n" + b"".join(news)
+
+
+def delta_apply(original: bytes, delta: bytes) -> bytes:
+    """The text that is told. Raises ValueError where the delta says what cannot be, or of another original."""
+    line, _, news = delta.partition(b"\n")
+    steps = json.loads(line)
+    if not isinstance(steps, list) or len(steps) % 3 or not all(type(number) is int for number in steps):
+        raise ValueError("it says no steps")
+    pieces, taken, end = list[bytes](), 0, 0
+    for new, skip, length in zip(steps[::3], steps[1::3], steps[2::3], strict=True):
+        start = end + skip
+        if new < 0 or length < 0 or not 0 <= start <= start + length <= len(original):
+            raise ValueError("it copies what is not there")
+        pieces += [news[taken : taken + new], original[start : start + length]]
+        taken, end = taken + new, start + length
+    if taken != len(news):
+        raise ValueError("it has other new bytes than it says")
+    return b"".join(pieces)
+
+
+def _rows(text: bytes) -> list[bytes]:
+    """The text in pieces, each but the last with the separator that ends it."""
+    *rows, last = text.split(BETWEEN_ROWS)
+    return [row + BETWEEN_ROWS for row in rows] + [last]
