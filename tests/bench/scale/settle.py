@@ -40,7 +40,7 @@ def measure(size: int) -> Iterator[dict[str, Any]]:
 
 def _settled(pool: Pool, slot: int, name: str, target: str) -> dict[str, Any]:
     LaneClock.objects.update_or_create(pool=pool, lane=Lane.BATCH, defaults={"settled_slot": slot - 1})
-    before, database_before = _spent(), _database_seconds()
+    before, database_before = _spent(), database_seconds()
     peak_forget()
     began, own_began = time.perf_counter(), time.process_time()
     settled = slot_settle(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot + 1))
@@ -52,7 +52,7 @@ def _settled(pool: Pool, slot: int, name: str, target: str) -> dict[str, Any]:
         **parts,
         "commit and the rest": round(seconds - sum(parts.values()), 2),
         "own_processor_time": round(own, 2),
-        "database_processor_time": round(_database_seconds() - database_before, 2),
+        "database_processor_time": round(database_seconds() - database_before, 2),
         "paid": settled.paid,
         "ended": settled.ended,
         "peak_mib": peak_mib(),
@@ -65,7 +65,7 @@ def _spent() -> dict[str, float]:
     return {step: float(STEP_SECONDS.labels("settlement", step)._sum.get()) for step in STEPS}
 
 
-def _database_seconds() -> float:
+def database_seconds() -> float:
     """Processor time of the process of PostgreSQL that serves us."""
     with connection.cursor() as cursor:
         cursor.execute("SELECT pg_backend_pid()")

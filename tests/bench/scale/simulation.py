@@ -1,8 +1,8 @@
-"""FIFO over the Philly log on 5,280 servers: sixty times the 88 servers of `bench_simulation`, and each job sixty times.
+"""FIFO over the Philly log on 5,280 servers: sixty times the 88 of `bench_simulation`, and each job sixty times.
 
 The copies of a job come some seconds after each other, so the cluster is as contended as the one of the log. A tenth
-has six copies of each, in the same slots. Beside the seconds of the clock stands our processor time, and a figure of the
-88 servers themselves, measured in the same minute: what the machine does besides shows in both.
+has six copies of each, in the same slots. Beside the seconds of the clock stands our processor time, and a figure of
+the 88 servers themselves, measured in the same minute: what the machine does besides shows in both.
 """
 
 from __future__ import annotations
