@@ -1,8 +1,10 @@
-"""Writing the book. Every function is one database call; inside an open transaction it becomes part of it.
+"""Writing the book. Every function is one database call, but for `post_batches`; inside an open transaction it becomes
+part of it.
 
 LOCKING RULE: a posting locks the balance rows of its tenants' accounts, highest account id first, until the
 database transaction ends. So: ledger calls come last in a transaction, and one call with all postings
-(`post_many`) instead of several. docs/architecture.md, "Locking", says why.
+(`post_many`) instead of several; `post_batches` locks what all of its batches touch first.
+docs/architecture.md, "Locking", says why.
 """
 
 from __future__ import annotations

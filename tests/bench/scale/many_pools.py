@@ -14,7 +14,7 @@ from tests.bench.scale.queueing import Task, late, minutes_of, serve
 
 SIZES = (1_000, 10_000)  # pools
 WORKER_SECONDS, DATABASE_SECONDS = 0.076, 0.033  # of a boundary, in the mean
-HEAVY, EVERY, MINUTES = 5.0, 4, 10
+MINUTE, HEAVY, EVERY, MINUTES = 60.0, 5.0, 4, 10
 MOST_WORKERS, MOST_CORES = 4_096, 256
 
 
@@ -45,8 +45,13 @@ def least_cores(pools: int, *, spread: bool) -> int:
 
 
 def least_workers(pools: int, *, cores: int, spread: bool) -> int:
+    """At least so many that the work of a minute is done in a minute: with fewer all are late in the end."""
     tasks = _tasks(pools, spread)
-    return _least(MOST_WORKERS, lambda workers: not late(serve(tasks, workers=workers, cores=cores), tasks))
+    work = pools * (WORKER_SECONDS + DATABASE_SECONDS) / MINUTE
+    return _least(
+        MOST_WORKERS,
+        lambda workers: workers >= work and not late(serve(tasks, workers=workers, cores=cores), tasks),
+    )
 
 
 def _tasks(pools: int, spread: bool) -> list[Task]:
