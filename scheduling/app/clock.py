@@ -80,9 +80,15 @@ def slot_advance(*, pool: Pool, slot: int, over: bool = False) -> bool | Busy:
 
 
 def pools_due(*, at: datetime) -> list[int]:
-    """Pools with a boundary to be done."""
+    """Pools with a boundary to be done, those first that wait longest: where there is too much for the workers, all are
+    late in turn, and not always the same ones."""
     decided = dict(LaneClock.objects.filter(lane=Lane.BATCH).values_list("pool_id", "decided_slot"))
-    return [pool.pk for pool in Pool.objects.order_by("pk") if pool.slot_at(at) > decided.get(pool.pk, -1)]
+    since = {}
+    for pool in Pool.objects.only("epoch_at", "slot_seconds").order_by("pk"):
+        boundary = decided.get(pool.pk, -1) + 1
+        if boundary <= pool.slot_at(at):
+            since[pool.pk] = pool.slot_start(boundary)
+    return sorted(since, key=lambda pool_id: since[pool_id])
 
 
 def _boundaries(pool: Pool, last: int) -> Iterator[int]:

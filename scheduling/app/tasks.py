@@ -6,6 +6,7 @@ import random
 from typing import Any
 
 from celery import shared_task
+from django.core.cache import cache
 from django.utils import timezone
 
 from scheduling.app.clock import pool_advance, pools_due
@@ -33,14 +34,24 @@ TICK_EXPIRES = 5.0  # seconds; one that waited longer in the queue has been over
 
 @shared_task
 def pools_tick(**_: Any) -> None:
+    """A message for each pool with a boundary to be done, unless one waits in the queue: where many pools have their
+    boundary at once, as many messages more each second would take the workers' time from those that do something."""
     for pool_id in pools_due(at=timezone.now()):
-        pool_tick.apply_async(kwargs={"pool_id": pool_id}, expires=TICK_EXPIRES)
+        if cache.add(_message_of(pool_id), True, timeout=TICK_EXPIRES):
+            pool_tick.apply_async(kwargs={"pool_id": pool_id}, expires=TICK_EXPIRES)
 
 
 @shared_task
 def pool_tick(*, pool_id: int, **_: Any) -> None:
-    if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
-        slot_tell(pool_id)
+    try:
+        if pool_advance(pool_id=pool_id, at=timezone.now()).boundaries:
+            slot_tell(pool_id)
+    finally:
+        cache.delete(_message_of(pool_id))  # what is still to be done has its message within a second
+
+
+def _message_of(pool_id: int) -> str:
+    return f"pool-tick:{pool_id}"
 
 
 @shared_task

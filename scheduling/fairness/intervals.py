@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 from django.core.cache import cache as shared
 from django.db import IntegrityError, transaction
-from django.db.models import Max
+from django.db.models import F, Max, OuterRef, Subquery
+from django.db.models.functions import Coalesce
 
 from scheduling.core import records
 from scheduling.core.metrics import fairness as figures
@@ -71,10 +72,18 @@ def fairness_catch_up(*, most: int = MOST_INTERVALS) -> int:
     """Work out what is not yet done, in every pool, in order. Returns how many intervals were done."""
     done = 0
     with scope_disabled("the fairness of an interval is that between all tenants"):
-        for pool_id in Pool.objects.order_by("pk").values_list("pk", flat=True):
+        for pool_id in _pools_behind():
             for interval in _open(pool_id, most - done):
                 done += fairness_store(interval)
     return done
+
+
+def _pools_behind() -> list[int]:
+    """In one statement: of many pools few have closed an interval since the last call."""
+    closed = Interval.objects.filter(pool=OuterRef("pk")).order_by("-number").values("number")[:1]
+    worked_out = IntervalFairness.objects.filter(pool=OuterRef("pk")).order_by("-number").values("number")[:1]
+    pools = Pool.objects.annotate(closed=Subquery(closed), worked_out=Coalesce(Subquery(worked_out), 0))
+    return list(pools.filter(closed__gt=F("worked_out")).order_by("pk").values_list("pk", flat=True))
 
 
 def fairness_store(interval: Interval) -> bool:

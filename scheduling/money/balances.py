@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Collection, Mapping
 from datetime import datetime
 
-from django.db.models import BigIntegerField, Case, F, Func, IntegerField, JSONField, Value, When
+from django.db.models import F, Func, IntegerField, JSONField
 from django.db.models.functions import Cast
 
 from scheduling.feed import EventKind, event
@@ -54,23 +54,18 @@ def low_balance_events(pool: Pool, slot: int, spent: Mapping[int, int], at: date
 def _in_all_pools(pool: Pool, spent: Mapping[int, int]) -> dict[int, int]:
     """What each tenant pays in all pools, in micro-credits a slot of this one: elsewhere what running slots cost."""
     spent_in_all = dict(spent)
-    clocks = LaneClock.objects.filter(lane=Lane.BATCH).exclude(pool=pool)
-    others = {clock.pool_id: (clock.pool, clock.settled_slot + 1) for clock in clocks.select_related("pool")}
-    if not others:
+    if not LaneClock.objects.filter(lane=Lane.BATCH).exclude(pool=pool).exists():
         return spent_in_all
-    running = Case(
-        *(When(pool=pool_id, then=Value(slot)) for pool_id, (_, slot) in others.items()), output_field=BigIntegerField()
-    )
+    # The pool's own clock says which slot runs there, joined: of hundreds of pools a tenant is in few.
+    awards = Award.objects.filter(tenant__in=spent, state__in=ALIVE, paid__gt=0, pool__clocks__lane=Lane.BATCH)
+    rows = awards.exclude(pool=pool).exclude(rent=RentState.OPEN).annotate(running=F("pool__clocks__settled_slot") + 1)
     slot_of_award = Cast(F("running") - F("start"), IntegerField())
     parts = Func(F("charges"), slot_of_award, arg_joiner=" -> ", template="(%(expressions)s)", output_field=JSONField())
-    awards = Award.objects.filter(pool__in=others, tenant__in=spent, state__in=ALIVE, paid__gt=0)
-    rows = awards.exclude(rent=RentState.OPEN).annotate(running=running, parts=parts)
-    rows = rows.filter(start__lte=F("running"), end__gt=F("running"))
-    elsewhere: defaultdict[tuple[int, int], int] = defaultdict(int)
-    for tenant_id, pool_id, slot_parts in rows.values_list("tenant_id", "pool_id", "parts"):
-        elsewhere[tenant_id, pool_id] += sum(amount for _, amount in slot_parts)
-    for (tenant_id, pool_id), amount in elsewhere.items():
-        seconds = others[pool_id][0].slot_seconds
+    rows = rows.filter(start__lte=F("running"), end__gt=F("running")).annotate(parts=parts)
+    elsewhere: defaultdict[tuple[int, int, int], int] = defaultdict(int)
+    for tenant_id, pool_id, seconds, slot_parts in rows.values_list("tenant", "pool", "pool__slot_seconds", "parts"):
+        elsewhere[tenant_id, pool_id, seconds] += sum(amount for _, amount in slot_parts)
+    for (tenant_id, _, seconds), amount in elsewhere.items():
         spent_in_all[tenant_id] += (2 * amount * pool.slot_seconds + seconds) // (2 * seconds)
     return spent_in_all
 

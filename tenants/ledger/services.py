@@ -1,13 +1,16 @@
-"""Writing the book. Every function is one database call; inside an open transaction it becomes part of it.
+"""Writing the book. Every function is one database call, but for `post_batches`; inside an open transaction it becomes
+part of it.
 
 LOCKING RULE: a posting locks the balance rows of its tenants' accounts, highest account id first, until the
 database transaction ends. So: ledger calls come last in a transaction, and one call with all postings
-(`post_many`) instead of several. docs/architecture.md, "Locking", says why.
+(`post_many`) instead of several; `post_batches` locks what all of its batches touch first.
+docs/architecture.md, "Locking", says why.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from typing import Any
 
@@ -60,10 +63,15 @@ def post_many(*, postings: Sequence[Posting]) -> tuple[Posted, ...] | Insufficie
     """All of them or none, in one round trip. Funds are checked for what the whole batch takes from each account."""
     if not postings:
         return ()
+    return _post(postings, batch_arguments(postings))
+
+
+def _post(postings: Sequence[Posting], arguments: tuple[str, str]) -> tuple[Posted, ...] | InsufficientFunds:
+    """`arguments`: the postings as the database reads them."""
     if len({posting.key for posting in postings}) < len(postings):
         raise BadPosting("one batch names the same key twice")
     _require_scope(postings)
-    rows = _call(*batch_arguments(postings))
+    rows = _call(*arguments)
     conflicts = [key for outcome, key, *_ in rows if outcome == "conflict"]
     if conflicts:
         raise KeyReused(f"posted before with other contents: {', '.join(conflicts[:5])}")
@@ -73,6 +81,25 @@ def post_many(*, postings: Sequence[Posting]) -> tuple[Posted, ...] | Insufficie
         )
     written = {key: Posted(key, transaction_id, outcome == "repeated") for outcome, key, transaction_id, *_ in rows}
     return tuple(written[posting.key] for posting in postings)
+
+
+def post_batches(
+    *, batches: Sequence[Callable[[], Sequence[Posting]]], tenant_ids: Iterable[int]
+) -> InsufficientFunds | None:
+    """Very many postings, as by one `post_many`, in batches: the next one is built while the database writes one.
+
+    Follows the locking rule: all accounts of all these tenants are locked first, so name every tenant whom a posting
+    takes money from or pays. Building must ask the database nothing. Funds are checked batch by batch, which is the
+    same as all at once where no account that pays is paid in a later batch. Refused, the caller's transaction has to be
+    rolled back, for the batches before are written.
+    """
+    if len(batches) > 1:  # a single one locks what it touches
+        balances_lock(tenant_ids=tenant_ids)
+    for postings, arguments in _built_ahead(batches):
+        answer = _post(postings, arguments)
+        if isinstance(answer, InsufficientFunds):
+            return answer
+    return None
 
 
 def hold(
@@ -173,6 +200,24 @@ def _transfer(source: AccountName, target: AccountName, amount: int) -> list[tup
 
 def _one(answer: tuple[Posted, ...] | InsufficientFunds) -> Posted | InsufficientFunds:
     return answer if isinstance(answer, InsufficientFunds) else answer[0]
+
+
+def _built_ahead(
+    batches: Sequence[Callable[[], Sequence[Posting]]],
+) -> Iterator[tuple[Sequence[Posting], tuple[str, str]]]:
+    """Each batch with the arguments of `ledger_post`; whoever takes one finds the next one under way."""
+
+    def build(batch: Callable[[], Sequence[Posting]]) -> tuple[Sequence[Posting], tuple[str, str]]:
+        postings = batch()
+        return postings, batch_arguments(postings)
+
+    with ThreadPoolExecutor(max_workers=1) as builder:
+        coming = [builder.submit(build, batch) for batch in batches[:1]]
+        for batch in batches[1:]:
+            ready = coming.pop().result()
+            coming.append(builder.submit(build, batch))
+            yield ready
+        yield from (last.result() for last in coming)
 
 
 def _require_scope(postings: Sequence[Posting]) -> None:

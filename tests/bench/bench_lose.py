@@ -20,9 +20,9 @@ NEEDS_DATABASE = True
 
 def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
-        pool, tenants = bench_settle._market()
+        pool, tenants = bench_settle.market()
         server = Server.objects.filter(pool=pool).order_by("pk")[0]
-        bench_settle._awards(pool, tenants, [[server.pk, 0, SLOTS, 4, 1]])
+        bench_settle.awards_running(pool, tenants, [[server.pk, 0, SLOTS, 4, 1]])
         _enter(pool)
         analyze()
         at = pool.slot_start(0)

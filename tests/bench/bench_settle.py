@@ -44,8 +44,7 @@ BOUNDS = {"floor": 0.01, "ceiling": {"worker": 10.0, "ps": 10.0}}
 PARTS = {
     "_charges": "read charges",
     "awards_move": "begin and end",
-    "slot_posting": "build postings",
-    "post_many": "post",
+    "post_batches": "build postings and post",
     "_tell": "events and notices",
 }
 SPEC = {
@@ -62,8 +61,8 @@ SPEC = {
 
 def measure() -> Iterator[dict[str, Any]]:
     with scope_disabled("the benchmark fills a whole market"):
-        pool, tenants = _market()
-        _awards(pool, tenants)
+        pool, tenants = market()
+        awards_running(pool, tenants)
         analyze()
         yield _settled(pool, 0, "settle a slot, 5,000 running awards paying 10 owners each", "< 3")
         yield _settled(pool, SLOTS - 1, "settle a slot in which all 5,000 end", "< 3")
@@ -74,10 +73,10 @@ def _figure(name: str, value: float, unit: str, target: str, **detail: object) -
     return {"name": name, "value": round(value, 3), "unit": unit, "target": target, "detail": detail}
 
 
-def _market() -> tuple[Pool, list[Tenant]]:
+def market(slug: str = "large", servers: int = SERVERS, tenants: int = TENANTS) -> tuple[Pool, list[Tenant]]:
     pool = Pool.objects.create(
-        slug="large",
-        name="Large",
+        slug=slug,
+        name=slug,
         slot_seconds=300,
         clock_first=SLOTS,
         clock_cap=SLOTS,
@@ -87,21 +86,22 @@ def _market() -> tuple[Pool, list[Tenant]]:
         epoch_at=EPOCH,
     )
     kinds = [ResourceKind.objects.create(pool=pool, name=name, label=name) for name in ("worker", "ps")]
-    tenants = Tenant.objects.bulk_create(Tenant(slug=f"t{n:03}", name=f"t{n:03}") for n in range(TENANTS))
-    servers = Server.objects.bulk_create(Server(pool=pool, name=f"s{n:03}") for n in range(SERVERS))
+    names = [f"{slug}-{number:03}" for number in range(tenants)]
+    owners = Tenant.objects.bulk_create(Tenant(slug=name, name=name) for name in names)
+    machines = Server.objects.bulk_create(Server(pool=pool, name=f"s{n:03}") for n in range(servers))
     units = dict(zip(kinds, (16, 4), strict=True))
     ServerCapacity.objects.bulk_create(
         ServerCapacity(pool=pool, server=server, resource=kind, units=number)
-        for server in servers
+        for server in machines
         for kind, number in units.items()
     )
     Cell.objects.bulk_create(
-        Cell(server=server, resource=kind, tenant=tenants[n % TENANTS], units=number // 2)
-        for n, server in enumerate(servers)
+        Cell(server=server, resource=kind, tenant=owners[n % tenants], units=number // 2)
+        for n, server in enumerate(machines)
         for kind, number in units.items()
     )
-    _pay([_grant(tenant) for tenant in tenants])
-    return pool, tenants
+    _pay([_grant(tenant) for tenant in owners])
+    return pool, owners
 
 
 def _grant(tenant: Tenant) -> Posting:
@@ -114,9 +114,11 @@ def _pay(postings: list[Posting]) -> None:
     assert isinstance(answer, tuple), answer
 
 
-def _awards(pool: Pool, tenants: list[Tenant], allocation: Sequence[list[int]] = ()) -> None:
+def awards_running(
+    pool: Pool, tenants: list[Tenant], allocation: Sequence[list[int]] = (), *, number: int = AWARDS
+) -> None:
     jobs = TrainingJob.objects.bulk_create(
-        [_job(pool, tenants[n % TENANTS], n) for n in range(AWARDS)], batch_size=2_000
+        [_job(pool, tenants[n % len(tenants)], n) for n in range(number)], batch_size=2_000
     )
     awards = Award.objects.bulk_create(
         [_award(pool, job, tenants, n, allocation) for n, job in enumerate(jobs)], batch_size=1_000
@@ -149,7 +151,7 @@ def _job(pool: Pool, tenant: Tenant, number: int) -> TrainingJob:
 
 
 def _award(pool: Pool, job: TrainingJob, tenants: list[Tenant], number: int, allocation: Sequence[list[int]]) -> Award:
-    owners = [tenants[(number + 7 * step) % TENANTS].pk for step in range(OWNERS - 1)]
+    owners = [tenants[(number + 7 * step) % len(tenants)].pk for step in range(OWNERS - 1)]
     slot = [[owner, 1_000 + number % 97] for owner in owners] + [[0, 500]]
     return Award(
         tenant_id=job.tenant_id,
@@ -207,7 +209,7 @@ def _answers(pool: Pool, tenants: list[Tenant]) -> dict[str, Any]:
     LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).update(frontier=2 * SLOTS)
     seconds = []
     for number in range(INSTANT_JOBS):
-        by = Access(user=None, tenant=tenants[number % TENANTS], roles=frozenset({SUBMITTER}))
+        by = Access(user=None, tenant=tenants[number % len(tenants)], roles=frozenset({SUBMITTER}))
         began = time.perf_counter()
         answer = job_submit(
             pool=pool, name="train", spec=SPEC, lane="instant", by=by, at=pool.slot_start(SLOTS), client_key=None

@@ -48,8 +48,8 @@ SETTLE_STEPS = [
     ("slots", "lane_lock", "after"),
     ("slots", "_charges", "after"),
     ("slots", "awards_move", "after"),
-    ("slots", "post_many", "before"),
-    ("slots", "post_many", "after"),
+    ("slots", "post_batches", "before"),
+    ("slots", "post_batches", "after"),
     ("slots", "_tell", "after"),
     ("clock", "slot_settle", "after"),
 ]

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 
 import pytest
 from django.core.cache import cache
@@ -17,7 +19,7 @@ from tenants.scoping import scope, scope_disabled
 from tests.audit.test_verification import History, change_interval, findings, make_history
 from tests.database import as_superuser, overwrite
 from tests.ledger.builders import tamper
-from tests.scheduling.builders import make_cells, make_server
+from tests.scheduling.builders import make_cells, make_pool, make_server
 from tests.scheduling.markets import MICRO, at, award_of, make_market, make_renting, make_waiting, run_slots
 from tests.worlds import built_once
 
@@ -45,6 +47,16 @@ def test_every_interval_gets_its_figures_once_whoever_asks_and_however_often(his
         assert not any(fairness_store(interval) for interval in Interval.objects.all())
     assert IntervalFairness.objects.count() == Interval.objects.count()
     assert len(tenant_rows()) == before > 0
+
+
+def test_pools_with_nothing_to_work_out_cost_no_statement_each(
+    history: History, django_assert_num_queries: Callable[..., AbstractContextManager[object]]
+) -> None:
+    for number in range(5):
+        make_pool(slug=f"idle{number}")
+    assert fairness_catch_up() == Interval.objects.count()
+    with django_assert_num_queries(1):
+        assert fairness_catch_up() == 0
 
 
 def test_a_backlog_is_worked_off_in_portions_oldest_first(history: History) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import timedelta
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from tenants.access import NOBODY, Refused, access_of_system
 from tenants.ledger import audit
 from tenants.models import AuditEntry
 from tenants.scoping import scope_disabled
+from tests.scheduling.builders import make_pool
 from tests.scheduling.clocks import advance, contested, everything, moment
 from tests.scheduling.markets import again, make_market, make_waiting
 
@@ -106,6 +108,33 @@ def test_pool_is_due_once_a_boundary_has_passed() -> None:
     advance(pool, 0)
     assert pools_due(at=moment(pool, 0.9)) == []
     assert pools_due(at=moment(pool, 1)) == [pool.pk]
+
+
+def test_pools_that_wait_longest_are_due_first() -> None:
+    late, _ = make_market("lumen", "castor")
+    early = make_pool(slug="early", epoch_at=late.epoch_at - timedelta(seconds=3 * late.slot_seconds))
+    same = make_pool(slug="same", epoch_at=late.epoch_at)
+    assert pools_due(at=moment(late, 0)) == [early.pk, late.pk, same.pk]
+    advance(early, 3)
+    assert pools_due(at=moment(late, 1)) == [late.pk, same.pk, early.pk]
+
+
+def test_a_pool_has_one_message_in_the_queue_until_its_task_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    pool, _ = make_market("lumen")
+    sent: list[int] = []
+    monkeypatch.setattr(tasks.pool_tick, "apply_async", lambda kwargs, expires: sent.append(kwargs["pool_id"]))
+    tasks.pools_tick()
+    tasks.pools_tick()
+    assert sent == [pool.pk]
+    with monkeypatch.context() as broken:
+        broken.setattr(tasks, "pool_advance", lambda **_: 1 // 0)
+        with pytest.raises(ZeroDivisionError):
+            tasks.pool_tick(pool_id=pool.pk)
+    tasks.pools_tick()
+    assert sent == [pool.pk, pool.pk]
+    tasks.pool_tick(pool_id=pool.pk)
+    tasks.pools_tick()
+    assert sent == [pool.pk, pool.pk], "it is up to the present"
 
 
 def test_task_of_a_pool_brings_it_up_to_the_present() -> None:

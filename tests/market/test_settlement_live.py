@@ -7,6 +7,7 @@ from django.db import IntegrityError
 
 from scheduling.market.settle.slots import HeldTooLittle, slot_settle
 from scheduling.models import Award, AwardState, Lane, LaneClock, StartEstimate
+from tenants.ledger.models import Transaction
 from tenants.ledger.services import release
 from tenants.scoping import scope, scope_disabled
 from tests.database import as_superuser
@@ -153,3 +154,20 @@ def test_the_terms_of_an_award_cannot_be_changed(column: str) -> None:
     other = {"paid": 1, "charges": [], "start": -1, "allocation": [[1]], "on_operator": [[1]], "lane": "instant"}
     with scope_disabled("the test tampers"), pytest.raises(IntegrityError, match="fixed"), as_superuser():
         Award.objects.filter(pk=award.pk).update(**{column: other[column]})
+
+
+def test_a_slot_whose_awards_fill_several_batches_is_the_same_slot(monkeypatch: pytest.MonkeyPatch) -> None:
+    def settled(slug: str) -> list[object]:
+        pool, lumen, castor = make_pool(slug=slug), make_tenant("lumen"), make_tenant("castor")
+        awards = [make_award(pool, lumen, slots=1, charges=[[(castor, 7 + number), (None, 3)]]) for number in range(5)]
+        before = money(lumen), money(castor), operator_money()
+        (sums,) = settle(pool, 0)
+        after = money(lumen), money(castor), operator_money()
+        assert [Transaction.objects.filter(key=f"settle:{pool.pk}:0:{award.pk}").count() for award in awards] == [1] * 5
+        return [sums, [new - old for new, old in zip([*after[0], *after[1]], [*before[0], *before[1]], strict=True)]]
+
+    fund(make_tenant("lumen"), 1)
+    whole = settled("whole")
+    monkeypatch.setattr("scheduling.market.settle.slots.BATCH", 2)
+    assert settled("cut") == whole
+    assert book_is_sound()

@@ -144,6 +144,21 @@ def test_counts_each_settled_slot_once_however_often_it_is_asked() -> None:
     ]
 
 
+def test_pools_with_nothing_to_count_cost_no_statement_each(django_assert_num_queries) -> None:
+    pool, _ = market()
+    settled(pool, 7)
+    assert use_in_turn(at=moment(0)) == 8
+    for number in range(5):
+        LaneClock.objects.create(pool=make_pool(slug=f"idle{number}"), lane=Lane.BATCH)
+    make_pool(slug="without-a-clock")
+    with django_assert_num_queries(3):  # the lock, who is behind, the lock
+        assert use_in_turn(at=moment(0)) == 0
+    other = make_pool(slug="other")
+    LaneClock.objects.create(pool=other, lane=Lane.BATCH, settled_slot=1)
+    LaneClock.objects.filter(pool=pool, lane=Lane.BATCH).update(settled_slot=8)
+    assert use_in_turn(at=moment(0)) == 1 + 2
+
+
 def test_what_was_cut_short_is_unsold_and_a_lost_server_is_down() -> None:
     pool, server = market()
     with scope_disabled("the test cuts awards short"):

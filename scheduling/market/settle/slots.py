@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from django.db import transaction
@@ -41,8 +42,10 @@ from scheduling.models import (
 )
 from scheduling.money import low_balance_events
 from tenants.ledger.postings import InsufficientFunds, Posting
-from tenants.ledger.services import post_many
+from tenants.ledger.services import post_batches
 from tenants.scoping import scope_disabled
+
+BATCH = 2_500  # postings that the database writes in one call, while the next ones are built
 
 
 class NotDelivered(RuntimeError):
@@ -131,14 +134,23 @@ def _charges(pool: Pool, slot: int) -> list[Charge]:
 
 
 def _post(pool: Pool, slot: int, charges: Sequence[Charge], arrears: Sequence[Posting]) -> None:
+    """Arrears first, then the awards in their order. An award that pays lends nothing to the next one's money: who is
+    short in a batch is short of the whole."""
     # The money is about the slot, not about the moment somebody got round to it: repeated, it is the same posting.
     ends_at = pool.slot_start(slot + 1)
-    postings = [
-        slot_posting(pool.pk, charge.award_id, charge.tenant_id, charge.job_id, slot, charge.parts, ends_at)
-        for charge in charges
-        if any(amount for _, amount in charge.parts)
-    ]
-    answer = post_many(postings=[*arrears, *postings])
+    owing = [charge for charge in charges if any(amount for _, amount in charge.parts)]
+
+    def batch(some: Sequence[Charge]) -> list[Posting]:
+        return [
+            slot_posting(pool.pk, charge.award_id, charge.tenant_id, charge.job_id, slot, charge.parts, ends_at)
+            for charge in some
+        ]
+
+    batches = [partial(batch, owing[first : first + BATCH]) for first in range(0, len(owing), BATCH)]
+    tenant_ids = {account.tenant_id for posting in arrears for account, _ in posting.entries if account.tenant_id}
+    tenant_ids |= {charge.tenant_id for charge in owing}
+    tenant_ids |= {owner for charge in owing for owner, amount in charge.parts if owner and amount}
+    answer = post_batches(batches=[lambda: arrears, *batches] if arrears else batches, tenant_ids=tenant_ids)
     if isinstance(answer, InsufficientFunds):
         raise HeldTooLittle(f"slot {slot} of pool {pool.pk}: {answer}")
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 
 from django.db import connection, transaction
-from django.db.models import F
+from django.db.models import F, OuterRef, Q, QuerySet, Subquery
 
 from scheduling.common import alone
 from scheduling.core.types import OWN
@@ -88,7 +88,15 @@ class Hours:
 def use_in_turn(*, at: datetime) -> int:
     """Count every pool up to its last settled slot; the number of slots. Nothing where another process is at it."""
     with alone(_LOCK) as ours:
-        return sum(_pool_count(pool, at) for pool in Pool.objects.order_by("pk")) if ours else 0
+        return sum(_pool_count(pool, at) for pool in _pools_behind()) if ours else 0
+
+
+def _pools_behind() -> QuerySet[Pool]:
+    """Those that have settled what is not counted: in one statement, for of many pools few have since the last call."""
+    counted = PoolHour.objects.filter(pool=OuterRef("pool")).order_by("-hour").values("until_slot")[:1]
+    clocks = LaneClock.objects.filter(lane=Lane.BATCH).annotate(counted=Subquery(counted))
+    behind = clocks.filter(Q(counted=None, settled_slot__gte=0) | Q(settled_slot__gte=F("counted")))
+    return Pool.objects.filter(pk__in=behind.values("pool")).order_by("pk")
 
 
 def _pool_count(pool: Pool, at: datetime) -> int:

@@ -1,0 +1,78 @@
+"""How many workers, and how many cores of a database, so many pools need for none to be late: by the model `queueing`.
+
+A tenth is a thousand pools. What a boundary takes of a worker and of the database is what `pools` measured; a quarter
+of the boundaries close an interval and cost five times as much as the others. All pools have their boundary at the full
+minute, or spread evenly over it. Four minutes show what only grows late.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from tests.bench.scale.queueing import Task, late, minutes_of, serve
+
+SIZES = (1_000, 10_000)  # pools
+WORKER_SECONDS, DATABASE_SECONDS = 0.085, 0.052  # of a boundary, in the mean, at a load of 22
+MINUTE, HEAVY, EVERY, MINUTES = 60.0, 5.0, 4, 4
+MOST_WORKERS, MOST_CORES = 4_096, 256
+
+
+def measure(size: int) -> Iterator[dict[str, Any]]:
+    for spread in (False, True):
+        cores = least_cores(size, spread=spread)
+        workers = least_workers(size, cores=cores, spread=spread)
+        tasks = _tasks(size, spread)
+        served = serve(tasks, workers=workers, cores=cores)
+        seconds = sorted(end - task.comes for end, task in zip(served.ends, sorted(tasks), strict=True))
+        detail = {
+            "database_cores": cores,
+            "workers_with_twice_the_cores": least_workers(size, cores=2 * cores, spread=spread),
+            "median_s": round(seconds[len(seconds) // 2], 2),
+            "longest_s": round(seconds[-1], 2),
+            "worker_s": WORKER_SECONDS,
+            "database_s": DATABASE_SECONDS,
+        }
+        how = "spread over the minute" if spread else "at the full minute"
+        name = f"workers that many pools need, boundaries {how}"
+        yield {"name": name, "value": workers, "unit": "workers", "target": None, "detail": detail}
+
+
+def least_cores(pools: int, *, spread: bool) -> int:
+    """Of the database, with as many workers as anybody could want; at least so many that a minute has the time."""
+    tasks, work = _tasks(pools, spread), pools * DATABASE_SECONDS / MINUTE
+    return _least(
+        MOST_CORES,
+        lambda cores: cores >= work and not late(serve(tasks, workers=MOST_WORKERS, cores=cores), tasks),
+    )
+
+
+def least_workers(pools: int, *, cores: int, spread: bool) -> int:
+    """At least so many that the work of a minute is done in a minute: with fewer all are late in the end."""
+    tasks = _tasks(pools, spread)
+    work = pools * (WORKER_SECONDS + DATABASE_SECONDS) / MINUTE
+    return _least(
+        MOST_WORKERS,
+        lambda workers: workers >= work and not late(serve(tasks, workers=workers, cores=cores), tasks),
+    )
+
+
+def _tasks(pools: int, spread: bool) -> list[Task]:
+    return minutes_of(
+        pools,
+        minutes=MINUTES,
+        worker=WORKER_SECONDS,
+        database=DATABASE_SECONDS,
+        spread=spread,
+        heavy=HEAVY,
+        every=EVERY,
+    )
+
+
+def _least(most: int, is_enough: Callable[[int], bool]) -> int:
+    """The least number that is enough, where every larger one is, too."""
+    low, high = 1, most
+    while low < high:
+        middle = (low + high) // 2
+        low, high = (low, middle) if is_enough(middle) else (middle + 1, high)
+    return low
