@@ -18,7 +18,7 @@ from typing import Any
 
 from django.conf import settings
 
-ROWS = ("interval",)
+ROWS = ("interval", "pages", "instant", "sockets")
 MOST_GROWTH = 12.0  # times the time for ten times the work
 
 Figure = dict[str, Any]
