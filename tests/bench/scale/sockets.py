@@ -25,6 +25,7 @@ from tests.bench.web import session_of, web_server
 SIZES = (500, 5_000)  # sockets
 TICKS, QUIET_SECONDS, AT_ONCE = 5, 20.0, 16
 TARGET_SECONDS, TARGET_KB = 2.0, 150
+PING, PONG = 0x89, 0x8A  # the first byte of such a frame
 
 
 def measure(size: int) -> Iterator[dict[str, Any]]:
@@ -64,7 +65,7 @@ class Page(asyncio.Protocol):
     """Asks for a websocket and notes the moment at which it hears of a slot."""
 
     def __init__(self, request: bytes) -> None:
-        self._request, self._text = request, b""
+        self._request, self._text, self._frames, self.left = request, b"", b"", False
         self.opened: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.hears()
 
@@ -83,12 +84,24 @@ class Page(asyncio.Protocol):
             self._text += data
             if b"\r\n\r\n" not in self._text:
                 return
-            assert self._text.startswith(b"HTTP/1.1 101"), self._text
-            if b'"cursor"' in self._text:  # the first message: the page is told of what it missed
+            if not self._text.startswith(b"HTTP/1.1 101"):
+                self.opened.set_exception(ConnectionRefusedError(self._text[:200]))
+            elif b'"cursor"' in self._text:  # the first message: the page is told of what it missed
                 self.opened.set_result(None)
             return
-        if b'"slot"' in data and not self.heard.done():
-            self.heard.set_result(time.monotonic())
+        self._frames += data
+        while len(self._frames) > 1 and len(self._frames) >= 2 + self._frames[1]:  # none of ours is longer than 125
+            kind, end = self._frames[0], 2 + self._frames[1]
+            frame, self._frames = self._frames[2:end], self._frames[end:]
+            if kind == PING:  # who does not answer is gone; a client masks, here with nothing
+                self.transport.write(bytes((PONG, 0x80 | len(frame), 0, 0, 0, 0)) + frame)
+            elif b'"slot"' in frame and not self.heard.done():
+                self.heard.set_result(time.monotonic())
+
+    def connection_lost(self, error: Exception | None) -> None:
+        for waiting in (self.opened, self.heard):
+            if not waiting.done() and not self.left:
+                waiting.set_exception(error or ConnectionResetError(self._text[:200]))
 
 
 async def _listen(pool: Pool, port: int, sessions: Sequence[tuple[str, str]], size: int, web: psutil.Process) -> Seen:
@@ -106,6 +119,7 @@ async def _listen(pool: Pool, port: int, sessions: Sequence[tuple[str, str]], si
         seen.ticks.append([moment - began for moment in await asyncio.gather(*heard)])
         seen.tick_work.append(_work(web) - work)
     for page in pages:
+        page.left = True
         page.transport.abort()
     return seen
 
