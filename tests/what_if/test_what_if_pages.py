@@ -130,7 +130,7 @@ def test_a_long_list_has_the_first_jobs_and_any_other_is_asked_about_by_its_numb
     chosen = text_of(page(auditor, f"{path}?job={second.pk}"))
     assert f"J-{second.pk} " in chosen
     assert ask(auditor, interval, second, None, "rent", rent="never")
-    page(auditor, f"{path}?job=999999")
+    page(auditor, f"{path}?job=999999", 422)
     others = client_as(OWNER, first.tenant)
     assert f"J-{second.pk} " not in text_of(page(others, f"{ask_path(interval, first.tenant)}?job={second.pk}"))
 

@@ -61,18 +61,18 @@ class Chosen:
 
 def number_of(asked: Mapping[str, str]) -> int | None:
     """Of the job that is named; None where none is."""
-    text = _text(asked)
+    text = _job_words(asked)
     return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
 
 
-def _text(asked: Mapping[str, str]) -> str:
+def _job_words(asked: Mapping[str, str]) -> str:
     return asked.get("job", "").strip().removeprefix("J-")
 
 
 def chosen_of(found: IntervalAsked, asked: Mapping[str, str]) -> Chosen:
     """Where nothing is chosen, or what is not there, it is the first job, and its worth."""
     job, field = found.job(number_of(asked)), asked.get("field", VALUE)
-    is_found = job is not None or not _text(asked)
+    is_found = job is not None or not _job_words(asked)
     return Chosen(job or next(iter(found.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
 
 
