@@ -27,6 +27,8 @@ SETTINGS = (
 
 def main(folder: str, *size: str) -> None:
     state = State(Path(folder).absolute())
+    for name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):
+        os.environ.pop(name, None)  # of whoever started this: these servers are others
     announce(state)
     os.environ |= {"DJANGO_SETTINGS_MODULE": "marketplace.settings", "DEBUG": "true", "LOG_LEVEL": "WARNING"}
     os.environ |= {"SECRET_KEY": secrets.token_urlsafe(50), "BOURSE_VAR": str(state.folder / "var")}
