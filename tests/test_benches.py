@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.bench import bench_elastic, bench_interval, bench_settle
+from tests.bench import bench_elastic, bench_interval, bench_scale, bench_settle
 
 FILES = sorted((Path(__file__).parent / "bench").glob("bench_*.py"))
 
@@ -15,6 +15,14 @@ FILES = sorted((Path(__file__).parent / "bench").glob("bench_*.py"))
 @pytest.mark.parametrize("name", [path.stem for path in FILES])
 def test_benchmark_can_be_begun(name: str) -> None:
     module = importlib.import_module(f"tests.bench.{name}")
+    assert callable(module.measure)
+
+
+@pytest.mark.parametrize("row", bench_scale.ROWS)
+def test_row_at_scale_can_be_begun(row: str) -> None:
+    module = importlib.import_module(f"tests.bench.scale.{row}")
+    small, full = module.SIZES
+    assert full == 10 * small
     assert callable(module.measure)
 
 

@@ -36,7 +36,7 @@ def measure() -> Iterator[dict[str, Any]]:
         pool = bench_interval.market()
         for slot in range(WINDOW):
             interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
-        bench_interval._jobs(pool, WAITING, arrivals=(0.0, WINDOW - 1.0))
+        bench_interval.jobs_submit(pool, WAITING, arrivals=(0.0, WINDOW - 1.0))
         analyze()
         at, tenants = pool.slot_start(WINDOW - 1), list(Tenant.objects.order_by("pk"))
         by = Access(user=None, tenant=tenants[0], roles=frozenset({SUBMITTER}))

@@ -73,7 +73,7 @@ def measure() -> Iterator[dict[str, Any]]:
 
 
 def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
-    _jobs(pool, JOBS, arrivals=(0.0, float(WINDOW)))
+    jobs_submit(pool, JOBS, arrivals=(0.0, float(WINDOW)))
     analyze()
     for slot in range(WINDOW):
         interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
@@ -81,12 +81,13 @@ def _two_intervals(pool: Pool, about: str) -> Iterator[dict[str, Any]]:
     for slot in range(WINDOW + 1, 2 * WINDOW):
         interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
     waiting = TrainingJob.objects.filter(pool=pool, state=JobState.QUEUED).count()
-    _jobs(pool, JOBS - waiting, arrivals=(float(WINDOW), 2.0 * WINDOW))
+    jobs_submit(pool, JOBS - waiting, arrivals=(float(WINDOW), 2.0 * WINDOW))
     yield _close(pool, 2 * WINDOW, f"close the next, 10,000 waiting again beside those that run; {about}")
     yield _replay(pool, f"verify_intervals; {about}")
 
 
-def market(plan: AlonePlan = AlonePlan.KEEP) -> Pool:
+def market(plan: AlonePlan = AlonePlan.KEEP, *, tenants: int = TENANTS, servers: int = SERVERS) -> Pool:
+    """A pool of so many tenants that own as many servers each."""
     fixed = {"mode": "guarantee", "theta": {"worker": 4.0, "ps": 4.0}, "price_floor": {"worker": 0.05, "ps": 0.05}}
     pool = Pool.objects.create(
         slug=f"large-{plan}",
@@ -100,19 +101,19 @@ def market(plan: AlonePlan = AlonePlan.KEEP) -> Pool:
         epoch_at=EPOCH,
     )
     kinds = [ResourceKind.objects.create(pool=pool, name=name, label=name) for name in ("worker", "ps")]
-    tenants = Tenant.objects.bulk_create(
-        [Tenant(slug=f"{plan}-{number}", name=f"Tenant {number}") for number in range(TENANTS)]
+    members = Tenant.objects.bulk_create(
+        [Tenant(slug=f"{plan}-{number}", name=f"Tenant {number}") for number in range(tenants)]
     )
-    servers = Server.objects.bulk_create([Server(pool=pool, name=f"s{number}") for number in range(SERVERS)])
+    machines = Server.objects.bulk_create([Server(pool=pool, name=f"s{number}") for number in range(servers)])
     units = list(zip(kinds, (WORKERS, PS), strict=True))
     ServerCapacity.objects.bulk_create(
-        [ServerCapacity(pool=pool, server=server, resource=kind, units=n) for server in servers for kind, n in units]
+        [ServerCapacity(pool=pool, server=server, resource=kind, units=n) for server in machines for kind, n in units]
     )
-    owned = [(server, tenants[index * TENANTS // SERVERS]) for index, server in enumerate(servers)]
+    owned = [(server, members[index * tenants // servers]) for index, server in enumerate(machines)]
     Cell.objects.bulk_create(
         [Cell(tenant=tenant, server=server, resource=kind, units=n) for server, tenant in owned for kind, n in units]
     )
-    TenantPolicy.objects.bulk_create([TenantPolicy(pool=pool, tenant=tenant, plan=plan) for tenant in tenants])
+    TenantPolicy.objects.bulk_create([TenantPolicy(pool=pool, tenant=tenant, plan=plan) for tenant in members])
     grants = [
         Posting(
             key=f"grant:{tenant.pk}",
@@ -120,20 +121,20 @@ def market(plan: AlonePlan = AlonePlan.KEEP) -> Pool:
             entries=((OUTSIDE, -(10**6) * MICRO), (available(tenant.pk), 10**6 * MICRO)),
             at=EPOCH,
         )
-        for tenant in tenants
+        for tenant in members
     ]
     assert isinstance(post_many(postings=grants), tuple)
     return pool
 
 
-def _jobs(pool: Pool, number: int, arrivals: tuple[float, float]) -> None:
+def jobs_submit(pool: Pool, number: int, arrivals: tuple[float, float]) -> None:
     """Tenants ask unevenly: a few for most of the work, so that there is something to rent and to lend."""
     draw = np.random.default_rng(SEED + int(arrivals[0]))
     tenants = [
         policy.tenant for policy in TenantPolicy.objects.filter(pool=pool).select_related("tenant").order_by("pk")
     ]
-    weights = 1.0 / np.arange(1, TENANTS + 1) ** 1.2
-    owners = draw.choice(TENANTS, size=number, p=weights / weights.sum())
+    weights = 1.0 / np.arange(1, len(tenants) + 1) ** 1.2
+    owners = draw.choice(len(tenants), size=number, p=weights / weights.sum())
     moments = [
         pool.epoch_at + timedelta(seconds=pool.slot_seconds * float(slot))
         for slot in np.sort(draw.uniform(*arrivals, size=number))

@@ -128,7 +128,7 @@ def _market() -> tuple[Pool, Tenant, Tenant]:
         pool.instant_policy = {"name": "oasis", "worker_price": BOUNDS, "ps_price": BOUNDS}
         pool.epoch_at = timezone.now() - timedelta(seconds=10 * pool.slot_seconds)
         overwrite(pool)
-        bench_interval._jobs(pool, WAITING, arrivals=(0.0, 9.0))
+        bench_interval.jobs_submit(pool, WAITING, arrivals=(0.0, 9.0))
         quiet, loud = Tenant.objects.order_by("pk")[90:92]
         TrainingJob.objects.bulk_create(
             TrainingJob(

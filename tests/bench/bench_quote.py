@@ -32,11 +32,11 @@ def measure() -> Iterator[dict[str, Any]]:
         overwrite(pool)
         for slot in range(WINDOW):
             interval_run(pool_id=pool.pk, slot=slot, at=pool.slot_start(slot))
-        bench_interval._jobs(pool, FEW, arrivals=(0.0, WINDOW - 1.0))
+        bench_interval.jobs_submit(pool, FEW, arrivals=(0.0, WINDOW - 1.0))
         analyze()
         yield _quotes(pool, "batch", FEW, TIMES, "< 300")
         yield _quotes(pool, "instant", FEW, TIMES, "< 300")
-        bench_interval._jobs(pool, MANY - FEW, arrivals=(1.0, WINDOW - 1.0))
+        bench_interval.jobs_submit(pool, MANY - FEW, arrivals=(1.0, WINDOW - 1.0))
         yield _quotes(pool, "batch", MANY, 3, "-")
 
 
