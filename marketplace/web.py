@@ -27,6 +27,7 @@ def main(host: str, port: str) -> None:
         log_level="warning",
         timeout_graceful_shutdown=PATIENCE_SECONDS,
         ws_max_size=LARGEST_FRAME,
+        ws_per_message_deflate=False,  # messages of sixty bytes; each open page would keep its own tables for it
     )
     uvicorn.Server(config).run(sockets=[shared_socket(host, int(port))])
 

@@ -14,6 +14,7 @@ from django.core.management.base import BaseCommand, CommandError
 
 from tenants.access import NOBODY, Access
 from tenants.models import Tenant, User
+from tenants.rechecks import access_still
 from tenants.roles import Permission
 from tenants.scoping import scope
 from tenants.selectors import access_of, tenant_by_slug
@@ -62,6 +63,17 @@ class TenantConsumer:
         if self._checked_at is None or now - self._checked_at >= self.recheck_seconds:
             self.access = await database_sync_to_async(self._access)()
             self._checked_at = now
+        return self._is_let_in()
+
+    async def _may_still_listen(self) -> bool:
+        """Asked anew, together with other sockets."""
+        self.access = await access_still(
+            (_pk(self.scope.get("user")), self.scope["url_route"]["kwargs"]["tenant_slug"])
+        )
+        self._checked_at = time.monotonic()
+        return self._is_let_in()
+
+    def _is_let_in(self) -> bool:
         return self.access.tenant is not None and self.access.allows(self.permission)
 
     def _access(self) -> Access:
@@ -98,6 +110,12 @@ class StaffConsumer:
         if self._checked_at is None or now - self._checked_at >= self.recheck_seconds:
             self.access = await database_sync_to_async(self._access)()
             self._checked_at = now
+        return self.access.allows(self.permission)
+
+    async def _may_still_listen(self) -> bool:
+        """Asked anew, together with other sockets."""
+        self.access = await access_still((_pk(self.scope.get("user")), None))
+        self._checked_at = time.monotonic()
         return self.access.allows(self.permission)
 
     def _access(self) -> Access:

@@ -1,13 +1,37 @@
-"""Reads of the cluster, as frozen values."""
+"""Reads of the cluster, as frozen values.
+
+Tens of thousands of cells are read with every other page and seldom change. So the database says all of them in one
+text, and what was made of a text is kept under it: nobody has to be told that something changed.
+"""
 
 from __future__ import annotations
 
+import json
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
+from types import MappingProxyType
 
-from scheduling.models import Cell, Pool, ResourceKind, Server, ServerCapacity
-from tenants.scoping import scope_disabled
+from django.db import connection
+
+from scheduling.models import Pool, ResourceKind
+
+KEPT = 8  # texts and what was made of them, in each process
+
+_TEXT = """
+SELECT json_build_object(
+         'servers', (SELECT json_agg(json_build_array(id, name, state, hosts_workers, hosts_ps) ORDER BY id)
+                       FROM scheduling_server WHERE pool_id = %(pool)s),
+         'units', (SELECT json_agg(json_build_array(server_id, resource_id, units) ORDER BY server_id, resource_id)
+                     FROM scheduling_servercapacity WHERE pool_id = %(pool)s),
+         'cells', (SELECT json_agg(json_build_array(c.server_id, c.resource_id, c.tenant_id, c.units) ORDER BY c.id)
+                     FROM scheduling_cell c JOIN scheduling_server s ON s.id = c.server_id
+                    WHERE s.pool_id = %(pool)s),
+         'owners', (SELECT json_agg(json_build_array(id, slug, name) ORDER BY id) FROM tenants_tenant
+                     WHERE id IN (SELECT c.tenant_id FROM scheduling_cell c JOIN scheduling_server s
+                                      ON s.id = c.server_id WHERE s.pool_id = %(pool)s)))::text
+"""
 
 
 @dataclass(frozen=True)
@@ -67,40 +91,47 @@ def pool_list() -> list[Pool]:
 def pool_overview(pool: Pool) -> PoolOverview:
     """Every server with whose cells it holds. Owners see each other here: who owns the cluster is no secret
     in a coalition (what runs on it is)."""
-    kinds = list(ResourceKind.objects.filter(pool=pool))
-    rows = ServerCapacity.objects.filter(pool=pool).values_list("server_id", "resource_id", "units")
-    units = {(server, kind): number for server, kind, number in rows}
-    cells = _cells_by_place(pool)
+    kinds = tuple(ResourceKind.objects.filter(pool=pool))
+    with connection.cursor() as cursor:
+        cursor.execute(_TEXT, {"pool": pool.pk})
+        (text,) = cursor.fetchone()
+    totals, servers = _cluster_of(text, tuple((kind.pk, kind.name, kind.label) for kind in kinds))
+    return PoolOverview(pool, totals, servers, kinds)
 
-    def capacities(server: Server) -> tuple[CapacityView, ...]:
-        places = [(kind, (server.pk, kind.pk)) for kind in kinds]
-        return tuple(CapacityView(kind.name, units.get(at, 0), tuple(cells.get(at, ()))) for kind, at in places)
+
+Kind = tuple[int, str, str]  # id, name, label
+
+
+@lru_cache(maxsize=KEPT)
+def _cluster_of(text: str, kinds: tuple[Kind, ...]) -> tuple[tuple[ResourceTotal, ...], tuple[ServerView, ...]]:
+    rows = {name: found or () for name, found in json.loads(text).items()}
+    units = {(server, resource): number for server, resource, number in rows["units"]}
+    owners = {tenant_id: (name, slug) for tenant_id, slug, name in rows["owners"]}
+    cells: defaultdict[tuple[int, int], list[OwnedUnits]] = defaultdict(list)
+    for server, resource, tenant_id, number in sorted(rows["cells"], key=lambda cell: owners[cell[2]]):
+        name, slug = owners[tenant_id]
+        cells[server, resource].append(OwnedUnits(tenant_id, slug, name, number))
+
+    def capacities(server: int) -> tuple[CapacityView, ...]:
+        return tuple(
+            CapacityView(kind, units.get((server, number), 0), tuple(cells.get((server, number), ())))
+            for number, kind, _ in kinds
+        )
 
     servers = tuple(
-        ServerView(server.name, server.state, server.hosts_workers, server.hosts_ps, capacities(server), server.pk)
-        for server in Server.objects.filter(pool=pool)
+        ServerView(name, state, hosts_workers, hosts_ps, capacities(number), number)
+        for number, name, state, hosts_workers, hosts_ps in rows["servers"]
     )
     totals = tuple(_total(kind, [server.capacities[index] for server in servers]) for index, kind in enumerate(kinds))
-    return PoolOverview(pool, totals, servers, tuple(kinds))
+    return totals, servers
 
 
-def _cells_by_place(pool: Pool) -> dict[tuple[int, int], list[OwnedUnits]]:
-    """(server id, resource id) -> the cells there, by the owner's name."""
-    cells: defaultdict[tuple[int, int], list[OwnedUnits]] = defaultdict(list)
-    with scope_disabled("whose cells a server holds is shown to every owner of the pool"):
-        rows = Cell.objects.filter(server__pool=pool).values_list(
-            "tenant__name", "tenant__slug", "server_id", "resource_id", "tenant_id", "units"
-        )
-        for name, slug, server, resource, tenant, units in sorted(rows):
-            cells[server, resource].append(OwnedUnits(tenant, slug, name, units))
-    return cells
-
-
-def _total(kind: ResourceKind, capacities: list[CapacityView]) -> ResourceTotal:
+def _total(kind: Kind, capacities: list[CapacityView]) -> ResourceTotal:
     by_tenant: defaultdict[int, int] = defaultdict(int)
     for capacity in capacities:
         for cell in capacity.cells:
             by_tenant[cell.tenant_id] += cell.units
     units = sum(capacity.units for capacity in capacities)
     operator_units = sum(capacity.operator_units for capacity in capacities)
-    return ResourceTotal(kind.name, kind.label, units, operator_units, dict(by_tenant), kind.pk)
+    number, name, label = kind
+    return ResourceTotal(name, label, units, operator_units, MappingProxyType(dict(by_tenant)), number)

@@ -7,6 +7,7 @@ import json
 import logging
 import random
 import time
+from functools import lru_cache
 from typing import Any
 from urllib.parse import parse_qs
 
@@ -28,6 +29,12 @@ BATCH_SECONDS = 0.05  # one boundary tells several things; they go out as one me
 BEAT_SECONDS = 4.0  # a page that hears nothing for ten seconds says that it is late
 
 log = logging.getLogger(__name__)
+
+
+@lru_cache(maxsize=256)
+def _text(topics: tuple[str, ...], told: bool, cursor: int) -> str:
+    """One message is the same for nearly all of thousands of pages: it is written once."""
+    return json.dumps({"topics": topics, "told": told, "cursor": cursor})
 
 
 class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
@@ -111,7 +118,7 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
         """Who may not see jobs is not even told that one moved."""
         if not self.access.allows(Permission.JOBS_VIEW):
             topics = {topic for topic in topics if not topic.startswith("job")}
-        await self.send_json({"topics": sorted(topics), "told": told, "cursor": self._cursor})
+        await self.send(text_data=_text(tuple(sorted(topics)), told, self._cursor))
 
     async def _beats(self) -> None:
         """A sign of life now and then; and who may listen is asked beside the messages, not before one of them, each
@@ -122,8 +129,7 @@ class PageConsumer(AsyncJsonWebsocketConsumer):  # type: ignore[misc]
             since += min(BEAT_SECONDS, self.recheck_seconds / 4)
             if since >= self.recheck_seconds / 2:
                 since = 0.0
-                self._checked_at = None
-                if not await self._may_listen():
+                if not await self._may_still_listen():
                     await self.close(code=4404)
                     return
             await self._tell(set(), False)

@@ -14,7 +14,7 @@ from django.db.models import Count, Min
 
 from scheduling.cluster import PoolOverview, pool_overview
 from scheduling.core.metrics.figures import jain_index
-from scheduling.market.reads import ResourceShare, awards_in, contents_of, payments_of_latest, prices_now, units_now
+from scheduling.market.reads import ResourceShare, contents_of, holdings_in, payments_of_latest, prices_now, units_now
 from scheduling.models import HELD, Interval, JobState, Lend, Pool, TenantPolicy, TrainingJob
 from scheduling.operator.read_engines import engine_states, runs_open
 from scheduling.operator.read_operator import PoolClock, pool_states
@@ -82,15 +82,15 @@ def gauges(at: datetime) -> list[Gauge]:
 
 def _units(state: PoolClock, overview: PoolOverview, slugs: Mapping[int, str]) -> Iterator[Gauge]:
     pool = state.pool
-    awards = awards_in(pool, state.slot, with_charges=False)
+    holdings = holdings_in(pool, state.slot)
     for total in overview.totals:
         labels = {"pool": pool.slug, "resource": total.resource}
         yield Gauge("capacity_units", total.units, labels)
         yield Gauge("operator_units", total.operator_units, labels)
     concerned = {tenant_id for total in overview.totals for tenant_id in total.units_by_tenant}
-    concerned |= {award.tenant_id for award in awards}
+    concerned |= {holding.tenant_id for holding in holdings}
     for tenant_id in sorted(concerned):
-        now = units_now(tenant_id=tenant_id, pool=pool, slot=state.slot, awards=awards, overview=overview)
+        now = units_now(tenant_id=tenant_id, pool=pool, slot=state.slot, holdings=holdings, overview=overview)
         for share in now.totals:
             yield from _share(share, {"pool": pool.slug, "tenant": slugs[tenant_id], "resource": share.name})
 

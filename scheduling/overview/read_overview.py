@@ -15,7 +15,7 @@ from django.db.models import Count, Min, Q
 
 from scheduling.cluster import PoolOverview, pool_overview
 from scheduling.engines.base import DOWN
-from scheduling.market.reads import OwnerShare, awards_in, owners_now, prices_now
+from scheduling.market.reads import OwnerShare, holdings_in, owners_now, prices_now
 from scheduling.models import HELD, Interval, JobState, Pool, Server, ServerState, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from scheduling.money import tenant_funds
@@ -139,12 +139,12 @@ def pools_now(at: datetime, tenants: Mapping[int, Tenant]) -> list[PoolUseNow]:
 
 def _pool_use(state: PoolClock, tenants: Mapping[int, Tenant]) -> PoolUseNow:
     overview = pool_overview(state.pool)
-    awards = awards_in(state.pool, state.slot, with_charges=False)
     if not overview.totals:
         return PoolUseNow(state, overview, "", (), OwnerShare(0), None)
+    holdings = holdings_in(state.pool, state.slot)
     price = prices_now(state.pool, state.slot, overview.kinds)[0].price
     first = overview.totals[0]
-    shares = owners_now(slot=state.slot, awards=awards, overview=overview)[first.resource]
+    shares = owners_now(holdings=holdings, overview=overview)[first.resource]
     ordered = sorted(shares, key=lambda share: (-share.units, -share.rented, share.tenant_id))
     shown, rest = ordered[:MOST_OWNERS], ordered[MOST_OWNERS:]
     lines = [_owner_line(share, tenants) for share in shown]

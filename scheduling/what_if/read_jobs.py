@@ -16,6 +16,7 @@ from scheduling.what_if.read_words import outcome_words
 from tenants.models import Tenant
 from tenants.scoping import scope_disabled
 
+MOST_JOBS = 1_000  # of a list to choose from
 UNREADABLE = (zlib.error, ValueError, KeyError, TypeError)
 
 
@@ -34,8 +35,11 @@ class JobAsked:
 
 @dataclass(frozen=True)
 class IntervalAsked:
+    """`more`: jobs that it decided about beside `jobs`; each of them can be asked about by its number."""
+
     interval: Interval
     jobs: tuple[JobAsked, ...]
+    more: int
     is_readable: bool
     before: int | None
     after: int | None
@@ -44,16 +48,19 @@ class IntervalAsked:
         return next((job for job in self.jobs if job.id == job_id), None)
 
 
-def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None) -> IntervalAsked | None:
-    """With the tenant's own jobs, in its scope; without a tenant, for those who may see everybody's."""
+def interval_asked(pool: Pool, number: int, *, tenant: Tenant | None, job: int | None = None) -> IntervalAsked | None:
+    """With the tenant's own jobs, in its scope; without a tenant, for those who may see everybody's. The first of them,
+    and the `job` of that number, if it is one of them."""
     interval = Interval.objects.filter(pool=pool, number=number).first()
     if interval is None:
         return None
     decision = _decided(interval)
+    jobs, more = _jobs(decision, tenant, job) if decision else ((), 0)
     later = Interval.objects.filter(pool=pool, number=number + 1).exists()
     return IntervalAsked(
         interval=interval,
-        jobs=_jobs(decision, tenant) if decision else (),
+        jobs=jobs,
+        more=more,
         is_readable=decision is not None,
         before=number - 1 if number > 1 else None,
         after=number + 1 if later else None,
@@ -98,10 +105,16 @@ def _decided(interval: Interval) -> dict[int, str] | None:
     }
 
 
-def _jobs(found: Mapping[int, str], tenant: Tenant | None) -> tuple[JobAsked, ...]:
+def _jobs(found: Mapping[int, str], tenant: Tenant | None, also: int | None) -> tuple[tuple[JobAsked, ...], int]:
+    """In the order of their numbers, and how many more there are."""
     with _reading(tenant):
-        rows = list(TrainingJob.objects.filter(pk__in=found).select_related("tenant").order_by("pk"))
-    return tuple(
+        rows = TrainingJob.objects.filter(pk__in=found).select_related("tenant").order_by("pk")
+        jobs = list(rows[:MOST_JOBS])
+        count = rows.count() if len(jobs) == MOST_JOBS else len(jobs)
+        if also in found and also not in {row.pk for row in jobs}:
+            jobs += rows.filter(pk=also)
+    asked = (
         JobAsked(row.pk, row.name, row.tenant.name, row.tenant.slug, row.spec, row.arrival, found[row.pk])
-        for row in rows
+        for row in jobs
     )
+    return tuple(asked), count - len(jobs)

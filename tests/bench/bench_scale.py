@@ -18,7 +18,19 @@ from typing import Any
 
 from django.conf import settings
 
-ROWS = ("interval", "store", "settle", "pools", "pools_of_two_machines", "many_pools", "simulation", "year")
+ROWS = (
+    "interval",
+    "store",
+    "settle",
+    "pools",
+    "pools_of_two_machines",
+    "many_pools",
+    "simulation",
+    "year",
+    "pages",
+    "instant",
+    "sockets",
+)
 MOST_GROWTH = 12.0  # times the time for ten times the work
 
 Figure = dict[str, Any]

@@ -29,7 +29,7 @@ SOCKETS, TENANTS, TICKS, SERVERS = 500, 20, 20, 12
 
 
 def measure() -> Iterator[dict[str, Any]]:
-    pool, users = _market()
+    pool, users = market()
     with web_server(1) as web:
         sessions = {slug: session_of(user) for slug, user in users.items()}
         yield from _sockets(pool, web.port, sessions, web.processes[0])
@@ -122,7 +122,7 @@ def _get(address: str, headers: dict[str, str]) -> bytes:
         return bytes(reply.read())
 
 
-def _market() -> tuple[Pool, dict[str, User]]:
+def market() -> tuple[Pool, dict[str, User]]:
     by, at = access_of_system("the bench"), timezone.now()
     pool = Pool.objects.create(
         slug="main",

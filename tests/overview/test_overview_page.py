@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from scheduling.cluster import pool_overview
 from scheduling.feed import EventKind
-from scheduling.market.reads import awards_in, owners_now, units_now
+from scheduling.market.reads import holdings_in, owners_now, units_now
 from scheduling.models import Event, LaneClock, Server, ServerState
 from scheduling.overview import read_overview
 from scheduling.overview.pages.overview import PARTS
@@ -63,10 +63,12 @@ def test_page_says_who_uses_what_who_waits_and_what_is_held(told, operator) -> N
 
 
 def test_all_owners_in_one_pass_get_what_each_gets_alone(told) -> None:
-    overview, awards = pool_overview(told.pool), awards_in(told.pool, NOW)
-    together = owners_now(slot=NOW, awards=awards, overview=overview)
+    overview, holdings = pool_overview(told.pool), holdings_in(told.pool, NOW)
+    together = owners_now(holdings=holdings, overview=overview)
     for tenant in (told.owner, told.renter):
-        alone = units_now(tenant_id=tenant.pk, pool=told.pool, slot=NOW, awards=awards, overview=overview)
+        pool, near = told.pool, holdings_in(told.pool, NOW, near=tenant.pk)
+        alone = units_now(tenant_id=tenant.pk, pool=pool, slot=NOW, holdings=holdings, overview=overview)
+        assert alone == units_now(tenant_id=tenant.pk, pool=pool, slot=NOW, holdings=near, overview=overview)
         for share in alone.totals:
             found = {one.tenant_id: one for one in together[share.name]}.get(tenant.pk)
             numbers = (found.units, found.used, found.lent, found.rented) if found else (0, 0, 0, 0)

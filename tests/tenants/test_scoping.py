@@ -427,7 +427,6 @@ MAY_SEE_ALL = {
     "scheduling/market/reads/anonymous.py": 1,
     "scheduling/market/reads/awards.py": 1,
     "scheduling/market/reads/bookings.py": 1,
-    "scheduling/cluster/read_cluster.py": 1,
     "scheduling/money/read_credits.py": 1,
     "scheduling/fairness/read_days.py": 1,
     "scheduling/fairness/read_interval.py": 1,
@@ -436,6 +435,7 @@ MAY_SEE_ALL = {
     "scheduling/operator/read_engines.py": 2,
     "scheduling/operator/read_operator.py": 2,
     "scheduling/market/reads/payments.py": 1,
+    "scheduling/market/reads/share.py": 1,
     "scheduling/market/reads/share_units.py": 1,
     "scheduling/what_if/read_jobs.py": 1,
     "scheduling/audit/rounds.py": 2,
@@ -490,7 +490,7 @@ MAY_SEE_ALL = {
     "scheduling/overview/read_overview.py": 2,
     "scheduling/overview/pages/all_jobs.py": 1,
     "tenants/admin.py": 1,
-    "tenants/selectors.py": 11,
+    "tenants/selectors.py": 12,
     "tenants/joining.py": 2,
 }
 

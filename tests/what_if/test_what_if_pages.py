@@ -12,6 +12,7 @@ from django.test.utils import CaptureQueriesContext
 from django.utils import timezone
 
 from scheduling.models import Interval, Pool, TrainingJob, WhatIf
+from scheduling.what_if import read_jobs
 from scheduling.what_if.working import what_ifs_round
 from tenants.models import Tenant
 from tenants.roles import AUDITOR, BILLING, OPERATOR, OWNER, SUBMITTER, VIEWER
@@ -111,6 +112,28 @@ def test_the_staff_ask_about_anybodys_job_and_see_every_name() -> None:
         assert "Renting of" in text_of(page(client, "/fairness/what-if/"))
         page(client, there.replace("/fairness/", f"/t/{second.tenant.slug}/"), 404)
         page(client, there.replace("/fairness/", f"/t/{first.tenant.slug}/"))
+
+
+def test_a_long_list_has_the_first_jobs_and_any_other_is_asked_about_by_its_number(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    _, (first, second), interval = make_rivals()
+    auditor, path = client_as(AUDITOR, None), ask_path(interval, None)
+    whole = text_of(page(auditor, path))
+    waited = len(re.findall(r"J-\d+ ", whole))
+    assert "more job" not in whole
+    monkeypatch.setattr(read_jobs, "MOST_JOBS", 1)
+    short = text_of(page(auditor, path))
+    assert f"{waited - 1} more job" in short
+    assert f"J-{first.pk} " in short
+    assert f"J-{second.pk} " not in short
+    chosen = text_of(page(auditor, f"{path}?job={second.pk}"))
+    assert f"J-{second.pk} " in chosen
+    assert ask(auditor, interval, second, None, "rent", rent="never")
+    page(auditor, f"{path}?job=999999", 422)
+    others = client_as(OWNER, first.tenant)
+    refused = text_of(page(others, f"{ask_path(interval, first.tenant)}?job={second.pk}", 422))
+    assert f"J-{second.pk} " not in refused
 
 
 def test_who_sees_no_jobs_asks_nothing() -> None:

@@ -11,7 +11,7 @@ from scheduling.market.reads.payments import payments_of_latest
 from scheduling.market.reads.period import period_money, total
 from scheduling.market.reads.prices import prices_now
 from scheduling.market.reads.public_intervals import interval_public, interval_rows
-from scheduling.market.reads.share_units import ResourceShare, awards_in, units_now
+from scheduling.market.reads.share_units import ResourceShare, holdings_in, units_now
 from scheduling.market.reads.stored_intervals import Contents, contents_of, unpacked
 from scheduling.market.reads.windows import WindowSpan, spans_of
 from scheduling.reasons import jobs_named, reason_few, reason_help, reason_sentence, units_words
@@ -28,10 +28,10 @@ __all__ = [
     "ReasonInWords",
     "ResourceShare",
     "WindowSpan",
-    "awards_in",
     "awards_seen",
     "contents_of",
     "decided_award",
+    "holdings_in",
     "interval_list",
     "interval_public",
     "interval_rows",

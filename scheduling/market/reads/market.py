@@ -10,7 +10,7 @@ from scheduling.cluster import PoolOverview
 from scheduling.core.policies.astraea.trailing import price_base_of
 from scheduling.market.reads.explain import JobView, jobs_explain
 from scheduling.market.reads.now import MOST_AHEAD, MarketNow, ResourceNow
-from scheduling.market.reads.share_units import awards_in, units_now
+from scheduling.market.reads.share_units import holdings_in, units_now
 from scheduling.models import JobState, Lane, Pool, TrainingJob
 from scheduling.models.jobs import LIVE_STATES
 from tenants.models import Tenant
@@ -158,8 +158,8 @@ def _demand(tenant: Tenant, pool: Pool) -> Demand:
 
 def my_units(tenant: Tenant, pool: Pool, now: MarketNow, overview: PoolOverview) -> MyUnits | None:
     """As the page of the tenant's share counts them. Needs the tenant's scope."""
-    awards = awards_in(pool, now.slot)
-    units = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, awards=awards, overview=overview)
+    holdings = holdings_in(pool, now.slot, near=tenant.pk)
+    units = units_now(tenant_id=tenant.pk, pool=pool, slot=now.slot, holdings=holdings, overview=overview)
     if not units.totals:
         return None
     total = units.totals[0]

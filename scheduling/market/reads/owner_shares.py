@@ -7,13 +7,12 @@ they leave idle there. What is rented of no cell is the operator's.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from scheduling.cluster import PoolOverview
-from scheduling.core.types import OWN
-from scheduling.market.reads.share_units import OPERATOR, Place, demand_in
-from scheduling.models import Award, ServerState
+from scheduling.market.reads.share_units import OPERATOR, Holding, Place
+from scheduling.models import ServerState
 
 
 @dataclass(frozen=True)
@@ -42,9 +41,9 @@ class OwnerShare:
         )
 
 
-def owners_now(*, slot: int, awards: Sequence[Award], overview: PoolOverview) -> Mapping[str, tuple[OwnerShare, ...]]:
-    """Resource name -> every owner and every renter; `awards`: those of `awards_in`. Costs one step for each row of an
-    allocation and one for each cell."""
+def owners_now(*, holdings: Iterable[Holding], overview: PoolOverview) -> Mapping[str, tuple[OwnerShare, ...]]:
+    """Resource name -> every owner and every renter; `holdings`: those of `holdings_in`. Costs one step for each
+    place that is held and one for each cell."""
     used: defaultdict[tuple[Place, int], float] = defaultdict(float)
     in_cells: defaultdict[Place, float] = defaultdict(float)
     of_operator: defaultdict[Place, float] = defaultdict(float)
@@ -54,15 +53,14 @@ def owners_now(*, slot: int, awards: Sequence[Award], overview: PoolOverview) ->
         before = sums.get((resource, share.tenant_id))
         sums[resource, share.tenant_id] = share if before is None else before.plus(share)
 
-    for award in awards:
-        operator = {} if award.phase == OWN else demand_in(award, award.on_operator, slot)
-        for place, amount in demand_in(award, award.allocation, slot).items():
-            if award.phase == OWN:
-                used[place, award.tenant_id] += amount
+    for holding in holdings:
+        for place, amount in holding.units.items():
+            if holding.is_own:
+                used[place, holding.tenant_id] += amount
             else:
-                of_operator[place] += operator.get(place, 0.0)
-                in_cells[place] += amount - operator.get(place, 0.0)
-                add(place[1], OwnerShare(award.tenant_id, rented=amount))
+                of_operator[place] += holding.on_operator.get(place, 0.0)
+                in_cells[place] += amount - holding.on_operator.get(place, 0.0)
+                add(place[1], OwnerShare(holding.tenant_id, rented=amount))
     shares_operator = overview.pool.instant_policy is None
     for server in overview.servers:
         is_down = server.state == ServerState.LOST

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from django.db.models import BigIntegerField
+from django.db.models import BigIntegerField, BooleanField, Q
 from django.db.models.expressions import RawSQL
 
 from scheduling.cluster import PoolOverview
@@ -14,13 +14,14 @@ from scheduling.market.reads.anonymous import AwardSeen, awards_seen, earned_fro
 from scheduling.market.reads.forgone import Forgone, forgone_in, used_by_own_jobs
 from scheduling.market.reads.payments import payments_of_intervals
 from scheduling.market.reads.period import PeriodMoney, money_since
-from scheduling.market.reads.share_units import UnitsNow, awards_in, units_now
+from scheduling.market.reads.share_units import UnitsNow, holdings_in, units_now
 from scheduling.market.reads.windows import Published, WindowSpan, intervals_between, published_of
-from scheduling.models import Award, Lane, LaneClock, Lend, Pool, TenantPolicy
+from scheduling.models import ALIVE, Award, Lane, LaneClock, Lend, Pool, TenantPolicy
 from scheduling.sharing import sharing_of
 from tenants.ledger.amounts import micro
 from tenants.ledger.sums import earned_by_award
 from tenants.models import Tenant
+from tenants.scoping import scope_disabled
 from tenants.zones import day_of, midnight
 
 MOST_WINDOWS = 2_000  # of one day
@@ -124,14 +125,14 @@ class ShareView:
 def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overview: PoolOverview) -> ShareView:
     """Needs the tenant's scope. `overview`: of the pool."""
     slot = pool.slot_at(at)
-    awards = awards_in(pool, slot)
-    units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, awards=awards, overview=overview)
+    holdings = holdings_in(pool, slot, near=tenant.pk)
+    units = units_now(tenant_id=tenant.pk, pool=pool, slot=slot, holdings=holdings, overview=overview)
     clock = _clock(pool, tenant.pk)
     policy = sharing_of(tenant, pool)
     first = pool.slot_at(midnight(day_of(at)))
     windows = published_of(intervals_between(pool, max(first, 0), slot + 1, most=MOST_WINDOWS), tenant.pk)
     span = next((_span(pool, window) for window in windows if window.start <= slot < window.end), None)
-    paying = [award for award in awards if earned_from(award, tenant.pk)]
+    paying = _paying(pool, slot, tenant.pk)
     return ShareView(
         slot=slot,
         units=units,
@@ -142,6 +143,20 @@ def share_view(*, tenant: Tenant, pool: Pool, at: datetime, money: bool, overvie
         policy=policy,
         money=_money(tenant, pool, at, windows, span, paying, clock, policy, units) if money else None,
     )
+
+
+def _paying(pool: Pool, slot: int, tenant_id: int) -> list[Award]:
+    """Awards that hold something in the slot and bring the tenant something in any of theirs."""
+    brings = RawSQL(
+        "jsonb_path_exists(scheduling_award.charges, '$[*][*][0] ? (@ == $owner)',"
+        " jsonb_build_object('owner', %s::bigint))",
+        [tenant_id],
+        output_field=BooleanField(),
+    )
+    with scope_disabled("an owner may know what it earns from others; not by whom"):
+        rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot)
+        rows = rows.filter(Q(cut_at=None) | Q(cut_at__gt=slot)).alias(brings=brings).filter(brings=True)
+        return [award for award in rows.order_by("pk") if earned_from(award, tenant_id)]
 
 
 def _clock(pool: Pool, tenant_id: int) -> LaneClock:

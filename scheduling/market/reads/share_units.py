@@ -11,6 +11,9 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from django.db.models import BooleanField, Q
+from django.db.models.expressions import RawSQL
+
 from scheduling.cluster import CapacityView, PoolOverview, pool_overview
 from scheduling.core.types import OWN
 from scheduling.models import ALIVE, Award, Pool
@@ -116,26 +119,58 @@ Place = tuple[int, str]  # server id, resource name
 Amounts = Mapping[Place, float]
 
 
-def awards_in(pool: Pool, slot: int, *, with_charges: bool = True) -> list[Award]:
-    """Whatever holds units in the slot, whoever's it is. For sums only: no row of others is shown. `with_charges`: what
-    each slot costs is long, and asked for only where somebody reads it."""
-    left = ("job__reason_numbers",) if with_charges else ("job__reason_numbers", "job__after", "charges")
+@dataclass(frozen=True, slots=True)
+class Holding:
+    """What an award holds in one slot, by place; `on_operator`: of that, the operator's."""
+
+    tenant_id: int
+    is_own: bool
+    units: Amounts
+    on_operator: Amounts
+
+
+def holdings_in(pool: Pool, slot: int, *, near: int | None = None) -> list[Holding]:
+    """Whatever holds units in the slot, whoever's it is. For sums only: no row of others is shown. `near`: no more than
+    what a tenant's own share is counted from, which is on servers where it has cells, and its own."""
     with scope_disabled("what is lent is the difference between all that runs on a server and what its owners run"):
-        rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot).select_related("job")
-        awards = list(rows.defer(*left).order_by("pk"))
-    return [award for award in awards if award.cut_at is None or award.cut_at > slot]
+        rows = Award.objects.filter(pool=pool, state__in=ALIVE, start__lte=slot, end__gt=slot)
+        rows = rows.filter(Q(cut_at=None) | Q(cut_at__gt=slot))
+        if near is not None:
+            rows = rows.alias(here=_on_servers_of(near)).filter(Q(tenant=near) | Q(here=True))
+        return [_holding(row, slot) for row in rows.order_by("pk").values_list(*_HELD)]
+
+
+_HELD = (
+    "tenant_id", "phase", "worker_type", "ps_type", "allocation", "on_operator",
+    "job__spec__worker_demand", "job__spec__ps_demand",
+)  # fmt: skip
+
+
+def _on_servers_of(tenant_id: int) -> RawSQL:
+    return RawSQL(
+        "EXISTS (SELECT FROM jsonb_array_elements(scheduling_award.allocation) AS row"
+        " WHERE (row ->> 0)::bigint = ANY (ARRAY(SELECT server_id FROM scheduling_cell WHERE tenant_id = %s)))",
+        [tenant_id],
+        output_field=BooleanField(),
+    )
+
+
+def _holding(row: Sequence[Any], slot: int) -> Holding:
+    tenant_id, phase, worker_type, ps_type, allocation, on_operator, worker, ps = row
+    demands = demand_of(worker, worker_type), demand_of(ps, ps_type)
+    return Holding(tenant_id, phase == OWN, _amounts(demands, allocation, slot), _amounts(demands, on_operator, slot))
 
 
 def units_now(
-    *, tenant_id: int, pool: Pool, slot: int, awards: Sequence[Award], overview: PoolOverview | None = None
+    *, tenant_id: int, pool: Pool, slot: int, holdings: Sequence[Holding], overview: PoolOverview | None = None
 ) -> UnitsNow:
-    """`awards`: those of `awards_in`. `overview`: of the pool, where it is at hand."""
+    """`holdings`: those of `holdings_in`. `overview`: of the pool, where it is at hand."""
     overview = overview or pool_overview(pool)
     names = {server.name: server.id for server in overview.servers}
-    used, rented = _used(awards, slot), _rented(awards, slot)
-    mine = [award for award in awards if award.tenant_id == tenant_id]
+    used, rented = _used(holdings), _rented(holdings)
+    mine = [holding for holding in holdings if holding.tenant_id == tenant_id]
     rows = tuple(_rows(overview, names, tenant_id, used, rented, with_operator=pool.instant_policy is None))
-    renting = tuple(_renting([award for award in mine if award.phase != OWN], slot, overview, names))
+    renting = tuple(_renting([holding for holding in mine if not holding.is_own], overview, names))
     totals = tuple(
         ResourceShare(
             total.resource,
@@ -147,21 +182,27 @@ def units_now(
         )
         for total in overview.totals
     )
-    own = sum(award.phase == OWN for award in mine)
+    own = sum(holding.is_own for holding in mine)
     return UnitsNow(slot, rows, totals, renting, own, len(mine) - own)
 
 
 def demand_in(award: Award, rows: Iterable[Sequence[int]], slot: int) -> dict[Place, float]:
     """(server, resource) -> amount that these rows of an allocation hold in the slot."""
     worker = demand_of(award.job.spec.get("worker_demand"), award.worker_type)
-    ps = demand_of(award.job.spec.get("ps_demand"), award.ps_type)
-    demand_by_place: defaultdict[Place, float] = defaultdict(float)
-    for server_id, start, end, workers, servers in rows:
+    return _amounts((worker, demand_of(award.job.spec.get("ps_demand"), award.ps_type)), rows, slot)
+
+
+def _amounts(
+    demands: tuple[Mapping[str, float], Mapping[str, float]], rows: Iterable[Sequence[int]], slot: int
+) -> dict[Place, float]:
+    """`demands`: of a worker and of a parameter server."""
+    amounts: defaultdict[Place, float] = defaultdict(float)
+    for server_id, start, end, *counts in rows:
         if start <= slot < end:
-            for demand, count in ((worker, workers), (ps, servers)):
+            for demand, count in zip(demands, counts, strict=True):
                 for resource, amount in demand.items():
-                    demand_by_place[server_id, resource] += amount * count
-    return {place: amount for place, amount in demand_by_place.items() if amount}
+                    amounts[server_id, resource] += amount * count
+    return {place: amount for place, amount in amounts.items() if amount}
 
 
 def demand_of(given: Any, index: int) -> Mapping[str, float]:
@@ -171,24 +212,24 @@ def demand_of(given: Any, index: int) -> Mapping[str, float]:
     return given if isinstance(given, Mapping) else {}
 
 
-def _used(awards: Iterable[Award], slot: int) -> dict[tuple[int, str, int], float]:
+def _used(holdings: Iterable[Holding]) -> dict[tuple[int, str, int], float]:
     """(server, resource, tenant) -> amount of its own cells that its own jobs hold."""
     used_units: defaultdict[tuple[int, str, int], float] = defaultdict(float)
-    for award in awards:
-        if award.phase == OWN:
-            for (server_id, resource), amount in demand_in(award, award.allocation, slot).items():
-                used_units[server_id, resource, award.tenant_id] += amount
+    for holding in holdings:
+        if holding.is_own:
+            for (server_id, resource), amount in holding.units.items():
+                used_units[server_id, resource, holding.tenant_id] += amount
     return used_units
 
 
-def _rented(awards: Iterable[Award], slot: int) -> dict[Place, float]:
+def _rented(holdings: Iterable[Holding]) -> dict[Place, float]:
     """(server, resource) -> amount rented of the cells there."""
     rented_units: defaultdict[Place, float] = defaultdict(float)
-    for award in awards:
-        if award.phase != OWN:
-            for place, amount in demand_in(award, award.allocation, slot).items():
+    for holding in holdings:
+        if not holding.is_own:
+            for place, amount in holding.units.items():
                 rented_units[place] += amount
-            for place, amount in demand_in(award, award.on_operator, slot).items():
+            for place, amount in holding.on_operator.items():
                 rented_units[place] -= amount
     return rented_units
 
@@ -221,17 +262,14 @@ def _idle(capacity: CapacityView, place: Place, used: Mapping[tuple[int, str, in
     return {cell.tenant_id: max(cell.units - used.get((*place, cell.tenant_id), 0.0), 0.0) for cell in capacity.cells}
 
 
-def _renting(
-    awards: Iterable[Award], slot: int, overview: PoolOverview, names: Mapping[str, int]
-) -> Iterator[RentedRow]:
+def _renting(holdings: Iterable[Holding], overview: PoolOverview, names: Mapping[str, int]) -> Iterator[RentedRow]:
     labels = {total.resource: total.label for total in overview.totals}
     by_id = {number: name for name, number in names.items()}
     sums: dict[str, defaultdict[Place, float]] = {"others' cells": defaultdict(float), "operator": defaultdict(float)}
-    for award in awards:
-        operator = demand_in(award, award.on_operator, slot)
-        for place, amount in demand_in(award, award.allocation, slot).items():
-            sums["operator"][place] += operator.get(place, 0.0)
-            sums["others' cells"][place] += amount - operator.get(place, 0.0)
+    for holding in holdings:
+        for place, amount in holding.units.items():
+            sums["operator"][place] += holding.on_operator.get(place, 0.0)
+            sums["others' cells"][place] += amount - holding.on_operator.get(place, 0.0)
     for whose, owner_sums in sums.items():
         for (server_id, resource), amount in sorted(owner_sums.items()):
             if amount > 1e-9:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from django.db.models import F
@@ -53,9 +54,8 @@ def instant_view(row: TrainingJob, *, most: float | None) -> InstantSnapshot:
     rows = instant_rows(row.pool, int(-(-row.arrival // 1)))
     freed = _freed(row.pool, rows.slot) if rows.any_freed else []
     frame = frame_of(row.pool, rows.text, also=[row.tenant_id, *(units.tenant_id for units in freed)])
-    reader = JobReader(frame)
-    job = _job(frame, reader, row, most)
-    calendar = _calendar(frame, reader, rows, asking=row.tenant_id)
+    job = _job(frame, row, most)
+    calendar = _calendar(frame, rows, asking=row.tenant_id)
     stage = calendar.stage(INSTANT, rows.slot)
     shares = _freed_shares(frame, stage, rows.slot, freed)
     given_up = _given_up(frame, rows, [units for units in freed if units.tenant_id != row.tenant_id])
@@ -80,7 +80,7 @@ def counter_view(pool: Pool, *, slot: int) -> tuple[PoolFrame, View]:
     tenants."""
     rows = instant_rows(pool, slot)
     frame = frame_of(pool, rows.text)
-    stage = _calendar(frame, JobReader(frame), rows).stage(INSTANT, rows.slot)
+    stage = _calendar(frame, rows).stage(INSTANT, rows.slot)
     view = View(
         slot=rows.slot,
         horizon=rows.slot + SLOTS_AHEAD,
@@ -123,7 +123,7 @@ def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | No
 
     Of slots that are further ahead it says what is known now: batch plans will reach further by then.
     """
-    job = _job(snapshot.frame, JobReader(snapshot.frame), row, most)
+    job = _job(snapshot.frame, row, most)
     view, slot = snapshot.view, max(snapshot.view.slot, job.first_slot)
     later = replace(
         view,
@@ -140,9 +140,10 @@ def asked_again(snapshot: InstantSnapshot, row: TrainingJob, *, most: float | No
     return replace(snapshot, job=job, view=later)
 
 
-def _job(frame: PoolFrame, reader: JobReader, row: TrainingJob, most: float | None) -> Job:
+def _job(frame: PoolFrame, row: TrainingJob, most: float | None) -> Job:
     """The job with what bounds it: `most` credits, and what fits into the pool."""
-    job = reader.read_spec(row.spec, number=row.pk or 0, tenant_id=row.tenant_id, arrival=row.arrival, lane=INSTANT)
+    whose: dict[str, Any] = {"number": row.pk or 0, "tenant_id": row.tenant_id, "arrival": row.arrival}
+    job = JobReader(frame).read_spec(row.spec, **whose, lane=INSTANT)
     limits = [limit for limit in (job.max_price, most) if limit is not None]
     return replace(job, max_price=min(limits, default=None), max_workers=_most_workers(job, frame))
 
@@ -159,7 +160,7 @@ def share_of(job: Job, cluster: Cluster, percent: int) -> int:
     return int(min(fit, job.max_workers * 100.0) * percent // 100)
 
 
-def _calendar(frame: PoolFrame, reader: JobReader, rows: InstantRows, asking: int | None = None) -> Shared:
+def _calendar(frame: PoolFrame, rows: InstantRows, asking: int | None = None) -> Shared:
     """Both lanes' calendar from the first slot on, as the simulation keeps it. `asking`: the tenant who asks, by id."""
     slot, held = rows.slot, held_of(frame, rows)
     calendar = Shared(frame.shape.parts, origin=slot)
@@ -169,7 +170,7 @@ def _calendar(frame: PoolFrame, reader: JobReader, rows: InstantRows, asking: in
     calendar.operator_instant.fill(held[Part.OPERATOR])
     everybodys = _own_use_matters(calendar, slot)
     if everybodys or (rows.frontier > slot and asking is not None and frame.cells[:, frame.tenant_index[asking]].any()):
-        for (lane, tenant), amounts in _own_use(frame, reader, slot, None if everybodys else asking).items():
+        for (lane, tenant), amounts in _own_use(frame, slot, None if everybodys else asking).items():
             calendar.own_use(tenant, lane).fill(amounts)
     return calendar
 
@@ -222,26 +223,38 @@ def _own_use_matters(calendar: Shared, slot: int) -> bool:
     return covered < calendar.frontier - slot
 
 
-def _own_use(frame: PoolFrame, reader: JobReader, slot: int, whose: int | None) -> dict[tuple[str, int], FloatArray]:
+def _own_use(frame: PoolFrame, slot: int, whose: int | None) -> dict[tuple[str, int], FloatArray]:
     """(lane, tenant's index) -> (resources, slots, servers) what its own jobs hold of its own cells, free of charge.
-    `whose`: of one tenant, by id; None: of all."""
-    rows = Award.objects.filter(unsettled_from(slot), pool=frame.pool, phase=OWN).select_related("job").order_by("pk")
+    `whose`: of one tenant, by id; None: of all. Of a job no more is read than what a unit takes."""
+    rows = Award.objects.filter(unsettled_from(slot), pool=frame.pool, phase=OWN).order_by("pk")
     if whose is not None:
         rows = rows.filter(tenant=whose)
-    awards = [award for award in rows if award.tenant_id in frame.tenant_index]  # whoever has cells
-    slots = max((award.end for award in awards), default=slot) - slot
+    awards = [row for row in rows.values_list(*_HELD) if row[1] in frame.tenant_index]  # whoever has cells
+    slots = max((end for _, _, end, *_ in awards), default=slot) - slot
     used: dict[tuple[str, int], FloatArray] = {}
-    for award in awards:
-        key = award.lane, frame.tenant_index[award.tenant_id]
+    for lane, tenant_id, _, cut_at, worker_type, ps_type, allocation, worker, ps in awards:
+        key = lane, frame.tenant_index[tenant_id]
         place = used.setdefault(key, np.zeros((len(frame.resource_ids), slots, len(frame.server_ids))))
-        job = reader.read(award.job)
-        worker, ps = job.worker_types[award.worker_type].demand, job.ps_types[award.ps_type].demand
-        for piece in allocation_of(frame, award.allocation, until=award.cut_at):
+        by_worker, by_ps = _demand(frame, worker, worker_type), _demand(frame, ps, ps_type)
+        for piece in allocation_of(frame, allocation, until=cut_at):
             span = slice(max(piece.start - slot, 0), max(piece.end - slot, 0))
-            place[:, span, piece.server] += (piece.workers * worker + piece.ps * ps)[:, None]
+            place[:, span, piece.server] += (piece.workers * by_worker + piece.ps * by_ps)[:, None]
     for amounts in used.values():
         amounts[..., list(frame.lost)] = 0.0
     return used
+
+
+_HELD = (
+    "lane", "tenant_id", "end", "cut_at", "worker_type", "ps_type", "allocation",
+    "job__spec__worker_demand", "job__spec__ps_demand",
+)  # fmt: skip
+
+
+def _demand(frame: PoolFrame, given: Any, index: int) -> FloatArray:
+    """(resources,) what a unit takes, of a specification that was accepted: one that knows several types has a list,
+    and one without parameter servers has none."""
+    demand = given[index] if isinstance(given, list) else given or {}
+    return np.array([float(demand.get(name, 0.0)) for name in frame.cluster.resources])
 
 
 def allocation_of(

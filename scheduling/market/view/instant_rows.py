@@ -5,8 +5,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 from django.db import connection
 
 from scheduling.core.types import FloatArray
@@ -14,6 +16,7 @@ from scheduling.market.view.frame import PoolFrame
 from scheduling.market.view.pool_rows import POOL_TEXT
 from scheduling.models import Lane, Part, Pool
 
+_FORMS = ("?", ">i8", ">i8", ">i8", ">f8")  # of the columns of what is held, as the database sends their numbers
 _CLOCK = "SELECT settled_slot, frontier, head FROM scheduling_laneclock WHERE pool_id = %(pool)s AND lane = %(lane)s"
 _READ = f"""
 SELECT ({POOL_TEXT}),
@@ -21,11 +24,14 @@ SELECT ({POOL_TEXT}),
               ORDER BY number),
        EXISTS(SELECT FROM scheduling_freedunits WHERE pool_id = %(pool)s AND slot >= %(slot)s AND amount > sold),
        held.*
-  FROM (SELECT array_agg(part = 'operator'), array_agg(resource_id), array_agg(slot), array_agg(server_id),
-               array_agg(batch + instant)
+  FROM (SELECT string_agg(boolsend(part = 'operator'), ''), string_agg(int8send(resource_id), ''),
+               string_agg(int8send(slot), ''), string_agg(int8send(server_id), ''),
+               string_agg(float8send(batch + instant), '')
           FROM scheduling_calendarcell
          WHERE pool_id = %(pool)s AND slot >= %(slot)s AND (batch > 0 OR instant > 0)) AS held
 """  # noqa: S608  put together of two constants
+
+Ids = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -39,7 +45,7 @@ class InstantRows:
     text: str  # of the pool's frame
     windows: Sequence[bytes]  # of the intervals whose windows end after `slot`
     any_freed: bool  # whether anything that was given up is for sale from `slot` on
-    held: Sequence[Sequence[float]]  # whether it is the operator's, resource, slot, server, amount: a column each
+    held: Sequence[npt.NDArray[Any]]  # whether it is the operator's, resource, slot, server, amount: a column each
 
 
 def instant_rows(pool: Pool, first: int) -> InstantRows:
@@ -51,23 +57,21 @@ def instant_rows(pool: Pool, first: int) -> InstantRows:
         slot = max(settled + 1, first)
         cursor.execute(_READ, {"pool": pool.pk, "slot": slot})
         text, windows, any_freed, *held = cursor.fetchone()
-    columns = [column or [] for column in held]  # of no row at all there is no column
+    # Hundreds of thousands of rows in a large pool: their bytes become columns at once, and no number by itself.
+    columns = [np.frombuffer(column or b"", form) for column, form in zip(held, _FORMS, strict=True)]
     return InstantRows(settled, frontier, head, slot, text, [bytes(stored) for stored in windows], any_freed, columns)
 
 
 def held_of(frame: PoolFrame, rows: InstantRows) -> Mapping[str, FloatArray]:
     """Part -> (resources, slots, servers) what both lanes hold of that part of each server from the first slot on."""
-    operators = np.array(rows.held[0], dtype=bool)
-    columns = [np.array(column) for column in rows.held[1:]]
+    operators, *columns = rows.held
     wanted = {Part.HOME.value: ~operators, Part.OPERATOR.value: operators}
     return {part: _as_array(frame, rows.slot, *(column[mask] for column in columns)) for part, mask in wanted.items()}
 
 
-def _as_array(
-    frame: PoolFrame, slot: int, resources: FloatArray, slots: FloatArray, servers: FloatArray, amounts: FloatArray
-) -> FloatArray:
+def _as_array(frame: PoolFrame, slot: int, resources: Ids, slots: Ids, servers: Ids, amounts: FloatArray) -> FloatArray:
     """Ids stand in order in a frame, so the index of one is where it would be sorted in."""
-    since = slots.astype(np.int64) - slot
+    since = slots.astype(np.int64) - slot  # in this machine's order of bytes, as an index
     held = np.zeros((len(frame.resource_ids), int(since.max(initial=-1)) + 1, len(frame.server_ids)))
     held[np.searchsorted(frame.resource_ids, resources), since, np.searchsorted(frame.server_ids, servers)] = amounts
     held[..., list(frame.lost)] = 0.0

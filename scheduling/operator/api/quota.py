@@ -10,7 +10,7 @@ from rest_framework import serializers
 from rest_framework.request import Request
 
 from scheduling.common.api.views import TenantPoolView
-from scheduling.market.reads import awards_in, units_now
+from scheduling.market.reads import holdings_in, units_now
 from tenants.api.fields import Answer, Moment
 from tenants.api.operations import operation
 from tenants.roles import Permission
@@ -72,7 +72,8 @@ class Quota(TenantPoolView):
     )
     def get(self, request: Request, tenant_slug: str, pool_slug: str) -> HttpResponseBase:
         slot = self.pool.slot_at(timezone.now())
-        units = units_now(tenant_id=self.tenant.pk, pool=self.pool, slot=slot, awards=awards_in(self.pool, slot))
+        holdings = holdings_in(self.pool, slot, near=self.tenant.pk)
+        units = units_now(tenant_id=self.tenant.pk, pool=self.pool, slot=slot, holdings=holdings)
         shown = {
             "pool": self.pool.slug,
             "slot": slot,

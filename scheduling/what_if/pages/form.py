@@ -59,12 +59,20 @@ class Chosen:
         return said_words(self.field, self.said)
 
 
+def number_of(asked: Mapping[str, str]) -> int | None:
+    """Of the job that is named; None where none is."""
+    text = _job_words(asked)
+    return int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
+
+
+def _job_words(asked: Mapping[str, str]) -> str:
+    return asked.get("job", "").strip().removeprefix("J-")
+
+
 def chosen_of(question: IntervalAsked, asked: Mapping[str, str]) -> Chosen:
     """Where nothing is chosen, or what is not there, it is the first job, and its worth."""
-    text = asked.get("job", "").strip().removeprefix("J-")
-    number = int(text) if text.isascii() and text.isdigit() and len(text) < 19 else None
-    job, field = question.job(number), asked.get("field", VALUE)
-    is_found = job is not None or not text
+    job, field = question.job(number_of(asked)), asked.get("field", VALUE)
+    is_found = job is not None or not _job_words(asked)
     return Chosen(job or next(iter(question.jobs), None), field if field in FIELD_WORDS else VALUE, is_found)
 
 

@@ -20,7 +20,7 @@ from scheduling.market.pages.servers import pool_chosen
 from scheduling.models import Interval, Pool, ResourceKind
 from scheduling.what_if.asking import what_if_cancel, what_if_read, what_if_start, what_ifs_newest
 from scheduling.what_if.otherwise import Misasked
-from scheduling.what_if.pages.form import Chosen, OtherwiseForm, chosen_of, field_choices
+from scheduling.what_if.pages.form import Chosen, OtherwiseForm, chosen_of, field_choices, number_of
 from scheduling.what_if.pages.rows import QuestionRow, WhatIfPlaces, answer_of
 from scheduling.what_if.read_jobs import IntervalAsked, interval_asked, jobs_named, last_decided
 from scheduling.what_if.seen import WhatIfSeen
@@ -40,10 +40,11 @@ NOT_HERE = Misasked("did_not_wait", "That job was not among those that this inte
 def _ask(request: AccessRequest, pool_slug: str, number: int, tenant_slug: str = "") -> HttpResponse:
     """`?job=`, `?field=`: what is asked about. A POST says what would have been said instead."""
     pool = get_object_or_404(Pool, slug=pool_slug)
-    interval = interval_asked(pool, number, tenant=request.access.tenant)
+    asked = request.POST if request.method == "POST" else request.GET
+    interval = interval_asked(pool, number, tenant=request.access.tenant, job=number_of(asked))
     if interval is None:
         raise Http404
-    chosen = chosen_of(interval, request.POST if request.method == "POST" else request.GET)
+    chosen = chosen_of(interval, asked)
     kinds = list(ResourceKind.objects.filter(pool=pool))
     if request.method != "POST" or not chosen.is_found:
         refused = None if chosen.is_found else NOT_HERE

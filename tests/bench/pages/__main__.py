@@ -1,4 +1,5 @@
-"""`python -m tests.bench.pages FOLDER`: started by `bench_pages`, with servers of its own in that folder."""
+"""`python -m tests.bench.pages FOLDER [SERVERS WAITING JOBS DAYS]`: started by `bench_pages` and by a row of the scale
+bench, with servers of its own in that folder."""
 
 from __future__ import annotations
 
@@ -24,8 +25,10 @@ SETTINGS = (
 )
 
 
-def main(folder: str) -> None:
+def main(folder: str, *size: str) -> None:
     state = State(Path(folder).absolute())
+    for name in ("DATABASE_URL", "DATABASE_OWNER_URL", "REDIS_URL"):
+        os.environ.pop(name, None)  # of whoever started this: these servers are others
     announce(state)
     os.environ |= {"DJANGO_SETTINGS_MODULE": "marketplace.settings", "DEBUG": "true", "LOG_LEVEL": "WARNING"}
     os.environ |= {"SECRET_KEY": secrets.token_urlsafe(50), "BOURSE_VAR": str(state.folder / "var")}
@@ -42,7 +45,7 @@ def main(folder: str) -> None:
     settings.DEBUG = False
     with Servers(state, settings=SETTINGS):
         call_command("migrate", verbosity=0)
-        market = build.market_in(state)
+        market = build.market_in(state, build.Size(*map(int, size)))
         os.environ["DATABASE_URL"] = serving  # of the web processes
         for figure in asking.measure(market, state.data):
             print(json.dumps(figure), flush=True)

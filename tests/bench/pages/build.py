@@ -16,8 +16,11 @@ from django.utils import timezone
 
 from marketplace.embedded import State
 from scheduling.app.clock import pool_advance
+from scheduling.feed import events_append
+from scheduling.market.decide import submission_event
 from scheduling.market.settle.use import use_in_turn
-from scheduling.models import Award, Interval, Lane, LaneClock, Pool, Pulse, Server, TrainingJob
+from scheduling.market.view import arrival_of
+from scheduling.models import Award, Interval, JobState, Lane, LaneClock, Pool, Pulse, Server, TrainingJob
 from scheduling.operator.pools import pool_create
 from tenants.access import Refused, access_of_system
 from tenants.ledger.amounts import MICRO
@@ -31,13 +34,25 @@ from tenants.services import tenant_create
 from tests.bench.million.build import statements
 from tests.browser.world import NAMES, World, named, traded_world
 from tests.scheduling.live import INSTANT, SPEC
+from tests.scheduling.markets import SPEC as SPEC_OF_MARKETS
 from tests.scheduling.markets import make_waiting
 from tests.tenants.builders import make_member, make_person
 
-JOBS, TENANTS, SERVERS, DAYS, SLOT_SECONDS = 100_000, 30, 500, 30, 1800
-MEMBERS, WAITING = 40, 300
+TENANTS, SLOT_SECONDS = 30, 1800
+MEMBERS, STILL_WAITING = 40, 30
 BY, WHY = access_of_system("the bench"), "bench"
 SLUG = "big"  # before "main", the small world's pool, in the order in which pages name pools
+
+
+@dataclass(frozen=True)
+class Size:
+    """`waiting`: jobs when the market decides for the last time; nearly all of them get an award. `jobs`: those of the
+    days before."""
+
+    servers: int = 500
+    waiting: int = 300
+    jobs: int = 100_000
+    days: int = 30
 
 
 @dataclass(frozen=True)
@@ -51,24 +66,24 @@ class Market:
     seconds: int  # that making it took
 
 
-def market_in(state: State) -> Market:
+def market_in(state: State, size: Size) -> Market:
     """The one that is kept in this folder, or a new one. The note is written last: without it all is made anew."""
     note = state.folder / "built.json"
     if note.exists():
         return Market(**json.loads(note.read_text(encoding="utf-8")))
     began = time.monotonic()
-    people, places, small = _build(state)
+    people, places, small = _build(state, size)
     market = Market(people, places, small, round(time.monotonic() - began))
     note.write_text(json.dumps(asdict(market)), encoding="utf-8")
     return market
 
 
-def _build(state: State) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
+def _build(state: State, size: Size) -> tuple[dict[str, int], dict[str, str], dict[str, str]]:
     now = timezone.now()
-    pool, person = _told("people and credits", _market, now)
-    _told("thirty days", _past, state, pool, person, now)
+    pool, person = _told("people and credits", _market, size, now)
+    _told("the days before", _past, state, size, pool, person, now)
     world = _told("the small world", traded_world)
-    _told("the present", _present, pool, world)
+    _told("the present", _present, size, pool, world)
     _told("what follows from it", _sums, state, pool, now)
     people = world.people | {SUBMITTER: make_member(world.lumen, SUBMITTER, named(SUBMITTER)).user}
     for number in range(MEMBERS):
@@ -83,13 +98,13 @@ def _told(what: str, make: Any, *arguments: Any) -> Any:
     return made
 
 
-def _market(at: datetime) -> tuple[Pool, User]:
+def _market(size: Size, at: datetime) -> tuple[Pool, User]:
     names = [*NAMES.items(), *((f"t{n:02}", f"Tenant {n}") for n in range(TENANTS - len(NAMES)))]
     tenants = [_done(tenant_create(slug=slug, name=name, by=BY, reason=WHY, at=at)) for slug, name in names]
     person = make_person("renter@lumen.example", "A person")
     make_member(tenants[0], OWNER, person)
     epoch = at - timedelta(
-        days=DAYS, seconds=60
+        days=size.days, seconds=60
     )  # the present slot has just begun, and lasts while pages are asked for
     pool = _done(
         pool_create(
@@ -120,10 +135,10 @@ def _market(at: datetime) -> tuple[Pool, User]:
     return pool, person
 
 
-def _past(state: State, pool: Pool, person: User, at: datetime) -> None:
+def _past(state: State, size: Size, pool: Pool, person: User, at: datetime) -> None:
     settings = {
-        "jobs": JOBS,
-        "servers": SERVERS,
+        "jobs": size.jobs,
+        "servers": size.servers,
         "pool": pool.pk,
         "epoch": pool.epoch_at.isoformat(),
         "slot_seconds": pool.slot_seconds,
@@ -141,20 +156,43 @@ def _past(state: State, pool: Pool, person: User, at: datetime) -> None:
     Pulse.objects.create(pool=pool, alive_at=at)
 
 
-def _present(pool: Pool, world: World) -> None:
+def _present(size: Size, pool: Pool, world: World) -> None:
     """Jobs that the market decides about now, and intervals before that have the contents of this one."""
     slot = pool.slot_at(timezone.now())
     tenants = [*Tenant.objects.filter(slug__startswith="t").order_by("pk"), world.lumen, world.castor]
-    for number in range(WAITING):
-        make_waiting(pool, tenants[number % len(tenants)], slot - 1 + number / WAITING, **_live_spec(number))
+    _wait(pool, tenants, size.waiting, slot - 1)
     assert not pool_advance(pool_id=pool.pk, at=timezone.now()).behind
-    for number in range(WAITING // 10):
-        make_waiting(pool, tenants[-1 - number % 3], slot + number / WAITING / 30, **_live_spec(number))
+    for number in range(STILL_WAITING):
+        make_waiting(pool, tenants[-1 - number % 3], slot + number / 300, **_live_spec(number))
+
+
+def _wait(pool: Pool, tenants: list[Tenant], count: int, since: int) -> None:
+    """So many jobs in the queue that came in the slot `since`, one after the other, as submissions leave them."""
+    moments = [pool.slot_start(since) + timedelta(seconds=SLOT_SECONDS * number / count) for number in range(count)]
+    jobs = [
+        TrainingJob(
+            tenant=tenants[number % len(tenants)],
+            pool=pool,
+            name="train",
+            lane=Lane.BATCH,
+            state=JobState.QUEUED,
+            reason_code="waiting_for_interval",
+            spec=SPEC_OF_MARKETS | _live_spec(number),
+            submitted_at=at,
+            arrival=arrival_of(pool, at),
+            request_digest="0" * 64,
+        )
+        for number, at in enumerate(moments)
+    ]
+    with scope_disabled("the bench submits for everybody"):
+        TrainingJob.objects.bulk_create(jobs, batch_size=1_000)
+        events_append([submission_event(job, at=job.submitted_at) for job in jobs])
 
 
 def _live_spec(number: int) -> dict[str, Any]:
     worth = {"kind": "linear", "slope": -0.5 - number % 7, "base": 100.0 + number % 50}
-    return {"epochs": 4 + number % 20, "minibatch_seconds": SLOT_SECONDS / 2, "value": worth}
+    epochs = 4 + number % 20
+    return {"epochs": epochs, "max_workers": 2, "minibatch_seconds": SLOT_SECONDS / 2, "value": worth}
 
 
 def _sums(state: State, pool: Pool, at: datetime) -> None:
@@ -163,7 +201,8 @@ def _sums(state: State, pool: Pool, at: datetime) -> None:
         connection.execute(
             "UPDATE scheduling_interval i SET policy = r.policy, view = r.view, plan = r.plan, windows = r.windows"
             "  FROM scheduling_interval r WHERE r.pool_id = i.pool_id AND i.view = '' AND r.id ="
-            "  (SELECT max(id) FROM scheduling_interval WHERE pool_id = %s AND view <> '')",
+            "  (SELECT max(id) FROM scheduling_interval WHERE pool_id = %s AND view <> '')"
+            "   AND (i.number <= 4 OR i.number > r.number - 40)",  # a megabyte each, where the market is large
             [pool.pk],
         )
     with scope_disabled("days that are over are closed as by the clock"):

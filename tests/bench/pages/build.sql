@@ -12,19 +12,19 @@ SELECT current_setting('bench.jobs')::int AS jobs, current_setting('bench.pool')
 CREATE TEMP TABLE member_tenant AS
 SELECT id, row_number() OVER (ORDER BY id) - 1 AS place, count(*) OVER () AS tenants FROM tenants_tenant;
 
--- Two owners hold three quarters of each server, the operator the rest.
+-- Two owners hold most of each server, the operator the rest.
 INSERT INTO scheduling_server (pool_id, name, hosts_workers, hosts_ps, state)
-SELECT m.pool, 'n' || lpad(n::text, 3, '0'), true, true,
+SELECT m.pool, 'n' || lpad(n::text, 4, '0'), true, true,
        CASE WHEN n % 100 = 7 THEN 'draining' WHEN n % 250 = 11 THEN 'lost' ELSE 'in_service' END
   FROM market m, generate_series(0, current_setting('bench.servers')::int - 1) AS n ORDER BY n;
 INSERT INTO scheduling_servercapacity (pool_id, server_id, resource_id, units)
-SELECT s.pool_id, s.id, r.id, CASE r.name WHEN 'worker' THEN 8 ELSE 4 END
+SELECT s.pool_id, s.id, r.id, 8
   FROM scheduling_server s JOIN scheduling_resourcekind r ON r.pool_id = s.pool_id ORDER BY s.id, r.id;
 INSERT INTO scheduling_cell (tenant_id, server_id, resource_id, units)
-SELECT t.id, s.id, r.id, CASE r.name WHEN 'worker' THEN 3 ELSE 1 END
+SELECT t.id, s.id, r.id, CASE r.name WHEN 'worker' THEN 3 ELSE 2 END
   FROM scheduling_server s JOIN scheduling_resourcekind r ON r.pool_id = s.pool_id
   CROSS JOIN generate_series(0, 1) AS second
-  JOIN member_tenant t ON t.place = (3 * right(s.name, 3)::int + second) % t.tenants ORDER BY s.id, r.id, t.id;
+  JOIN member_tenant t ON t.place = (3 * right(s.name, 4)::int + second) % t.tenants ORDER BY s.id, r.id, t.id;
 
 CREATE TEMP TABLE home AS
 SELECT s.id AS server, row_number() OVER (ORDER BY s.id) - 1 AS place,
