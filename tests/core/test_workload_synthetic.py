@@ -104,6 +104,34 @@ def test_tenants_own_uneven_numbers_of_whole_servers():
     assert cluster.quota[0].max() >= 1.5 * cluster.quota[0].min()
 
 
+def test_apart_owning_and_asking_are_as_uneven_as_chance_has_it():
+    """Each tenant owns a server at least. The largest part of eight cuts is, on average, 2.7 times an even one."""
+    owned, asked = [], []
+    for seed in range(20):
+        scenario = read(synthetic(seed=seed, tenants=8, servers=24, jobs=200, apart=True))
+        held = (scenario.cluster.cells > 0).any(axis=0)  # (tenants, servers)
+        assert (held.sum(axis=0) == 1).all()
+        assert held.sum(axis=1).min() >= 1
+        owned.append(held.sum(axis=1).max() / 3)
+        asked.append(np.bincount([job.tenant for job in scenario.jobs], minlength=8).max() / 25)
+    assert 1.8 < np.mean(owned) < 3.2
+    assert 2.2 < np.mean(asked) < 3.2
+
+
+def test_shorter_jobs_have_fewer_epochs_and_all_else_is_as_it_was():
+    whole, short = (synthetic(seed=3, jobs=40, **fields) for fields in ({}, {"shorter": 10}))
+    for one, other in zip(whole["jobs"], short["jobs"], strict=True):
+        assert other["epochs"] == max(1, round(one["epochs"] / 10))
+        assert other == {**one, "epochs": other["epochs"]}
+
+
+def test_uneven_worlds_can_be_drawn_again_and_others_say_nothing_of_them():
+    document = synthetic(seed=7, jobs=9, shorter=4, apart=True)
+    made = document["generator"]
+    assert synthetic(**made["args"], seed=made["seed"]) == document
+    assert not synthetic(seed=7, jobs=9)["generator"]["args"].keys() & {"shorter", "apart"}
+
+
 def test_few_servers_are_divided_unit_by_unit():
     cluster = read(synthetic(seed=2, tenants=6, servers=2, jobs=3)).cluster
     assert np.allclose(cluster.cells.sum(axis=1), cluster.capacity)
@@ -186,6 +214,8 @@ def test_oasis_machines_host_one_kind_of_unit():
         ({"span": 3, "load": 1.0}, "load"),
         ({"preset": "oasis", "load": 1.0}, "load"),
         ({"longest": 0}, "longest"),
+        ({"shorter": 0}, "shorter"),
+        ({"tenants": 3, "servers": 2, "apart": True}, "apart"),
     ],
 )
 def test_refuses_senseless_arguments_by_name(arguments, place):

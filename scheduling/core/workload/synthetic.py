@@ -33,24 +33,33 @@ def synthetic(
     operator_share: float = 0.0,
     cells: bool = True,
     slot_seconds: float = 3600.0,
+    shorter: float = 1.0,
+    apart: bool = False,
     policy: Mapping[str, Any] | None = None,
 ) -> Document:
     """A market drawn with a seed; what is left out is the preset's.
 
     Jobs arrive in [0, span), evenly. `load` sets the span instead: so long that the work that arrives is so many
     times what all workers can do in it. `longest` draws jobs again until their shortest run is at most so many
-    slots. `operator_share` of the servers belongs to no tenant; `cells` pins the quotas to servers.
+    slots. `operator_share` of the servers belongs to no tenant; `cells` pins the quotas to servers. Jobs have so many
+    times fewer epochs where they are `shorter`. `apart`: what tenants own and what they ask for are each as uneven as
+    chance has it, instead of both within a factor of four.
     """
     chosen = _preset(preset, value)
     _check_sizes(seed, tenants, servers, jobs, operator_share, slot_seconds)
+    above_zero("shorter", shorter)
+    if apart and servers * (1.0 - operator_share) < tenants:
+        raise BadScenario("apart", "needs a server for each tenant at least")
     dice = np.random.default_rng(seed)
     capacity = chosen.machines(dice, servers)
     names = [f"u{u + 1}" for u in range(tenants)]
-    home = deal_servers(capacity, _bounds(dice, tenants, servers * (1.0 - operator_share)))
-    rows = [_job(dice, chosen, longest if longest is not None else chosen.longest, slot_seconds) for _ in range(jobs)]
+    owned = servers * (1.0 - operator_share)
+    home = deal_servers(capacity, _cuts(dice, tenants, int(owned)) if apart else _bounds(dice, tenants, owned))
+    most = longest if longest is not None else chosen.longest
+    rows = [_job(dice, chosen, most, slot_seconds, shorter) for _ in range(jobs)]
     length = _span(rows, capacity, chosen, span, load, slot_seconds)
     arrivals = _arrivals(dice, chosen, jobs, length)
-    owners = dice.choice(tenants, jobs, p=_weights(dice, tenants))
+    owners = dice.choice(tenants, jobs, p=dice.dirichlet(np.ones(tenants)) if apart else _weights(dice, tenants))
     kind = value or chosen.value
     document_jobs = [
         {
@@ -75,6 +84,8 @@ def synthetic(
                 **{"preset": preset, "tenants": tenants, "servers": servers, "jobs": jobs},
                 **{"slots": slots, "span": span, "load": load, "value": value, "longest": longest},
                 **{"operator_share": operator_share, "cells": cells, "slot_seconds": slot_seconds},
+                **({"shorter": shorter} if shorter != 1.0 else {}),
+                **({"apart": apart} if apart else {}),
             },
             "seed": seed,
         },
@@ -115,15 +126,25 @@ def _bounds(dice: np.random.Generator, tenants: int, servers: float) -> FloatArr
     return np.concatenate([[0.0], ends])
 
 
+def _cuts(dice: np.random.Generator, tenants: int, servers: int) -> FloatArray:
+    """(tenants + 1,) where the stretches of servers end: all ways to cut the row, with one each, are as likely."""
+    cuts = np.sort(dice.choice(np.arange(1, servers), tenants - 1, replace=False))
+    return np.concatenate([[0.0], cuts, [servers]])
+
+
 def _hosts(preset: WorkloadPreset, servers: int) -> list[str] | None:
     """OASiS' machines host workers and parameter servers in turn; the others host both."""
     return [("worker", "ps")[s % 2] for s in range(servers)] if preset.split else None
 
 
-def _job(dice: np.random.Generator, preset: WorkloadPreset, longest: int | None, slot_seconds: float) -> Document:
+def _job(
+    dice: np.random.Generator, preset: WorkloadPreset, longest: int | None, slot_seconds: float, shorter: float
+) -> Document:
     """A job whose shortest run is within the limit, if there is one."""
     for _ in range(TRIES):
         row = preset.job(dice, slot_seconds)
+        if shorter != 1.0:
+            row["epochs"] = max(1, round(row["epochs"] / shorter))
         if longest is None or preset.shortest(row, slot_seconds) <= longest:
             return row
     raise BadScenario("longest", f"no job in {TRIES:,} drawn can end within {longest} slots")
