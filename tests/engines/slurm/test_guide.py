@@ -22,7 +22,8 @@ from tests.engines.local import ROOT
 from tests.engines.slurm.cluster import cluster
 from tests.scheduling.builders import make_tenant
 
-pytestmark = [pytest.mark.django_db, pytest.mark.meanwhile]  # it has a cluster of its own
+# It has a cluster of its own; on the others' cases go on, from before the database is made.
+pytestmark = [pytest.mark.django_db, pytest.mark.meanwhile, pytest.mark.usefixtures("slurm")]
 PAGE = (ROOT / "docs" / "guide" / "slurm.md").read_text()
 
 
