@@ -92,7 +92,8 @@ class OneThreadHandler(ASGIHandler):
             return await self.send_response(refused(scope, HEAD_TOO_LARGE), send)
         self._loop = asyncio.get_running_loop()
         shown = shown_in(scope["headers"], settings.SESSION_COOKIE_NAME.encode())
-        party = self._parties.of(shown and shown.digest, str((scope.get("client") or ("?",))[0]))
+        address = str((scope.get("client") or ("?",))[0])
+        party = self._parties.of(None if shown is None else shown.digest, address)
         if self._turns.waiting(party) >= MOST_WAITING:
             return await self.send_response(refused(scope, TOO_MANY_AT_ONCE), send)
         thread = self._idle.pop() if self._idle else ThreadPoolExecutor(max_workers=1, thread_name_prefix="request")

@@ -22,7 +22,8 @@ def party_of_token(words: str) -> str | None:
 
 def party_of_session(key: str) -> str | None:
     """None: nobody is logged in there."""
-    user = User.objects.filter(pk=SessionStore(key).get(SESSION_KEY)).first()
+    person: str | None = SessionStore(key).get(SESSION_KEY)
+    user = None if person is None else User.objects.filter(pk=person).first()
     return None if user is None else _first_of(user.pk)
 
 
