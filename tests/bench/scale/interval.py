@@ -20,8 +20,8 @@ from unittest.mock import patch
 from django.db import connection
 
 from scheduling.common import Steps
-from scheduling.market.decide.chain import unpacked
 from scheduling.market.decide.interval import interval_run
+from scheduling.market.reads import contents_of
 from scheduling.models import AlonePlan, Award, Interval, JobFloor, JobState, Pool, TrainingJob
 from tenants.scoping import scope_disabled
 from tests.bench import bench_interval
@@ -71,7 +71,7 @@ def _boundary(pool: Pool, between: range, name: str, target: str) -> Iterator[di
         "awarded": interval.jobs_awarded,
         "rented": Award.objects.filter(interval=interval, phase="shared").count(),
         "floors_written": JobFloor.objects.filter(interval=interval).count(),
-        "plan": hashlib.sha256(unpacked(bytes(interval.plan))).hexdigest()[:16],  # what was decided, in a word
+        "plan": hashlib.sha256(contents_of(interval).plan).hexdigest()[:16],  # what was decided, in a word
     }
     clocks = {"wall": 0, "processor": 1, "database": 2}
     detail = {name: round(whole[clock], 2) for name, clock in clocks.items()}
