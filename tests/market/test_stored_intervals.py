@@ -233,7 +233,7 @@ def test_base_that_was_changed_is_named_with_those_that_are_told_by_it(pool: Poo
 
 def test_way_back_of_the_migration_is_refused_while_there_are_such_intervals(pool: Pool) -> None:
     """The version before would take a delta for an input."""
-    back = import_module("scheduling.migrations.0071_interval_bases").NOT_BACK
+    back = import_module("scheduling.migrations.0059_interval_bases").NOT_BACK
     with pytest.raises(DatabaseError, match="told by others"), transaction.atomic():
         run(back)
     tamper("UPDATE scheduling_interval SET base_id = NULL")
